@@ -89,7 +89,10 @@ def _described(value: Any) -> tuple[Any, dict[str, Any]] | None:
     if not isinstance(value, tuple):
         return None
     pair: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
-    return (pair[0], pair[1]) if len(pair) == 2 and isinstance(pair[1], dict) else None
+    if len(pair) != 2 or not isinstance(pair[1], dict):
+        return None
+    fields: dict[str, Any] = pair[1]
+    return pair[0], fields
 
 
 def filled(name: str, usual: dict[str, Any], fields: dict[str, Any], *, channel: int = 0) -> bytes:
