@@ -1,0 +1,238 @@
+"""The types of Part 3: sections of a message, delivery states, sources and targets (3.2, 3.4, 3.5).
+
+Declarations only, in the standard's order, but that enumerations come before their use.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Annotated, Any, Final, TypeAlias
+
+from trio_amqp10.wire.composite import Section, composite
+from trio_amqp10.wire.fields import (
+    Multiple,
+    Named,
+    Requires,
+    archetype,
+    binary,
+    boolean,
+    restricted,
+    string,
+    symbol,
+    symbol_map,
+    timestamp,
+    ubyte,
+    uint,
+    ulong,
+)
+from trio_amqp10.wire.values import Symbol
+
+from .transport import Error, Fields, Milliseconds, Seconds, SequenceNo
+
+__all__ = [
+    "ACCEPTED",
+    "AMQP_SEQUENCE",
+    "AMQP_VALUE",
+    "APPLICATION_PROPERTIES",
+    "DATA",
+    "DELIVERY_ANNOTATIONS",
+    "FOOTER",
+    "MESSAGE_ANNOTATIONS",
+    "MESSAGE_FORMAT",
+    "RELEASED",
+    "Accepted",
+    "Address",
+    "DeleteOnClose",
+    "DeleteOnNoLinks",
+    "DeleteOnNoLinksOrMessages",
+    "DeleteOnNoMessages",
+    "DistributionMode",
+    "ExpiryPolicy",
+    "FilterSet",
+    "Header",
+    "MessageId",
+    "Modified",
+    "NodeProperties",
+    "Outcome",
+    "Properties",
+    "Received",
+    "Rejected",
+    "Released",
+    "Source",
+    "Target",
+    "TerminusDurability",
+    "TerminusExpiryPolicy",
+]
+
+# 3.2 message format ------------------------------------------------------------------------------
+
+MessageId: TypeAlias = Annotated[Any, archetype("message-id", "ulong", "uuid", "binary", "string")]
+Address: TypeAlias = Annotated[Any, archetype("address", "string")]
+
+
+@composite("amqp:header:list", 0x70, provides=["section"])
+class Header:
+    """How the message is to be carried (3.2.1)."""
+
+    durable: boolean = False
+    priority: ubyte = 4
+    ttl: Milliseconds | None = None
+    first_acquirer: boolean = False
+    delivery_count: uint = 0
+
+
+DELIVERY_ANNOTATIONS: Final = Section("amqp:delivery-annotations:map", 0x71)
+MESSAGE_ANNOTATIONS: Final = Section("amqp:message-annotations:map", 0x72)
+
+
+@composite("amqp:properties:list", 0x73, provides=["section"])
+class Properties:
+    """The immutable properties of the message (3.2.4)."""
+
+    message_id: MessageId | None = None
+    user_id: binary | None = None
+    to: Address | None = None
+    subject: string | None = None
+    reply_to: Address | None = None
+    correlation_id: MessageId | None = None
+    content_type: symbol | None = None
+    content_encoding: symbol | None = None
+    absolute_expiry_time: timestamp | None = None
+    creation_time: timestamp | None = None
+    group_id: string | None = None
+    group_sequence: SequenceNo | None = None
+    reply_to_group_id: string | None = None
+
+
+APPLICATION_PROPERTIES: Final = Section("amqp:application-properties:map", 0x74)
+DATA: Final = Section("amqp:data:binary", 0x75)
+AMQP_SEQUENCE: Final = Section("amqp:amqp-sequence:list", 0x76)
+AMQP_VALUE: Final = Section("amqp:amqp-value:*", 0x77)
+FOOTER: Final = Section("amqp:footer:map", 0x78)
+
+MESSAGE_FORMAT: Final = 0
+
+# 3.4 delivery state ------------------------------------------------------------------------------
+
+
+@composite("amqp:received:list", 0x23, provides=["delivery-state"])
+class Received:
+    """How far a delivery has come (3.4.1)."""
+
+    section_number: uint
+    section_offset: ulong
+
+
+@composite("amqp:accepted:list", 0x24, provides=["delivery-state", "outcome"])
+class Accepted:
+    """The message was processed (3.4.2)."""
+
+
+@composite("amqp:rejected:list", 0x25, provides=["delivery-state", "outcome"])
+class Rejected:
+    """The message is invalid and cannot be processed (3.4.3)."""
+
+    error: Error | None = None
+
+
+@composite("amqp:released:list", 0x26, provides=["delivery-state", "outcome"])
+class Released:
+    """The message was not and will not be processed (3.4.4)."""
+
+
+@composite("amqp:modified:list", 0x27, provides=["delivery-state", "outcome"])
+class Modified:
+    """The message was modified, but not processed (3.4.5)."""
+
+    delivery_failed: boolean | None = None
+    undeliverable_here: boolean | None = None
+    message_annotations: Fields | None = None
+
+
+Outcome: TypeAlias = Accepted | Rejected | Released | Modified
+ACCEPTED: Final = Accepted()
+RELEASED: Final = Released()
+
+# 3.5 sources and targets -------------------------------------------------------------------------
+
+
+@restricted("terminus-durability", "uint")
+class TerminusDurability(IntEnum):
+    """What of a terminus survives (3.5.5)."""
+
+    NONE = 0
+    CONFIGURATION = 1
+    UNSETTLED_STATE = 2
+
+
+class ExpiryPolicy:
+    """When the expiry timer of a terminus starts (3.5.6); an open set."""
+
+    LINK_DETACH: Final = Symbol("link-detach")
+    SESSION_END: Final = Symbol("session-end")
+    CONNECTION_CLOSE: Final = Symbol("connection-close")
+    NEVER: Final = Symbol("never")
+
+
+class DistributionMode:
+    """Whether messages move to a link or are copied to it (3.5.7); an open set."""
+
+    MOVE: Final = Symbol("move")
+    COPY: Final = Symbol("copy")
+
+
+TerminusExpiryPolicy: TypeAlias = Annotated[symbol, Named("terminus-expiry-policy")]
+DistributionModeSymbol: TypeAlias = Annotated[symbol, Requires("distribution-mode")]
+FilterSet: TypeAlias = Annotated[symbol_map, Named("filter-set")]
+NodeProperties: TypeAlias = Annotated[symbol_map, Named("node-properties")]
+OutcomeType: TypeAlias = Annotated[Any, archetype("outcome")]
+
+
+@composite("amqp:source:list", 0x28, provides=["source"])
+class Source:
+    """Where the messages of a link come from (3.5.3)."""
+
+    address: Address | None = None
+    durable: TerminusDurability = TerminusDurability.NONE
+    expiry_policy: TerminusExpiryPolicy = ExpiryPolicy.SESSION_END
+    timeout: Seconds = 0
+    dynamic: boolean = False
+    dynamic_node_properties: NodeProperties | None = None
+    distribution_mode: DistributionModeSymbol | None = None
+    filter: FilterSet | None = None
+    default_outcome: OutcomeType | None = None
+    outcomes: Multiple[symbol] = ()
+    capabilities: Multiple[symbol] = ()
+
+
+@composite("amqp:target:list", 0x29, provides=["target"])
+class Target:
+    """Where the messages of a link go to (3.5.4)."""
+
+    address: Address | None = None
+    durable: TerminusDurability = TerminusDurability.NONE
+    expiry_policy: TerminusExpiryPolicy = ExpiryPolicy.SESSION_END
+    timeout: Seconds = 0
+    dynamic: boolean = False
+    dynamic_node_properties: NodeProperties | None = None
+    capabilities: Multiple[symbol] = ()
+
+
+@composite("amqp:delete-on-close:list", 0x2B, provides=["lifetime-policy"])
+class DeleteOnClose:
+    """The node lives as long as the link that made it (3.5.10)."""
+
+
+@composite("amqp:delete-on-no-links:list", 0x2C, provides=["lifetime-policy"])
+class DeleteOnNoLinks:
+    """The node lives as long as links to it (3.5.11)."""
+
+
+@composite("amqp:delete-on-no-messages:list", 0x2D, provides=["lifetime-policy"])
+class DeleteOnNoMessages:
+    """The node lives as long as its maker's link, and messages on it (3.5.12)."""
+
+
+@composite("amqp:delete-on-no-links-or-messages:list", 0x2E, provides=["lifetime-policy"])
+class DeleteOnNoLinksOrMessages:
+    """The node lives as long as there are links to it or messages on it (3.5.13)."""

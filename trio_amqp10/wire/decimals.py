@@ -1,0 +1,144 @@
+"""IEEE 754-2008 decimals in the binary integer encoding, kept exactly as their bits (1.6.13 to 1.6.15).
+
+Knows the layout of the bits; arithmetic is for ``decimal.Decimal``.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import ClassVar, Self
+
+from trio_amqp10.errors import LocalProtocolError
+
+__all__ = ["Decimal32", "Decimal64", "Decimal128"]
+
+
+class _BinaryInteger:
+    """Bits of one width. Every pattern survives, canonical or not, and equality is that of the bits.
+
+    The layout, from the left: a sign; then an exponent of ``EXPONENT`` bits and the coefficient, or,
+    after two ones, the exponent and the coefficient's lower bits, its top three being 100. Four ones
+    after the sign and a fifth bit tell infinity (0) from not-a-number (1).
+    """
+
+    __slots__ = ("bits",)
+
+    WIDTH: ClassVar[int]
+    """Bits in all."""
+    EXPONENT: ClassVar[int]
+    """Bits of the exponent."""
+    DIGITS: ClassVar[int]
+    """Decimal digits of the largest coefficient."""
+    BIAS: ClassVar[int]
+    """What is added to the exponent of the coefficient's last digit."""
+
+    def __init__(self, bits: bytes) -> None:
+        if len(bits) * 8 != self.WIDTH:
+            raise LocalProtocolError(f"{type(self).__name__} has {self.WIDTH // 8} octets, not {len(bits)}")
+        self.bits = bytes(bits)
+
+    @classmethod
+    def from_decimal(cls, value: Decimal) -> Self:
+        """The encoding of ``value``, which keeps its exponent where the range allows.
+
+        Raises:
+            LocalProtocolError: it does not fit exactly; round it first, only you know how.
+        """
+        sign, digits, exponent = value.as_tuple()
+        coefficient = int("".join(map(str, digits)) or "0")
+        if isinstance(exponent, str):
+            return cls._special(value, sign, exponent, coefficient)
+        top = 3 * 2 ** (cls.EXPONENT - 2) - 1
+        power = exponent + cls.BIAS
+        if coefficient == 0:
+            power = min(max(power, 0), top)
+        while power < 0 and coefficient % 10 == 0:
+            coefficient //= 10
+            power += 1
+        while len(str(coefficient)) > cls.DIGITS and coefficient % 10 == 0:
+            coefficient //= 10
+            power += 1
+        if 0 <= power - top < cls.DIGITS:
+            coefficient *= 10 ** (power - top)
+            power = top
+        if not 0 <= power <= top or coefficient >= 10**cls.DIGITS:
+            raise LocalProtocolError(f"{value} does not fit {cls.__name__} exactly")
+        short = cls.WIDTH - 1 - cls.EXPONENT
+        if coefficient >> short:
+            body = (3 << (cls.WIDTH - 3)) | (power << (short - 2)) | (coefficient & ((1 << (short - 2)) - 1))
+        else:
+            body = (power << short) | coefficient
+        return cls._pack(sign, body)
+
+    @classmethod
+    def _special(cls, value: Decimal, sign: int, kind: str, payload: int) -> Self:
+        if kind == "F":
+            return cls._pack(sign, 0x78 << (cls.WIDTH - 8))
+        if payload >= 10 ** (cls.DIGITS - 1):
+            raise LocalProtocolError(f"the payload of {value} does not fit {cls.__name__}")
+        return cls._pack(sign, ((0x7E if kind == "N" else 0x7C) << (cls.WIDTH - 8)) | payload)
+
+    @classmethod
+    def _pack(cls, sign: int, body: int) -> Self:
+        return cls((sign << (cls.WIDTH - 1) | body).to_bytes(cls.WIDTH // 8, "big"))
+
+    def to_decimal(self) -> Decimal:
+        """The number that the bits stand for; a coefficient out of range counts as 0 (IEEE 754, 3.5.2)."""
+        number = int.from_bytes(self.bits, "big")
+        sign = number >> (self.WIDTH - 1)
+        short = self.WIDTH - 1 - self.EXPONENT
+        head = (number >> (self.WIDTH - 8)) & 0x7F
+        if head >> 2 == 0b11110:
+            return Decimal((sign, (0,), "F"))
+        if head >> 2 == 0b11111:
+            payload = number & ((1 << (short - 3)) - 1)
+            digits = _digits(payload if payload < 10 ** (self.DIGITS - 1) else 0)
+            return Decimal((sign, digits if payload else (), "N" if head & 2 else "n"))
+        if head >> 5 == 0b11:
+            power = (number >> (short - 2)) & ((1 << self.EXPONENT) - 1)
+            coefficient = (0b100 << (short - 2)) | (number & ((1 << (short - 2)) - 1))
+        else:
+            power = (number >> short) & ((1 << self.EXPONENT) - 1)
+            coefficient = number & ((1 << short) - 1)
+        if coefficient >= 10**self.DIGITS:
+            coefficient = 0
+        return Decimal((sign, _digits(coefficient), power - self.BIAS))
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self.bits == other.bits
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.bits))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(bytes.fromhex({self.bits.hex()!r}))"
+
+    def __str__(self) -> str:
+        return str(self.to_decimal())
+
+
+def _digits(number: int) -> tuple[int, ...]:
+    return tuple(map(int, str(number)))
+
+
+class Decimal32(_BinaryInteger):
+    """7 digits (1.6.13)."""
+
+    __slots__ = ()
+    WIDTH, EXPONENT, DIGITS, BIAS = 32, 8, 7, 101
+
+
+class Decimal64(_BinaryInteger):
+    """16 digits (1.6.14)."""
+
+    __slots__ = ()
+    WIDTH, EXPONENT, DIGITS, BIAS = 64, 10, 16, 398
+
+
+class Decimal128(_BinaryInteger):
+    """34 digits (1.6.15)."""
+
+    __slots__ = ()
+    WIDTH, EXPONENT, DIGITS, BIAS = 128, 14, 34, 6176

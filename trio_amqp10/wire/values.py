@@ -1,0 +1,365 @@
+"""Values that remember their wire type, where plain Python has one type for several (1.6).
+
+``None``, ``bool``, ``int`` (long), ``float`` (double), ``str``, ``bytes``, ``list``, ``dict`` and
+``uuid.UUID`` are plain. Every other type is a subclass equal to its base, so ``UInt(5) == 5`` and
+``Symbol("a") == "a"``; only the decimals are compared by their bits. Knows no octets of a value but
+those of the decimals: see ``encode`` and ``decode``.
+"""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections.abc import Iterable
+from operator import index
+from struct import Struct
+from typing import Any, ClassVar, Final, Self, SupportsFloat, SupportsIndex, TypeVar
+
+from trio_amqp10.errors import LocalProtocolError
+
+from .decimals import Decimal32, Decimal64, Decimal128
+
+__all__ = [
+    "TYPE_NAMES",
+    "Array",
+    "Byte",
+    "Char",
+    "Decimal32",
+    "Decimal64",
+    "Decimal128",
+    "Described",
+    "Float",
+    "Int",
+    "Short",
+    "Symbol",
+    "Timestamp",
+    "UByte",
+    "UInt",
+    "ULong",
+    "UShort",
+    "ZeroWidthArray",
+]
+
+T = TypeVar("T")
+
+
+class Symbol(str):
+    """A name from a constrained domain: ASCII only (1.6.21).
+
+    Raises:
+        LocalProtocolError: the text has other characters.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, text: str) -> Self:
+        if not text.isascii():
+            raise LocalProtocolError(f"a symbol is ASCII only, not {text!r}")
+        return super().__new__(cls, text)
+
+    def __repr__(self) -> str:
+        return f"Symbol({super().__repr__()})"
+
+    __str__ = str.__str__
+
+
+class Char(str):
+    """A single Unicode character (1.6.16).
+
+    Raises:
+        LocalProtocolError: not exactly one character, or a surrogate.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, text: str) -> Self:
+        if len(text) != 1 or "\ud800" <= text <= "\udfff":
+            raise LocalProtocolError(f"a char is one Unicode character, not {text!r}")
+        return super().__new__(cls, text)
+
+    def __repr__(self) -> str:
+        return f"Char({super().__repr__()})"
+
+    __str__ = str.__str__
+
+
+class _Integer(int):
+    """An integer with the range of its wire type; arithmetic gives plain integers."""
+
+    __slots__ = ()
+
+    MIN: ClassVar[int]
+    MAX: ClassVar[int]
+
+    def __new__(cls, value: SupportsIndex) -> Self:
+        number = index(value)
+        if not cls.MIN <= number <= cls.MAX:
+            raise LocalProtocolError(f"{cls.__name__} holds {cls.MIN} to {cls.MAX}, not {number}")
+        return super().__new__(cls, number)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({int.__repr__(self)})"
+
+    __str__ = int.__repr__
+
+
+class UByte(_Integer):
+    """0 to 255 (1.6.3)."""
+
+    __slots__ = ()
+    MIN, MAX = 0, 2**8 - 1
+
+
+class UShort(_Integer):
+    """0 to 65,535 (1.6.4)."""
+
+    __slots__ = ()
+    MIN, MAX = 0, 2**16 - 1
+
+
+class UInt(_Integer):
+    """0 to 2^32 - 1 (1.6.5)."""
+
+    __slots__ = ()
+    MIN, MAX = 0, 2**32 - 1
+
+
+class ULong(_Integer):
+    """0 to 2^64 - 1 (1.6.6)."""
+
+    __slots__ = ()
+    MIN, MAX = 0, 2**64 - 1
+
+
+class Byte(_Integer):
+    """-128 to 127 (1.6.7)."""
+
+    __slots__ = ()
+    MIN, MAX = -(2**7), 2**7 - 1
+
+
+class Short(_Integer):
+    """-32,768 to 32,767 (1.6.8)."""
+
+    __slots__ = ()
+    MIN, MAX = -(2**15), 2**15 - 1
+
+
+class Int(_Integer):
+    """-2^31 to 2^31 - 1 (1.6.9)."""
+
+    __slots__ = ()
+    MIN, MAX = -(2**31), 2**31 - 1
+
+
+_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MILLISECOND: Final = datetime.timedelta(milliseconds=1)
+
+
+class Timestamp(_Integer):
+    """A point in time, in milliseconds since the Unix epoch (1.6.17)."""
+
+    __slots__ = ()
+    MIN, MAX = -(2**63), 2**63 - 1
+
+    @classmethod
+    def from_datetime(cls, moment: datetime.datetime) -> Self:
+        """The millisecond that ``moment`` falls in.
+
+        Raises:
+            LocalProtocolError: ``moment`` is naive, so it names no point in time.
+        """
+        if moment.utcoffset() is None:
+            raise LocalProtocolError(
+                f"{moment!r} has no time zone: give an aware datetime, e.g. datetime.now(timezone.utc)"
+            )
+        return cls((moment - _EPOCH) // _MILLISECOND)
+
+    def to_datetime(self) -> datetime.datetime:
+        """The same moment as an aware datetime in UTC.
+
+        Raises:
+            OverflowError: outside the years 1 to 9999 that a datetime can tell.
+        """
+        return _EPOCH + int(self) * _MILLISECOND
+
+
+_F32: Final = Struct(">f")
+_F64: Final = Struct(">d")
+
+
+class Float(float):
+    """A 32-bit binary number (1.6.11): rounded when it is made, so that it equals what arrives.
+
+    Raises:
+        LocalProtocolError: the number is finite and too large for 32 bits.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, value: SupportsFloat) -> Self:
+        number = float(value)
+        if number == number:  # a NaN has its payload, which rounding would touch
+            try:
+                (number,) = _F32.unpack(_F32.pack(number))
+            except OverflowError:
+                raise LocalProtocolError(f"{number!r} does not fit a 32-bit float") from None
+        return super().__new__(cls, number)
+
+    def __repr__(self) -> str:
+        return f"Float({super().__repr__()})"
+
+    __str__ = float.__repr__
+
+
+class Described:
+    """A value and the descriptor that says what it means (1.2).
+
+    Args:
+        descriptor: a Symbol, or a ULong whose upper half is the domain that assigned it.
+        value: the value that the descriptor applies to.
+    """
+
+    __slots__ = ("descriptor", "value")
+
+    def __init__(self, descriptor: Any, value: Any) -> None:
+        self.descriptor = descriptor
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Described):
+            return NotImplemented
+        return bool(self.descriptor == other.descriptor and self.value == other.value)
+
+    def __hash__(self) -> int:
+        return hash((Described, self.descriptor, self.value))
+
+    def __repr__(self) -> str:
+        return f"Described({self.descriptor!r}, {self.value!r})"
+
+
+TYPE_NAMES: Final[dict[type, str]] = {
+    bool: "boolean",
+    UByte: "ubyte",
+    UShort: "ushort",
+    UInt: "uint",
+    ULong: "ulong",
+    Byte: "byte",
+    Short: "short",
+    Int: "int",
+    int: "long",
+    Float: "float",
+    float: "double",
+    Decimal32: "decimal32",
+    Decimal64: "decimal64",
+    Decimal128: "decimal128",
+    Char: "char",
+    Timestamp: "timestamp",
+    uuid.UUID: "uuid",
+    bytes: "binary",
+    str: "string",
+    Symbol: "symbol",
+    list: "list",
+    dict: "map",
+}
+"""The standard's name for each Python type; "array" is named where Array is defined."""
+
+
+class Array(list[T]):
+    """A list whose elements all have one wire type (1.6.24); equal to the same plain list.
+
+    Args:
+        items: the elements. They need not be typed values: ``Array([1, 2], "ubyte")``.
+        type: the standard's name of the element type; without it, that of the first element.
+        descriptors: what every element is described by, outermost first; the elements
+            themselves are the values under the descriptors.
+
+    Raises:
+        LocalProtocolError: no type, and no element to take it from; or no such type.
+    """
+
+    __slots__ = ("descriptors", "type")
+
+    def __init__(
+        self, items: Iterable[T] = (), type: str | None = None, descriptors: Iterable[Any] = ()
+    ) -> None:  # the standard's own word for it
+        super().__init__(items)
+        if type is None:
+            if not self:
+                raise LocalProtocolError("an empty Array needs the type of its elements: Array([], 'symbol')")
+            type = TYPE_NAMES.get(self[0].__class__)  # noqa: A001
+        if type not in _ELEMENT_TYPES:
+            raise LocalProtocolError(
+                f"an Array needs the type of its elements, one of {', '.join(sorted(_ELEMENT_TYPES))}"
+            )
+        self.type: str = type
+        self.descriptors = tuple(descriptors)
+
+    @property
+    def descriptor(self) -> Any:
+        """The outermost descriptor of the elements, or None."""
+        return self.descriptors[0] if self.descriptors else None
+
+    def __repr__(self) -> str:
+        described = f", {self.descriptors!r}" if self.descriptors else ""
+        return f"Array({super().__repr__()}, {self.type!r}{described})"
+
+
+TYPE_NAMES[Array] = "array"
+_ELEMENT_TYPES: Final = frozenset(TYPE_NAMES.values())
+
+
+class ZeroWidthArray:
+    """An array whose elements take no octets, such as a thousand nulls: kept as code and count.
+
+    Ten octets can claim four thousand million elements, so they are made only when asked for.
+
+    Args:
+        code: the constructor of every element, one of ``codes.ZERO_WIDTH``.
+        count: how many there are, 0 to 2^32 - 1.
+        descriptors: what every element is described by, outermost first.
+    """
+
+    __slots__ = ("code", "count", "descriptors")
+
+    def __init__(self, code: int, count: int, descriptors: Iterable[Any] = ()) -> None:
+        if code not in _ZERO_WIDTH_VALUES:
+            raise LocalProtocolError(f"elements made by constructor {code:#04x} take octets: use Array")
+        self.code = code
+        self.count = UInt(count)
+        self.descriptors = tuple(descriptors)
+
+    def __len__(self) -> int:
+        return int(self.count)
+
+    def expand(self, limit: int = 65_536) -> list[Any]:
+        """The elements, without their descriptors.
+
+        Raises:
+            LocalProtocolError: there are more than ``limit``.
+        """
+        if self.count > limit:
+            raise LocalProtocolError(f"an array of {self.count} elements, more than the {limit} allowed here")
+        value = _ZERO_WIDTH_VALUES[self.code]
+        return [[] for _ in range(self.count)] if isinstance(value, list) else [value] * self.count
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ZeroWidthArray):
+            return NotImplemented
+        return (self.code, self.count, self.descriptors) == (other.code, other.count, other.descriptors)
+
+    __hash__ = None  # type: ignore[assignment]  # as a list has none: it may hold any descriptor
+
+    def __repr__(self) -> str:
+        described = f", {self.descriptors!r}" if self.descriptors else ""
+        return f"ZeroWidthArray({self.code:#04x}, {int(self.count)}{described})"
+
+
+_ZERO_WIDTH_VALUES: Final[dict[int, Any]] = {
+    0x40: None,
+    0x41: True,
+    0x42: False,
+    0x43: UInt(0),
+    0x44: ULong(0),
+    0x45: list[Any](),
+}
