@@ -3,8 +3,6 @@
 Declarations only, in the standard's order, but that enumerations come before their use.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -13,6 +11,7 @@ from trio_amqp10.wire.fields import (
     Multiple,
     Named,
     Requires,
+    annotation_map,
     archetype,
     binary,
     boolean,
@@ -27,7 +26,7 @@ from trio_amqp10.wire.fields import (
 )
 from trio_amqp10.wire.values import Symbol
 
-from .transport import Error, Fields, Milliseconds, Seconds, SequenceNo
+from .transport import Error, Milliseconds, Seconds, SequenceNo
 
 __all__ = [
     "ACCEPTED",
@@ -112,6 +111,9 @@ FOOTER: Final = Section("amqp:footer:map", 0x78)
 
 MESSAGE_FORMAT: Final = 0
 
+FieldsOfAnnotations: TypeAlias = Annotated[annotation_map, Named("fields")]
+"""Declared as fields, but merged into annotations, whose keys may be ulong as well (3.4.5, 3.2.10)."""
+
 # 3.4 delivery state ------------------------------------------------------------------------------
 
 
@@ -146,7 +148,7 @@ class Modified:
 
     delivery_failed: boolean | None = None
     undeliverable_here: boolean | None = None
-    message_annotations: Fields | None = None
+    message_annotations: FieldsOfAnnotations | None = None
 
 
 Outcome: TypeAlias = Accepted | Rejected | Released | Modified

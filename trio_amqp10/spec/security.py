@@ -1,7 +1,5 @@
 """The types of Part 5: the SASL frames (5.3.3), and the versions of the security layers. Declarations only."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 from typing import Final
 

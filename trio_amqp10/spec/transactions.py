@@ -1,7 +1,5 @@
 """The types of Part 4: the coordinator and what is said to it (4.5). Declarations only."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Final, TypeAlias
 
 from trio_amqp10.wire.composite import composite

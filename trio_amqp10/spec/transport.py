@@ -3,8 +3,6 @@
 The standard's order, but that definitions come before the performatives that are written in them.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 from typing import Annotated, Any, Final, TypeAlias
 

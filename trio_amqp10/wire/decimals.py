@@ -89,11 +89,12 @@ class _BinaryInteger:
         short = self.WIDTH - 1 - self.EXPONENT
         head = (number >> (self.WIDTH - 8)) & 0x7F
         if head >> 2 == 0b11110:
-            return Decimal((sign, (0,), "F"))
+            return Decimal("-Infinity" if sign else "Infinity")
         if head >> 2 == 0b11111:
             payload = number & ((1 << (short - 3)) - 1)
-            digits = _digits(payload if payload < 10 ** (self.DIGITS - 1) else 0)
-            return Decimal((sign, digits if payload else (), "N" if head & 2 else "n"))
+            if payload >= 10 ** (self.DIGITS - 1):
+                payload = 0
+            return Decimal(f"{'-' * sign}{'s' * (head >> 1 & 1)}NaN{payload or ''}")
         if head >> 5 == 0b11:
             power = (number >> (short - 2)) & ((1 << self.EXPONENT) - 1)
             coefficient = (0b100 << (short - 2)) | (number & ((1 << (short - 2)) - 1))

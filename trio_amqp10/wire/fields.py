@@ -13,14 +13,18 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from struct import Struct
-from typing import Annotated, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError, Scope
 
 from . import codes
-from .decode import TABLE, Budget, Reader
+from .decode import TABLE, Reader
 from .encode import WRITERS, Writer, below, write_compound, write_value
 from .values import Array, Described, ZeroWidthArray
+from .writers import check_class
+
+if TYPE_CHECKING:
+    from .budget import Budget
 
 __all__ = [
     "MULTIPLE",
@@ -30,6 +34,7 @@ __all__ = [
     "Named",
     "OwnBudget",
     "Requires",
+    "annotation_map",
     "archetype",
     "binary",
     "boolean",
@@ -177,8 +182,7 @@ def _scalar(name: str, write: Writer | None = None) -> FieldType:
 
 
 def _write_keyed(out: bytearray, value: Any, depth: int, integers: bool) -> None:
-    if not isinstance(value, Mapping):
-        raise LocalProtocolError(f"{value!r} is not a mapping")
+    check_class(value, Mapping, "a mapping")
     pairs: Mapping[Any, Any] = value
     depth = below(depth)
     body = bytearray()
@@ -224,7 +228,7 @@ def restricted(name: str, source: str) -> Callable[[type[E]], type[E]]:
             return read_choice
 
         def write(out: bytearray, value: Any, depth: int) -> None:
-            if value.__class__ is bool or value not in members:
+            if not isinstance(value, int) or value.__class__ is bool or value not in members:
                 raise LocalProtocolError(f"{value!r} is no {name}")
             base(out, value, depth)
 
@@ -323,14 +327,15 @@ MULTIPLE: Final = "multiple"
 
 Multiple = Annotated[Sequence[T], MULTIPLE]
 
-boolean: TypeAlias = Annotated[bool, _scalar("boolean")]
-ubyte: TypeAlias = Annotated[int, _scalar("ubyte")]
-ushort: TypeAlias = Annotated[int, _scalar("ushort")]
-uint: TypeAlias = Annotated[int, _scalar("uint")]
-ulong: TypeAlias = Annotated[int, _scalar("ulong")]
-timestamp: TypeAlias = Annotated[int, _scalar("timestamp")]
-binary: TypeAlias = Annotated[bytes, _scalar("binary")]
-string: TypeAlias = Annotated[str, _scalar("string")]
-symbol: TypeAlias = Annotated[str, _scalar("symbol")]
-plain_map: TypeAlias = Annotated[Mapping[Any, Any], _scalar("map")]
-symbol_map: TypeAlias = Annotated[Mapping[Any, Any], _scalar("map", write_symbol_map)]
+boolean = Annotated[bool, _scalar("boolean")]
+ubyte = Annotated[int, _scalar("ubyte")]
+ushort = Annotated[int, _scalar("ushort")]
+uint = Annotated[int, _scalar("uint")]
+ulong = Annotated[int, _scalar("ulong")]
+timestamp = Annotated[int, _scalar("timestamp")]
+binary = Annotated[bytes, _scalar("binary")]
+string = Annotated[str, _scalar("string")]
+symbol = Annotated[str, _scalar("symbol")]
+plain_map = Annotated[Mapping[Any, Any], _scalar("map")]
+symbol_map = Annotated[Mapping[Any, Any], _scalar("map", write_symbol_map)]
+annotation_map = Annotated[Mapping[Any, Any], _scalar("map", write_annotations)]

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import datetime
 import uuid
-from collections.abc import Iterable
 from operator import index
 from struct import Struct
-from typing import Any, ClassVar, Final, Self, SupportsFloat, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, SupportsFloat, SupportsIndex, TypeVar
 
 from trio_amqp10.errors import LocalProtocolError
 
 from .decimals import Decimal32, Decimal64, Decimal128
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = [
     "TYPE_NAMES",
@@ -281,8 +283,11 @@ class Array(list[T]):
     __slots__ = ("descriptors", "type")
 
     def __init__(
-        self, items: Iterable[T] = (), type: str | None = None, descriptors: Iterable[Any] = ()
-    ) -> None:  # the standard's own word for it
+        self,
+        items: Iterable[T] = (),
+        type: str | None = None,  # noqa: A002  # the standard's own word for it
+        descriptors: Iterable[Any] = (),
+    ) -> None:
         super().__init__(items)
         if type is None:
             if not self:
