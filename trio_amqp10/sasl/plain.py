@@ -1,0 +1,178 @@
+"""PLAIN: a user name and a password in one message, for anyone on the way to read (RFC 4616).
+
+So neither side uses it in the clear unless the peer is this machine, or the user said so by
+name. Names and passwords are compared octet by octet, as UTF-8: SASLprep is not applied.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from hashlib import sha256
+from hmac import compare_digest
+from typing import TYPE_CHECKING, Final
+
+from trio_amqp10.errors import LocalProtocolError
+
+from .mechanism import (
+    Challenge,
+    ClientContext,
+    ClientExchange,
+    ClientMechanism,
+    Question,
+    Refused,
+    Respond,
+    ServerExchange,
+    ServerMechanism,
+    ServerStep,
+    Verified,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+__all__ = ["Plain", "PlainServer"]
+
+NAME: Final = "PLAIN"
+PART_LIMIT: Final = 255
+"""Octets of a user name or password that a server takes: what RFC 4616, section 2 demands, no more."""
+
+
+class Plain(ClientMechanism):
+    """Authenticate by user name and password.
+
+    A password may be longer than the 255 octets that every server takes: some take a token there.
+
+    Raises:
+        LocalProtocolError: the user name is empty or longer than 255 octets of UTF-8, or a part holds a NUL.
+    """
+
+    __slots__ = ("_message", "username")
+
+    name = NAME
+    needs_secrecy = True
+
+    def __init__(self, username: str, password: str) -> None:
+        user = _encode("user name", username)
+        if not 0 < len(user) <= PART_LIMIT:
+            raise LocalProtocolError(
+                f"a user name has 1 to {PART_LIMIT} octets, not {len(user)} (RFC 4616, 2)"
+            )
+        self.username: Final = username
+        self._message: Final = b"\0%b\0%b" % (user, _encode("password", password))
+
+    def begin(self, context: ClientContext) -> ClientExchange:  # noqa: ARG002 - of no use to it
+        return _PlainClient(self._message)
+
+    def __repr__(self) -> str:
+        return f"Plain({self.username!r}, ...)"
+
+
+class _PlainClient(ClientExchange):
+    __slots__ = ("_message",)
+
+    def __init__(self, message: bytes) -> None:
+        self._message = message
+
+    def start(self) -> Respond:
+        return Respond(self._message)
+
+
+class PlainServer(ServerMechanism):
+    """Check user names and passwords, either against a mapping or by asking the application.
+
+    Args:
+        users: passwords by user name; looked up at every attempt, so it may change.
+        verify: called with user name and password, returns True if they belong together.
+        permitted: whether this transport keeps the password secret, or was allowed not to. An
+            exchange on one that is not is refused, even though nobody should have offered it.
+
+    Raises:
+        LocalProtocolError: not exactly one of ``users`` and ``verify``.
+    """
+
+    __slots__ = ("_permitted", "_users", "_verify")
+
+    name = NAME
+    needs_secrecy = True
+
+    def __init__(
+        self,
+        users: Mapping[str, str] | None = None,
+        *,
+        verify: Callable[[str, str], Awaitable[bool]] | None = None,
+        permitted: bool = False,
+    ) -> None:
+        if (users is None) is (verify is None):
+            raise LocalProtocolError("PLAIN needs either users or verify, to check passwords against")
+        self._users: Final = users
+        self._verify: Final = verify
+        self._permitted: Final = permitted
+
+    def begin(self) -> ServerExchange:
+        return _PlainServer(self._check, permitted=self._permitted)
+
+    def _check(self, username: str, password: str) -> ServerStep:
+        if self._verify is not None:
+            return Question(f"PLAIN: verify user {username!r}", partial(self._verify, username, password))
+        assert self._users is not None
+        expected = self._users.get(username)
+        # The same work for an unknown user as for a wrong password, and digests of one length,
+        # so that time tells neither who exists nor how long a password is.
+        same = compare_digest(_digest(password), _digest(password + "?" if expected is None else expected))
+        return Verified(username) if same and expected is not None else Refused()
+
+
+class _PlainServer(ServerExchange):
+    __slots__ = ("_check", "_permitted", "_username")
+
+    def __init__(self, check: Callable[[str, str], ServerStep], *, permitted: bool) -> None:
+        self._check = check
+        self._permitted = permitted
+        self._username = ""
+
+    def start(self, initial_response: bytes | None) -> ServerStep:
+        if not self._permitted:
+            return Refused()
+        if initial_response is None:
+            return Challenge(b"")  # the client speaks first, but had not room to (RFC 4422, section 3.3)
+        return self.response(initial_response)
+
+    def response(self, data: bytes) -> ServerStep:
+        parts = _parse(data)
+        if parts is None:
+            return Refused()
+        self._username, password = parts
+        return self._check(self._username, password)
+
+    def answer(self, value: object) -> ServerStep:
+        # ``is True``: a coroutine that nobody awaited, or a record of the user, is no yes.
+        return Verified(self._username) if value is True else Refused()
+
+
+def _parse(message: bytes) -> tuple[str, str] | None:
+    """User name and password, or None for whatever the grammar does not allow (RFC 4616, section 2)."""
+    parts = message.split(b"\0")
+    if len(parts) != 3 or not all(len(part) <= PART_LIMIT for part in parts):
+        return None
+    authzid, authcid, password = parts
+    if not authcid or not password or authzid not in (b"", authcid):
+        return None  # to act for another user is nothing that we could authorise
+    try:
+        return authcid.decode(), password.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _encode(what: str, text: str) -> bytes:
+    try:
+        octets = text.encode()
+    except UnicodeEncodeError:
+        # ``from None``: the original exception would carry the whole text, be it the password.
+        raise LocalProtocolError(f"the {what} holds a lone surrogate, which UTF-8 cannot") from None
+    if b"\0" in octets:
+        raise LocalProtocolError(f"the {what} holds a NUL, which PLAIN cannot carry (RFC 4616, 2)")
+    return octets
+
+
+def _digest(text: str) -> bytes:
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()
