@@ -148,7 +148,7 @@ def _elements(buf: bytes, pos: int, end: int, count: int, budget: Budget) -> tup
         raise malformed(f"{code:#04x} constructs no type")
     result: Any
     if code in codes.ZERO_WIDTH:
-        result = ZeroWidthArray(code, count, descriptors)
+        result = ZeroWidthArray(code, count)
     else:
         check_compound(buf, pos, end, count)
         spend(budget, count)
@@ -157,7 +157,8 @@ def _elements(buf: bytes, pos: int, end: int, count: int, budget: Budget) -> tup
         for _ in range(count):
             value, pos = reader(buf, pos, budget)
             items.append(value)
-        result = Array(items, row.type, descriptors)
+        result = Array(items, row.type)
+    result.descriptors = tuple(descriptors)
     if pos != end:
         raise size_fault(pos, end)
     budget.depth = depth + 1
@@ -182,7 +183,9 @@ def _described(buf: bytes, pos: int, budget: Budget) -> tuple[Any, int]:
     descriptor, pos = read_descriptor(buf, pos, budget)
     value, pos = TABLE[buf[pos]](buf, pos + 1, budget)
     budget.depth += 1
-    return Described(descriptor, value), pos
+    result = Described(None, value)
+    result.descriptor = descriptor  # as it came: the class would read a long as the ulong it should be
+    return result, pos
 
 
 def _unknown(buf: bytes, pos: int, _budget: Budget) -> tuple[Any, int]:

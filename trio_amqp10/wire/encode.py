@@ -146,15 +146,10 @@ def _write_described(out: bytearray, value: Any, depth: int) -> None:
 
 
 def _write_descriptor(out: bytearray, value: Any, depth: int) -> None:
-    """A plain str or int is meant as the symbol or ulong that the standard allows here (1.2)."""
-    if value.__class__ is str:
-        SCALARS["symbol"](out, value, depth)
-    elif value.__class__ is int:
-        SCALARS["ulong"](out, value, depth)
-    elif value is None or value.__class__ in _PRIMITIVE:
-        write_value(out, value, depth)
-    else:
+    """Whatever a peer may send goes out again as it came; the classes see to what people write."""
+    if value is not None and value.__class__ not in _PRIMITIVE:
         raise LocalProtocolError(f"a descriptor is a Symbol or a ULong, not {value!r}")
+    write_value(out, value, depth)
 
 
 def _write_array(out: bytearray, value: Any, depth: int) -> None:

@@ -114,15 +114,15 @@ class _Annotation:
     def __init__(self, annotation: Any) -> None:
         if typing.get_origin(annotation) in (typing.Union, types.UnionType):
             annotation = next(each for each in typing.get_args(annotation) if each is not types.NoneType)
-        self.type: FieldType | None = getattr(annotation, "__amqp_field__", None)
+        annotated = typing.get_origin(annotation) is typing.Annotated
+        inner, *marks = typing.get_args(annotation) if annotated else (annotation,)
+        self.type: FieldType | None = getattr(inner, "__amqp_field__", None)
         self.type_name = self.type.name if self.type else ""
         self.requires = self.type.requires if self.type else ""
         self.multiple = False
         self.nodes = 0
-        if typing.get_origin(annotation) is typing.Annotated:
-            inner, *marks = typing.get_args(annotation)
-            for mark in marks:
-                self._read(mark, inner)
+        for mark in marks:
+            self._read(mark, inner)
         if self.type is None:
             raise TypeError(f"{annotation!r} says no AMQP type: use the names of wire.fields, or a composite")
 

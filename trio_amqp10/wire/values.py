@@ -214,18 +214,26 @@ class Float(float):
     __str__ = float.__repr__
 
 
+def _descriptor(value: Any) -> Any:
+    """A plain str or int given as a descriptor means the symbol or ulong of the standard (1.2)."""
+    if value.__class__ is str:
+        return Symbol(value)
+    return ULong(value) if value.__class__ is int else value
+
+
 class Described:
     """A value and the descriptor that says what it means (1.2).
 
     Args:
-        descriptor: a Symbol, or a ULong whose upper half is the domain that assigned it.
+        descriptor: a Symbol, or a ULong whose upper half is the domain that assigned it; a plain str
+            or int becomes one of these. Other values are reserved: they are kept when a peer sends them.
         value: the value that the descriptor applies to.
     """
 
     __slots__ = ("descriptor", "value")
 
     def __init__(self, descriptor: Any, value: Any) -> None:
-        self.descriptor = descriptor
+        self.descriptor = _descriptor(descriptor)
         self.value = value
 
     def __eq__(self, other: object) -> bool:
@@ -298,7 +306,7 @@ class Array(list[T]):
                 f"an Array needs the type of its elements, one of {', '.join(sorted(_ELEMENT_TYPES))}"
             )
         self.type: str = type
-        self.descriptors = tuple(descriptors)
+        self.descriptors = tuple(map(_descriptor, descriptors))
 
     @property
     def descriptor(self) -> Any:
@@ -332,7 +340,7 @@ class ZeroWidthArray:
             raise LocalProtocolError(f"elements made by constructor {code:#04x} take octets: use Array")
         self.code = code
         self.count = UInt(count)
-        self.descriptors = tuple(descriptors)
+        self.descriptors = tuple(map(_descriptor, descriptors))
 
     def __len__(self) -> int:
         return int(self.count)
