@@ -1,0 +1,112 @@
+#!/bin/sh
+# Install real peers into .peers (git-ignored), each by itself and only if it is not there yet:
+#     tests/interop/install.sh [proton] [rhea] [rabbitmq4] [rabbitmq3] [tshark]      (default: all)
+# For Debian 12. Packages come from apt, pip and npm as this machine has them configured. RabbitMQ goes into
+# file trees of its own (debootstrap), so that no service of the host is installed, let alone started.
+# PYTHON names the interpreter for proton's environment; it needs no package of this project.
+set -u
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+peers=${PEERS:-$root/.peers}
+python=${PYTHON:-python3}
+updated=
+failed=
+
+say() { printf '%s\n' "$*" >&2; }
+
+# apt_install PACKAGE...: only those that are missing; root only.
+apt_install() {
+    missing=
+    for package in "$@"; do
+        dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' ||
+            missing="$missing $package"
+    done
+    [ -z "$missing" ] && return 0
+    if [ "$(id -u)" != 0 ]; then
+        say "needs root once, to run: apt-get install$missing"
+        return 1
+    fi
+    if [ -z "$updated" ]; then
+        apt-get update -qq >&2 || return 1
+        updated=yes
+    fi
+    # shellcheck disable=SC2086  # a list of words
+    DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $missing >&2
+}
+
+install_proton() {
+    "$peers/proton/bin/python" -c 'import proton' 2>/dev/null && return 0
+    # pip builds it: with these, TLS and SASL beyond ANONYMOUS and PLAIN are in.
+    apt_install gcc libc6-dev pkg-config libssl-dev libsasl2-dev libsasl2-modules || return 1
+    if ! "$python" -c 'import os, sys, sysconfig
+sys.exit(not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")))'; then
+        apt_install python3-dev || return 1
+    fi
+    "$python" -c 'import ensurepip' 2>/dev/null || apt_install python3-venv || return 1
+    rm -rf "$peers/proton"
+    "$python" -m venv "$peers/proton" &&
+        "$peers/proton/bin/python" -m pip install -q --no-binary python-qpid-proton python-qpid-proton==0.40.0 >&2 &&
+        "$peers/proton/bin/python" -c 'import proton'
+}
+
+install_rhea() {
+    [ -f "$peers/rhea/node_modules/rhea/package.json" ] && command -v node >/dev/null && return 0
+    command -v node >/dev/null || apt_install nodejs || return 1
+    command -v npm >/dev/null || apt_install npm || return 1
+    mkdir -p "$peers/rhea" &&
+        npm install --silent --no-fund --no-audit --prefix "$peers/rhea" rhea@3.0.5 ws@8 >&2
+}
+
+# rabbitmq MAJOR SUITE: a Debian tree with nothing but what the broker needs.
+install_rabbitmq() {
+    tree=$peers/rabbitmq$1
+    [ -x "$tree/usr/lib/rabbitmq/bin/rabbitmq-server" ] && [ -f "$tree/etc/hosts" ] && return 0
+    if [ "$(id -u)" != 0 ]; then
+        say "debootstrap and chroot need root"
+        return 1
+    fi
+    apt_install debootstrap || return 1
+    # The mirror that apt uses here; none found means debootstrap's own default.
+    # shellcheck disable=SC2016  # a format of apt's, not ours
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Component: main' |
+        grep -v -e security -e '^file:' | head -n 1)
+    rm -rf "$tree" "$tree.partial"
+    # shellcheck disable=SC2086  # no mirror is no argument
+    if ! debootstrap --variant=minbase --include=rabbitmq-server "$2" "$tree.partial" $mirror >"$tree.log" 2>&1; then
+        tail -n 5 "$tree.log" >&2
+        return 1
+    fi
+    # The node's name ends in @localhost, and Erlang wants to look that up.
+    echo '127.0.0.1 localhost' >"$tree.partial/etc/hosts"
+    rm -rf "$tree.partial/var/cache/apt/archives"/*.deb
+    mv "$tree.partial" "$tree"
+}
+
+install_tshark() {
+    command -v tshark >/dev/null && command -v dumpcap >/dev/null && return 0
+    apt_install tshark
+}
+
+mkdir -p "$peers"
+[ $# -gt 0 ] || set -- proton rhea rabbitmq4 rabbitmq3 tshark
+for peer in "$@"; do
+    case $peer in
+    proton) install_proton ;;
+    rhea) install_rhea ;;
+    rabbitmq4) install_rabbitmq 4 trixie ;;
+    rabbitmq3) install_rabbitmq 3 bookworm ;;
+    tshark) install_tshark ;;
+    *)
+        say "no such peer: $peer (proton rhea rabbitmq4 rabbitmq3 tshark)"
+        exit 2
+        ;;
+    esac
+    status=$?
+    if [ $status -eq 0 ]; then
+        say "$peer: ready"
+    else
+        say "$peer: could not be had"
+        failed=yes
+    fi
+done
+[ -z "$failed" ]

@@ -1,0 +1,216 @@
+"""RabbitMQ as a peer: a node of its own, in the file tree that ``install.sh`` put into ``.peers``.
+
+Both majors run from a Debian tree under ``chroot``, with their own data, node name and ports, and their own
+epmd, all on 127.0.0.1: nothing of the host's services is touched, and several runs can go side by side.
+``python -m tests.interop.rabbitmq 4`` runs one until interrupted, for people.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+__all__ = ["Broker", "start"]
+
+ROOT = Path(__file__).resolve().parents[2]
+PEERS = ROOT / ".peers"
+QUEUES = 32
+"""Queues that exist when a node is up: a test takes a fresh one and never cleans up."""
+
+BOOT_SECONDS = 90.0
+
+
+@dataclass
+class Broker:
+    """A running node; guest and guest may do everything, from the loopback only."""
+
+    major: int
+    port: int
+    processes: list[subprocess.Popen[bytes]]
+    run: Path
+    log: Path
+    taken: int = field(default=0)
+
+    @property
+    def url(self) -> str:
+        return f"amqp://guest:guest@127.0.0.1:{self.port}"
+
+    def new_queue(self) -> str:
+        """The address of an empty queue that no other test uses."""
+        self.taken += 1
+        assert self.taken <= QUEUES, f"more than {QUEUES} queues: raise QUEUES"
+        # 4.x has its address format v2; the plugin of 3.x that of version 1.
+        prefix = "/queues/" if self.major >= 4 else "/amq/queue/"
+        return f"{prefix}interop-{self.taken}"
+
+    def stop(self) -> None:
+        """End the node, then its epmd, by their ids, and remove its data."""
+        for process in reversed(self.processes):
+            _end(process)
+        shutil.rmtree(self.run, ignore_errors=True)
+
+
+def start(major: int, *, peers: Path = PEERS) -> Broker:
+    """Start a node and wait until it takes connections.
+
+    Raises:
+        RuntimeError: it is not installed, or did not come up; with the end of its log.
+    """
+    tree = peers / f"rabbitmq{major}"
+    if not (tree / "usr/lib/rabbitmq/bin/rabbitmq-server").exists():
+        raise RuntimeError(f"RabbitMQ {major} is not in {tree}: run tests/interop/install.sh rabbitmq{major}")
+    port, dist_port, epmd_port = _free_ports(3)
+    inside = Path("/var/lib/rabbitmq") / f"interop-{os.getpid()}-{port}"
+    run = tree / inside.relative_to("/")
+    run.mkdir(parents=True)
+    _write_config(run, inside, port, major)
+    owner = (tree / "var/lib/rabbitmq").stat()
+    for path in [run, *run.rglob("*")]:
+        os.chown(path, owner.st_uid, owner.st_gid)
+
+    environment = {
+        "PATH": "/usr/lib/rabbitmq/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": str(inside),
+        "LANG": "C.UTF-8",
+        "ERL_EPMD_PORT": str(epmd_port),
+        "ERL_EPMD_ADDRESS": "127.0.0.1",
+        "RABBITMQ_NODENAME": f"interop{port}@localhost",
+        "RABBITMQ_DIST_PORT": str(dist_port),
+        "RABBITMQ_MNESIA_BASE": str(inside / "data"),
+        "RABBITMQ_LOG_BASE": str(inside / "log"),
+        "RABBITMQ_LOGS": "-",
+        "RABBITMQ_CONFIG_FILE": str(inside / "rabbitmq.conf"),
+        "RABBITMQ_CONF_ENV_FILE": str(inside / "none"),
+        "RABBITMQ_ADVANCED_CONFIG_FILE": str(inside / "none"),
+        "RABBITMQ_ENABLED_PLUGINS_FILE": str(inside / "enabled_plugins"),
+        "RABBITMQ_PID_FILE": str(inside / "pid"),
+        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1} +S 1:1 +sbwt none",
+    }
+    log = run / "output"
+    broker = Broker(major, port, [], run, log)
+    try:
+        epmd = ["epmd", "-address", "127.0.0.1", "-port", str(epmd_port)]
+        for command in (epmd, ["/usr/lib/rabbitmq/bin/rabbitmq-server"]):
+            broker.processes.append(_spawn(tree, inside, command, environment, log))
+        _wait_until_open(broker)
+    except BaseException:
+        broker.stop()
+        raise
+    return broker
+
+
+def _spawn(
+    tree: Path, inside: Path, command: list[str], environment: dict[str, str], log: Path
+) -> subprocess.Popen[bytes]:
+    in_tree = ["chroot", "--userspec=rabbitmq:rabbitmq", str(tree), "env", "-C", str(inside), *command]
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            in_tree,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # a group of its own: ending it ends the VM's helpers too
+        )
+
+
+def _wait_until_open(broker: Broker) -> None:
+    """The listener opens last, so a connection means that queues and users are there."""
+    deadline = time.monotonic() + BOOT_SECONDS
+    while True:
+        ended = broker.processes[-1].poll()
+        if ended is None:
+            try:
+                socket.create_connection(("127.0.0.1", broker.port), 1).close()
+            except OSError:
+                pass
+            else:
+                return
+        if ended is not None or time.monotonic() > deadline:
+            tail = broker.log.read_text(errors="replace")[-4000:]
+            raise RuntimeError(f"RabbitMQ {broker.major} did not start (exit {ended}):\n{tail}")
+        time.sleep(0.1)
+
+
+def _write_config(run: Path, inside: Path, port: int, major: int) -> None:
+    definitions = {
+        "rabbit_version": "4.0.0" if major >= 4 else "3.10.0",
+        "vhosts": [{"name": "/"}],
+        "users": [
+            {
+                "name": "guest",
+                "password_hash": _password_hash("guest"),
+                "hashing_algorithm": "rabbit_password_hashing_sha256",
+                "tags": ["administrator"],
+            }
+        ],
+        "permissions": [{"user": "guest", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"}],
+        "queues": [
+            {"name": f"interop-{n}", "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}}
+            for n in range(1, QUEUES + 1)
+        ],
+    }
+    (run / "definitions.json").write_text(json.dumps(definitions))
+    (run / "enabled_plugins").write_text("[].\n" if major >= 4 else "[rabbitmq_amqp1_0].\n")
+    (run / ".erlang.cookie").write_text(base64.b32encode(os.urandom(15)).decode())
+    (run / ".erlang.cookie").chmod(0o400)
+    (run / "rabbitmq.conf").write_text(
+        f"listeners.tcp.1 = 127.0.0.1:{port}\n"
+        f"load_definitions = {inside}/definitions.json\n"
+        "loopback_users.guest = true\n"
+        "log.console.level = info\n"
+        "disk_free_limit.absolute = 50MB\n"
+        "vm_memory_calculation_strategy = allocated\n"  # there is no /proc in the tree
+    )
+
+
+def _password_hash(password: str) -> str:
+    """RabbitMQ's own form: four octets of salt, then SHA-256 of salt and password, in base64."""
+    salt = os.urandom(4)
+    return base64.b64encode(salt + hashlib.sha256(salt + password.encode()).digest()).decode()
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    for sig, seconds in ((signal.SIGTERM, 10.0), (signal.SIGKILL, 5.0)):
+        try:
+            os.killpg(process.pid, sig)
+        except ProcessLookupError:
+            break
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            continue
+    process.wait(5)
+
+
+def main() -> None:
+    broker = start(int(sys.argv[1]) if len(sys.argv) > 1 else 4)
+    try:
+        print(f"{broker.url}{broker.new_queue()}", flush=True)
+        broker.processes[-1].wait()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        broker.stop()
+
+
+if __name__ == "__main__":
+    main()
