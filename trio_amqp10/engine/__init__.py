@@ -1,0 +1,1 @@
+"""The protocol, sans-IO: connection, session and link endpoints, and the layers stacked under them."""

@@ -1,0 +1,159 @@
+"""One message on one link, from its first transfer until both ends have forgotten it (2.6.12).
+
+An adapter may subclass either class to hang what its users need on it: the connection builds
+deliveries through the classes it was given. Knows nothing of how a message is encoded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..errors import LocalProtocolError
+from ..spec.messaging import Accepted, Modified, Received, Rejected, Released
+from ..spec.transport import Error
+
+if TYPE_CHECKING:
+    from .link import ReceiverLink, SenderLink
+
+__all__ = ["ACCEPTED", "RELEASED", "IncomingDelivery", "OutgoingDelivery", "Touchable", "is_terminal"]
+
+ACCEPTED = Accepted()
+RELEASED = Released()
+
+
+class Touchable(Protocol):
+    """What the engine may list as touched: woken once after each read, however often it was touched."""
+
+    touched: bool
+
+    def wake(self) -> None: ...
+
+
+def is_terminal(state: object) -> bool:
+    """Whether no further state may follow (3.4): anything but none at all and ``received``.
+
+    A transactional state is terminal when it carries an outcome (4.4.2).
+    """
+    if state is None or isinstance(state, Received):
+        return False
+    return getattr(state, "outcome", state) is not None
+
+
+class IncomingDelivery:
+    """A message that the peer sends us.
+
+    Attributes:
+        link: the receiver that it came on.
+        delivery_id: its number on the session.
+        tag: the sender's name for it, unique among the link's unsettled ones; at most 32 octets.
+        message_format: 0 for the sections of Part 3.
+        payload: the octets of its sections, whole.
+        settled: whether this end may forget it.
+        state: what we last said of it, or None.
+        remote_state: what the sender last said of it, or None.
+        watcher: woken when the sender settles it or changes its state.
+    """
+
+    __slots__ = (
+        "delivery_id",
+        "link",
+        "message_format",
+        "payload",
+        "rcv_settle_mode",
+        "remote_settled",
+        "remote_state",
+        "settled",
+        "state",
+        "tag",
+        "watcher",
+    )
+
+    def __init__(
+        self,
+        link: ReceiverLink,
+        delivery_id: int,
+        tag: bytes,
+        message_format: int,
+        settled: bool,
+        payload: bytes,
+    ) -> None:
+        self.link = link
+        self.delivery_id = delivery_id
+        self.tag = tag
+        self.message_format = message_format
+        self.settled = settled
+        self.remote_settled = settled
+        self.payload = payload
+        self.state: Any = None
+        self.remote_state: Any = None
+        self.rcv_settle_mode: int | None = None
+        self.watcher: Touchable | None = None
+
+    def accept(self) -> None:
+        """Say that the message was processed (3.4.2)."""
+        self.link.session.settlement.dispose(self, ACCEPTED)
+
+    def reject(self, condition: str = "amqp:internal-error", description: str | None = None) -> None:
+        """Say that the message is invalid, and why (3.4.3)."""
+        error = Error(condition=condition, description=description)
+        self.link.session.settlement.dispose(self, Rejected(error=error))
+
+    def release(self) -> None:
+        """Give the message back, as if it had never been delivered (3.4.4)."""
+        self.link.session.settlement.dispose(self, RELEASED)
+
+    def modify(
+        self,
+        *,
+        delivery_failed: bool = False,
+        undeliverable_here: bool = False,
+        annotations: dict[Any, Any] | None = None,
+    ) -> None:
+        """Give the message back changed (3.4.5).
+
+        Args:
+            delivery_failed: count this as a failed attempt.
+            undeliverable_here: do not send it to this link again.
+            annotations: merged into its message-annotations.
+        """
+        state = Modified(
+            delivery_failed=delivery_failed or None,
+            undeliverable_here=undeliverable_here or None,
+            message_annotations=annotations,
+        )
+        self.link.session.settlement.dispose(self, state)
+
+
+class OutgoingDelivery:
+    """A message that we send.
+
+    Attributes:
+        link: the sender that it went out on.
+        delivery_id: its number on the session.
+        tag: our name for it, unique among the link's unsettled ones.
+        settled: whether this end may forget it.
+        sent_settled: whether it went out settled, so that no outcome will ever come.
+        state: what the receiver last said of it, or None.
+        watcher: woken when the receiver settles it or changes its state.
+    """
+
+    __slots__ = ("delivery_id", "link", "sent_settled", "settled", "state", "tag", "watcher")
+
+    def __init__(self, link: SenderLink, delivery_id: int, tag: bytes, settled: bool) -> None:
+        self.link = link
+        self.delivery_id = delivery_id
+        self.tag = tag
+        self.settled = settled
+        self.sent_settled = settled
+        self.state: Any = None
+        self.watcher: Touchable | None = None
+
+    def settle(self) -> None:
+        """Forget the delivery without waiting for the receiver.
+
+        Raises:
+            LocalProtocolError: it is settled already.
+        """
+        if self.settled:
+            raise LocalProtocolError(f"delivery {self.tag!r} is settled already")
+        self.link.session.settlement.settle_outgoing(self)

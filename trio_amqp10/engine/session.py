@@ -1,0 +1,446 @@
+"""Session endpoints: begin, flow, the links of a session and its unsettled deliveries, end (2.5).
+
+A session owns its links, its windows and its settlement. Upwards it only enqueues frames,
+and tells events, through its connection.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..errors import Condition, LocalProtocolError, RemoteProtocolError
+from ..spec.transport import Role, Attach, Begin, Detach, Disposition, End, Error, Flow, Transfer
+from ..wire.encode import encode
+from .fast import read_disposition, read_transfer
+from .incoming import drop_incoming, on_transfer
+from .link import Link, ReceiverLink, SenderLink
+from .settlement import Settlement
+from .states import SESSION, Lifecycle, LinkState, SessionState, Step
+from .windows import INITIAL_ID, SessionWindows
+
+if TYPE_CHECKING:
+    from .connection import Connection
+
+__all__ = ["Session"]
+
+
+class Session(Lifecycle):
+    """One session: a pair of channels, and what flows on them in order.
+
+    Attributes:
+        channel: ours, in every frame that we send.
+        remote: the peer's begin, once read.
+        answered: whether our begin came second.
+        partials: senders in the middle of a delivery, oldest first.
+        hungry: senders to be woken when there may be room.
+    """
+
+    __slots__ = (
+        "_by_handle",
+        "_by_remote_handle",
+        "_flow_links",
+        "_is_dirty",
+        "_owes_flow",
+        "answered",
+        "channel",
+        "connection",
+        "error",
+        "hungry",
+        "next_delivery_id",
+        "next_incoming_delivery_id",
+        "owner",
+        "partials",
+        "remote",
+        "remote_channel",
+        "settlement",
+        "told",
+        "windows",
+    )
+
+    _table = SESSION
+    _scope = "session"
+
+    def __init__(self, connection: Connection, channel: int) -> None:
+        self.state = SessionState.UNMAPPED
+        self.connection = connection
+        self.channel = channel
+        self.remote_channel: int | None = None
+        self.remote: Begin | None = None
+        self.answered = False
+        self.error: Error | None = None
+        self.owner: Any = None
+        self.told = False
+        self.windows = SessionWindows(connection.limits.incoming_window)
+        self.settlement = Settlement(self)
+        self.next_delivery_id = INITIAL_ID
+        self.next_incoming_delivery_id: int | None = None
+        self.partials: dict[SenderLink, None] = {}
+        self.hungry: list[SenderLink] = []
+        self._by_handle: dict[int, Link] = {}
+        self._by_remote_handle: dict[int, Link] = {}
+        self._flow_links: dict[Link, None] = {}
+        self._owes_flow = False
+        self._is_dirty = False
+
+    def __repr__(self) -> str:
+        return f"<session {self.channel} {self.state.name} links={len(self._by_handle)}>"
+
+    @property
+    def links(self) -> list[Link]:
+        """Every link with a handle, ours or the peer's."""
+        return list(dict.fromkeys((*self._by_handle.values(), *self._by_remote_handle.values())))
+
+    # -- begin and end ----------------------------------------------------------------------
+
+    def begin(self, *, properties: dict[Any, Any] | None = None) -> None:
+        """Begin, as the first or as the answer (2.5.1).
+
+        Raises:
+            LocalProtocolError: it was begun before.
+        """
+        self._may(Step.SEND_BEGIN)
+        body = encode(
+            Begin(
+                remote_channel=self.remote_channel,
+                next_outgoing_id=self.windows.next_outgoing_id,
+                incoming_window=self.windows.incoming_window,
+                outgoing_window=self.windows.outgoing_window,
+                handle_max=self.connection.limits.handle_max,
+                properties=properties,
+            )
+        )
+        self.write_body(body)
+        self.step(Step.SEND_BEGIN)
+        self.answered = self.remote is not None
+
+    def on_begin(self, begin: Begin, remote_channel: int) -> None:
+        """The peer's begin, first or second."""
+        self.step(Step.RECV_BEGIN)
+        self.remote = begin
+        self.remote_channel = remote_channel
+        self.windows.begun(begin.next_outgoing_id, begin.incoming_window, begin.outgoing_window)
+
+    def end(self, error: Error | None = None) -> None:
+        """End the session and every link on it (2.5.2). Nothing happens where it is over already."""
+        if self.state is SessionState.BEGIN_RCVD:
+            self.begin()
+        step = Step.SEND_END if error is None else Step.SEND_ERROR_END
+        if not self.allows(step):
+            return
+        self.flush()
+        self.write_body(encode(End(error=error)))
+        self.step(step)
+        if self.error is None:
+            self.error = error
+        self._drop_links()
+        self.connection.release_channel(self)
+
+    def fail(self, condition: Condition, description: str) -> None:
+        """The peer broke a rule of this session: end it with the error, and tell the adapter."""
+        error = Error(condition=condition.value, description=description)
+        self.end(error)
+        self.connection.emit_ended(self, error)
+
+    def on_end(self, end: End) -> None:
+        """The peer's end: answered at once, unless it is the answer."""
+        if self.state is SessionState.BEGIN_RCVD:
+            self.begin()
+        self.step(Step.RECV_END)
+        if self.error is None:
+            self.error = end.error
+        self.end()
+        self._drop_links()
+        self.connection.release_channel(self)
+
+    def lost(self) -> None:
+        """The connection is gone."""
+        self.step(Step.LOST)
+        self._drop_links()
+
+    def _drop_links(self) -> None:
+        for link in self.links:
+            link.lost()
+            self._forget(link)
+            self.connection.forget_name(link)
+        self._by_handle.clear()
+        self._by_remote_handle.clear()
+
+    # -- links ------------------------------------------------------------------------------
+
+    def sender(self, name: str) -> SenderLink:
+        """A new link to send on; nothing is written until it attaches."""
+        link = SenderLink(self, name)
+        self.connection.claim_name(link)
+        return link
+
+    def receiver(self, name: str) -> ReceiverLink:
+        """A new link to receive on; nothing is written until it attaches."""
+        link = ReceiverLink(self, name)
+        self.connection.claim_name(link)
+        return link
+
+    def free_handle(self) -> int:
+        """The lowest handle not in use.
+
+        Raises:
+            LocalProtocolError: the peer takes no more links on this session.
+        """
+        handle = 0
+        while handle in self._by_handle:
+            handle += 1
+        limit = 0xFFFFFFFF if self.remote is None else self.remote.handle_max
+        if handle > limit:
+            raise LocalProtocolError(
+                f"the peer takes handles up to {limit} (handle-max, 2.7.2): open another session for more links"
+            )
+        return handle
+
+    def link_at(self, remote_handle: object) -> Link | None:
+        """The link that the peer calls by this handle."""
+        return self._by_remote_handle.get(remote_handle) if isinstance(remote_handle, int) else None
+
+    def bind(self, link: Link) -> None:
+        """The link has attached under its handle."""
+        self._by_handle[link.handle] = link
+
+    def unbind(self, link: Link) -> None:
+        """Free what a link that is detaching or gone no longer needs."""
+        if isinstance(link, SenderLink):
+            link.drop_partial()
+        if link.state is LinkState.GONE:
+            self._by_handle.pop(link.handle, None)
+            if link.remote_handle is not None:
+                self._by_remote_handle.pop(link.remote_handle, None)
+            self._forget(link)
+            self.connection.forget_name(link)
+            link.wake()
+
+    def _forget(self, link: Link) -> None:
+        self._flow_links.pop(link, None)
+        self.settlement.forget(link)
+        if isinstance(link, ReceiverLink):
+            drop_incoming(link)
+        else:
+            self.partials.pop(link, None)  # type: ignore[call-overload]
+
+    # -- what we owe ------------------------------------------------------------------------
+
+    def write_body(self, body: bytes, payload: bytes = b"") -> None:
+        """One frame on our channel."""
+        self.connection.write_body(self.channel, body, payload)
+
+    def dirty(self) -> None:
+        """Have ``flush`` called before octets are next taken."""
+        if not self._is_dirty:
+            self._is_dirty = True
+            self.connection.owe(self)
+
+    def owe_flow(self, link: Link | None = None) -> None:
+        """A flow is due; however many are asked for until then, one is written."""
+        if link is None:
+            self._owes_flow = True
+        else:
+            self._flow_links[link] = None
+        self.dirty()
+
+    def flush(self) -> None:
+        """Write the dispositions and flows that are due."""
+        self._is_dirty = False
+        self.settlement.flush()
+        if not self._flow_links and not self._owes_flow:
+            return
+        self.windows.refill(self.connection.window_room())
+        if self._flow_links:
+            links, self._flow_links = self._flow_links, {}
+            for link in links:
+                if link.state is LinkState.ATTACHED or link.state is LinkState.ATTACH_SENT:
+                    link.write_flow()
+                    self._owes_flow = False
+        if self._owes_flow:
+            self._owes_flow = False
+            windows = self.windows
+            self.write_body(
+                encode(
+                    Flow(
+                        next_incoming_id=windows.next_incoming_id,
+                        incoming_window=windows.incoming_window,
+                        next_outgoing_id=windows.next_outgoing_id,
+                        outgoing_window=windows.outgoing_window,
+                    )
+                )
+            )
+
+    def feed_partials(self) -> None:
+        """Go on with deliveries in progress, link by link in turn, while window and room last."""
+        while self.partials and self.windows.remote_incoming_window > 0 and self.connection.has_room():
+            link = next(iter(self.partials))
+            del self.partials[link]  # to the end of the line: one frame each
+            self.partials[link] = None
+            link.send_part()
+
+    def wake_hungry(self) -> None:
+        """There may be room again: let the senders that wait for it look."""
+        if self.hungry:
+            hungry, self.hungry = self.hungry, []
+            for link in hungry:
+                link.waiting = False
+                link.wake()
+
+    # -- what the peer sends ----------------------------------------------------------------
+
+    def fast_transfer(self, buf: bytes, pos: int, end: int) -> bool:
+        """A transfer of a common shape; False leaves it to the general path."""
+        fields = read_transfer(buf, pos, end)
+        if fields is None:
+            return False
+        handle, delivery_id, tag, message_format, settled, more, start = fields
+        link = self._by_remote_handle.get(handle)
+        if not isinstance(link, ReceiverLink) or not self._room_for_transfer():
+            return False
+        on_transfer(link, delivery_id, tag, message_format, settled, more, buf[start:end])
+        return True
+
+    def fast_disposition(self, buf: bytes, pos: int, end: int) -> bool:
+        """A disposition of a common shape; False leaves it to the general path."""
+        fields = read_disposition(buf, pos, end)
+        if fields is None:
+            return False
+        self.settlement.on_range(*fields)
+        return True
+
+    def _room_for_transfer(self) -> bool:
+        if not self.windows.received():
+            return False
+        if self.windows.needs_refill():
+            self.owe_flow()
+        return True
+
+    def dispatch(self, performative: Any, payload: bytes) -> None:
+        """Any frame of this session but begin."""
+        if (
+            self.state is not SessionState.MAPPED
+            and self.state is not SessionState.BEGIN_RCVD
+            and not isinstance(performative, End)
+        ):
+            return  # discarding: the peer has not read our end yet (2.5.5)
+        try:
+            self._dispatch(performative, payload)
+        except RemoteProtocolError as fault:
+            if fault.scope == "connection":
+                raise
+            self.fail(Condition(fault.condition), fault.description)
+
+    def _dispatch(self, performative: Any, payload: bytes) -> None:
+        match performative:
+            case Transfer():
+                self._on_transfer(performative, payload)
+            case Disposition():
+                self.settlement.on_disposition(performative)
+            case Flow():
+                self._on_flow(performative)
+            case Attach():
+                self._on_attach(performative)
+            case Detach():
+                link = self._attached(performative.handle, "detach")
+                if link is not None:
+                    if link.state is LinkState.ATTACH_RCVD:
+                        self.connection.charge_churn("links attached and detached")
+                    link.on_detach(performative)
+                    self.connection.emit_detached(link, performative.closed, performative.error)
+            case _:
+                if self.state is SessionState.BEGIN_RCVD:
+                    self.connection.charge_churn("sessions begun and ended")
+                self.on_end(performative)
+                self.connection.emit_ended(self, performative.error)
+
+    def _attached(self, handle: int, what: str) -> Link | None:
+        link = self._by_remote_handle.get(handle)
+        if link is None:
+            self.fail(
+                Condition.UNATTACHED_HANDLE, f"{what} for handle {handle}, on which nothing is attached"
+            )
+        return link
+
+    def _on_transfer(self, transfer: Transfer, payload: bytes) -> None:
+        if not self._room_for_transfer():
+            self.fail(
+                Condition.WINDOW_VIOLATION,
+                f"a transfer beyond the incoming window of {self.windows.incoming_max}",
+            )
+            return
+        link = self._attached(transfer.handle, "transfer")
+        if isinstance(link, ReceiverLink):
+            on_transfer(
+                link,
+                transfer.delivery_id,
+                transfer.delivery_tag,
+                transfer.message_format,
+                transfer.settled,
+                transfer.more,
+                payload,
+                transfer,
+            )
+        elif link is not None and link.state is not LinkState.DETACH_SENT:
+            link.fail(Condition.NOT_ALLOWED, "a transfer to the link's own sender")
+
+    def _on_flow(self, flow: Flow) -> None:
+        windows = self.windows
+        if not windows.flowed(
+            flow.next_incoming_id,
+            flow.incoming_window,
+            flow.next_outgoing_id,
+            flow.outgoing_window,
+            INITIAL_ID,
+        ):
+            self.fail(
+                Condition.WINDOW_VIOLATION,
+                f"flow expects transfer {flow.next_incoming_id}, we are at {windows.next_outgoing_id}",
+            )
+            return
+        self.feed_partials()
+        if windows.remote_incoming_window > 0:
+            self.wake_hungry()
+        link: Link | None = None
+        if flow.handle is not None:
+            link = self._attached(flow.handle, "flow")
+            if link is None:
+                return
+            if link.state is not LinkState.DETACH_SENT:
+                link.on_flow(flow)
+        if flow.echo:
+            self.owe_flow(link)
+
+    def _on_attach(self, attach: Attach) -> None:
+        connection = self.connection
+        if attach.handle > connection.limits.handle_max:
+            connection.refuse(
+                Condition.FRAMING_ERROR,
+                f"handle {attach.handle} is over the handle-max of {connection.limits.handle_max} (2.7.2)",
+            )
+            return
+        if attach.handle in self._by_remote_handle:
+            self.fail(Condition.HANDLE_IN_USE, f"attach on handle {attach.handle}, which is in use (2.7.3)")
+            return
+        ours = not attach.role
+        link = connection.named(attach.name, ours)
+        if link is not None and (link.session is not self or link.remote is not None):
+            link.fail(Condition.STOLEN, "attached anew (2.6.1)")
+            link = None
+        if link is None:
+            link = ReceiverLink(self, attach.name) if ours is Role.RECEIVER else SenderLink(self, attach.name)
+            connection.claim_name(link)
+        self._by_remote_handle[attach.handle] = link
+        link.on_attach(attach)
+        if connection.too_many_links():
+            link.refuse(
+                Error(
+                    condition=Condition.RESOURCE_LIMIT_EXCEEDED.value,
+                    description=f"more than {connection.limits.max_links} links on one connection",
+                )
+            )
+            return
+        connection.emit_attached(link)
+
+    def _may(self, step: Step) -> None:
+        if not self.allows(step):
+            self.step(step)

@@ -1,0 +1,196 @@
+"""Who says what of a delivery, and who says it last (2.6.12, 3.4).
+
+Modes x who speaks last
+-----------------------
+
+======================  ==========================  ==================================================
+sender's settle mode    receiver's settle mode      the exchange
+======================  ==========================  ==================================================
+settled                 either                      transfer(settled). Nothing follows: at most once.
+unsettled (or mixed)    first                       transfer; disposition(receiver, settled, state).
+                                                    The receiver forgets first, the sender on reading
+                                                    it: at least once.
+unsettled (or mixed)    second                      transfer; disposition(receiver, state);
+                                                    disposition(sender, settled). The sender forgets
+                                                    first, the receiver on reading it. What either
+                                                    still holds after a cut tells how far it came:
+                                                    exactly once, given a link that is resumed.
+======================  ==========================  ==================================================
+
+"Forget" is the word for settling: an end that has settled has dropped its state, and never
+speaks of that delivery again. A sender may settle at any time, even before it heard an outcome.
+A receiver's second word on a delivery changes nothing: outcomes are terminal.
+
+Two maps hold what is not settled, keyed by delivery-id, one each way, for the whole session: a
+disposition names a range of ids and no link. Ranges are what makes settlement cheap. What we
+have to say is gathered while ids are consecutive and the state is the same, and written when
+the writer next asks for octets, or before anything that must not overtake it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..errors import Condition, LocalProtocolError
+from ..spec.transport import Role, Disposition, ReceiverSettleMode
+from .delivery import IncomingDelivery, OutgoingDelivery, is_terminal
+from .fast import write_disposition
+from .serial import MASK, distance
+
+if TYPE_CHECKING:
+    from .session import Session
+
+__all__ = ["Settlement"]
+
+_FIRST = ReceiverSettleMode.FIRST
+
+
+class Settlement:
+    """The unsettled deliveries of one session, both ways, and the dispositions we owe."""
+
+    __slots__ = (
+        "_first",
+        "_last",
+        "_role",
+        "_settled",
+        "_state",
+        "incoming",
+        "outgoing",
+        "pending",
+        "session",
+    )
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.incoming: dict[int, IncomingDelivery] = {}
+        self.outgoing: dict[int, OutgoingDelivery] = {}
+        self.pending = False
+        self._role = Role.RECEIVER
+        self._first = self._last = 0
+        self._settled = True
+        self._state: Any = None
+
+    # -- what we say ------------------------------------------------------------------------
+
+    def dispose(self, delivery: IncomingDelivery, state: Any) -> None:
+        """Give a received delivery its outcome; settles it, unless the receiver settles second.
+
+        Raises:
+            LocalProtocolError: it has an outcome already, or its link is gone.
+        """
+        if is_terminal(delivery.state):
+            raise LocalProtocolError(
+                f"delivery {delivery.tag!r} was already given the outcome {delivery.state!r}"
+            )
+        if delivery.remote_settled:
+            delivery.state = state  # the sender has forgotten it: there is nobody to tell (2.6.12)
+            return
+        if delivery.delivery_id not in self.incoming:
+            raise LocalProtocolError(f"cannot settle delivery {delivery.tag!r}: its link is gone")
+        delivery.state = state
+        mode = delivery.rcv_settle_mode
+        if mode is None:
+            mode = delivery.link.rcv_settle_mode
+        settles = mode == _FIRST and is_terminal(state)
+        if settles:
+            delivery.settled = True
+            del self.incoming[delivery.delivery_id]
+        self._say(Role.RECEIVER, delivery.delivery_id, settles, state)
+
+    def settle_outgoing(self, delivery: OutgoingDelivery) -> None:
+        """Forget a sent delivery, and tell the receiver."""
+        delivery.settled = True
+        delivery.link.unsettled -= 1
+        del self.outgoing[delivery.delivery_id]
+        self._say(Role.SENDER, delivery.delivery_id, True, delivery.state)
+
+    def _say(self, role: bool, delivery_id: int, settled: bool, state: Any) -> None:
+        if self.pending:
+            if (
+                delivery_id == (self._last + 1) & MASK
+                and role is self._role
+                and settled is self._settled
+                and (state is self._state or state == self._state)
+            ):
+                self._last = delivery_id
+                return
+            self.flush()
+        else:
+            self.session.dirty()
+        self.pending = True
+        self._role = role
+        self._first = self._last = delivery_id
+        self._settled = settled
+        self._state = state
+
+    def flush(self) -> None:
+        """Write the range gathered so far."""
+        if self.pending:
+            self.pending = False
+            body = write_disposition(self._role, self._first, self._last, self._settled, self._state)
+            self.session.write_body(body)
+
+    # -- what the peer says -----------------------------------------------------------------
+
+    def on_disposition(self, disposition: Disposition) -> None:
+        """A disposition in its general form."""
+        last = disposition.first if disposition.last is None else disposition.last
+        self.on_range(disposition.role, disposition.first, last, disposition.settled, disposition.state)
+
+    def on_range(self, role: bool, first: int, last: int, settled: bool, state: Any) -> None:
+        """The peer's word on every delivery from ``first`` to ``last`` that we still hold."""
+        ahead = distance(last, first)
+        if ahead < 0:
+            self.session.fail(Condition.INVALID_FIELD, f"disposition runs backwards, from {first} to {last}")
+            return
+        if role is Role.RECEIVER:
+            for delivery_id in self._held(self.outgoing, first, ahead):
+                self._on_outgoing(self.outgoing[delivery_id], settled, state)
+        else:
+            for delivery_id in self._held(self.incoming, first, ahead):
+                self._on_incoming(self.incoming[delivery_id], settled, state)
+
+    @staticmethod
+    def _held(unsettled: dict[int, Any], first: int, ahead: int) -> list[int]:
+        """The ids of the range that we hold, at a cost of the smaller of the two."""
+        if ahead == 0:
+            return [first] if first in unsettled else []
+        if ahead < len(unsettled):
+            ids = (i & MASK for i in range(first, first + ahead + 1))
+            return [i for i in ids if i in unsettled]
+        return [i for i in unsettled if (i - first) & MASK <= ahead]
+
+    def _on_outgoing(self, delivery: OutgoingDelivery, settled: bool, state: Any) -> None:
+        if state is not None:
+            delivery.state = state
+        if settled:
+            delivery.settled = True
+            link = delivery.link
+            link.unsettled -= 1
+            del self.outgoing[delivery.delivery_id]
+            if link.watch_unsettled and not link.unsettled:
+                self.session.connection.touch(link.owner)
+        elif is_terminal(state):
+            # The receiver settles second: our settlement is what it waits for.
+            self.settle_outgoing(delivery)
+        if delivery.watcher is not None:
+            self.session.connection.touch(delivery.watcher)
+
+    def _on_incoming(self, delivery: IncomingDelivery, settled: bool, state: Any) -> None:
+        if state is not None:
+            delivery.remote_state = state
+        if settled:
+            delivery.settled = delivery.remote_settled = True
+            del self.incoming[delivery.delivery_id]
+        if delivery.watcher is not None:
+            self.session.connection.touch(delivery.watcher)
+
+    # -- the end of a link ------------------------------------------------------------------
+
+    def forget(self, link: object) -> None:
+        """Drop what a link that is gone leaves unsettled; waiters are woken and find the link gone."""
+        for unsettled in (self.incoming, self.outgoing):
+            for delivery in [d for d in unsettled.values() if d.link is link]:
+                del unsettled[delivery.delivery_id]
+                if delivery.watcher is not None:
+                    self.session.connection.touch(delivery.watcher)

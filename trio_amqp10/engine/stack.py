@@ -1,0 +1,301 @@
+"""The layers of one conversation, one above the other: SASL, then AMQP (2.2, 5.3).
+
+The stack is what a pump drives. It agrees on each layer by its protocol header, passes octets to
+the layer whose turn it is, and moves on when that layer is done. Only here, and below, is it
+known who dialled: the dialler names the layer, the acceptor agrees or shows what it wants.
+
+Nothing of the AMQP layer is dispatched, and none of its octets leave, before the SASL layer
+said ok: which layer is current is our own state, never an octet of the peer's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Any
+
+from ..errors import Condition, RemoteProtocolError, SecurityError
+from ..headers import AMQP_HEADER, AMQP_ID, HEADER_SIZE, SASL_HEADER, SASL_ID, header_id
+from ..sasl import SaslClient, SaslServer, SecurityDowngradeError
+from ..spec.transport import Error
+from .connection import Connection
+from .delivery import Touchable
+from .events import Authenticated, Event, QuestionAsked
+from .states import ConnectionState
+
+__all__ = ["Layer", "Stack"]
+
+
+class Layer(Enum):
+    """Whose octets are due."""
+
+    CHOICE = auto()
+    """An acceptor waits for the first header."""
+    SASL_HEADER = auto()
+    """A dialler waits for the answer to its SASL header."""
+    SASL = auto()
+    AMQP = auto()
+    DEAD = auto()
+    """Refused before the AMQP layer: write what is left, and go."""
+
+
+class Stack:
+    """The eight calls that a pump makes, over the layers that this conversation has.
+
+    Args:
+        connection: the AMQP layer. A dialler may open it, begin and attach at once: its octets wait.
+        now: seconds of the caller's clock; the handshake's deadlines count from here.
+        sasl: the layer that a dialler goes through first, or None.
+        accept_sasl: on the accepting side, makes the layer for a peer that asks for it.
+        accept_plain: on the accepting side, whether AMQP without SASL is taken.
+        accepting: whether the peer speaks first.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        now: float,
+        *,
+        sasl: SaslClient | None = None,
+        accept_sasl: Callable[[], SaslServer] | None = None,
+        accept_plain: bool = True,
+        accepting: bool = False,
+    ) -> None:
+        self.connection = connection
+        self.sasl: SaslClient | SaslServer | None = sasl
+        self.identity: Any = None
+        self._accept_sasl = accept_sasl
+        self._accept_plain = accept_plain
+        self._out = b""
+        self._in = b""
+        self._events: list[Event] = []
+        self._hold_until: float | None = None
+        limits = connection.limits
+        self._header_deadline = None if limits.header_timeout is None else now + limits.header_timeout
+        self._open_deadline = None if limits.handshake_timeout is None else now + limits.handshake_timeout
+        if accepting:
+            self.layer = Layer.CHOICE
+        elif sasl is not None:
+            self.layer = Layer.SASL_HEADER
+            self._out = SASL_HEADER
+        else:
+            self.layer = Layer.AMQP
+
+    # -- the eight calls --------------------------------------------------------------------
+
+    def receive_data(self, data: bytes, now: float) -> None:
+        """Octets from the transport.
+
+        Raises:
+            RemoteProtocolError: the peer broke a rule that ends the connection; see ``Connection``.
+            SecurityError: SASL failed, or the peer offered a weaker layer than we asked for.
+        """
+        if self.layer is Layer.AMQP:
+            self.connection.receive_data(data, now)
+            return
+        try:
+            self._receive_below(data, now)
+        except Exception as failure:
+            if self.layer is not Layer.AMQP:
+                self._die(str(failure))
+            raise
+
+    def receive_eof(self, now: float) -> None:
+        """The peer will send no more octets."""
+        if self.layer is Layer.AMQP:
+            self.connection.receive_eof(now)
+        elif self.layer is not Layer.DEAD:
+            self._die(f"the peer ended the transport, {self._waiting_for()}")
+
+    def transport_lost(self) -> None:
+        """The transport failed."""
+        self._out = b""
+        if self.layer is not Layer.DEAD and self.layer is not Layer.AMQP:
+            self._die(f"the transport was lost, {self._waiting_for()}")
+        self.connection.transport_lost()
+
+    def next_event(self) -> Event | None:
+        """What the peer did, oldest first; None when all is told."""
+        if self._events:
+            return self._events.pop(0)
+        return self.connection.next_event()
+
+    def data_to_send(self) -> bytes | None:
+        """Octets for the transport; None when there will be none again."""
+        if self.layer is Layer.AMQP:
+            if self._out:
+                out, self._out = self._out, b""
+                return out + (self.connection.data_to_send() or b"")
+            return self.connection.data_to_send()
+        if self._hold_until is not None:
+            return b""
+        out, self._out = self._out, b""
+        if self.sasl is not None:
+            out += self.sasl.data_to_send()
+        if not out and self.layer is Layer.DEAD:
+            return None
+        return out
+
+    def next_deadline(self) -> float | None:
+        """When ``handle_timer`` has something to do; None for never."""
+        below = (self._hold_until, self._header_deadline, self._open_deadline)
+        deadlines = [d for d in below if d is not None]
+        upper = self.connection.next_deadline()
+        if upper is not None:
+            deadlines.append(upper)
+        return min(deadlines, default=None)
+
+    def handle_timer(self, now: float) -> None:
+        """Do what is due.
+
+        Raises:
+            RemoteProtocolError: the peer was silent for too long.
+        """
+        if self._hold_until is not None and now >= self._hold_until:
+            self._hold_until = None
+        opened = self.connection.remote is not None
+        if opened or self.layer is Layer.DEAD:
+            self._header_deadline = self._open_deadline = None
+        for deadline in (self._header_deadline, self._open_deadline):
+            if deadline is not None and now >= deadline:
+                self._header_deadline = self._open_deadline = None
+                self._die(f"the peer took too long, {self._waiting_for()}")
+                return
+        self.connection.handle_timer(now)
+
+    def take_touched(self) -> list[Touchable]:
+        """What to wake now."""
+        return self.connection.take_touched()
+
+    # -- below AMQP -------------------------------------------------------------------------
+
+    def answer(self, value: object, now: float) -> None:
+        """What the application says to the question that a SASL mechanism asked (``QuestionAsked``).
+
+        Raises:
+            RemoteProtocolError, SecurityError: as ``receive_data``: octets that waited are read now.
+        """
+        self._resume(lambda sasl: sasl.answer(value), now)
+
+    def abandon_question(self, failure: Exception, now: float) -> None:
+        """The application could not answer: ``failure`` is why.
+
+        Raises:
+            SecurityError: on the dialling side, which cannot go on.
+        """
+
+        def give_up(sasl: SaslClient | SaslServer) -> None:
+            if isinstance(sasl, SaslServer):
+                sasl.abandon(failure)
+            else:
+                raise SecurityError(f"no credentials: {failure}") from failure
+
+        self._resume(give_up, now)
+
+    def _resume(self, go_on: Callable[[SaslClient | SaslServer], None], now: float) -> None:
+        if self.sasl is None or self.layer is not Layer.SASL:
+            return  # the conversation ended while the application thought about it
+        try:
+            go_on(self.sasl)
+            self._after_sasl(now)
+        except Exception as failure:
+            if self.layer is not Layer.AMQP:
+                self._die(str(failure))
+            raise
+
+    def _receive_below(self, data: bytes, now: float) -> None:
+        if self.layer is Layer.DEAD:
+            return
+        if self.layer is Layer.SASL:
+            assert self.sasl is not None
+            self.sasl.receive_data(data)
+            self._after_sasl(now)
+            return
+        self._in += data
+        try:
+            protocol_id = header_id(self._in)
+        except RemoteProtocolError:
+            if self.layer is Layer.CHOICE:
+                self._out = self._wanted_header()
+            raise
+        if protocol_id is None:
+            return
+        rest, self._in = self._in[HEADER_SIZE:], b""
+        self._header_deadline = None
+        if self.layer is Layer.CHOICE:
+            self._accept(protocol_id, rest, now)
+        elif protocol_id == SASL_ID:
+            self.layer = Layer.SASL
+            if rest:
+                self._receive_below(rest, now)
+        else:
+            raise SecurityDowngradeError(
+                f"we asked for SASL (protocol id 3), and the peer answered with protocol id {protocol_id}: "
+                "it would have us go on without authentication"
+            )
+
+    def _accept(self, protocol_id: int, rest: bytes, now: float) -> None:
+        if protocol_id == SASL_ID and self._accept_sasl is not None:
+            self._out = SASL_HEADER
+            self.sasl = self._accept_sasl()
+            self.layer = Layer.SASL
+            if rest:
+                self._receive_below(rest, now)
+        elif protocol_id == AMQP_ID and self._accept_plain:
+            self.layer = Layer.AMQP
+            self.connection.receive_data(AMQP_HEADER + rest, now)
+        else:
+            self._out = self._wanted_header()
+            raise RemoteProtocolError(
+                f"protocol id {protocol_id} is not taken here without SASL"
+                if protocol_id == AMQP_ID
+                else f"protocol id {protocol_id} is not taken here",
+                Condition.FRAMING_ERROR,
+            )
+
+    def _wanted_header(self) -> bytes:
+        """The header that a peer which began with another should have sent (2.2)."""
+        return AMQP_HEADER if self._accept_plain or self._accept_sasl is None else SASL_HEADER
+
+    def _after_sasl(self, now: float) -> None:
+        sasl = self.sasl
+        assert sasl is not None
+        if sasl.question is not None:
+            self._events.append(QuestionAsked(sasl.question))
+            return
+        if isinstance(sasl, SaslServer):
+            if sasl.failed:
+                if sasl.penalty:
+                    self._hold_until = now + sasl.penalty
+                self._die("the peer failed to authenticate")
+                return
+            self.identity = sasl.identity
+        if not sasl.done:
+            return
+        self._out += sasl.data_to_send()
+        self.layer = Layer.AMQP
+        self._events.append(Authenticated(self.identity))
+        rest = sasl.take_rest()
+        if rest:
+            self.connection.receive_data(rest, now)
+
+    def _waiting_for(self) -> str:
+        if self.layer is Layer.AMQP:
+            state = self.connection.state
+            return "before its open" if state is not ConnectionState.OPENED else "before its close"
+        if self.layer is Layer.SASL:
+            return "before SASL was done"
+        return "before its protocol header"
+
+    def _die(self, reason: str) -> None:
+        """The conversation ends before the AMQP layer began, or without its leave."""
+        self.layer = Layer.DEAD
+        self._header_deadline = self._open_deadline = None
+        self.connection.abandon(reason)
+
+    def close(self, error: Error | None = None) -> None:
+        """Close the connection, or give up the handshake that comes before it."""
+        if self.layer is Layer.AMQP:
+            self.connection.close(error)
+        elif self.layer is not Layer.DEAD:
+            self._die("closed by us during the handshake")

@@ -1,0 +1,226 @@
+"""Every state of a connection, a session and a link, and every step between them.
+
+The rules
+---------
+
+Each endpoint is a ``Lifecycle``: it has a ``state``, and the only thing in this package that
+assigns one is ``Lifecycle.step``. What may happen next is data: three tables, from a state
+and a step to the next state. A step that a table does not list is an error of whoever took
+it: ours (``SEND_...``) raises ``LocalProtocolError`` before anything was written, the peer's
+(``RECV_...``) raises ``RemoteProtocolError``.
+
+An endpoint has two halves, what we said and what the peer said, and either may come first.
+So the tables are symmetric, know no role, and have a path for each kind of crossing:
+
+* Both open, begin or attach at once: ``OPEN_SENT``, ``BEGIN_SENT`` and ``ATTACH_SENT`` take
+  the peer's frame as the answer, whichever was written first.
+* Both close, end or detach at once: ``CLOSE_SENT``, ``END_SENT`` and ``DETACH_SENT`` take the
+  peer's frame as the answer too; nobody answers twice.
+* We close what the peer has not answered yet (``OC_PIPE``, ``CLOSE_PIPE``; an ``end`` or
+  ``detach`` after an unanswered ``begin`` or ``attach``): the late answer changes nothing.
+* The peer closes what *we* have not answered yet: the endpoint first says its own open, begin
+  or attach, because the standard has no close without one, and the table sees the two steps.
+
+After an error of the peer's we are ``DISCARDING``: whatever it had in flight is dropped until
+it confirms (2.4.6, 2.5.5). A link has no such state in the standard; ``DETACH_SENT`` drops
+likewise (2.6.6), but its transfers still count for the session's window.
+
+``LOST`` is the transport going away, or the enclosing endpoint: legal always, final always.
+
+Sections: 2.4.6 (connection states), 2.5.5 (session states), 2.6.3 to 2.6.6 (links).
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import ClassVar, Final
+
+from ..errors import Condition, LocalProtocolError, RemoteProtocolError, Scope
+
+__all__ = [
+    "CONNECTION",
+    "LINK",
+    "SESSION",
+    "ConnectionState",
+    "Lifecycle",
+    "LinkState",
+    "SessionState",
+    "Step",
+]
+
+
+class ConnectionState(Enum):
+    """The states of 2.4.6, by their names there."""
+
+    START = auto()
+    HDR_RCVD = auto()
+    HDR_SENT = auto()
+    HDR_EXCH = auto()
+    OPEN_PIPE = auto()
+    OC_PIPE = auto()
+    OPEN_RCVD = auto()
+    OPEN_SENT = auto()
+    CLOSE_PIPE = auto()
+    OPENED = auto()
+    CLOSE_RCVD = auto()
+    CLOSE_SENT = auto()
+    DISCARDING = auto()
+    END = auto()
+
+
+class SessionState(Enum):
+    """The states of 2.5.5, by their names there."""
+
+    UNMAPPED = auto()
+    BEGIN_SENT = auto()
+    BEGIN_RCVD = auto()
+    MAPPED = auto()
+    END_SENT = auto()
+    END_RCVD = auto()
+    DISCARDING = auto()
+    ENDED = auto()
+
+
+class LinkState(Enum):
+    """What was attached and detached, by whom (2.6.3 to 2.6.6; the standard names no states)."""
+
+    DETACHED = auto()
+    ATTACH_SENT = auto()
+    ATTACH_RCVD = auto()
+    ATTACHED = auto()
+    DETACH_SENT = auto()
+    DETACH_RCVD = auto()
+    GONE = auto()
+
+
+class Step(Enum):
+    """What can happen to an endpoint: what we send, what we receive, and the loss of what carries it."""
+
+    SEND_HEADER = auto()
+    RECV_HEADER = auto()
+    SEND_OPEN = auto()
+    RECV_OPEN = auto()
+    SEND_CLOSE = auto()
+    SEND_ERROR_CLOSE = auto()
+    RECV_CLOSE = auto()
+    SEND_BEGIN = auto()
+    RECV_BEGIN = auto()
+    SEND_END = auto()
+    SEND_ERROR_END = auto()
+    RECV_END = auto()
+    SEND_ATTACH = auto()
+    RECV_ATTACH = auto()
+    SEND_DETACH = auto()
+    RECV_DETACH = auto()
+    LOST = auto()
+
+    @property
+    def is_ours(self) -> bool:
+        return self.name.startswith("SEND_")
+
+    @property
+    def phrase(self) -> str:
+        """The step without its direction, for an error message."""
+        return self.name.partition("_")[2].lower().replace("_", " ")
+
+
+_C, _S, _L = ConnectionState, SessionState, LinkState
+
+CONNECTION: Final[dict[Enum, dict[Step, Enum]]] = {
+    _C.START: {Step.SEND_HEADER: _C.HDR_SENT, Step.RECV_HEADER: _C.HDR_RCVD},
+    _C.HDR_RCVD: {Step.SEND_HEADER: _C.HDR_EXCH},
+    _C.HDR_SENT: {Step.RECV_HEADER: _C.HDR_EXCH, Step.SEND_OPEN: _C.OPEN_PIPE},
+    _C.HDR_EXCH: {Step.SEND_OPEN: _C.OPEN_SENT, Step.RECV_OPEN: _C.OPEN_RCVD},
+    _C.OPEN_PIPE: {
+        Step.RECV_HEADER: _C.OPEN_SENT,
+        Step.SEND_CLOSE: _C.OC_PIPE,
+        Step.SEND_ERROR_CLOSE: _C.DISCARDING,
+    },
+    _C.OC_PIPE: {Step.RECV_HEADER: _C.CLOSE_PIPE, Step.SEND_ERROR_CLOSE: _C.DISCARDING},
+    _C.OPEN_RCVD: {Step.SEND_OPEN: _C.OPENED},
+    _C.OPEN_SENT: {
+        Step.RECV_OPEN: _C.OPENED,
+        Step.SEND_CLOSE: _C.CLOSE_PIPE,
+        Step.SEND_ERROR_CLOSE: _C.DISCARDING,
+    },
+    _C.CLOSE_PIPE: {Step.RECV_OPEN: _C.CLOSE_SENT},
+    _C.OPENED: {
+        Step.SEND_CLOSE: _C.CLOSE_SENT,
+        Step.SEND_ERROR_CLOSE: _C.DISCARDING,
+        Step.RECV_CLOSE: _C.CLOSE_RCVD,
+    },
+    _C.CLOSE_RCVD: {Step.SEND_CLOSE: _C.END, Step.SEND_ERROR_CLOSE: _C.END},
+    _C.CLOSE_SENT: {Step.RECV_CLOSE: _C.END},
+    _C.DISCARDING: {
+        Step.RECV_HEADER: _C.DISCARDING,
+        Step.RECV_OPEN: _C.DISCARDING,
+        Step.RECV_CLOSE: _C.END,
+    },
+    _C.END: {},
+}
+
+SESSION: Final[dict[Enum, dict[Step, Enum]]] = {
+    _S.UNMAPPED: {Step.SEND_BEGIN: _S.BEGIN_SENT, Step.RECV_BEGIN: _S.BEGIN_RCVD},
+    _S.BEGIN_SENT: {
+        Step.RECV_BEGIN: _S.MAPPED,
+        Step.SEND_END: _S.END_SENT,
+        Step.SEND_ERROR_END: _S.DISCARDING,
+    },
+    _S.BEGIN_RCVD: {Step.SEND_BEGIN: _S.MAPPED},
+    _S.MAPPED: {
+        Step.SEND_END: _S.END_SENT,
+        Step.SEND_ERROR_END: _S.DISCARDING,
+        Step.RECV_END: _S.END_RCVD,
+    },
+    _S.END_SENT: {Step.RECV_BEGIN: _S.END_SENT, Step.RECV_END: _S.ENDED},
+    _S.END_RCVD: {Step.SEND_END: _S.ENDED, Step.SEND_ERROR_END: _S.ENDED},
+    _S.DISCARDING: {Step.RECV_BEGIN: _S.DISCARDING, Step.RECV_END: _S.ENDED},
+    _S.ENDED: {},
+}
+
+LINK: Final[dict[Enum, dict[Step, Enum]]] = {
+    _L.DETACHED: {Step.SEND_ATTACH: _L.ATTACH_SENT, Step.RECV_ATTACH: _L.ATTACH_RCVD},
+    _L.ATTACH_SENT: {Step.RECV_ATTACH: _L.ATTACHED, Step.SEND_DETACH: _L.DETACH_SENT},
+    _L.ATTACH_RCVD: {Step.SEND_ATTACH: _L.ATTACHED},
+    _L.ATTACHED: {Step.SEND_DETACH: _L.DETACH_SENT, Step.RECV_DETACH: _L.DETACH_RCVD},
+    _L.DETACH_SENT: {Step.RECV_ATTACH: _L.DETACH_SENT, Step.RECV_DETACH: _L.GONE},
+    _L.DETACH_RCVD: {Step.SEND_DETACH: _L.GONE},
+    _L.GONE: {},
+}
+
+_FINAL: Final[dict[str, Enum]] = {"connection": _C.END, "session": _S.ENDED, "link": _L.GONE}
+
+
+class Lifecycle:
+    """An endpoint with a state that only ``step`` moves."""
+
+    __slots__ = ("state",)
+
+    _table: ClassVar[dict[Enum, dict[Step, Enum]]]
+    _scope: ClassVar[Scope]
+
+    state: Enum
+
+    def allows(self, step: Step) -> bool:
+        """Whether the table has ``step`` from here."""
+        return step in self._table[self.state]
+
+    def step(self, step: Step) -> None:
+        """Move on, or raise and stay.
+
+        Raises:
+            LocalProtocolError: a ``SEND_...`` step that the state does not allow.
+            RemoteProtocolError: a ``RECV_...`` step that it does not allow.
+        """
+        if step is Step.LOST:
+            self.state = _FINAL[self._scope]
+            return
+        following = self._table[self.state].get(step)
+        if following is None:
+            if step.is_ours:
+                raise LocalProtocolError(f"cannot {step.phrase}: this {self._scope} is {self.state.name}")
+            condition = Condition.FRAMING_ERROR if self._scope == "connection" else Condition.ILLEGAL_STATE
+            raise RemoteProtocolError(
+                f"unexpected {step.phrase}: this {self._scope} is {self.state.name}", condition, self._scope
+            )
+        self.state = following

@@ -1,0 +1,120 @@
+"""The windows of a session: how many transfers may be in flight, each way (2.5.6).
+
+Who decrements what, when
+-------------------------
+
+Transfers, not deliveries, are counted: a message cut into ten frames takes ten. The unit is
+never the octet and never what is unsettled; a window says how many frames there is *room* for.
+
+We send a transfer::
+
+    next-outgoing-id        += 1
+    remote-incoming-window  -= 1        the peer's room, as far as we know
+
+We receive a transfer::
+
+    next-incoming-id        += 1
+    incoming-window         -= 1        our room: below zero is the peer's fault
+    remote-outgoing-window  -= 1        what the peer said it may still send; only a hint
+
+We receive a flow (or the peer's begin, which carries the same four numbers)::
+
+    next-incoming-id        := next-outgoing-id(flow)
+    remote-outgoing-window  := outgoing-window(flow)
+    remote-incoming-window  := next-incoming-id(flow) + incoming-window(flow) - next-outgoing-id
+
+The peer computed its window before it saw the transfers that we had in flight; the last line
+takes them off again. Where the peer had not read our begin yet, its ``next-incoming-id`` is
+null, and our ``initial-outgoing-id`` stands in for it.
+
+Our own window is announced whole again as soon as half of it is used, so that a peer at full
+speed never meets an empty one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .serial import MASK, add, distance
+
+__all__ = ["INITIAL_ID", "SessionWindows"]
+
+INITIAL_ID: Final = 0
+"""Our first transfer-id and our first delivery-id of a session. Any value is legal (2.5.6)."""
+
+_OUTGOING_WINDOW: Final = 0x7FFFFFFF
+"""What we may send is bounded by the peer's incoming window alone, so we promise no bound of ours."""
+
+
+class SessionWindows:
+    """The six numbers of 2.5.6 and their arithmetic; nothing here touches a link."""
+
+    __slots__ = (
+        "incoming_max",
+        "incoming_window",
+        "next_incoming_id",
+        "next_outgoing_id",
+        "outgoing_window",
+        "remote_incoming_window",
+        "remote_outgoing_window",
+    )
+
+    def __init__(self, incoming_max: int, initial_id: int = INITIAL_ID) -> None:
+        self.next_outgoing_id = initial_id
+        self.outgoing_window = _OUTGOING_WINDOW
+        self.remote_incoming_window = 0
+        self.next_incoming_id: int | None = None
+        self.incoming_max = incoming_max
+        self.incoming_window = incoming_max
+        self.remote_outgoing_window = 0
+
+    def sent(self) -> None:
+        """One transfer went out."""
+        self.next_outgoing_id = (self.next_outgoing_id + 1) & MASK
+        self.remote_incoming_window -= 1
+
+    def received(self) -> bool:
+        """One transfer came in; False where there was no room for it."""
+        if self.incoming_window <= 0:
+            return False
+        self.next_incoming_id = add(self.next_incoming_id or 0, 1)
+        self.incoming_window -= 1
+        self.remote_outgoing_window -= 1
+        return True
+
+    def begun(self, next_outgoing_id: int, incoming_window: int, outgoing_window: int) -> None:
+        """The peer's begin: where its ids start and how much room it has.
+
+        It may have been written before or after it read ours; either way it counts from the
+        first transfer that we can have sent on this session.
+        """
+        self.next_incoming_id = next_outgoing_id
+        self.remote_outgoing_window = outgoing_window
+        self.remote_incoming_window = incoming_window
+
+    def flowed(
+        self,
+        next_incoming_id: int | None,
+        incoming_window: int,
+        next_outgoing_id: int,
+        outgoing_window: int,
+        initial_id: int,
+    ) -> bool:
+        """The peer's flow; False where it acknowledges transfers that we never sent."""
+        base = initial_id if next_incoming_id is None else next_incoming_id
+        if distance(base, self.next_outgoing_id) > 0:
+            return False
+        self.next_incoming_id = next_outgoing_id
+        self.remote_outgoing_window = outgoing_window
+        self.remote_incoming_window = distance(
+            add(base, min(incoming_window, _OUTGOING_WINDOW)), self.next_outgoing_id
+        )
+        return True
+
+    def needs_refill(self) -> bool:
+        """Whether half of our room has been used since we last announced it."""
+        return self.incoming_window * 2 <= self.incoming_max
+
+    def refill(self, room: int | None = None) -> None:
+        """Announce room for ``incoming_max`` transfers, or for fewer where buffers are short."""
+        self.incoming_window = self.incoming_max if room is None else max(0, min(self.incoming_max, room))

@@ -1,0 +1,383 @@
+"""A connection as a program sees it, the same whether it dialled or was dialled.
+
+Turns events of the engine into objects and wake-ups, and knows who owns what. Octets are the
+pump's business, transports that of ``dial`` and ``listen``.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import trio
+
+from ..engine.connection import Connection as EngineConnection
+from ..engine.events import (
+    Authenticated,
+    ConnectionClosed,
+    ConnectionLost,
+    ConnectionOpened,
+    LinkAttached,
+    LinkDetached,
+    QuestionAsked,
+    SessionBegun,
+    SessionEnded,
+)
+from ..engine.stack import Stack
+from ..engine.states import ConnectionState, SessionState
+from ..errors import AmqpError, Condition, LocalProtocolError
+from ..spec.transport import Error, Open
+from .errors import ConnectionClosedError, describe
+from .incoming import IncomingLink, IncomingReceiver, IncomingSender
+from .link import Opening
+from .pump import Pump
+from .receiver import Receiver, open_receiver
+from .sender import Sender, open_sender
+from .session import Session, SessionOpening
+from .waiting import Pace, Waiter
+
+__all__ = ["Connection", "IncomingLinks", "Remote"]
+
+_PATIENCE = 1.0
+"""Seconds that an incoming link waits for somebody to iterate over ``incoming_links``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """What the peer said of itself when it opened the connection (2.7.1).
+
+    Attributes:
+        container_id: who it is.
+        hostname: the host that it means to reach.
+        max_frame_size: octets of the largest frame that it takes.
+        channel_max: sessions that it takes, less one.
+        idle_timeout: seconds of silence after which it gives us up, or None.
+        properties: about it; symbols to values.
+        offered_capabilities, desired_capabilities: extensions.
+    """
+
+    container_id: str
+    hostname: str | None
+    max_frame_size: int
+    channel_max: int
+    idle_timeout: float | None
+    properties: dict[Any, Any]
+    offered_capabilities: tuple[str, ...]
+    desired_capabilities: tuple[str, ...]
+
+    @classmethod
+    def of(cls, performative: Open) -> Remote:
+        """Read an open."""
+        timeout = performative.idle_time_out
+        return cls(
+            container_id=performative.container_id,
+            hostname=performative.hostname,
+            max_frame_size=performative.max_frame_size,
+            channel_max=performative.channel_max,
+            idle_timeout=timeout / 1000 if timeout else None,
+            properties=dict(performative.properties or {}),
+            offered_capabilities=tuple(performative.offered_capabilities),
+            desired_capabilities=tuple(performative.desired_capabilities),
+        )
+
+
+class Connection(Waiter, trio.abc.AsyncResource):
+    """One connection; either side may open links to the other.
+
+    Attributes:
+        identity: who the peer proved to be, on the accepting side; or None.
+        close_timeout: seconds to wait for the peer's answer when something is closed.
+        pace: checkpoints for calls that are cheaper than one.
+    """
+
+    def __init__(
+        self,
+        engine: EngineConnection,
+        stack: Stack,
+        stream: trio.abc.Stream,
+        nursery: trio.Nursery,
+        *,
+        close_timeout: float = 5.0,
+    ) -> None:
+        super().__init__()
+        self.identity: Any = None
+        self.close_timeout = close_timeout
+        self.pace = Pace()
+        self.engine = engine
+        self._stack = stack
+        self._nursery = nursery
+        self._remote: Remote | None = None
+        self._closed = False
+        self._peer_closed: ConnectionClosed | None = None
+        self._lost: str | None = None
+        self._default_session: Session | None = None
+        self._incoming: deque[IncomingLink] = deque()
+        self._incoming_waiter = Waiter()
+        self._iterated = False
+        self._impatient = False
+        self.pump = Pump(stack, stream, self._on_event, engine.limits.write_stall)
+        engine.bell = self.pump.ring
+        self.pump.start(nursery)
+
+    # -- what the peer is -------------------------------------------------------------------
+
+    @property
+    def remote(self) -> Remote:
+        """What the peer said of itself."""
+        if self._remote is None:
+            raise LocalProtocolError("the peer has not opened this connection yet")
+        return self._remote
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection is over, by either end."""
+        return self._closed or self._lost is not None or self._peer_closed is not None or self._is_dead()
+
+    def _is_dead(self) -> bool:
+        return self.engine.state is ConnectionState.END or self.pump.finished.is_set()
+
+    def cause(self) -> Exception | None:
+        """Why the connection ended; None while it lives, or where it was closed without an error."""
+        failure = self.pump.failure
+        if self._peer_closed is not None:
+            error = self._peer_closed.error
+            if error is None:
+                return None
+            return ConnectionClosedError(f"the peer closed the connection, {describe(error)}", error)
+        if isinstance(failure, AmqpError):
+            return failure
+        if failure is not None or self._lost is not None:
+            gone = ConnectionClosedError(f"the connection was lost: {self._lost or failure}")
+            gone.__cause__ = failure
+            return None if self._closed else gone
+        return None
+
+    def check_alive(self) -> None:
+        """Raise what ended the connection, if something did.
+
+        Raises:
+            trio.ClosedResourceError: we closed it.
+            ConnectionClosedError: the peer did, or the transport died.
+            RemoteProtocolError: the peer broke a rule.
+            SecurityError: it could not be agreed who is who.
+        """
+        if self._closed:
+            raise trio.ClosedResourceError("this connection was closed here")
+        if self.closed:
+            raise self._raisable()
+
+    def _raisable(self) -> Exception:
+        cause = self.cause() or ConnectionClosedError("the peer closed the connection")
+        # One exception object raised in several tasks would gather all their tracebacks.
+        return cause if cause.__traceback__ is None else _again(cause)
+
+    async def opened(self) -> None:
+        """Wait until the peer has opened the connection too."""
+        while self._remote is None:
+            self.check_alive()
+            await self.wait()
+
+    async def wait_closed(self) -> None:
+        """Wait until the connection is over.
+
+        Raises:
+            ConnectionClosedError, RemoteProtocolError: it ended with an error.
+
+        Cancelled: nothing has happened.
+        """
+        await self.pump.finished.wait()
+        if not self._closed and self.cause() is not None:
+            raise self._raisable()
+
+    # -- sessions and links -----------------------------------------------------------------
+
+    def open_session(self) -> SessionOpening:
+        """A session of your own: ``async with conn.open_session() as session``."""
+        return SessionOpening(self)
+
+    open_sender: Callable[..., Opening[Sender]] = open_sender
+    open_receiver: Callable[..., Opening[Receiver]] = open_receiver
+
+    def new_session(self) -> Session:
+        """Begin a session, without waiting for the peer."""
+        self.check_alive()
+        session = Session(self, self.engine.session())
+        session.engine.begin()
+        return session
+
+    def session_for(self, session: Session | None, *, own: bool) -> Session:
+        """The session that a new link goes on: the given one, one of its own, or the default."""
+        if session is not None:
+            session.check_alive()
+            return session
+        if own:
+            return self.new_session()
+        if self._default_session is None or self._default_session.is_over:
+            self._default_session = self.new_session()
+        return self._default_session
+
+    def new_name(self) -> str:
+        """A link name that nobody else has."""
+        return str(uuid.uuid4())
+
+    def incoming_links(self) -> IncomingLinks:
+        """The links that the peer opens to us, to be accepted or refused one by one.
+
+        Links that nobody iterates over are refused with ``amqp:not-allowed``.
+        """
+        self._iterated = True
+        return IncomingLinks(self)
+
+    # -- events -----------------------------------------------------------------------------
+
+    def _on_event(self, event: Any) -> None:
+        match event:
+            case LinkAttached(link):
+                self._on_attached(link)
+            case LinkDetached(link):
+                if link.owner is not None:
+                    link.owner.on_detached(event)
+            case SessionBegun(session):
+                if session.state is SessionState.BEGIN_RCVD:
+                    session.begin()
+                if session.owner is None:
+                    Session(self, session)
+                session.owner.wake()
+            case SessionEnded(session):
+                if session.owner is not None:
+                    session.owner.on_ended(event)
+            case ConnectionOpened(performative):
+                self._remote = Remote.of(performative)
+                if self.engine.state is ConnectionState.OPEN_RCVD:
+                    self.engine.open()
+                self.wake()
+            case ConnectionClosed():
+                self._peer_closed = event
+                self._wake_all()
+            case ConnectionLost(reason):
+                self._lost = reason
+                self._wake_all()
+            case Authenticated(identity):
+                self.identity = identity
+            case QuestionAsked(question):
+                self._nursery.start_soon(self._answer, question)
+            case _:  # pragma: no cover - the engine has no other events
+                raise AssertionError(event)
+
+    def _wake_all(self) -> None:
+        self.wake()
+        self._incoming_waiter.wake()
+
+    def _on_attached(self, link: Any) -> None:
+        if link.owner is not None:
+            link.owner.wake()
+            return
+        incoming = IncomingSender(self, link) if link.role is False else IncomingReceiver(self, link)
+        self._incoming.append(incoming)
+        self._incoming_waiter.wake()
+        if not self._iterated and not self._impatient:
+            self._impatient = True
+            self._nursery.start_soon(self._refuse_unclaimed)
+
+    async def _refuse_unclaimed(self) -> None:
+        with trio.CancelScope(shield=True) as scope:
+            self._refusing = scope
+            await trio.sleep(_PATIENCE)
+            while self._incoming and not self._iterated:
+                self._incoming.popleft().refuse_now(Condition.NOT_ALLOWED, "no links are accepted here")
+            self._impatient = False
+
+    async def _answer(self, question: Any) -> None:
+        """Ask the application what a SASL mechanism wants to know."""
+        with trio.CancelScope(shield=True) as scope:
+            self._asking = scope
+            try:
+                value = await question.ask()
+            except Exception as failure:
+                self.pump.feed(partial(self._stack.abandon_question, failure, trio.current_time()))
+            else:
+                self.pump.feed(partial(self._stack.answer, value, trio.current_time()))
+
+    # -- the end ----------------------------------------------------------------------------
+
+    async def aclose(self, error: Error | None = None) -> None:
+        """Close the connection with all its sessions and links (2.4.3).
+
+        Writes what is queued, then waits for the peer's close at most ``close_timeout`` seconds.
+
+        Cancelled: what is queued and the close are still written, for at most a second; the
+        answer is not awaited.
+        """
+        first = not self._closed
+        self._closed = True
+        if first:
+            self._stack.close(error)
+            self._refuse_to_wait()
+            self._wake_all()
+            self.pump.ring()
+        try:
+            with trio.move_on_after(self.close_timeout):
+                await self.pump.finished.wait()
+                return
+        finally:
+            if not self.pump.finished.is_set():
+                with trio.CancelScope(shield=True, deadline=trio.current_time() + 1.0):
+                    await self.pump.flushed()
+                self.pump.cancel()
+                with trio.CancelScope(shield=True):
+                    await self.pump.finished.wait()
+
+    def _refuse_to_wait(self) -> None:
+        for name in ("_refusing", "_asking"):
+            scope = getattr(self, name, None)
+            if scope is not None:
+                scope.cancel()
+
+    def __repr__(self) -> str:
+        peer = "?" if self._remote is None else self._remote.container_id
+        return f"<Connection to {peer!r} {self.engine.state.name}>"
+
+
+def _again(cause: Exception) -> Exception:
+    """A new exception for the same cause, chained to the first."""
+    if isinstance(cause, ConnectionClosedError):
+        again: Exception = ConnectionClosedError(str(cause), cause.error)
+    else:
+        again = ConnectionClosedError(f"the connection has failed: {cause}")
+    again.__cause__ = cause
+    return again
+
+
+class IncomingLinks:
+    """Iterates over the links that the peer opens; ends with the connection."""
+
+    __slots__ = ("_conn",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._conn = connection
+
+    def __aiter__(self) -> IncomingLinks:
+        return self
+
+    async def __anext__(self) -> IncomingSender | IncomingReceiver:
+        """The next link. Raises what ended the connection, if that was an error.
+
+        Cancelled: no link is lost.
+        """
+        await trio.lowlevel.checkpoint()
+        conn = self._conn
+        while True:
+            while conn._incoming:  # noqa: SLF001 - the iterator is a part of the connection
+                link = conn._incoming.popleft()  # noqa: SLF001
+                if link.is_waiting:
+                    return link
+            if conn.closed:
+                cause = None if conn._closed else conn.cause()  # noqa: SLF001
+                if cause is None:
+                    raise StopAsyncIteration
+                raise conn._raisable()  # noqa: SLF001
+            await conn._incoming_waiter.wait()  # noqa: SLF001

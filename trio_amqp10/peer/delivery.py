@@ -1,0 +1,161 @@
+"""Deliveries as a program sees them: the engine's own objects, with a message to read and things to await."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+import trio
+
+from ..engine.delivery import RELEASED, is_terminal
+from ..engine.delivery import IncomingDelivery as EngineIncoming
+from ..engine.delivery import OutgoingDelivery as EngineOutgoing
+from ..message import Message
+from ..spec.messaging import Accepted, Modified, Rejected, Released
+from .errors import DeliveryError, DeliveryModifiedError, DeliveryRejectedError, DeliveryReleasedError
+from .waiting import Waiter
+
+if TYPE_CHECKING:
+    from .link import Link
+
+__all__ = ["Delivery", "OutgoingDelivery", "Outcome", "raise_unless_accepted"]
+
+Outcome = Accepted | Rejected | Released | Modified
+
+
+class _Callback:
+    """Calls back where a task would wait."""
+
+    __slots__ = ("_call", "touched")
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self.touched = False
+        self._call = call
+
+    def wake(self) -> None:
+        self._call()
+
+
+def _owner(delivery: EngineIncoming | EngineOutgoing) -> Link:
+    return cast("Link", delivery.link.owner)
+
+
+async def _changed(delivery: EngineIncoming | EngineOutgoing) -> None:
+    """Wait until the peer says something of the delivery, or its link is gone."""
+    if not isinstance(delivery.watcher, Waiter):
+        delivery.watcher = Waiter()
+    await delivery.watcher.wait()
+
+
+class Delivery(EngineIncoming):
+    """A message that came in, to be accepted, rejected, released or modified.
+
+    Those four are synchronous, and settle the delivery at once unless the link settles second
+    (``guarantee="exactly-once"``). Each raises ``LocalProtocolError`` after the first, and when
+    the link is gone.
+
+    Attributes:
+        tag: the sender's name for it: at most 32 octets.
+        settled: whether this end has settled it; from the start, where it was sent at most once.
+        state: the outcome that we gave it, or None.
+        payload: the octets of the message as they came.
+        message_format: 0 for a message in sections (3.2); the meaning of others is the application's.
+    """
+
+    __slots__ = ("_message",)
+
+    _message: Message
+
+    @property
+    def message(self) -> Message:
+        """The message; its sections are decoded as they are read."""
+        try:
+            return self._message
+        except AttributeError:
+            self._message = Message.from_payload(self.payload, self.message_format)
+            return self._message
+
+    async def wait_settled(self) -> None:
+        """Wait until both ends have settled it: at once, but where the receiver settles second.
+
+        Raises:
+            LinkDetachedError, SessionEndedError, ConnectionClosedError: it never will be.
+
+        Cancelled: nothing is lost; call it again.
+        """
+        await trio.lowlevel.checkpoint()
+        while not self.settled:
+            _owner(self).check_alive()
+            await _changed(self)
+
+    def __repr__(self) -> str:
+        return f"<Delivery {self.tag.hex()} {self.message!r} state={self.state!r} settled={self.settled}>"
+
+
+class OutgoingDelivery(EngineOutgoing):
+    """A message that went out.
+
+    Attributes:
+        tag: our name for it.
+        settled: whether this end has settled it; from the start, where it was sent at most once.
+        state: what the receiver last said of it, or None.
+    """
+
+    __slots__ = ()
+
+    async def outcome(self) -> Outcome | None:
+        """Wait for what the receiver makes of the message; None where it was sent settled.
+
+        A receiver that settles without a word leaves it to the link's default outcome, or to
+        ``Released`` where it has none (3.5.3).
+
+        Raises:
+            LinkDetachedError, SessionEndedError, ConnectionClosedError: it is gone, and did not say.
+
+        Cancelled: nothing is lost; call it again.
+        """
+        await trio.lowlevel.checkpoint()
+        if self.sent_settled:
+            return None
+        while not is_terminal(self.state):
+            if self.settled:
+                source = None if self.link.remote is None else self.link.remote.source
+                return cast("Outcome", getattr(source, "default_outcome", None) or RELEASED)
+            _owner(self).check_alive()
+            await _changed(self)
+        return cast("Outcome", self.state)
+
+    def watch(self, call: Callable[[], object]) -> None:
+        """Have ``call`` called, synchronously, when the receiver speaks of it or the link is gone.
+
+        For services that keep an eye on many deliveries without a task for each.
+        """
+        self.watcher = _Callback(call)
+
+    async def wait_settled(self) -> None:
+        """Wait until both ends have settled it.
+
+        Raises:
+            LinkDetachedError, SessionEndedError, ConnectionClosedError: it never will be.
+
+        Cancelled: nothing is lost; call it again.
+        """
+        await trio.lowlevel.checkpoint()
+        while not self.settled:
+            _owner(self).check_alive()
+            await _changed(self)
+
+    def __repr__(self) -> str:
+        return f"<OutgoingDelivery {self.tag.hex()} state={self.state!r} settled={self.settled}>"
+
+
+def raise_unless_accepted(outcome: Any, delivery: OutgoingDelivery) -> None:
+    """The exception for an outcome that is not accepted (3.4)."""
+    if isinstance(outcome, Rejected):
+        raise DeliveryRejectedError(outcome, delivery)
+    if isinstance(outcome, Released):
+        raise DeliveryReleasedError(outcome, delivery)
+    if isinstance(outcome, Modified):
+        raise DeliveryModifiedError(outcome, delivery)
+    if outcome is not None and not isinstance(outcome, Accepted):
+        raise DeliveryError(f"an outcome that is none of the standard's: {outcome!r}", outcome, delivery)

@@ -1,0 +1,150 @@
+"""What only an adapter can raise: something is gone, refused, or was not accepted.
+
+The three "gone" errors are also ``trio.BrokenResourceError``, so that code written for any trio
+resource catches them. Use after your own close is ``trio.ClosedResourceError``, always.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from ..errors import AmqpError, Condition
+
+if TYPE_CHECKING:
+    from ..spec.messaging import Modified, Rejected, Released
+    from ..spec.transport import Error
+
+__all__ = [
+    "ConnectionClosedError",
+    "DeliveryError",
+    "DeliveryModifiedError",
+    "DeliveryRejectedError",
+    "DeliveryReleasedError",
+    "GuaranteeNotSupportedError",
+    "LinkDetachedError",
+    "LinkRedirectError",
+    "LinkRefusedError",
+    "LinkStolenError",
+    "SessionEndedError",
+    "describe",
+    "link_error",
+]
+
+
+def describe(error: Error | None) -> str:
+    """A condition and its description, bounded and without control characters: it is the peer's text."""
+    if error is None:
+        return "without an error"
+    text = str(error.condition)
+    if error.description:
+        text += f": {error.description}"
+    return "".join(c if c.isprintable() else "\ufffd" for c in text[:1024])
+
+
+class _Gone(AmqpError, trio.BrokenResourceError):
+    """Something that the peer ended.
+
+    Attributes:
+        error: what the peer said of it, or None.
+        condition: its condition, or None.
+    """
+
+    def __init__(self, message: str, error: Error | None = None) -> None:
+        super().__init__(message)
+        self.error = error
+        self.condition: str | None = None if error is None else str(error.condition)
+
+
+class ConnectionClosedError(_Gone):
+    """The peer closed the connection, or the transport died (then ``error`` is None)."""
+
+
+class SessionEndedError(_Gone):
+    """The peer ended the session of this link."""
+
+
+class LinkDetachedError(_Gone):
+    """The peer detached the link.
+
+    Attributes:
+        closed: whether for good; a link that was only detached may be resumed (2.6.4).
+    """
+
+    def __init__(self, message: str, error: Error | None = None, *, closed: bool = True) -> None:
+        super().__init__(message, error)
+        self.closed = closed
+
+
+class LinkRefusedError(LinkDetachedError):
+    """The peer would not attach: no such node, not allowed, a limit (2.6.3)."""
+
+
+class LinkStolenError(LinkDetachedError):
+    """Another link of the same name took this one's place (2.6.1)."""
+
+
+class LinkRedirectError(LinkDetachedError):
+    """The node is elsewhere; ``error.info`` says where (2.8.18)."""
+
+
+class GuaranteeNotSupportedError(AmqpError):
+    """The peer settles in a way that is weaker than the guarantee asked for (2.7.3)."""
+
+
+class DeliveryError(AmqpError):
+    """The receiver did not accept the message.
+
+    Attributes:
+        outcome: what it said instead.
+        delivery: what was sent.
+    """
+
+    def __init__(self, message: str, outcome: Any, delivery: Any) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+        self.delivery = delivery
+
+
+class DeliveryRejectedError(DeliveryError):
+    """The message is invalid, says the receiver (3.4.3); sending it again is of no use."""
+
+    outcome: Rejected
+
+    def __init__(self, outcome: Rejected, delivery: Any) -> None:
+        super().__init__(f"rejected, {describe(outcome.error)}", outcome, delivery)
+        self.condition: str | None = None if outcome.error is None else str(outcome.error.condition)
+
+
+class DeliveryReleasedError(DeliveryError):
+    """The message was not and will not be acted upon (3.4.4); it may be sent again."""
+
+    outcome: Released
+
+    def __init__(self, outcome: Released, delivery: Any) -> None:
+        super().__init__("released: it was not processed, and may be sent again", outcome, delivery)
+
+
+class DeliveryModifiedError(DeliveryError):
+    """The message was not processed, and comes back changed (3.4.5)."""
+
+    outcome: Modified
+
+    def __init__(self, outcome: Modified, delivery: Any) -> None:
+        super().__init__(f"not processed: {outcome!r}", outcome, delivery)
+
+
+_KINDS: dict[str, type[LinkDetachedError]] = {
+    Condition.STOLEN.value: LinkStolenError,
+    Condition.LINK_REDIRECT.value: LinkRedirectError,
+}
+
+
+def link_error(
+    name: str, error: Error | None, closed: bool, default: type[LinkDetachedError] = LinkDetachedError
+) -> LinkDetachedError:
+    """The exception for a link that the peer detached with ``error``."""
+    kind = default if error is None else _KINDS.get(str(error.condition), default)
+    verb = "refused" if kind is LinkRefusedError else "detached"
+    return kind(f"link {name!r} was {verb}, {describe(error)}", error, closed=closed)

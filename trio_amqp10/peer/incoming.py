@@ -1,0 +1,208 @@
+"""Links that the peer opens to us: look at one, then accept or refuse it (2.6.3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+import trio
+
+from ..engine.link import Link as EngineLink
+from ..engine.link import ReceiverLink, SenderLink
+from ..engine.states import LinkState
+from ..errors import Condition, LocalProtocolError
+from ..spec.messaging import Source, Target
+from ..spec.transport import Attach, Error, ReceiverSettleMode, SenderSettleMode
+from .link import Link, LinkOptions
+from .receiver import DEFAULT_CREDIT, Receiver
+from .sender import Sender
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from .connection import Connection
+    from .session import Session
+
+__all__ = ["Accepting", "IncomingLink", "IncomingReceiver", "IncomingSender"]
+
+L = TypeVar("L", bound=Link)
+
+
+class IncomingLink:
+    """A link that the peer has attached and we have not."""
+
+    __slots__ = ("_engine", "connection")
+
+    def __init__(self, connection: Connection, link: EngineLink) -> None:
+        self.connection = connection
+        self._engine = link
+
+    @property
+    def name(self) -> str:
+        """The link's name (2.6.1)."""
+        return self._engine.name
+
+    @property
+    def remote(self) -> Attach:
+        """The peer's attach, with its source, target and settle modes (2.7.3)."""
+        assert self._engine.remote is not None
+        return self._engine.remote
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it still waits to be accepted or refused; the peer may have detached meanwhile."""
+        return self._engine.state is LinkState.ATTACH_RCVD
+
+    def refuse_now(self, condition: str, description: str | None = None) -> None:
+        """Refuse without waiting; nothing happens where the peer is gone already."""
+        if self.is_waiting:
+            self._engine.refuse(Error(condition=str(condition), description=description))
+
+    async def refuse(self, condition: str = Condition.NOT_ALLOWED, description: str | None = None) -> None:
+        """Do not accept: the peer sees the attach answered without a terminus, then a detach (2.6.3).
+
+        Args:
+            condition: a symbol, e.g. ``"amqp:not-found"``.
+            description: for people.
+
+        Cancelled: it is refused, if the call was made at all.
+        """
+        self.refuse_now(condition.value if isinstance(condition, Condition) else condition, description)
+        await trio.lowlevel.checkpoint()
+
+    def _session(self) -> Session:
+        return cast("Session", self._engine.session.owner)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r} address={getattr(self, 'address', None)!r}>"
+
+
+class IncomingReceiver(IncomingLink):
+    """The peer wants to send: accepted, it is a ``Receiver`` of ours."""
+
+    __slots__ = ()
+
+    @property
+    def address(self) -> str | None:
+        """The node that the peer wants to send to."""
+        return getattr(self.remote.target, "address", None)
+
+    def accept(
+        self,
+        *,
+        credit: int = DEFAULT_CREDIT,
+        source: Source | None = None,
+        target: Any = None,
+        properties: dict[Any, Any] | None = None,
+        capabilities: tuple[str, ...] = (),
+        max_message_size: int | None = None,
+    ) -> Accepting[Receiver]:
+        """Accept, as ``async with link.accept() as receiver``.
+
+        Args:
+            credit: messages to keep granted; 0 grants only by ``grant()``.
+            source, target: what to answer, in place of what the peer asked for.
+            properties, capabilities: what to answer.
+            max_message_size: octets of one message; the connection's limit if None.
+        """
+        remote = self.remote
+        options = LinkOptions(
+            snd_settle_mode=SenderSettleMode(remote.snd_settle_mode),
+            rcv_settle_mode=ReceiverSettleMode(remote.rcv_settle_mode),
+            source=source or remote.source,
+            target=remote.target if target is None else target,
+            properties=properties,
+            offered_capabilities=capabilities,
+            max_message_size=max_message_size,
+        )
+        engine = cast("ReceiverLink", self._engine)
+        return Accepting(self, lambda: Receiver(self._session(), engine, credit), options)
+
+
+class IncomingSender(IncomingLink):
+    """The peer wants to receive: accepted, it is a ``Sender`` of ours."""
+
+    __slots__ = ()
+
+    @property
+    def address(self) -> str | None:
+        """The node that the peer wants to receive from; None for a dynamic one."""
+        return getattr(self.remote.source, "address", None)
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether the peer asks for a node to be made for it (3.5.3)."""
+        return bool(getattr(self.remote.source, "dynamic", False))
+
+    def accept(
+        self,
+        *,
+        address: str | None = None,
+        source: Source | None = None,
+        target: Target | None = None,
+        properties: dict[Any, Any] | None = None,
+        capabilities: tuple[str, ...] = (),
+    ) -> Accepting[Sender]:
+        """Accept, as ``async with link.accept() as sender``.
+
+        Args:
+            address: the node made for a dynamic source.
+            source, target: what to answer, in place of what the peer asked for. Filters are only
+                echoed where ``source`` says so: to echo one is to promise to apply it (3.5.3).
+            properties, capabilities: what to answer.
+        """
+        remote = self.remote
+        asked = remote.source
+        if source is None and asked is not None:
+            source = Source(
+                address=address or asked.address,
+                durable=asked.durable,
+                expiry_policy=asked.expiry_policy,
+                timeout=asked.timeout,
+                dynamic=asked.dynamic,
+                dynamic_node_properties=asked.dynamic_node_properties,
+                distribution_mode=asked.distribution_mode,
+                default_outcome=asked.default_outcome,
+                outcomes=asked.outcomes,
+            )
+        options = LinkOptions(
+            snd_settle_mode=SenderSettleMode(remote.snd_settle_mode),
+            rcv_settle_mode=ReceiverSettleMode(remote.rcv_settle_mode),
+            source=source,
+            target=remote.target if target is None else target,
+            properties=properties,
+            offered_capabilities=capabilities,
+        )
+        engine = cast("SenderLink", self._engine)
+        return Accepting(self, lambda: Sender(self._session(), engine), options)
+
+
+class Accepting(Generic[L]):
+    """A link about to be accepted: enter it with ``async with``."""
+
+    __slots__ = ("_incoming", "_link", "_make", "_options")
+
+    def __init__(self, incoming: IncomingLink, make: Any, options: LinkOptions) -> None:
+        self._incoming = incoming
+        self._make = make
+        self._options = options
+
+    def enter_now(self) -> L:
+        """Accept without waiting; the caller closes the link."""
+        if not self._incoming.is_waiting:
+            raise LocalProtocolError(
+                f"{self._incoming!r} was accepted, refused, or detached by the peer already"
+            )
+        link: L = self._make()
+        link.start(self._options)
+        link.opened()
+        self._link = link
+        return link
+
+    async def __aenter__(self) -> L:
+        await trio.lowlevel.checkpoint()
+        return self.enter_now()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self._link.aclose()

@@ -1,0 +1,228 @@
+"""Moves octets between a trio stream and an engine, whatever dialect the engine speaks.
+
+Two tasks, one bell, what a cancel can touch
+--------------------------------------------
+
+The *reader* waits for octets, gives them to the engine, tells the adapter what happened, wakes
+what was touched, and rings the bell. It never waits for a consumer: credit and windows are what
+hold a peer back, so reading on is what keeps a connection alive.
+
+The *writer* is the only task that ever calls ``send_all``. It takes what the engine has to send,
+all of it at once, and writes; where there is nothing, it sleeps until the bell rings or the
+engine's next deadline, and is the timer too. User code changes the engine synchronously and
+rings the bell; whatever many tasks said until the writer runs again leaves in one write.
+
+Both run in scopes that are shielded from the user's cancellation. ``send_all`` cancelled in the
+middle leaves a stream that nobody can use, so a user's cancel never reaches it: only ``cancel``
+does, which the connection calls on its way out, after the close handshake or its time-out.
+
+Errors of the peer's and of the transport are kept in ``failure`` and never raised here: they
+reach the user through the calls that need the connection. ``finished`` is set last, when the
+stream is closed.
+
+An engine offers eight calls: ``receive_data``, ``receive_eof``, ``transport_lost``, ``next_event``,
+``data_to_send`` (``b""`` for nothing now, None for never again), ``next_deadline``,
+``handle_timer`` and ``take_touched``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol
+
+import trio
+
+from .waiting import Waiter
+
+__all__ = ["Engine", "Pump"]
+
+READ_SIZE: Final = 256 * 1024
+_LINGER: Final = 1.0
+
+
+class Wakeable(Protocol):
+    def wake(self) -> None: ...
+
+
+class Engine(Protocol):
+    """What a pump can drive."""
+
+    def receive_data(self, data: bytes, now: float) -> None: ...
+    def receive_eof(self, now: float) -> None: ...
+    def transport_lost(self) -> None: ...
+    def next_event(self) -> Any | None: ...
+    def data_to_send(self) -> bytes | None: ...
+    def next_deadline(self) -> float | None: ...
+    def handle_timer(self, now: float) -> None: ...
+    def take_touched(self) -> Iterable[Wakeable]: ...
+
+
+class Pump:
+    """One engine on one stream.
+
+    Args:
+        engine: what the octets mean.
+        stream: where they come from and go to; closed when the pump is finished.
+        on_event: told each event, at once and synchronously.
+        write_stall: seconds that one write may take; None for any time.
+    """
+
+    __slots__ = (
+        "_engine",
+        "_flushed",
+        "_idle",
+        "_on_event",
+        "_read_all",
+        "_reader",
+        "_rung",
+        "_sleeper",
+        "_stream",
+        "_write_stall",
+        "_writer",
+        "failure",
+        "finished",
+    )
+
+    def __init__(
+        self,
+        engine: Engine,
+        stream: trio.abc.Stream,
+        on_event: Callable[[Any], None],
+        write_stall: float | None = 30.0,
+    ) -> None:
+        self._engine = engine
+        self._stream = stream
+        self._on_event = on_event
+        self._write_stall = write_stall
+        self._rung = False
+        self._idle = False
+        self._flushed = Waiter()
+        self._sleeper = Waiter()
+        self._read_all = trio.Event()
+        self._reader = trio.CancelScope(shield=True)
+        self._writer = trio.CancelScope(shield=True)
+        self.failure: BaseException | None = None
+        self.finished = trio.Event()
+
+    def start(self, nursery: trio.Nursery) -> None:
+        """Begin; ``nursery`` must outlive the connection."""
+        nursery.start_soon(self._read)
+        nursery.start_soon(self._write)
+
+    def ring(self) -> None:
+        """There may be something to send, or a new deadline."""
+        self._rung = True
+        self._idle = False
+        self._sleeper.wake()
+
+    def cancel(self) -> None:
+        """Stop where it stands: nothing more is read or written."""
+        self._reader.cancel()
+        self._writer.cancel()
+
+    async def flushed(self) -> None:
+        """Wait until all that the engine has to send is written, or the pump is finished."""
+        while not self._idle and not self.finished.is_set():
+            await self._flushed.wait()
+
+    def feed(self, call: Callable[..., None], *args: Any) -> None:
+        """Have the engine do something that the peer may have made fail, and tell what came of it."""
+        try:
+            call(*args)
+        except Exception as failure:
+            if self.failure is None:
+                self.failure = failure
+        self.settle()
+
+    def settle(self) -> None:
+        """Tell events and wake what was touched; rings the bell."""
+        engine = self._engine
+        while (event := engine.next_event()) is not None:
+            self._on_event(event)
+        for item in engine.take_touched():
+            item.wake()
+        self.ring()
+
+    async def _read(self) -> None:
+        try:
+            with self._reader:
+                await self._read_until_eof()
+        finally:
+            self._read_all.set()
+
+    async def _read_until_eof(self) -> None:
+        engine, stream = self._engine, self._stream
+        while True:
+            try:
+                data = await stream.receive_some(READ_SIZE)
+            except (trio.BrokenResourceError, trio.ClosedResourceError) as lost:
+                self._lose(lost)
+                return
+            if not data:
+                self.feed(engine.receive_eof, trio.current_time())
+                return
+            self.feed(engine.receive_data, data, trio.current_time())
+
+    def _lose(self, cause: BaseException) -> None:
+        self.failure = self.failure or cause
+        self.feed(self._engine.transport_lost)
+
+    async def _write(self) -> None:
+        try:
+            with self._writer:
+                await self._write_all()
+                if self.failure is not None:
+                    await self._linger()
+        finally:
+            self._reader.cancel()
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + _LINGER):
+                await trio.aclose_forcefully(self._stream)
+            self.feed(self._engine.transport_lost)
+            self.finished.set()
+            self._flushed.wake()
+
+    async def _write_all(self) -> None:
+        engine, stream = self._engine, self._stream
+        while True:
+            self._rung = False
+            self._idle = False
+            data = engine.data_to_send()
+            for item in engine.take_touched():
+                item.wake()
+            if data is None:
+                return
+            if data:
+                try:
+                    with trio.move_on_after(self._write_stall or float("inf")) as patience:
+                        await stream.send_all(data)
+                except (trio.BrokenResourceError, trio.ClosedResourceError) as lost:
+                    self._lose(lost)
+                    return
+                if patience.cancelled_caught:
+                    self._lose(TimeoutError(f"the peer read nothing for {self._write_stall} s"))
+                    return
+                continue
+            self._idle = True
+            self._flushed.wake()
+            deadline = engine.next_deadline()
+            if deadline is None:
+                await self._sleep()
+            else:
+                with trio.move_on_at(deadline) as timer:
+                    await self._sleep()
+                if timer.cancelled_caught:
+                    self.feed(engine.handle_timer, trio.current_time())
+
+    async def _sleep(self) -> None:
+        while not self._rung:
+            await self._sleeper.wait()
+
+    async def _linger(self) -> None:
+        """Let the peer read our last words: closing over its unread octets would reset them away."""
+        with trio.move_on_after(_LINGER):
+            if isinstance(self._stream, trio.abc.HalfCloseableStream):
+                try:
+                    await self._stream.send_eof()
+                except (trio.BrokenResourceError, trio.ClosedResourceError):
+                    return
+            await self._read_all.wait()

@@ -1,0 +1,262 @@
+"""The receiving end of a link: give credit, take deliveries in order (2.6.7)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, cast
+
+import trio
+
+from ..engine.delivery import RELEASED
+from ..engine.link import ReceiverLink
+from ..engine.states import LinkState
+from ..errors import LocalProtocolError
+from ..spec.messaging import Source, Target
+from ..spec.transport import ReceiverSettleMode, SenderSettleMode
+from .delivery import Delivery
+from .link import Guarantee, Link, LinkOptions, Opening, check_address, symbols
+
+if TYPE_CHECKING:
+    from .connection import Connection
+    from .session import Session
+
+__all__ = ["Receiver", "open_receiver"]
+
+DEFAULT_CREDIT = 100
+
+
+class Receiver(Link):
+    """Receives messages from a node of the peer. Any number of tasks may use it.
+
+    Iterating (``async for delivery in receiver``) ends when the peer detaches, ends or closes
+    without an error, or when we close; with an error or a lost transport it raises.
+    """
+
+    __slots__ = ("_half", "_link", "_queue", "_window")
+
+    def __init__(self, session: Session, link: ReceiverLink, credit: int) -> None:
+        super().__init__(session)
+        self._link: ReceiverLink = link
+        self._queue = cast("deque[Delivery]", link.queue)
+        self._window = credit
+        self._half = credit // 2
+        link.owner = self
+
+    @property
+    def address(self) -> str | None:
+        """Where messages come from: as the peer resolved it, for a dynamic node."""
+        return getattr(self.remote.source, "address", None)
+
+    @property
+    def available(self) -> int:
+        """Messages that the sender last said are waiting for credit."""
+        return self._link.available
+
+    @property
+    def buffered(self) -> int:
+        """Deliveries that have come and were not handed out yet."""
+        return len(self._queue)
+
+    # -- credit -----------------------------------------------------------------------------
+
+    def start(self, options: LinkOptions) -> None:
+        """Write the attach, and the first credit right behind it."""
+        link = self._link
+        link.max_message_size = options.max_message_size or link.max_message_size
+        super().start(options)
+        if self._window:
+            link.set_credit(self._window)
+
+    def grant(self, credit: int) -> None:
+        """Let the sender send ``credit`` more messages (for ``credit=0``, where nothing is granted otherwise).
+
+        Raises:
+            LocalProtocolError: not a number of messages.
+            LinkDetachedError, trio.ClosedResourceError, ...: the link is gone.
+        """
+        if credit <= 0:
+            raise LocalProtocolError(f"grant({credit}): a number of messages, at least 1, is possible")
+        self.check_alive()
+        self._link.set_credit(self._link.credit + credit)
+
+    def _top_up(self) -> None:
+        """Keep ``_window`` deliveries granted or waiting here; asked for by halves, not one by one."""
+        link = self._link
+        if self._window and link.credit + len(self._queue) <= self._half and link.state is LinkState.ATTACHED:
+            link.set_credit(self._window - len(self._queue))
+
+    async def drain(self) -> list[Delivery]:
+        """Have the sender use up the credit or give it back; returns what it still sent (2.6.7).
+
+        From then on credit is zero, until ``grant`` gives more.
+
+        Raises:
+            LinkDetachedError, SessionEndedError, ConnectionClosedError, trio.ClosedResourceError: the link is gone.
+
+        Cancelled: the drain goes on, and what it brings is there for ``receive``.
+        """
+        self.check_alive()
+        self._window = 0
+        link = self._link
+        link.set_credit(link.credit, drain=True)
+        await trio.lowlevel.checkpoint()
+        while link.drain and link.credit:
+            self.check_alive()
+            await self.wait()
+        drained = list(self._queue)
+        self._queue.clear()
+        return drained
+
+    # -- deliveries -------------------------------------------------------------------------
+
+    async def receive(self) -> Delivery:
+        """The next delivery. With ``credit=0`` and nothing granted, grants for this one.
+
+        Raises:
+            LinkDetachedError: the peer detached, with or without an error.
+            SessionEndedError, ConnectionClosedError: what carried the link is gone.
+            trio.ClosedResourceError: we closed it.
+
+        Cancelled: no delivery is lost.
+        """
+        await self._conn.pace.checkpoint()
+        while not (self._queue and self._still_good()):
+            self.check_alive()
+            await self._wait_for_delivery()
+        return self._take()
+
+    async def receive_many(self, most: int) -> list[Delivery]:
+        """At least one delivery, and up to ``most`` if as many are here already.
+
+        Raises: as ``receive``. Cancelled: no delivery is lost.
+        """
+        deliveries = [await self.receive()]
+        while len(deliveries) < most and self._queue:
+            deliveries.append(self._take())
+        return deliveries
+
+    def receive_nowait(self) -> Delivery:
+        """The next delivery, if it is here.
+
+        Raises:
+            trio.WouldBlock: none is.
+            Others as ``receive``.
+        """
+        if self._queue and self._still_good():
+            return self._take()
+        self.check_alive()
+        raise trio.WouldBlock
+
+    def __aiter__(self) -> Receiver:
+        return self
+
+    async def __anext__(self) -> Delivery:
+        await self._conn.pace.checkpoint()
+        while not (self._queue and self._still_good()):
+            if self._is_over:
+                cause = None if self._closed else self.cause()
+                if cause is None:
+                    raise StopAsyncIteration
+                raise cause
+            await self._wait_for_delivery()
+        return self._take()
+
+    def _take(self) -> Delivery:
+        delivery = self._queue.popleft()
+        link = self._link
+        if link.credit + len(self._queue) <= self._half and self._window:
+            self._top_up()
+        return delivery
+
+    def _still_good(self) -> bool:
+        """Drop deliveries of a link that is gone: the sender will send them again, but for settled ones."""
+        if self._link.state is LinkState.ATTACHED:
+            return True
+        kept = [delivery for delivery in self._queue if delivery.remote_settled]
+        self._queue.clear()
+        self._queue.extend(kept)
+        return bool(kept)
+
+    async def _wait_for_delivery(self) -> None:
+        link = self._link
+        if not self._window and link.credit <= len(self._tasks) and link.state is LinkState.ATTACHED:
+            link.set_credit(len(self._tasks) + 1)
+        await self.wait()
+        self._conn.pace.blocked()
+
+    def wake(self) -> None:
+        self._top_up()
+        super().wake()
+
+    # -- attach and close -------------------------------------------------------------------
+
+    def _has_terminus(self) -> bool:
+        return self.remote.source is not None
+
+    async def _before_detach(self) -> None:
+        link = self._link
+        self._window = 0
+        if link.state is LinkState.ATTACHED:
+            while self._queue:
+                delivery = self._queue.popleft()
+                if not delivery.settled:
+                    delivery.link.session.settlement.dispose(delivery, RELEASED)
+        await trio.lowlevel.checkpoint()
+
+    def __repr__(self) -> str:
+        return f"<Receiver {self.address!r} {self._link.state.name} credit={self.credit} buffered={self.buffered}>"
+
+
+class _Opening(Opening[Receiver]):
+    __slots__ = ("_credit",)
+
+    def __init__(
+        self, connection: Connection, session: Session | None, credit: int, options: LinkOptions
+    ) -> None:
+        super().__init__(connection, session, options)
+        self._credit = credit
+
+    def _make(self, session: Session, name: str) -> Receiver:
+        return Receiver(session, session.engine.receiver(name), self._credit)
+
+
+def open_receiver(
+    connection: Connection,
+    address: str | None,
+    *,
+    session: Session | None = None,
+    own_session: bool = False,
+    credit: int | None = None,
+    name: str | None = None,
+    guarantee: Guarantee = "at-least-once",
+    snd_settle_mode: SenderSettleMode | None = None,
+    rcv_settle_mode: ReceiverSettleMode | None = None,
+    source: Source | None = None,
+    target: Any = None,
+    properties: dict[Any, Any] | None = None,
+    capabilities: str | Iterable[str] = (),
+    max_message_size: int | None = None,
+) -> Opening[Receiver]:
+    """See ``Connection.open_receiver``, which this is."""
+    check_address(address)
+    if credit is None:
+        # What was prefetched at most once is lost with the link, so nothing is, unless asked for.
+        credit = 0 if guarantee == "at-most-once" else DEFAULT_CREDIT
+    if credit < 0:
+        raise LocalProtocolError(
+            f"credit={credit}: a number of messages is possible, and 0 for none but by grant()"
+        )
+    options = LinkOptions(
+        name=name,
+        guarantee=guarantee,
+        snd_settle_mode=snd_settle_mode,
+        rcv_settle_mode=rcv_settle_mode,
+        own_session=own_session,
+        source=source or Source(address=address),
+        target=Target() if target is None else target,
+        properties=properties,
+        desired_capabilities=symbols(capabilities),
+        max_message_size=max_message_size,
+    )
+    return _Opening(connection, session, credit, options)

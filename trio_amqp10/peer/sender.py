@@ -1,0 +1,194 @@
+"""The sending end of a link: wait for credit, send, learn the outcome (2.6.7, 2.6.12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from ..engine.link import SenderLink
+from ..message import Message, encode_message
+from ..spec.messaging import Source, Target
+from ..spec.transport import ReceiverSettleMode, SenderSettleMode
+from .delivery import OutgoingDelivery, Outcome, raise_unless_accepted
+from .link import Guarantee, Link, LinkOptions, Opening, check_address, symbols
+
+if TYPE_CHECKING:
+    from .connection import Connection
+    from .session import Session
+
+__all__ = ["Sender", "open_sender"]
+
+
+class Sender(Link):
+    """Sends messages to a node of the peer. Any number of tasks may use it."""
+
+    __slots__ = ("_link",)
+
+    def __init__(self, session: Session, link: SenderLink) -> None:
+        super().__init__(session)
+        self._link: SenderLink = link
+        link.owner = self
+
+    @property
+    def address(self) -> str | None:
+        """Where messages go: as the peer resolved it, for a dynamic node."""
+        return getattr(self.remote.target, "address", None)
+
+    @property
+    def unsettled(self) -> int:
+        """Deliveries that went out and are not settled."""
+        return self._link.unsettled
+
+    @property
+    def draining(self) -> bool:
+        """Whether the receiver wants its credit used or given back now (2.6.7)."""
+        return self._link.drain
+
+    async def send(self, message: Any, *, tag: bytes | None = None, settled: bool = False) -> Outcome | None:
+        """Send a message and wait until the peer has accepted it.
+
+        Args:
+            message: bytes, str, any AMQP value, or a ``Message``.
+            tag: at most 32 octets that name the delivery; made here if None.
+            settled: do not wait for an outcome, at most once (on a link that leaves the choice).
+
+        Returns:
+            The accepted outcome; None where the delivery was sent settled.
+
+        Raises:
+            DeliveryRejectedError, DeliveryReleasedError, DeliveryModifiedError: it was not accepted.
+            LinkDetachedError, SessionEndedError, ConnectionClosedError: the link is gone; if the
+                message was under way already, whether it arrived is not known.
+            LocalProtocolError: it cannot be encoded; nothing was sent.
+
+        Cancelled: the outcome is unknown. Use ``transmit`` and keep the delivery, if that matters.
+        """
+        delivery = await self.transmit(message, tag=tag, settled=settled)
+        outcome = await delivery.outcome()
+        raise_unless_accepted(outcome, delivery)
+        return outcome
+
+    async def transmit(
+        self, message: Any, *, tag: bytes | None = None, settled: bool = False
+    ) -> OutgoingDelivery:
+        """Wait for credit and room, send, and return without waiting for the outcome.
+
+        Raises: as ``send``, but for the outcomes.
+
+        Cancelled: nothing was sent.
+        """
+        payload = encode_message(message)
+        await self._conn.pace.checkpoint()
+        link = self._link
+        while not link.sendable():
+            self.check_alive()
+            link.await_sendable()
+            await self.wait()
+            self._conn.pace.blocked()
+        delivery = link.send(
+            payload, settled, tag, message.message_format if isinstance(message, Message) else 0
+        )
+        if link.drain and not self._tasks:
+            link.drained()
+        return delivery  # type: ignore[return-value]  # the connection makes deliveries of our class
+
+    def send_nowait(
+        self, message: Any, *, tag: bytes | None = None, settled: bool = False
+    ) -> OutgoingDelivery:
+        """Send at once or not at all.
+
+        Raises:
+            trio.WouldBlock: no credit, or no room; nothing was sent.
+            Others as ``transmit``.
+        """
+        payload = encode_message(message)
+        link = self._link
+        if not link.sendable():
+            self.check_alive()
+            raise trio.WouldBlock
+        message_format = message.message_format if isinstance(message, Message) else 0
+        return link.send(payload, settled, tag, message_format)  # type: ignore[return-value]
+
+    async def wait_sendable(self) -> None:
+        """Wait until ``send_nowait`` would send.
+
+        Raises: as ``transmit``. Cancelled: nothing has happened.
+        """
+        await trio.lowlevel.checkpoint()
+        while not self._link.sendable():
+            self.check_alive()
+            self._link.await_sendable()
+            await self.wait()
+
+    async def flush(self) -> None:
+        """Wait until no delivery of this link is unsettled.
+
+        Raises:
+            LinkDetachedError, SessionEndedError, ConnectionClosedError: the link went first.
+
+        Cancelled: nothing is lost; call it again.
+        """
+        await trio.lowlevel.checkpoint()
+        link = self._link
+        while link.unsettled:
+            self.check_alive()
+            link.watch_unsettled = True
+            await self.wait()
+        link.watch_unsettled = False
+
+    def wake(self) -> None:
+        if self._tasks:
+            super().wake()
+        elif self._link.drain:
+            self._link.drained()
+
+    def _has_terminus(self) -> bool:
+        return self.remote.target is not None
+
+    async def _before_detach(self) -> None:
+        await trio.lowlevel.checkpoint()
+        while self._link.in_progress and not self._is_over:
+            await self.wait()
+
+    def __repr__(self) -> str:
+        return f"<Sender {self.address!r} {self._link.state.name} credit={self.credit} unsettled={self.unsettled}>"
+
+
+class _Opening(Opening[Sender]):
+    __slots__ = ()
+
+    def _make(self, session: Session, name: str) -> Sender:
+        return Sender(session, session.engine.sender(name))
+
+
+def open_sender(
+    connection: Connection,
+    address: str | None,
+    *,
+    session: Session | None = None,
+    own_session: bool = False,
+    name: str | None = None,
+    guarantee: Guarantee = "at-least-once",
+    snd_settle_mode: SenderSettleMode | None = None,
+    rcv_settle_mode: ReceiverSettleMode | None = None,
+    source: Source | None = None,
+    target: Any = None,
+    properties: dict[Any, Any] | None = None,
+    capabilities: str | Iterable[str] = (),
+) -> Opening[Sender]:
+    """See ``Connection.open_sender``, which this is."""
+    check_address(address)
+    options = LinkOptions(
+        name=name,
+        guarantee=guarantee,
+        snd_settle_mode=snd_settle_mode,
+        rcv_settle_mode=rcv_settle_mode,
+        own_session=own_session,
+        source=source or Source(),
+        target=Target(address=address) if target is None else target,
+        properties=properties,
+        desired_capabilities=symbols(capabilities),
+    )
+    return _Opening(connection, session, options)

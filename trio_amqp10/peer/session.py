@@ -1,0 +1,121 @@
+"""A session as a program sees it: an order of transfers, and links that end with it (2.5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from ..engine.events import SessionEnded
+from ..engine.session import Session as EngineSession
+from ..engine.states import SessionState
+from ..spec.transport import Error
+from .errors import LinkRefusedError, SessionEndedError, describe
+from .receiver import Receiver, open_receiver
+from .sender import Sender, open_sender
+from .waiting import Waiter
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from .connection import Connection
+    from .link import Opening
+
+__all__ = ["Session", "SessionOpening"]
+
+
+class Session(Waiter, trio.abc.AsyncResource):
+    """One session of a connection. Its links share windows, and end when it ends."""
+
+    __slots__ = ("_closed", "_ended", "connection", "engine")
+
+    def __init__(self, connection: Connection, engine: EngineSession) -> None:
+        super().__init__()
+        self.connection = connection
+        self.engine = engine
+        engine.owner = self
+        self._closed = False
+        self._ended: SessionEnded | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether either end has ended it."""
+        return self._closed or self._ended is not None or self.engine.state is SessionState.ENDED
+
+    def on_ended(self, event: SessionEnded) -> None:
+        """The engine tells that the session is over."""
+        self._ended = event
+        self.wake()
+
+    def cause(self, *, opening: bool = False) -> Exception | None:
+        """Why the session ended, for a link on it; None while it lives or where it ended without an error."""
+        if self._ended is not None and self._ended.error is not None:
+            error = self._ended.error
+            if opening:
+                # A peer that ends the whole session over one address (RabbitMQ 4.0 does).
+                return LinkRefusedError(f"the peer ended the session, {describe(error)}", error)
+            return SessionEndedError(f"the session was ended, {describe(error)}", error)
+        if self._ended is not None:
+            return SessionEndedError("the session was ended by the peer") if opening else None
+        return self.connection.cause()
+
+    def check_alive(self) -> None:
+        """Raise what ended the session, if something did."""
+        if self._closed:
+            raise trio.ClosedResourceError("this session was closed here")
+        if self.is_over:
+            raise self.cause() or SessionEndedError("the session was ended by the peer")
+
+    def open_sender(self, address: str | None, **options: Any) -> Opening[Sender]:
+        """As ``Connection.open_sender``, on this session."""
+        return open_sender(self.connection, address, session=self, **options)
+
+    def open_receiver(self, address: str | None, **options: Any) -> Opening[Receiver]:
+        """As ``Connection.open_receiver``, on this session."""
+        return open_receiver(self.connection, address, session=self, **options)
+
+    async def begun(self) -> None:
+        """Wait until the peer has begun it too."""
+        while self.engine.remote is None:
+            self.check_alive()
+            await self.wait()
+
+    async def aclose(self, error: Error | None = None) -> None:
+        """End the session and its links; waits for the answer at most ``close_timeout`` seconds (2.5.2).
+
+        Cancelled: the end is on its way all the same, only the answer is not awaited.
+        """
+        if self._closed:
+            await trio.lowlevel.checkpoint()
+            return
+        self._closed = True
+        self.engine.end(error)
+        self.wake()
+        with trio.move_on_after(self.connection.close_timeout):
+            await trio.lowlevel.checkpoint()
+            while self.engine.state is not SessionState.ENDED:
+                await self.wait()
+
+
+class SessionOpening:
+    """A session that is yet to begin: enter it with ``async with``."""
+
+    __slots__ = ("_connection", "_session")
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def __aenter__(self) -> Session:
+        await trio.lowlevel.checkpoint()
+        self._session = self._connection.new_session()
+        try:
+            await self._session.begun()
+        except BaseException:
+            self._session.engine.end()
+            raise
+        return self._session
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self._session.aclose()

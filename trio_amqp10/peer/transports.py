@@ -1,0 +1,89 @@
+"""Streams to and from a peer, and whether somebody could read along.
+
+Knows sockets; knows nothing of AMQP.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import os
+import socket
+import stat
+
+import trio
+
+from ..errors import LocalProtocolError
+from .urls import Url
+
+__all__ = ["bind", "connect", "is_private", "listener_url"]
+
+
+async def connect(url: Url) -> trio.abc.Stream:
+    """Dial a URL. Raises OSError where nobody answers.
+
+    Cancelled: nothing stays open.
+    """
+    if url.scheme == "amqp+unix":
+        return await trio.open_unix_socket(url.path)
+    return await trio.open_tcp_stream(url.host, url.port)
+
+
+async def bind(url: Url) -> list[trio.SocketListener]:
+    """Listen on a URL: one listener for each address of the host. Raises OSError where that cannot be."""
+    if url.scheme == "amqp+unix":
+        return [_bind_unix(url.path)]
+    return await trio.open_tcp_listeners(url.port, host=url.host)
+
+
+def _bind_unix(path: str) -> trio.SocketListener:
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(os.stat(path).st_mode):
+            raise LocalProtocolError(f"{path!r} exists and is not a socket: choose another path")
+        probe = socket.socket(socket.AF_UNIX)
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            os.unlink(path)  # left behind by a listener that died
+        finally:
+            probe.close()
+    sock = trio.socket.socket(trio.socket.AF_UNIX, trio.socket.SOCK_STREAM)
+    sock_bind(sock, path)
+    sock.listen(128)
+    return trio.SocketListener(sock)
+
+
+def sock_bind(sock: trio.socket.SocketType, path: str) -> None:
+    """Bind without the name look-up that trio's own, asynchronous bind may make."""
+    raw = socket.socket(fileno=os.dup(sock.fileno()))
+    try:
+        raw.bind(path)
+    finally:
+        raw.close()
+
+
+def listener_url(url: Url, listener: trio.SocketListener) -> str:
+    """The URL that reaches ``listener``, with its real port."""
+    if url.scheme == "amqp+unix":
+        return str(url)
+    host, port = listener.socket.getsockname()[:2]
+    host = f"[{host}]" if ":" in host else host
+    return f"{url.scheme}://{host}:{port}"
+
+
+def is_private(stream: trio.abc.Stream) -> bool:
+    """Whether nobody on the way can read along: loopback, a Unix socket, or memory.
+
+    Judged by the peer's own address, never by ours.
+    """
+    if not isinstance(stream, trio.SocketStream):
+        return True
+    if stream.socket.family == socket.AF_UNIX:
+        return True
+    try:
+        host = stream.socket.getpeername()[0]
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except (OSError, ValueError):
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).is_loopback

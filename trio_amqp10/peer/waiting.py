@@ -1,0 +1,88 @@
+"""Tasks that wait for the engine, and calls that must not hog the loop.
+
+Knows trio's scheduler, and nothing of AMQP.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Final
+
+import trio
+from trio.lowlevel import Abort, RaiseCancelT, Task, current_task, reschedule, wait_task_rescheduled
+
+__all__ = ["Pace", "Waiter"]
+
+
+class Waiter:
+    """Where tasks park until the engine touches this, or anyone else wakes it.
+
+    A wake-up is a hint: whoever waits looks at the state again, in a loop.
+    """
+
+    __slots__ = ("_tasks", "touched")
+
+    def __init__(self) -> None:
+        self.touched = False
+        self._tasks: dict[Task, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def wake(self) -> None:
+        """Let every task that waits look again."""
+        if self._tasks:
+            tasks, self._tasks = self._tasks, {}
+            for task in tasks:
+                reschedule(task)
+
+    async def wait(self) -> None:
+        """Park until the next ``wake``. A cancelled call leaves nothing behind."""
+        task = current_task()
+        self._tasks[task] = None
+
+        def abort(_: RaiseCancelT) -> Abort:
+            self._tasks.pop(task, None)
+            return Abort.SUCCEEDED
+
+        await wait_task_rescheduled(abort)
+
+
+_CALLS: Final = 64
+_SECONDS: Final = 0.001
+
+
+class Pace:
+    """A checkpoint for calls that cost less than one.
+
+    A full checkpoint costs more than a message. So a task that makes calls without ever
+    blocking has a full one at every 64th call, and after a millisecond of unbroken work, or a
+    deadline that has passed would stay unseen; between those it only looks whether it is
+    cancelled already.
+    """
+
+    __slots__ = ("_count", "_since", "_task")
+
+    def __init__(self) -> None:
+        self._task: Task | None = None
+        self._count = 0
+        self._since = 0.0
+
+    async def checkpoint(self) -> None:
+        """A checkpoint, as cheap as may be. Cancelled: raises, and nothing has happened."""
+        task = current_task()
+        if task is not self._task:
+            self._task = task
+            self._count = 0
+            self._since = perf_counter()
+        self._count += 1
+        if self._count >= _CALLS or perf_counter() - self._since > _SECONDS:
+            await trio.lowlevel.checkpoint()
+            self.blocked()
+        else:
+            await trio.lowlevel.checkpoint_if_cancelled()
+
+    def blocked(self) -> None:
+        """The calling task has just been parked, which is a checkpoint and more."""
+        self._count = 0
+        self._since = perf_counter()
