@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from .performatives import HEADER_IDS, Frame, frame, header, next_frame
 
@@ -91,8 +91,7 @@ def _described(value: Any) -> tuple[Any, dict[str, Any]] | None:
     pair: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
     if len(pair) != 2 or not isinstance(pair[1], dict):
         return None
-    fields: dict[str, Any] = pair[1]
-    return pair[0], fields
+    return pair[0], cast("dict[str, Any]", pair[1])
 
 
 def filled(name: str, usual: dict[str, Any], fields: dict[str, Any], *, channel: int = 0) -> bytes:
