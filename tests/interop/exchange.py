@@ -1,0 +1,69 @@
+"""The four ways to exchange the corpus with a peer: who dials, and who sends. Each checks both ends' counts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from .corpus import corpus_digest
+from .ours import receive_from, send_to, serving, within
+
+if TYPE_CHECKING:
+    from .peers import Client
+
+__all__ = ["COUNT", "we_dial_and_receive", "we_dial_and_send", "we_listen_and_receive", "we_listen_and_send"]
+
+COUNT = 1000
+
+
+def we_dial_and_send(peer: Client, presettled: bool, *, count: int = COUNT, seed: int = 1) -> None:
+    with peer.listen() as listener:
+        outcomes = within(send_to, listener.url, "q", count, presettled, seed)
+    assert outcomes == ({} if presettled else {"accepted": count})
+    assert listener.result["received"] == {"q": count}
+    assert listener.result["digests"] == {"q": corpus_digest(seed, count)}
+    assert listener.result["settled"] == {"q": count if presettled else 0}
+
+
+def we_dial_and_receive(peer: Client, presettled: bool, *, count: int = COUNT, seed: int = 1) -> None:
+    address = f"generate-{count}-{seed}"
+    with peer.listen() as listener:
+        got = within(receive_from, listener.url, address, count, presettled)
+    settled = count if presettled else 0
+    assert got == {"received": count, "settled": settled, "digest": corpus_digest(seed, count)}
+    assert listener.result["sent"] == {address: count}
+    assert listener.result["outcomes"] == ({} if presettled else {address: {"accepted": count}})
+
+
+def we_listen_and_receive(peer: Client, presettled: bool, *, count: int = COUNT, seed: int = 1) -> None:
+    async def run() -> None:
+        async with serving() as node:
+            sent = await trio.to_thread.run_sync(
+                lambda: peer.run("send", node.url, "q", count, *flags(presettled), seed=seed)
+            )
+            assert sent["outcomes"] == ({} if presettled else {"accepted": count})
+            settled = count if presettled else 0
+            digest = corpus_digest(seed, count)
+            assert node.received == {"q": {"received": count, "settled": settled, "digest": digest}}
+
+    within(run)
+
+
+def we_listen_and_send(peer: Client, presettled: bool, *, count: int = COUNT, seed: int = 1) -> None:
+    address = f"generate-{count}-{seed}"
+
+    async def run() -> None:
+        async with serving() as node:
+            got = await trio.to_thread.run_sync(
+                lambda: peer.run("receive", node.url, address, count, *flags(presettled))
+            )
+            settled = count if presettled else 0
+            assert got == {"received": count, "settled": settled, "digest": corpus_digest(seed, count)}
+            assert node.outcomes == {address: {} if presettled else {"accepted": count}}
+
+    within(run)
+
+
+def flags(presettled: bool) -> list[str]:
+    return ["--presettled"] if presettled else []
