@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..errors import LocalProtocolError
-from ..spec.messaging import Accepted, Modified, Received, Rejected, Released
-from ..spec.transport import Error
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.spec.messaging import Accepted, Modified, Received, Rejected, Released
+from trio_amqp10.spec.transport import Error
 
 if TYPE_CHECKING:
-    from .link import ReceiverLink, SenderLink
+    from .receiver import ReceiverLink
+    from .sender import SenderLink
 
 __all__ = ["ACCEPTED", "RELEASED", "IncomingDelivery", "OutgoingDelivery", "Touchable", "is_terminal"]
 

@@ -7,10 +7,11 @@ to the list of touched objects (see ``Connection.take_touched``).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..spec.transport import Error, Open
+    from trio_amqp10.spec.transport import Error, Open
+
     from .link import Link
     from .session import Session
 
@@ -94,14 +95,14 @@ class LinkDetached:
     error: Error | None
 
 
-Event = Union[
-    QuestionAsked,
-    Authenticated,
-    ConnectionOpened,
-    ConnectionClosed,
-    ConnectionLost,
-    SessionBegun,
-    SessionEnded,
-    LinkAttached,
-    LinkDetached,
-]
+Event = (
+    QuestionAsked
+    | Authenticated
+    | ConnectionOpened
+    | ConnectionClosed
+    | ConnectionLost
+    | SessionBegun
+    | SessionEnded
+    | LinkAttached
+    | LinkDetached
+)

@@ -12,8 +12,9 @@ from __future__ import annotations
 from struct import Struct, error
 from typing import Any, Final
 
-from ..spec.transport import Disposition, Role
-from ..wire.encode import encode
+from trio_amqp10.spec.transport import Disposition, Role
+from trio_amqp10.wire.encode import encode
+
 from .delivery import ACCEPTED, RELEASED
 
 __all__ = [

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..errors import Condition, RemoteProtocolError, Scope
-from ..wire.decode import decode
+from trio_amqp10.errors import Condition, RemoteProtocolError, Scope
+from trio_amqp10.wire.decode import decode
 
 if TYPE_CHECKING:
     from .link import Link

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..errors import Condition
-from ..spec.transport import Transfer
-from .delivery import IncomingDelivery
+from trio_amqp10.errors import Condition, RemoteProtocolError
+
+from .receiver import ReceiverLink
 from .serial import MASK
 from .states import LinkState
 
 if TYPE_CHECKING:
-    from .link import ReceiverLink
+    from trio_amqp10.spec.transport import Transfer
+
+    from .connection import Connection
+    from .delivery import IncomingDelivery
 
 __all__ = ["Incoming", "on_transfer"]
 
@@ -133,18 +136,33 @@ def _continue(
         _drop(link, incoming)
         _too_large(link, size)
     elif limits.partial_octets is not None and connection.partial_octets > limits.partial_octets:
-        connection.drop_largest_partial()
+        _drop_largest(connection)
     elif limits.empty_transfers is not None and incoming.empty > limits.empty_transfers:
         _drop(link, incoming)
-        connection.refuse(
-            Condition.RESOURCE_LIMIT_EXCEEDED,
+        raise RemoteProtocolError(
             f"more than {limits.empty_transfers} empty transfers in one delivery",
+            Condition.RESOURCE_LIMIT_EXCEEDED,
         )
     elif not more:
         delivery.payload = b"".join(incoming.chunks)
         _drop(link, incoming)
         link.queue.append(delivery)
         link.wake()
+
+
+def _drop_largest(connection: Connection) -> None:
+    """Deliveries in progress fill the budget: the largest goes, with its link."""
+    begun = [
+        (link.incoming.size, position, link)
+        for position, link in enumerate(connection.names)
+        if isinstance(link, ReceiverLink) and link.incoming is not None
+    ]
+    largest = max(begun)[2]
+    drop_incoming(largest)
+    largest.fail(
+        Condition.RESOURCE_LIMIT_EXCEEDED,
+        f"deliveries in progress take more than {connection.limits.partial_octets} octets on this connection",
+    )
 
 
 def _drop(link: ReceiverLink, incoming: Incoming) -> None:

@@ -6,26 +6,31 @@ node stands behind its address; an ``owner`` is woken when there is something to
 
 from __future__ import annotations
 
-from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import Condition, LocalProtocolError
-from ..spec.transport import Role, Attach, Detach, Error, Flow, ReceiverSettleMode, SenderSettleMode, Transfer
-from ..frames import FRAME_HEADER_SIZE
-from ..wire.encode import encode
-from .delivery import IncomingDelivery, OutgoingDelivery, Touchable
-from .fast import WHOLE_OVERHEAD, transfer_head, write_transfer
-from .incoming import Incoming
-from .serial import MASK, add, distance
+from trio_amqp10.spec.transport import (
+    Attach,
+    Detach,
+    Error,
+    Flow,
+    ReceiverSettleMode,
+    Role,
+    SenderSettleMode,
+)
+from trio_amqp10.wire.encode import encode
+
 from .states import LINK, Lifecycle, LinkState, Step
 
 if TYPE_CHECKING:
+    from trio_amqp10.errors import Condition
+
+    from .delivery import Touchable
     from .session import Session
 
-__all__ = ["Link", "ReceiverLink", "SenderLink"]
+__all__ = ["FAR", "Link"]
 
-_FAR = 0x7FFFFFFF
-_ATTACHED = LinkState.ATTACHED
+FAR: Final = 0x7FFFFFFF
+"""The largest credit that serial arithmetic can tell from a small debt (RFC 1982)."""
 
 
 class Link(Lifecycle):
@@ -105,7 +110,7 @@ class Link(Lifecycle):
         Raises:
             LocalProtocolError: it is attached already, or the attach does not fit a frame.
         """
-        self._may(Step.SEND_ATTACH)
+        self.require(Step.SEND_ATTACH)
         handle = self.session.free_handle()
         body = encode(
             Attach(
@@ -235,248 +240,3 @@ class Link(Lifecycle):
     def on_flow(self, flow: Flow) -> None:
         """The peer's view of this link (2.6.7)."""
         raise NotImplementedError
-
-    def _may(self, step: Step) -> None:
-        """Raise what ``step`` would raise, and stay."""
-        if not self.allows(step):
-            self.step(step)
-
-
-class SenderLink(Link):
-    """The end that sends: it waits for credit, and counts what it has sent.
-
-    Attributes:
-        available: messages waiting for credit, told to the receiver in each flow; or None.
-        unsettled: deliveries sent and not settled.
-        watch_unsettled: wake the owner when ``unsettled`` falls to zero.
-    """
-
-    __slots__ = ("_head", "_next_tag", "_partial", "available", "unsettled", "waiting", "watch_unsettled")
-
-    role = Role.SENDER
-
-    def __init__(self, session: Session, name: str) -> None:
-        super().__init__(session, name)
-        self.delivery_count = 0
-        self.available: int | None = None
-        self.unsettled = 0
-        self.watch_unsettled = False
-        self.waiting = False
-        self._next_tag = 0
-        self._head = b""
-        self._partial: tuple[bytes, int, bytes] | None = None
-
-    def _available(self) -> int | None:
-        return self.available
-
-    def _on_bound(self) -> None:
-        self._head = transfer_head(self.session.channel, self.handle)
-
-    def on_flow(self, flow: Flow) -> None:
-        # A receiver that has not read our attach yet counts from our first delivery.
-        base = 0 if flow.delivery_count is None else flow.delivery_count
-        if flow.link_credit is not None:
-            limit = add(base, min(flow.link_credit, _FAR))
-            self.credit = max(0, distance(limit, self.delivery_count or 0))
-        self.drain = flow.drain
-        self.wake()
-
-    def sendable(self) -> bool:
-        """Whether ``send`` would put a message on its way now."""
-        session = self.session
-        return (
-            self.credit > 0
-            and self._partial is None
-            and session.windows.remote_incoming_window > 0
-            and session.connection.has_room()
-            and self.state is _ATTACHED
-        )
-
-    def await_sendable(self) -> None:
-        """Have the owner woken when ``sendable`` may have become true."""
-        if not self.waiting:
-            self.waiting = True
-            self.session.hungry.append(self)
-
-    def send(
-        self,
-        payload: bytes,
-        settled: bool = False,
-        tag: bytes | None = None,
-        message_format: int = 0,
-        state: Any = None,
-    ) -> OutgoingDelivery:
-        """Put one message on its way; what does not fit the window now follows as it opens.
-
-        Args:
-            payload: the encoded sections, whole.
-            settled: forget it at once; overridden by a settle mode that leaves no choice.
-            tag: at most 32 octets, unique among the link's unsettled ones; made here if None.
-            state: sent with the first transfer, e.g. a transactional state (4.4).
-
-        Raises:
-            LocalProtocolError: not ``sendable``, or a tag that is too long.
-        """
-        if not self.sendable():
-            raise LocalProtocolError(f"cannot send on {self!r}: wait until it is sendable")
-        if self.snd_settle_mode != SenderSettleMode.MIXED:
-            settled = self.snd_settle_mode == SenderSettleMode.SETTLED
-        session = self.session
-        connection = session.connection
-        delivery_id = session.next_delivery_id
-        size = WHOLE_OVERHEAD + len(payload)
-        if tag is None:
-            number = self._next_tag
-            self._next_tag = (number + 1) & MASK
-            made = number.to_bytes(4, "big")
-        else:
-            if len(tag) > 32:
-                raise LocalProtocolError(f"delivery tag of {len(tag)} octets: at most 32 are allowed (2.8.7)")
-            number, made = -1, tag
-        delivery = connection.outgoing_class(self, delivery_id, made, settled)
-        if number >= 0 and size <= connection.peer_frame_size and message_format == 0 and state is None:
-            connection.write_frame(write_transfer(self._head, size, delivery_id, number, settled), payload)
-            session.windows.sent()
-        else:
-            self._send_parts(delivery, payload, message_format, state)
-        session.next_delivery_id = (delivery_id + 1) & MASK
-        self.credit -= 1
-        self.delivery_count = ((self.delivery_count or 0) + 1) & MASK
-        if not settled:
-            self.unsettled += 1
-            session.settlement.outgoing[delivery_id] = delivery
-        return delivery
-
-    def _send_parts(
-        self, delivery: OutgoingDelivery, payload: bytes, message_format: int, state: Any
-    ) -> None:
-        room = self.session.connection.peer_frame_size - FRAME_HEADER_SIZE
-        for more in (False, True):
-            head = encode(
-                Transfer(
-                    handle=self.handle,
-                    delivery_id=delivery.delivery_id,
-                    delivery_tag=delivery.tag,
-                    message_format=message_format,
-                    settled=delivery.settled,
-                    more=more,
-                    state=state,
-                )
-            )
-            if not more and len(head) + len(payload) <= room:
-                self.session.write_body(head, payload)
-                self.session.windows.sent()
-                return
-        if len(head) >= room:
-            raise LocalProtocolError(
-                f"{Condition.FRAME_SIZE_TOO_SMALL}: the transfer alone takes {len(head)} octets of the peer's {room + 8}"
-            )
-        self._partial = (payload, 0, head)
-        self.session.partials[self] = None
-        self.send_part()
-
-    def send_part(self) -> None:
-        """One more frame of the delivery in progress; the caller has checked window and room."""
-        assert self._partial is not None
-        payload, offset, head = self._partial
-        take = self.session.connection.peer_frame_size - FRAME_HEADER_SIZE - len(head)
-        if offset and len(payload) - offset <= take:
-            head = encode(Transfer(handle=self.handle, more=False))
-        chunk = payload[offset : offset + take]
-        self.session.write_body(head, chunk)
-        self.session.windows.sent()
-        offset += len(chunk)
-        if offset < len(payload):
-            self._partial = (payload, offset, encode(Transfer(handle=self.handle, more=True)))
-            return
-        self.drop_partial()
-        self.wake()
-
-    def _abort(self) -> None:
-        if self._partial is not None and self.state is _ATTACHED:
-            self.session.write_body(encode(Transfer(handle=self.handle, more=False, aborted=True)))
-            self.session.windows.sent()
-
-    @property
-    def in_progress(self) -> bool:
-        """Whether a message has begun and not yet wholly gone out."""
-        return self._partial is not None
-
-    def drop_partial(self) -> None:
-        """No delivery is in progress any more: it is complete, or the link is gone."""
-        self._partial = None
-        self.session.partials.pop(self, None)
-
-    def drained(self) -> None:
-        """Nothing more to send: use up the credit that the receiver wants back (2.6.7)."""
-        if self.drain:
-            self.delivery_count = add(self.delivery_count or 0, self.credit)
-            self.credit = 0
-            self.session.owe_flow(self)
-
-
-class ReceiverLink(Link):
-    """The end that receives: it gives credit, and queues whole deliveries.
-
-    Attributes:
-        queue: complete deliveries that nobody has taken yet.
-        available: what the sender last said is waiting for credit.
-        max_message_size: octets of one message that we take, or None.
-    """
-
-    __slots__ = ("_forgiven", "available", "incoming", "max_message_size", "queue")
-
-    role = Role.RECEIVER
-
-    def __init__(self, session: Session, name: str) -> None:
-        super().__init__(session, name)
-        self.queue: deque[IncomingDelivery] = deque()
-        self.available = 0
-        self.max_message_size: int | None = session.connection.limits.max_message_size
-        self.incoming: Incoming | None = None
-        self._forgiven = 0
-
-    def on_attach(self, attach: Attach) -> None:
-        super().on_attach(attach)
-        self.delivery_count = attach.initial_delivery_count or 0
-
-    def set_credit(self, credit: int, *, drain: bool = False) -> None:
-        """How many deliveries the sender may send from now on; with ``drain``: now or not at all.
-
-        Lowering it cannot stop what is in flight: as many as were taken back still come in.
-
-        Raises:
-            LocalProtocolError: not attached, or a credit outside 0 to 2**31 - 1.
-        """
-        if not 0 <= credit <= _FAR:
-            raise LocalProtocolError(f"link credit of {credit}: 0 to {_FAR} is possible")
-        if self.state is not _ATTACHED and self.state is not LinkState.ATTACH_SENT:
-            raise LocalProtocolError(f"cannot give credit: this link is {self.state.name}")
-        self._forgiven = max(0, self._forgiven + self.credit - credit)
-        self.credit = credit
-        self.drain = drain
-        self.session.owe_flow(self)
-
-    def on_flow(self, flow: Flow) -> None:
-        # The sender's count runs ahead of ours when it gave up credit on our drain.
-        if flow.delivery_count is not None:
-            ahead = distance(flow.delivery_count, self.delivery_count or 0)
-            if ahead > 0:
-                self.delivery_count = flow.delivery_count
-                self.credit = max(0, self.credit - ahead)
-        if flow.available is not None:
-            self.available = flow.available
-        if self.drain and self.credit == 0:
-            self.drain = False
-        self.wake()
-
-    def take_credit(self) -> bool:
-        """Use one credit for a delivery that begins; False where there is none (2.6.7)."""
-        if self.credit > 0:
-            self.credit -= 1
-        elif self._forgiven > 0:
-            self._forgiven -= 1
-        else:
-            return False
-        self.delivery_count = ((self.delivery_count or 0) + 1) & MASK
-        return True

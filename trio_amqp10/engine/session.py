@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Condition, LocalProtocolError, RemoteProtocolError
-from ..spec.transport import Role, Attach, Begin, Detach, Disposition, End, Error, Flow, Transfer
-from ..wire.encode import encode
+from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
+from trio_amqp10.spec.transport import Attach, Begin, Detach, Disposition, End, Error, Flow, Role, Transfer
+from trio_amqp10.wire.encode import encode
+
 from .fast import read_disposition, read_transfer
 from .incoming import drop_incoming, on_transfer
-from .link import Link, ReceiverLink, SenderLink
+from .receiver import ReceiverLink
+from .sender import SenderLink
 from .settlement import Settlement
 from .states import SESSION, Lifecycle, LinkState, SessionState, Step
 from .windows import INITIAL_ID, SessionWindows
 
 if TYPE_CHECKING:
     from .connection import Connection
+    from .link import Link
 
 __all__ = ["Session"]
 
@@ -98,7 +101,7 @@ class Session(Lifecycle):
         Raises:
             LocalProtocolError: it was begun before.
         """
-        self._may(Step.SEND_BEGIN)
+        self.require(Step.SEND_BEGIN)
         body = encode(
             Begin(
                 remote_channel=self.remote_channel,
@@ -161,7 +164,7 @@ class Session(Lifecycle):
         for link in self.links:
             link.lost()
             self._forget(link)
-            self.connection.forget_name(link)
+            self.connection.names.release(link)
         self._by_handle.clear()
         self._by_remote_handle.clear()
 
@@ -170,13 +173,13 @@ class Session(Lifecycle):
     def sender(self, name: str) -> SenderLink:
         """A new link to send on; nothing is written until it attaches."""
         link = SenderLink(self, name)
-        self.connection.claim_name(link)
+        self.connection.names.claim(link)
         return link
 
     def receiver(self, name: str) -> ReceiverLink:
         """A new link to receive on; nothing is written until it attaches."""
         link = ReceiverLink(self, name)
-        self.connection.claim_name(link)
+        self.connection.names.claim(link)
         return link
 
     def free_handle(self) -> int:
@@ -212,7 +215,7 @@ class Session(Lifecycle):
             if link.remote_handle is not None:
                 self._by_remote_handle.pop(link.remote_handle, None)
             self._forget(link)
-            self.connection.forget_name(link)
+            self.connection.names.release(link)
             link.wake()
 
     def _forget(self, link: Link) -> None:
@@ -227,7 +230,7 @@ class Session(Lifecycle):
 
     def write_body(self, body: bytes, payload: bytes = b"") -> None:
         """One frame on our channel."""
-        self.connection.write_body(self.channel, body, payload)
+        self.connection.outbox.write_body(self.channel, body, payload)
 
     def dirty(self) -> None:
         """Have ``flush`` called before octets are next taken."""
@@ -246,6 +249,8 @@ class Session(Lifecycle):
     def flush(self) -> None:
         """Write the dispositions and flows that are due."""
         self._is_dirty = False
+        if self.state is not SessionState.MAPPED and self.state is not SessionState.BEGIN_SENT:
+            return
         self.settlement.flush()
         if not self._flow_links and not self._owes_flow:
             return
@@ -272,7 +277,7 @@ class Session(Lifecycle):
 
     def feed_partials(self) -> None:
         """Go on with deliveries in progress, link by link in turn, while window and room last."""
-        while self.partials and self.windows.remote_incoming_window > 0 and self.connection.has_room():
+        while self.partials and self.windows.remote_incoming_window > 0 and self.connection.outbox.has_room():
             link = next(iter(self.partials))
             del self.partials[link]  # to the end of the line: one frame each
             self.partials[link] = None
@@ -280,7 +285,7 @@ class Session(Lifecycle):
 
     def wake_hungry(self) -> None:
         """There may be room again: let the senders that wait for it look."""
-        if self.hungry:
+        if self.hungry and self.windows.remote_incoming_window > 0:
             hungry, self.hungry = self.hungry, []
             for link in hungry:
                 link.waiting = False
@@ -398,8 +403,7 @@ class Session(Lifecycle):
             )
             return
         self.feed_partials()
-        if windows.remote_incoming_window > 0:
-            self.wake_hungry()
+        self.wake_hungry()
         link: Link | None = None
         if flow.handle is not None:
             link = self._attached(flow.handle, "flow")
@@ -413,22 +417,21 @@ class Session(Lifecycle):
     def _on_attach(self, attach: Attach) -> None:
         connection = self.connection
         if attach.handle > connection.limits.handle_max:
-            connection.refuse(
-                Condition.FRAMING_ERROR,
+            raise RemoteProtocolError(
                 f"handle {attach.handle} is over the handle-max of {connection.limits.handle_max} (2.7.2)",
+                Condition.FRAMING_ERROR,
             )
-            return
         if attach.handle in self._by_remote_handle:
             self.fail(Condition.HANDLE_IN_USE, f"attach on handle {attach.handle}, which is in use (2.7.3)")
             return
         ours = not attach.role
-        link = connection.named(attach.name, ours)
+        link = connection.names.find(attach.name, ours)
         if link is not None and (link.session is not self or link.remote is not None):
             link.fail(Condition.STOLEN, "attached anew (2.6.1)")
             link = None
         if link is None:
             link = ReceiverLink(self, attach.name) if ours is Role.RECEIVER else SenderLink(self, attach.name)
-            connection.claim_name(link)
+            connection.names.claim(link)
         self._by_remote_handle[attach.handle] = link
         link.on_attach(attach)
         if connection.too_many_links():
@@ -440,7 +443,3 @@ class Session(Lifecycle):
             )
             return
         connection.emit_attached(link)
-
-    def _may(self, step: Step) -> None:
-        if not self.allows(step):
-            self.step(step)

@@ -31,8 +31,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Condition, LocalProtocolError
-from ..spec.transport import Role, Disposition, ReceiverSettleMode
+from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.spec.transport import Disposition, ReceiverSettleMode, Role
+
 from .delivery import IncomingDelivery, OutgoingDelivery, is_terminal
 from .fast import write_disposition
 from .serial import MASK, distance

@@ -10,18 +10,23 @@ said ok: which layer is current is our own state, never an octet of the peer's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import Enum, auto
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..errors import Condition, RemoteProtocolError, SecurityError
-from ..headers import AMQP_HEADER, AMQP_ID, HEADER_SIZE, SASL_HEADER, SASL_ID, header_id
-from ..sasl import SaslClient, SaslServer, SecurityDowngradeError
-from ..spec.transport import Error
-from .connection import Connection
-from .delivery import Touchable
+from trio_amqp10.errors import Condition, RemoteProtocolError, SecurityError
+from trio_amqp10.headers import AMQP_HEADER, AMQP_ID, HEADER_SIZE, SASL_HEADER, SASL_ID, header_id
+from trio_amqp10.sasl import SaslClient, SaslServer, SecurityDowngradeError
+
 from .events import Authenticated, Event, QuestionAsked
 from .states import ConnectionState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trio_amqp10.spec.transport import Error
+
+    from .connection import Connection
+    from .delivery import Touchable
 
 __all__ = ["Layer", "Stack"]
 
@@ -96,8 +101,7 @@ class Stack:
         try:
             self._receive_below(data, now)
         except Exception as failure:
-            if self.layer is not Layer.AMQP:
-                self._die(str(failure))
+            self._fail(failure)
             raise
 
     def receive_eof(self, now: float) -> None:
@@ -199,8 +203,7 @@ class Stack:
             go_on(self.sasl)
             self._after_sasl(now)
         except Exception as failure:
-            if self.layer is not Layer.AMQP:
-                self._die(str(failure))
+            self._fail(failure)
             raise
 
     def _receive_below(self, data: bytes, now: float) -> None:
@@ -286,6 +289,10 @@ class Stack:
         if self.layer is Layer.SASL:
             return "before SASL was done"
         return "before its protocol header"
+
+    def _fail(self, failure: Exception) -> None:
+        if self.layer is not Layer.AMQP:  # the AMQP layer says close by itself
+            self._die(str(failure))
 
     def _die(self, reason: str) -> None:
         """The conversation ends before the AMQP layer began, or without its leave."""

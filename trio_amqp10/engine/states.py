@@ -35,7 +35,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import ClassVar, Final
 
-from ..errors import Condition, LocalProtocolError, RemoteProtocolError, Scope
+from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError, Scope
 
 __all__ = [
     "CONNECTION",
@@ -206,21 +206,24 @@ class Lifecycle:
         return step in self._table[self.state]
 
     def step(self, step: Step) -> None:
-        """Move on, or raise and stay.
+        """Move on, or raise and stay; see ``require``."""
+        if step is Step.LOST:
+            self.state = _FINAL[self._scope]
+        else:
+            self.require(step)
+            self.state = self._table[self.state][step]
+
+    def require(self, step: Step) -> None:
+        """Raise unless ``step`` is possible from here.
 
         Raises:
             LocalProtocolError: a ``SEND_...`` step that the state does not allow.
             RemoteProtocolError: a ``RECV_...`` step that it does not allow.
         """
-        if step is Step.LOST:
-            self.state = _FINAL[self._scope]
-            return
-        following = self._table[self.state].get(step)
-        if following is None:
+        if not self.allows(step):
             if step.is_ours:
                 raise LocalProtocolError(f"cannot {step.phrase}: this {self._scope} is {self.state.name}")
             condition = Condition.FRAMING_ERROR if self._scope == "connection" else Condition.ILLEGAL_STATE
             raise RemoteProtocolError(
                 f"unexpected {step.phrase}: this {self._scope} is {self.state.name}", condition, self._scope
             )
-        self.state = following

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import trio
 
-from ..engine.connection import Connection as EngineConnection
-from ..engine.events import (
+from trio_amqp10.engine.events import (
     Authenticated,
     ConnectionClosed,
     ConnectionLost,
@@ -27,18 +25,27 @@ from ..engine.events import (
     SessionBegun,
     SessionEnded,
 )
-from ..engine.stack import Stack
-from ..engine.states import ConnectionState, SessionState
-from ..errors import AmqpError, Condition, LocalProtocolError
-from ..spec.transport import Error, Open
+from trio_amqp10.engine.states import ConnectionState, SessionState
+from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError
+from trio_amqp10.spec.transport import Role
+
 from .errors import ConnectionClosedError, describe
-from .incoming import IncomingLink, IncomingReceiver, IncomingSender
-from .link import Opening
+from .incoming import IncomingReceiver, IncomingSender
+from .link import Link
 from .pump import Pump
 from .receiver import Receiver, open_receiver
 from .sender import Sender, open_sender
 from .session import Session, SessionOpening
 from .waiting import Pace, Waiter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trio_amqp10.engine.connection import Connection as EngineConnection
+    from trio_amqp10.engine.stack import Stack
+    from trio_amqp10.spec.transport import Error, Open
+
+    from .link import Opening
 
 __all__ = ["Connection", "IncomingLinks", "Remote"]
 
@@ -115,12 +122,12 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self._peer_closed: ConnectionClosed | None = None
         self._lost: str | None = None
         self._default_session: Session | None = None
-        self._incoming: deque[IncomingLink] = deque()
+        self._incoming: deque[IncomingSender | IncomingReceiver] = deque()
         self._incoming_waiter = Waiter()
         self._iterated = False
         self._impatient = False
         self.pump = Pump(stack, stream, self._on_event, engine.limits.write_stall)
-        engine.bell = self.pump.ring
+        engine.outbox.bell = self.pump.ring
         self.pump.start(nursery)
 
     # -- what the peer is -------------------------------------------------------------------
@@ -239,7 +246,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
             case LinkAttached(link):
                 self._on_attached(link)
             case LinkDetached(link):
-                if link.owner is not None:
+                if isinstance(link.owner, Link):
                     link.owner.on_detached(event)
             case SessionBegun(session):
                 if session.state is SessionState.BEGIN_RCVD:
@@ -276,7 +283,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         if link.owner is not None:
             link.owner.wake()
             return
-        incoming = IncomingSender(self, link) if link.role is False else IncomingReceiver(self, link)
+        incoming = IncomingReceiver(self, link) if link.role is Role.RECEIVER else IncomingSender(self, link)
         self._incoming.append(incoming)
         self._incoming_waiter.wake()
         if not self._iterated and not self._impatient:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 import trio
 
-from ..engine.delivery import RELEASED, is_terminal
-from ..engine.delivery import IncomingDelivery as EngineIncoming
-from ..engine.delivery import OutgoingDelivery as EngineOutgoing
-from ..message import Message
-from ..spec.messaging import Accepted, Modified, Rejected, Released
+from trio_amqp10.engine.delivery import RELEASED, is_terminal
+from trio_amqp10.engine.delivery import IncomingDelivery as EngineIncoming
+from trio_amqp10.engine.delivery import OutgoingDelivery as EngineOutgoing
+from trio_amqp10.message import Message
+from trio_amqp10.spec.messaging import Accepted, Modified, Rejected, Released
+
 from .errors import DeliveryError, DeliveryModifiedError, DeliveryRejectedError, DeliveryReleasedError
 from .waiting import Waiter
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .link import Link
 
-__all__ = ["Delivery", "OutgoingDelivery", "Outcome", "raise_unless_accepted"]
+__all__ = ["Delivery", "Outcome", "OutgoingDelivery", "raise_unless_accepted"]
 
 Outcome = Accepted | Rejected | Released | Modified
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import trio
 
-from ..engine.connection import Connection as EngineConnection
-from ..engine.limits import Limits
-from ..engine.stack import Stack
-from ..errors import LocalProtocolError
-from ..sasl import Anonymous, ClientMechanism, Plain, SaslClient, check_allowed
+from trio_amqp10.engine.connection import Connection as EngineConnection
+from trio_amqp10.engine.limits import Limits
+from trio_amqp10.engine.stack import Stack
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.sasl import Anonymous, ClientMechanism, Plain, SaslClient, check_allowed
+
 from .connection import Connection
 from .delivery import Delivery, OutgoingDelivery
 from .link import symbols

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from ..errors import AmqpError, Condition
+from trio_amqp10.errors import AmqpError, Condition
 
 if TYPE_CHECKING:
-    from ..spec.messaging import Modified, Rejected, Released
-    from ..spec.transport import Error
+    from trio_amqp10.spec.messaging import Modified, Rejected, Released
+    from trio_amqp10.spec.transport import Error
 
 __all__ = [
     "ConnectionClosedError",
@@ -43,7 +43,7 @@ def describe(error: Error | None) -> str:
     return "".join(c if c.isprintable() else "\ufffd" for c in text[:1024])
 
 
-class _Gone(AmqpError, trio.BrokenResourceError):
+class _GoneError(AmqpError, trio.BrokenResourceError):
     """Something that the peer ended.
 
     Attributes:
@@ -57,15 +57,15 @@ class _Gone(AmqpError, trio.BrokenResourceError):
         self.condition: str | None = None if error is None else str(error.condition)
 
 
-class ConnectionClosedError(_Gone):
+class ConnectionClosedError(_GoneError):
     """The peer closed the connection, or the transport died (then ``error`` is None)."""
 
 
-class SessionEndedError(_Gone):
+class SessionEndedError(_GoneError):
     """The peer ended the session of this link."""
 
 
-class LinkDetachedError(_Gone):
+class LinkDetachedError(_GoneError):
     """The peer detached the link.
 
     Attributes:

@@ -6,18 +6,21 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import trio
 
-from ..engine.link import Link as EngineLink
-from ..engine.link import ReceiverLink, SenderLink
-from ..engine.states import LinkState
-from ..errors import Condition, LocalProtocolError
-from ..spec.messaging import Source, Target
-from ..spec.transport import Attach, Error, ReceiverSettleMode, SenderSettleMode
+from trio_amqp10.engine.states import LinkState
+from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.spec.messaging import Source, Target
+from trio_amqp10.spec.transport import Attach, Error, ReceiverSettleMode, SenderSettleMode
+
 from .link import Link, LinkOptions
 from .receiver import DEFAULT_CREDIT, Receiver
 from .sender import Sender
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+    from trio_amqp10.engine.link import Link as EngineLink
+    from trio_amqp10.engine.receiver import ReceiverLink
+    from trio_amqp10.engine.sender import SenderLink
 
     from .connection import Connection
     from .session import Session

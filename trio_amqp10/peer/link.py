@@ -5,23 +5,25 @@ Knows nothing of credit or messages; see ``sender`` and ``receiver``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import trio
 
-from ..engine.events import LinkDetached
-from ..engine.link import Link as EngineLink
-from ..engine.states import LinkState
-from ..errors import LocalProtocolError
-from ..spec.messaging import Source
-from ..spec.transport import Attach, Error, ReceiverSettleMode, SenderSettleMode
+from trio_amqp10.engine.states import LinkState
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.spec.transport import Attach, Error, ReceiverSettleMode, SenderSettleMode
+
 from .errors import GuaranteeNotSupportedError, LinkRefusedError, link_error
 from .waiting import Waiter
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import TracebackType
+
+    from trio_amqp10.engine.events import LinkDetached
+    from trio_amqp10.engine.link import Link as EngineLink
+    from trio_amqp10.spec.messaging import Source
 
     from .connection import Connection
     from .session import Session
@@ -166,7 +168,7 @@ class Link(Waiter, trio.abc.AsyncResource):
         self._closed = True
         link = self._link
         if link.state is LinkState.DETACHED:
-            link.session.connection.forget_name(link)
+            link.session.connection.names.release(link)
         link.detach()
 
     def opened(self) -> None:

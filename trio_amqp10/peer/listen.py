@@ -7,22 +7,25 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from ..engine.connection import Connection as EngineConnection
-from ..engine.limits import Limits
-from ..engine.stack import Stack
-from ..errors import Condition, LocalProtocolError
-from ..sasl import SaslServer, Server
-from ..spec.transport import Error
+from trio_amqp10.engine.connection import Connection as EngineConnection
+from trio_amqp10.engine.stack import Stack
+from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.sasl import SaslServer, Server
+from trio_amqp10.spec.transport import Error
+
 from .connection import Connection
 from .delivery import Delivery, OutgoingDelivery
 from .dial import effective_limits
 from .link import symbols
 from .transports import bind, is_private, listener_url
 from .urls import parse_url
+
+if TYPE_CHECKING:
+    from trio_amqp10.engine.limits import Limits
 
 __all__ = ["Acceptor", "Listener", "serve"]
 

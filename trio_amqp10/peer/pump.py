@@ -27,12 +27,14 @@ An engine offers eight calls: ``receive_data``, ``receive_eof``, ``transport_los
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
 
 from .waiting import Waiter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 __all__ = ["Engine", "Pump"]
 

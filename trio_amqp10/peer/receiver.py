@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, cast
 
 import trio
 
-from ..engine.delivery import RELEASED
-from ..engine.link import ReceiverLink
-from ..engine.states import LinkState
-from ..errors import LocalProtocolError
-from ..spec.messaging import Source, Target
-from ..spec.transport import ReceiverSettleMode, SenderSettleMode
-from .delivery import Delivery
+from trio_amqp10.engine.delivery import RELEASED
+from trio_amqp10.engine.states import LinkState
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.spec.messaging import Source, Target
+
 from .link import Guarantee, Link, LinkOptions, Opening, check_address, symbols
 
 if TYPE_CHECKING:
+    from collections import deque
+    from collections.abc import Iterable
+
+    from trio_amqp10.engine.receiver import ReceiverLink
+    from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
+
     from .connection import Connection
+    from .delivery import Delivery
     from .session import Session
 
 __all__ = ["Receiver", "open_receiver"]

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import trio
 
-from ..engine.link import SenderLink
-from ..message import Message, encode_message
-from ..spec.messaging import Source, Target
-from ..spec.transport import ReceiverSettleMode, SenderSettleMode
-from .delivery import OutgoingDelivery, Outcome, raise_unless_accepted
+from trio_amqp10.message import Message, encode_message
+from trio_amqp10.spec.messaging import Source, Target
+
+from .delivery import Outcome, OutgoingDelivery, raise_unless_accepted
 from .link import Guarantee, Link, LinkOptions, Opening, check_address, symbols
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from trio_amqp10.engine.sender import SenderLink
+    from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
+
     from .connection import Connection
     from .session import Session
 

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from ..engine.events import SessionEnded
-from ..engine.session import Session as EngineSession
-from ..engine.states import SessionState
-from ..spec.transport import Error
+from trio_amqp10.engine.states import SessionState
+
 from .errors import LinkRefusedError, SessionEndedError, describe
 from .receiver import Receiver, open_receiver
 from .sender import Sender, open_sender
@@ -17,6 +15,10 @@ from .waiting import Waiter
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+    from trio_amqp10.engine.events import SessionEnded
+    from trio_amqp10.engine.session import Session as EngineSession
+    from trio_amqp10.spec.transport import Error
 
     from .connection import Connection
     from .link import Opening

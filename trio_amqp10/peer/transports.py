@@ -10,11 +10,14 @@ import ipaddress
 import os
 import socket
 import stat
+from typing import TYPE_CHECKING
 
 import trio
 
-from ..errors import LocalProtocolError
-from .urls import Url
+from trio_amqp10.errors import LocalProtocolError
+
+if TYPE_CHECKING:
+    from .urls import Url
 
 __all__ = ["bind", "connect", "is_private", "listener_url"]
 

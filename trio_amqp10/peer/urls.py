@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
-from ..errors import LocalProtocolError
-from ..spec.transport import PORT
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.spec.transport import PORT
 
 __all__ = ["Url", "parse_url"]
 

@@ -1,0 +1,133 @@
+"""What a connection has to write: frames in order, and whether they may leave yet.
+
+Knows frame headers and sizes, not what a body says. Before the peer's ``open`` was read nobody
+knows how large a frame it takes: up to 512 octets are always legal (2.7.1), so a larger one, and
+all that follows it, is held until then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.frames import EMPTY_FRAME, FRAME_HEADER_SIZE, MIN_MAX_FRAME_SIZE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["SIZE_BEFORE_OPEN", "Outbox"]
+
+SIZE_BEFORE_OPEN: Final = 8192
+"""Octets of a frame before an ``open`` was read. The standard says 512 (2.4.1); real clients and
+brokers send longer property maps, and take them."""
+
+PEER_FRAME_CAP: Final = 128 * 1024
+"""We write no larger frames than this, whatever the peer takes: links are to interleave."""
+
+
+class Outbox:
+    """Frames on their way to the transport.
+
+    Attributes:
+        size: octets that wait, held ones included.
+        frame_size: the largest frame that we write.
+        bell: called when something waits and nothing did before.
+        wrote: whether octets were taken since this was last set to False.
+    """
+
+    __slots__ = ("_chunks", "_held", "_peer_opened", "_soft", "bell", "frame_size", "size", "wrote")
+
+    def __init__(self, soft: int) -> None:
+        self._chunks: list[bytes] = []
+        self._held: list[bytes] | None = None
+        self._peer_opened = False
+        self._soft = soft
+        self.size = 0
+        self.frame_size = MIN_MAX_FRAME_SIZE
+        self.bell: Callable[[], object] | None = None
+        self.wrote = False
+
+    def __bool__(self) -> bool:
+        return bool(self._chunks)
+
+    def write(self, octets: bytes) -> None:
+        """Octets as they are: a protocol header, or a frame that is laid out already and may always leave."""
+        if not self._chunks and self.bell is not None:
+            self.bell()
+        self._chunks.append(octets)
+        self.size += len(octets)
+
+    def write_frame(self, head: bytes, payload: bytes) -> None:
+        """A frame in two parts, laid out already, that is known to fit and to be due."""
+        chunks = self._chunks
+        if not chunks and self.bell is not None:
+            self.bell()
+        chunks.append(head)
+        chunks.append(payload)
+        self.size += len(head) + len(payload)
+
+    def write_body(self, channel: int, body: bytes, payload: bytes = b"") -> None:
+        """One frame.
+
+        Raises:
+            LocalProtocolError: it is larger than the peer takes; nothing was written.
+        """
+        size = FRAME_HEADER_SIZE + len(body) + len(payload)
+        if size > self.frame_size:
+            limit = self.frame_size if self._peer_opened else SIZE_BEFORE_OPEN
+            if size > limit:
+                raise LocalProtocolError(
+                    f"{Condition.FRAME_SIZE_TOO_SMALL}: a frame of {size} octets, where {limit} are possible"
+                )
+            self.hold()
+        head = size.to_bytes(4, "big") + b"\x02\x00" + channel.to_bytes(2, "big") + body
+        if self._held is not None:
+            self._held.append(head)
+            self._held.append(payload)
+            self.size += size
+        else:
+            self.write_frame(head, payload)
+
+    def keep_alive(self) -> None:
+        """An empty frame, unless something waits that says as much (2.4.5)."""
+        if not self._chunks:
+            self.write(EMPTY_FRAME)
+
+    def hold(self) -> None:
+        """Hold what is written from now on, until ``peer_opened``."""
+        if self._held is None:
+            self._held = []
+
+    def drop_held(self) -> None:
+        """What is held will never leave."""
+        if self._held is not None:
+            self.size -= sum(map(len, self._held))
+            self._held = None
+
+    def peer_opened(self, max_frame_size: int) -> None:
+        """The peer's open was read: what was held may leave, and frames may be larger."""
+        self._peer_opened = True
+        self.frame_size = min(max_frame_size, PEER_FRAME_CAP)
+        if self._held is not None:
+            self._chunks += self._held
+            self._held = None
+
+    def has_room(self) -> bool:
+        """Whether senders may add to it, or should wait until some was taken."""
+        return self.size < self._soft
+
+    def take(self) -> bytes:
+        """All octets that may leave now."""
+        if not self._chunks:
+            return b""
+        octets = b"".join(self._chunks)
+        self._chunks.clear()
+        self.size -= len(octets)
+        self.wrote = True
+        return octets
+
+    def clear(self) -> None:
+        """Nothing of it will leave."""
+        self._chunks.clear()
+        self._held = None
+        self.size = 0

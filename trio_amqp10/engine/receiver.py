@@ -1,0 +1,87 @@
+"""The receiving end of a link: credit to give, deliveries that have come (2.6.7)."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.spec.transport import Attach, Flow, Role
+
+from .link import FAR, Link
+from .serial import MASK, distance
+from .states import LinkState
+
+if TYPE_CHECKING:
+    from .delivery import IncomingDelivery
+    from .incoming import Incoming
+    from .session import Session
+
+__all__ = ["ReceiverLink"]
+
+
+class ReceiverLink(Link):
+    """The end that receives: it gives credit, and queues whole deliveries.
+
+    Attributes:
+        queue: complete deliveries that nobody has taken yet.
+        available: what the sender last said is waiting for credit.
+        max_message_size: octets of one message that we take, or None.
+    """
+
+    __slots__ = ("_forgiven", "available", "incoming", "max_message_size", "queue")
+
+    role = Role.RECEIVER
+
+    def __init__(self, session: Session, name: str) -> None:
+        super().__init__(session, name)
+        self.queue: deque[IncomingDelivery] = deque()
+        self.available = 0
+        self.max_message_size: int | None = session.connection.limits.max_message_size
+        self.incoming: Incoming | None = None
+        self._forgiven = 0
+
+    def on_attach(self, attach: Attach) -> None:
+        super().on_attach(attach)
+        self.delivery_count = attach.initial_delivery_count or 0
+
+    def set_credit(self, credit: int, *, drain: bool = False) -> None:
+        """How many deliveries the sender may send from now on; with ``drain``: now or not at all.
+
+        Lowering it cannot stop what is in flight: as many as were taken back still come in.
+
+        Raises:
+            LocalProtocolError: not attached, or a credit outside 0 to 2**31 - 1.
+        """
+        if not 0 <= credit <= FAR:
+            raise LocalProtocolError(f"link credit of {credit}: 0 to {FAR} is possible")
+        if self.state is not LinkState.ATTACHED and self.state is not LinkState.ATTACH_SENT:
+            raise LocalProtocolError(f"cannot give credit: this link is {self.state.name}")
+        self._forgiven = max(0, self._forgiven + self.credit - credit)
+        self.credit = credit
+        self.drain = drain
+        self.session.owe_flow(self)
+
+    def on_flow(self, flow: Flow) -> None:
+        # The sender's count runs ahead of ours when it gave up credit on our drain.
+        if flow.delivery_count is not None:
+            ahead = distance(flow.delivery_count, self.delivery_count or 0)
+            if ahead > 0:
+                self.delivery_count = flow.delivery_count
+                self.credit = max(0, self.credit - ahead)
+        if flow.available is not None:
+            self.available = flow.available
+        if self.drain and self.credit == 0:
+            self.drain = False
+        self.wake()
+
+    def take_credit(self) -> bool:
+        """Use one credit for a delivery that begins; False where there is none (2.6.7)."""
+        if self.credit > 0:
+            self.credit -= 1
+        elif self._forgiven > 0:
+            self._forgiven -= 1
+        else:
+            return False
+        self.delivery_count = ((self.delivery_count or 0) + 1) & MASK
+        return True

@@ -1,0 +1,198 @@
+"""The sending end of a link: credit, transfers, drain (2.6.7, 2.7.5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.frames import FRAME_HEADER_SIZE
+from trio_amqp10.spec.transport import Flow, Role, SenderSettleMode, Transfer
+from trio_amqp10.wire.encode import encode
+
+from .fast import WHOLE_OVERHEAD, transfer_head, write_transfer
+from .link import FAR, Link
+from .serial import MASK, add, distance
+from .states import LinkState
+
+if TYPE_CHECKING:
+    from .delivery import OutgoingDelivery
+    from .session import Session
+
+__all__ = ["SenderLink"]
+
+_ATTACHED = LinkState.ATTACHED
+
+
+class SenderLink(Link):
+    """The end that sends: it waits for credit, and counts what it has sent.
+
+    Attributes:
+        available: messages waiting for credit, told to the receiver in each flow; or None.
+        unsettled: deliveries sent and not settled.
+        watch_unsettled: wake the owner when ``unsettled`` falls to zero.
+    """
+
+    __slots__ = ("_head", "_next_tag", "_partial", "available", "unsettled", "waiting", "watch_unsettled")
+
+    role = Role.SENDER
+
+    def __init__(self, session: Session, name: str) -> None:
+        super().__init__(session, name)
+        self.delivery_count = 0
+        self.available: int | None = None
+        self.unsettled = 0
+        self.watch_unsettled = False
+        self.waiting = False
+        self._next_tag = 0
+        self._head = b""
+        self._partial: tuple[bytes, int, bytes] | None = None
+
+    def _available(self) -> int | None:
+        return self.available
+
+    def _on_bound(self) -> None:
+        self._head = transfer_head(self.session.channel, self.handle)
+
+    def on_flow(self, flow: Flow) -> None:
+        # A receiver that has not read our attach yet counts from our first delivery.
+        base = 0 if flow.delivery_count is None else flow.delivery_count
+        if flow.link_credit is not None:
+            limit = add(base, min(flow.link_credit, FAR))
+            self.credit = max(0, distance(limit, self.delivery_count or 0))
+        self.drain = flow.drain
+        self.wake()
+
+    def sendable(self) -> bool:
+        """Whether ``send`` would put a message on its way now."""
+        session = self.session
+        return (
+            self.credit > 0
+            and self._partial is None
+            and session.windows.remote_incoming_window > 0
+            and session.connection.outbox.has_room()
+            and self.state is _ATTACHED
+        )
+
+    def await_sendable(self) -> None:
+        """Have the owner woken when ``sendable`` may have become true."""
+        if not self.waiting:
+            self.waiting = True
+            self.session.hungry.append(self)
+
+    def send(
+        self,
+        payload: bytes,
+        settled: bool = False,
+        tag: bytes | None = None,
+        message_format: int = 0,
+        state: Any = None,
+    ) -> OutgoingDelivery:
+        """Put one message on its way; what does not fit the window now follows as it opens.
+
+        Args:
+            payload: the encoded sections, whole.
+            settled: forget it at once; overridden by a settle mode that leaves no choice.
+            tag: at most 32 octets, unique among the link's unsettled ones; made here if None.
+            state: sent with the first transfer, e.g. a transactional state (4.4).
+
+        Raises:
+            LocalProtocolError: not ``sendable``, or a tag that is too long.
+        """
+        if not self.sendable():
+            raise LocalProtocolError(f"cannot send on {self!r}: wait until it is sendable")
+        if self.snd_settle_mode != SenderSettleMode.MIXED:
+            settled = self.snd_settle_mode == SenderSettleMode.SETTLED
+        session = self.session
+        connection = session.connection
+        delivery_id = session.next_delivery_id
+        size = WHOLE_OVERHEAD + len(payload)
+        if tag is None:
+            number = self._next_tag
+            self._next_tag = (number + 1) & MASK
+            made = number.to_bytes(4, "big")
+        else:
+            if len(tag) > 32:
+                raise LocalProtocolError(f"delivery tag of {len(tag)} octets: at most 32 are allowed (2.8.7)")
+            number, made = -1, tag
+        delivery = connection.outgoing_class(self, delivery_id, made, settled)
+        if number >= 0 and size <= connection.outbox.frame_size and message_format == 0 and state is None:
+            connection.outbox.write_frame(
+                write_transfer(self._head, size, delivery_id, number, settled), payload
+            )
+            session.windows.sent()
+        else:
+            self._send_parts(delivery, payload, message_format, state)
+        session.next_delivery_id = (delivery_id + 1) & MASK
+        self.credit -= 1
+        self.delivery_count = ((self.delivery_count or 0) + 1) & MASK
+        if not settled:
+            self.unsettled += 1
+            session.settlement.outgoing[delivery_id] = delivery
+        return delivery
+
+    def _send_parts(
+        self, delivery: OutgoingDelivery, payload: bytes, message_format: int, state: Any
+    ) -> None:
+        room = self.session.connection.outbox.frame_size - FRAME_HEADER_SIZE
+        for more in (False, True):
+            head = encode(
+                Transfer(
+                    handle=self.handle,
+                    delivery_id=delivery.delivery_id,
+                    delivery_tag=delivery.tag,
+                    message_format=message_format,
+                    settled=delivery.settled,
+                    more=more,
+                    state=state,
+                )
+            )
+            if not more and len(head) + len(payload) <= room:
+                self.session.write_body(head, payload)
+                self.session.windows.sent()
+                return
+        if len(head) >= room:
+            raise LocalProtocolError(
+                f"{Condition.FRAME_SIZE_TOO_SMALL}: the transfer alone takes {len(head)} octets of the peer's {room + 8}"
+            )
+        self._partial = (payload, 0, head)
+        self.session.partials[self] = None
+        self.send_part()
+
+    def send_part(self) -> None:
+        """One more frame of the delivery in progress; the caller has checked window and room."""
+        assert self._partial is not None
+        payload, offset, head = self._partial
+        take = self.session.connection.outbox.frame_size - FRAME_HEADER_SIZE - len(head)
+        if offset and len(payload) - offset <= take:
+            head = encode(Transfer(handle=self.handle, more=False))
+        chunk = payload[offset : offset + take]
+        self.session.write_body(head, chunk)
+        self.session.windows.sent()
+        offset += len(chunk)
+        if offset < len(payload):
+            self._partial = (payload, offset, encode(Transfer(handle=self.handle, more=True)))
+            return
+        self.drop_partial()
+        self.wake()
+
+    def _abort(self) -> None:
+        if self._partial is not None and self.state is _ATTACHED:
+            self.session.write_body(encode(Transfer(handle=self.handle, more=False, aborted=True)))
+            self.session.windows.sent()
+
+    @property
+    def in_progress(self) -> bool:
+        """Whether a message has begun and not yet wholly gone out."""
+        return self._partial is not None
+
+    def drop_partial(self) -> None:
+        """No delivery is in progress any more: it is complete, or the link is gone."""
+        self._partial = None
+        self.session.partials.pop(self, None)
+
+    def drained(self) -> None:
+        """Nothing more to send: use up the credit that the receiver wants back (2.6.7)."""
+        if self.drain:
+            self.delivery_count = add(self.delivery_count or 0, self.credit)
+            self.credit = 0
+            self.session.owe_flow(self)
