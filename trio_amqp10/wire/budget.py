@@ -90,16 +90,20 @@ def spend(budget: Budget, nodes: int) -> None:
         raise RemoteProtocolError("more values than this may hold", Condition.RESOURCE_LIMIT_EXCEEDED)
 
 
-def enter(budget: Budget, nodes: int) -> None:
-    """Open one level that holds ``nodes`` values."""
-    budget.depth -= 1
+def enter(budget: Budget, nodes: int, levels: int = 1) -> None:
+    """Open ``levels`` that hold ``nodes`` values between them; who closes them gives the depth back.
+
+    Raises:
+        RemoteProtocolError: ``amqp:decode-error`` when too deep; as for ``spend``.
+    """
+    budget.depth -= levels
     if budget.depth < 0:
         raise malformed("values are nested too deeply")
     spend(budget, nodes)
 
 
 def check_compound(buf: bytes, pos: int, end: int, count: int) -> None:
-    """Refuse a size or count that the octets cannot hold, before anything is made (row by row of 1.6.22)."""
+    """Refuse a size or count that the octets cannot hold, before anything is made (1.6.22 to 1.6.24)."""
     if end > len(buf):
         raise malformed("the octets end inside a value")
     if count > end - pos:

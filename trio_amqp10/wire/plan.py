@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trio_amqp10.errors import LocalProtocolError, Scope
 
 from . import codes
-from .budget import Budget, check_compound, malformed, size_fault, spend
+from .budget import Budget, check_compound, enter, malformed, size_fault
 from .decode import Reader, read_descriptor
 from .encode import below, write_compound
 from .fields import MULTIPLE, FieldType, InvalidFieldError, Named, OwnBudget, Requires, multiple_of
@@ -211,10 +211,7 @@ class Plan:
         check_compound(buf, pos, end, count)
         if count > len(self.fields):
             raise malformed(f"{self.name} has {len(self.fields)} fields, not {count}")
-        spend(budget, count)
-        budget.depth -= 2
-        if budget.depth < 0:
-            raise malformed("values are nested too deeply")
+        enter(budget, count, levels=2)
         obj: Any = self.make()
         index = 0
         try:

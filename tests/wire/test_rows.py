@@ -1,0 +1,376 @@
+"""What octets that are no value lead to: the rows of the reaction table that the codec answers for.
+
+The codec raises; which of connection, session and link ends for it is tested with the engine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
+from trio_amqp10.spec import PERFORMATIVES, SASL_PERFORMATIVES, TYPES
+from trio_amqp10.spec.messaging import ACCEPTED, Source
+from trio_amqp10.spec.transport import Attach, Flow, Open
+from trio_amqp10.wire.composite import plan_of
+from trio_amqp10.wire.decode import Budget, decode
+from trio_amqp10.wire.encode import encode
+from trio_amqp10.wire.fields import InvalidFieldError
+from trio_amqp10.wire.values import Described, ZeroWidthArray
+
+if TYPE_CHECKING:
+    from trio_amqp10.wire.composite import Registry
+
+
+def refusal(octets: str | bytes, budget: Budget | None = None) -> RemoteProtocolError:
+    buf = bytes.fromhex(octets) if isinstance(octets, str) else octets
+    with pytest.raises(RemoteProtocolError) as caught:
+        decode(buf, 0, budget)
+    return caught.value
+
+
+def performative_refusal(octets: str, registry: Registry = PERFORMATIVES) -> RemoteProtocolError:
+    with pytest.raises(RemoteProtocolError) as caught:
+        registry.decode(bytes.fromhex(octets))
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("octets", "text"),
+    [
+        ("a101ff", "string are not utf-8"),
+        ("a103eda080", "string are not utf-8"),  # a surrogate in UTF-8
+        ("b100000001ff", "string are not utf-8"),
+        ("a30180", "symbol are not ascii"),
+        ("b30000000180", "symbol are not ascii"),
+        ("3f", "0x3f constructs no type"),
+        ("c002013f", "0x3f constructs no type"),
+        ("e002003f", "0x3f constructs no type"),
+        ("5602", "0x02 is not the octet of a boolean"),
+        ("e003015602", "0x02 is not the octet of a boolean"),
+        ("7300110000", "0x110000 is not a Unicode character"),
+        ("730000d800", "0xd800 is not a Unicode character"),
+        ("c1020140", "key without a value"),
+        ("c0030140", "end inside"),
+        ("c003014040", "1 octets before their size"),
+        ("c00301a1014141", "1 octets after their size"),
+        ("c105025501a1014141", "1 octets after their size"),
+        ("c10402404040", "1 octets before their size"),
+        ("e004015001" + "02", "1 octets before their size"),
+        ("e003014000", "1 octets before their size"),
+        ("c000", "end inside"),
+        ("c00000", "0 elements in 0 octets"),
+        ("d00000000300000000", "0 elements in 0 octets"),
+        ("e00000", "0 elements in 0 octets"),
+        ("", "end inside"),
+        ("70000000", "end inside"),
+        ("74000000", "end inside"),
+        ("98" + "00" * 15, "end inside"),
+        ("a00261", "end inside"),
+        ("a0", "end inside"),
+        ("b0000000", "end inside"),
+        ("00", "end inside"),
+        ("00a30161", "end inside"),
+        ("e00100", "end inside"),
+    ],
+)
+def test_row_24_octets_that_are_no_value_are_a_decode_error(octets: str, text: str) -> None:
+    error = refusal(octets)
+    assert error.condition == "amqp:decode-error"
+    assert error.scope == "connection"
+    assert text in error.description
+
+
+@pytest.mark.parametrize("code", ["c0", "c1", "e0"])
+def test_row_25_count_beyond_the_octets_is_refused_before_anything_is_made(code: str) -> None:
+    content = "50" if code == "e0" else ""
+    size = f"{1 + len(content) // 2:02x}"
+    assert "elements in 0 octets" in refusal(code + size + "fe" + content).description
+
+
+@pytest.mark.parametrize("code", ["d0", "d1", "f0"])
+def test_row_25_long_count_beyond_the_octets_is_refused_before_anything_is_made(code: str) -> None:
+    content = "50" if code == "f0" else ""
+    budget = Budget()
+    error = refusal(code + f"{4 + len(content) // 2:08x}" + "fffffffe" + content, budget)
+    assert "elements in 0 octets" in error.description
+    assert budget.nodes == 65_535
+
+
+def test_row_25_size_beyond_the_octets_is_refused() -> None:
+    for octets in ("d0ffffffff00000000", "f0ffffffff0000000050", "b0ffffffff", "b1ffffffff", "b3ffffffff"):
+        assert refusal(octets).condition == "amqp:decode-error"
+
+
+def test_row_26_zero_width_array_stays_opaque() -> None:
+    budget = Budget(1)
+    value, end = decode(bytes.fromhex("f000000005ffffffff40"), 0, budget)
+    assert (value, end) == (ZeroWidthArray(0x40, 2**32 - 1), 10)
+    assert budget.nodes == 0
+    with pytest.raises(LocalProtocolError, match="more than the 65536"):
+        value.expand()
+
+
+def test_row_27_nodes_over_the_budget_are_a_resource_limit() -> None:
+    lists = (
+        bytes.fromhex("d0") + (4 + 65_536).to_bytes(4, "big") + (65_536).to_bytes(4, "big") + b"\x45" * 65_536
+    )
+    assert refusal(lists).condition == "amqp:resource-limit-exceeded"
+    inner = "c0" + f"{1 + 200:02x}" + "c8" + "40" * 200
+    assert refusal("d0" + f"{4 + 406:08x}" + "00000002" + inner * 2, Budget(400)).condition == (
+        "amqp:resource-limit-exceeded"
+    )
+
+
+def test_row_27_performative_has_1024_nodes() -> None:
+    def octets(count: int) -> bytes:
+        return encode(Open(container_id="", properties={str(key): None for key in range(count)}))
+
+    # One for the performative, ten for its fields, and two for each pair.
+    PERFORMATIVES.decode(octets(506))
+    with pytest.raises(RemoteProtocolError) as caught:
+        PERFORMATIVES.decode(octets(507))
+    assert caught.value.condition == "amqp:resource-limit-exceeded"
+
+
+def test_row_27_unsettled_of_an_attach_is_counted_apart() -> None:
+    unsettled = {str(number).encode(): ACCEPTED for number in range(5_000)}
+    octets = encode(Attach(name="a", handle=0, role=True, unsettled=unsettled, properties={"a": 1}))
+    attach, _ = PERFORMATIVES.decode(octets)
+    assert attach.unsettled == unsettled
+    octets = encode(
+        Attach(name="a", handle=0, role=True, unsettled={str(n).encode(): None for n in range(32_769)})
+    )
+    with pytest.raises(RemoteProtocolError) as caught:
+        PERFORMATIVES.decode(octets)
+    assert caught.value.condition == "amqp:resource-limit-exceeded"
+
+
+@pytest.mark.parametrize("octets", [b"\x00" * 5_000, b"\x00\x40" * 5_000, b"\x00\x53\x01" * 5_000])
+def test_row_28_chain_of_descriptors_is_refused(octets: bytes) -> None:
+    assert refusal(octets).condition == "amqp:decode-error"
+
+
+@pytest.mark.parametrize(
+    ("head", "tail"), [("c0{:02x}01", "40"), ("c1{:02x}0240", "40"), ("e0{:02x}01", "5001"), ("", "")]
+)
+def test_row_28_nesting_is_refused_when_it_is_deeper_than_32(head: str, tail: str) -> None:
+    def nest(levels: int) -> bytes:
+        inner = bytes.fromhex(tail)
+        for level in range(levels):
+            if not head:
+                inner = bytes.fromhex("0040") + (inner or b"\x40")
+            elif head.startswith("e0") and level == 0:
+                inner = bytes.fromhex("e00301" + tail)
+            else:
+                rest = bytes.fromhex(head.format(0))[2:] + inner
+                inner = bytes.fromhex(head.format(len(rest)))[:2] + rest
+        return inner
+
+    assert decode(nest(32))[1] == len(nest(32))
+    error = refusal(nest(33))
+    assert error.condition == "amqp:decode-error"
+    assert "nested too deeply" in error.description
+
+
+def test_row_28_descriptors_of_an_array_count_as_levels() -> None:
+    def described(times: int) -> str:
+        return f"e0{1 + 2 * times + 1:02x}00" + "0040" * times + "50"
+
+    decode(bytes.fromhex(described(31)))
+    assert "nested too deeply" in refusal(described(32)).description
+
+
+@pytest.mark.parametrize("code", ["00", "45", "c00100", "d00000000400000000", "c10100", "e0020050", "3f"])
+def test_row_28_compound_descriptor_is_refused(code: str) -> None:
+    assert "does not construct a descriptor" in refusal("00" + code + "40").description
+    assert "does not construct a descriptor" in refusal("e00800" + "00" + code + "40" * 10).description
+
+
+def test_row_28_composites_count_as_levels() -> None:
+    def nest(times: int) -> Source:
+        return Source(filter={"f": nest(times - 1)}) if times else Source()
+
+    # Each is a described list (two levels) whose map is a third.
+    octets = encode(nest(10))
+    assert TYPES.decode(octets) == (nest(10), len(octets))
+    out = bytearray()
+    plan_of(Source).encode(out, nest(11), 99)
+    with pytest.raises(RemoteProtocolError, match="nested too deeply"):
+        TYPES.decode(bytes(out))
+    with pytest.raises(LocalProtocolError, match="nested more than 32"):
+        encode(nest(11))
+
+
+def pairs(*octets: str) -> str:
+    content = "".join(octets)
+    return f"c1{1 + len(content) // 2:02x}{len(octets):02x}{content}"
+
+
+def test_row_29_duplicate_map_key_is_a_decode_error() -> None:
+    error = refusal(pairs("a10161", "40", "a10161", "41"))
+    assert error.condition == "amqp:decode-error"
+    assert "'a' appears twice" in error.description
+
+
+def test_row_29_last_duplicate_wins_when_they_are_allowed() -> None:
+    octets = pairs("a10161", "40", "a10162", "40", "a10161", "41", "5501", "40", "a10161", "42", "5501", "41")
+    budget = Budget(allow_duplicate_keys=True)
+    assert decode(bytes.fromhex(octets), 0, budget)[0] == {"a": False, "b": None, 1: True}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("5501", "41"), ("5501", "5201"), ("5501", "823ff0000000000000"), ("a10161", "a30161")]
+)
+def test_row_29_keys_that_differ_in_type_only_are_refused_even_when_duplicates_are_allowed(
+    one: str, other: str
+) -> None:
+    octets = pairs(one, "40", other, "40")
+    for budget in (Budget(), Budget(allow_duplicate_keys=True)):
+        error = refusal(octets, budget)
+        assert error.condition == "amqp:decode-error"
+        assert "differ in their type only" in error.description
+
+
+@pytest.mark.parametrize("key", ["45", "c10100", "e0020050", "e0020140", "0040" + "45"])
+def test_row_29_key_that_python_cannot_hold_is_refused(key: str) -> None:
+    error = refusal(pairs(key, "40"))
+    assert error.condition == "amqp:decode-error"
+    assert "as a map key is not supported" in error.description
+
+
+def test_row_29_described_and_decimal_keys_are_taken() -> None:
+    value, _ = decode(bytes.fromhex(pairs("00a3016140", "41", "7432800001", "42")))
+    assert value[Described("a", None)] is True
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        "005324c00100",  # an outcome
+        "005340c0050140a30141",  # a SASL performative
+        "005399c00100",
+        "008000000001000000" + "10c00100",  # another domain
+        "00a30161c00100",
+        "00a10e" + b"amqp:open:list".hex() + "45",  # a string is no descriptor of ours
+        "00551045",
+        "40",
+        "c00100",
+        "005310a10161",
+        "005310c10100",
+    ],
+)
+def test_row_30_what_is_no_performative_is_a_framing_error(octets: str) -> None:
+    error = performative_refusal(octets)
+    assert error.condition == "amqp:connection:framing-error"
+    assert error.scope == "connection"
+
+
+def test_row_30_amqp_performative_is_a_framing_error_in_the_sasl_layer() -> None:
+    assert (
+        performative_refusal("005318c00100", SASL_PERFORMATIVES).condition == "amqp:connection:framing-error"
+    )
+
+
+def test_row_30_unknown_state_and_terminus_stay_described() -> None:
+    attach = Attach(
+        name="a", handle=0, role=True, source=Described("x:source", [1]), target=Described(0x9999, "?")
+    )
+    back, _ = PERFORMATIVES.decode(encode(attach))
+    assert (back.source, back.target) == (attach.source, attach.target)
+
+
+FLOW = "005313"
+
+
+@pytest.mark.parametrize(
+    ("octets", "composite", "field", "scope"),
+    [
+        ("005310c00100", "amqp:open:list", "container-id", "connection"),  # missing
+        ("00531045", "amqp:open:list", "container-id", "connection"),
+        ("005310c0020140", "amqp:open:list", "container-id", "connection"),  # null
+        ("005310c00301" + "5501", "amqp:open:list", "container-id", "connection"),  # wrong type
+        ("005310c00201" + "44", "amqp:open:list", "container-id", "connection"),
+        ("005311c00604" + "4043" + "43" + "a100", "amqp:begin:list", "outgoing-window", "connection"),
+        (FLOW + "c0020140", "amqp:flow:list", "incoming-window", "session"),
+        (FLOW + "c0050440434340", "amqp:flow:list", "outgoing-window", "session"),
+        ("005315c003" + "024140", "amqp:disposition:list", "first", "session"),
+        ("005314c0020140", "amqp:transfer:list", "handle", "link"),
+        ("005316c0020140", "amqp:detach:list", "handle", "link"),
+        ("005316c00403" + "434241", "amqp:detach:list", "error", "link"),  # boolean for an error
+        ("005316c00903" + "4342" + "005324c00100", "amqp:detach:list", "error", "link"),  # an outcome for it
+        ("005316c00903" + "4342" + "00551dc00100", "amqp:detach:list", "error", "link"),
+        (
+            "005312c00804" + "a10161" + "4341" + "5003",
+            "amqp:attach:list",
+            "snd-settle-mode",
+            "link",
+        ),  # unknown choice
+        (
+            "005312c00704" + "a10161" + "4341" + "43",
+            "amqp:attach:list",
+            "snd-settle-mode",
+            "link",
+        ),  # uint for ubyte
+    ],
+)
+def test_row_31_bad_field_is_named(octets: str, composite: str, field: str, scope: str) -> None:
+    error = performative_refusal(octets)
+    assert isinstance(error, InvalidFieldError)
+    assert (error.condition, error.scope) == ("amqp:invalid-field", scope)
+    assert (error.composite, error.field) == (composite, field)
+    assert error.description.startswith(f"{composite}.{field}: ")
+
+
+def test_row_31_bad_field_tells_which_link_is_meant() -> None:
+    attach = encode(Attach(name="a", handle=7, role=True, source=Described(0x28, [1])))
+    with pytest.raises(InvalidFieldError) as caught:
+        PERFORMATIVES.decode(attach)
+    assert caught.value.values["name"] == "a"
+    assert caught.value.values["handle"] == 7
+    assert caught.value.scope == "link"
+    assert (
+        "amqp:attach:list.source: amqp:source:list.address: address expected, got long"
+        in caught.value.description
+    )
+
+
+def test_row_31_extra_list_items_are_a_decode_error() -> None:
+    error = performative_refusal("005318c003024040")
+    assert error.condition == "amqp:decode-error"
+    assert "has 1 fields, not 2" in error.description
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        "005318c003014040",  # an octet after the last field
+        "005318c0020140"[:-2],  # truncated
+        "005318c0030140",
+        "005318c00102",
+        "005318",
+        "00",
+        "",
+        "005318d0ffffffff0000000040",
+        "0018c00100",
+        "005316c00403" + "4342" + "00",  # cut inside the error
+        "005310c00401" + "a101ff",
+    ],
+)
+def test_row_31_broken_list_is_no_bad_field(octets: str) -> None:
+    assert performative_refusal(octets).condition in ("amqp:decode-error", "amqp:connection:framing-error")
+    assert not isinstance(performative_refusal(octets), InvalidFieldError)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "c00804" + "40" + "520152025203",
+        "c00905" + "40" + "520152025203" + "40",
+        "c00f0b" + "40" + "520152025203" + "40" * 7,
+    ],
+)
+def test_row_31_defaults_are_read_when_fields_are_null_or_omitted(fields: str) -> None:
+    flow, _ = PERFORMATIVES.decode(bytes.fromhex(FLOW + fields))
+    assert flow == Flow(incoming_window=1, next_outgoing_id=2, outgoing_window=3, drain=False, echo=False)
