@@ -210,6 +210,7 @@ def test_composite_refuses_a_field_that_it_cannot_send(obj: Any, text: str) -> N
 # Decoding ----------------------------------------------------------------------------------------
 
 OBJECTS: list[tuple[Registry, Any]] = [
+    (PERFORMATIVES, Open(container_id="a", channel_max=1)),
     (
         PERFORMATIVES,
         Open(container_id="a", idle_time_out=0, outgoing_locales=["en", "de"], properties={"a": [1]}),
