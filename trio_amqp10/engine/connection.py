@@ -11,10 +11,11 @@ Longer than 400 lines: the eight calls of a pump and the handlers behind them ar
 from __future__ import annotations
 
 from collections import deque
+from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
-from trio_amqp10.frames import AMQP_FRAME, MIN_MAX_FRAME_SIZE, encode_frame, parse_frame
+from trio_amqp10.frames import AMQP_FRAME, FRAME_HEADER_SIZE, MIN_MAX_FRAME_SIZE, encode_frame, parse_frame
 from trio_amqp10.headers import AMQP_HEADER, AMQP_ID, HEADER_SIZE, header_id
 from trio_amqp10.spec import PERFORMATIVES
 from trio_amqp10.spec.transport import Begin, Close, Error, Open, Transfer
@@ -50,6 +51,8 @@ __all__ = ["Connection"]
 _S = ConnectionState
 _BEFORE_HEADER = (_S.START, _S.HDR_SENT, _S.OPEN_PIPE, _S.OC_PIPE)
 _NEVER_OPENED = (_S.START, _S.HDR_RCVD, _S.HDR_SENT)
+_MAPPED = SessionState.MAPPED
+_FRAME_HEADER = Struct(">IBBH")
 _MAY_BEGIN = (_S.OPEN_PIPE, _S.OPEN_SENT, _S.OPENED)
 
 
@@ -76,7 +79,6 @@ class Connection(Lifecycle):
 
     __slots__ = (
         "_by_channel",
-        "_by_remote_channel",
         "_churn",
         "_close_deadline",
         "_deaf",
@@ -85,6 +87,7 @@ class Connection(Lifecycle):
         "_heartbeats",
         "_idle",
         "_in",
+        "_mapped",
         "_need",
         "_now",
         "_open",
@@ -141,7 +144,7 @@ class Connection(Lifecycle):
         self.partial_octets = 0
         self._dirty: list[Session] = []
         self._by_channel: dict[int, Session] = {}
-        self._by_remote_channel: dict[int, Session] = {}
+        self._mapped: dict[int, Session] = {}
         self._events: deque[Event] = deque()
         self._touched: list[Touchable] = []
         self._in = bytearray()
@@ -252,38 +255,45 @@ class Connection(Lifecycle):
         pos = 0
         if self.state in _BEFORE_HEADER:
             pos = self._receive_header(buf)
-        while not (self._deaf or self.state is ConnectionState.END) and (
-            pos or self.state not in _BEFORE_HEADER
-        ):
-            frame = parse_frame(
-                buf, pos, SIZE_BEFORE_OPEN if self.remote is None else self.limits.max_frame_size
-            )
-            if frame is None:
-                break
-            kind, channel, body, pos = frame
-            if kind != AMQP_FRAME:
-                raise RemoteProtocolError(
-                    f"frame type {kind} in the AMQP layer (2.3.2)", Condition.FRAMING_ERROR
-                )
-            if body == pos:
-                self._on_empty_frame()
-                continue
-            session = self._by_remote_channel.get(channel)
-            if (
-                session is not None
-                and session.state is SessionState.MAPPED
-                and self.state is ConnectionState.OPENED
-            ):
+            if not pos:
+                self._in = bytearray(buf)
+                return
+        length = len(buf)
+        mapped = self._mapped
+        limit = self._frame_limit()
+        last, session = -1, None
+        while length - pos >= FRAME_HEADER_SIZE:
+            size, doff, kind, channel = _FRAME_HEADER.unpack_from(buf, pos)
+            # The usual frame; parse_frame has the rules, and the error for each.
+            if doff == 2 and 8 < size <= limit and pos + size <= length:
+                body, end = pos + 8, pos + size
+            else:
+                frame = parse_frame(buf, pos, limit)
+                if frame is None:
+                    break
+                kind, channel, body, end = frame
+            pos = end
+            if channel != last:
+                last, session = channel, mapped.get(channel)
+            if session is not None and kind == AMQP_FRAME and session.state is _MAPPED:
                 head = buf[body : body + 3]
                 if head == TRANSFER:
-                    if session.fast_transfer(buf, body, pos):
+                    if session.fast_transfer(buf, body, end):
                         continue
-                elif head == DISPOSITION and session.fast_disposition(buf, body, pos):
+                elif head == DISPOSITION and session.fast_disposition(buf, body, end):
                     continue
-            self._on_frame(channel, buf[body:pos])
+            self._on_frame(kind, channel, buf[body:end])
+            if self._deaf or self.state is ConnectionState.END:
+                return
+            last, limit = -1, self._frame_limit()
+        else:
+            parse_frame(buf, pos, limit)  # judges a size from its first four octets
         self._in = bytearray(buf[pos:])
         # No whole frame yet: do not look again before there are as many octets as it needs.
-        self._need = int.from_bytes(buf[pos : pos + 4], "big") if len(buf) - pos >= 4 and pos else 0
+        self._need = int.from_bytes(buf[pos : pos + 4], "big") if length - pos >= 4 else 0
+
+    def _frame_limit(self) -> int:
+        return SIZE_BEFORE_OPEN if self.remote is None else self.limits.max_frame_size
 
     def _receive_header(self, buf: bytes) -> int:
         protocol_id = header_id(buf)
@@ -306,7 +316,12 @@ class Connection(Lifecycle):
         if not self._heartbeats.allows(self._now):
             raise RemoteProtocolError("a flood of empty frames", Condition.RESOURCE_LIMIT_EXCEEDED)
 
-    def _on_frame(self, channel: int, body: bytes) -> None:
+    def _on_frame(self, kind: int, channel: int, body: bytes) -> None:
+        if kind != AMQP_FRAME:
+            raise RemoteProtocolError(f"frame type {kind} in the AMQP layer (2.3.2)", Condition.FRAMING_ERROR)
+        if not body:
+            self._on_empty_frame()
+            return
         try:
             performative, pos = PERFORMATIVES.decode(body, 0, Budget(nodes=self.limits.performative_nodes))
             if pos != len(body) and not isinstance(performative, Transfer):
@@ -333,7 +348,7 @@ class Connection(Lifecycle):
 
     def _undecodable(self, fault: RemoteProtocolError, channel: int, body: bytes) -> None:
         """A performative with a wrong field ends what it was about: a link, a session, or all (1.4)."""
-        session = self._by_remote_channel.get(channel)
+        session = self._mapped.get(channel)
         scope, link = scope_of(fault, session, body)
         if scope == "connection" or session is None:
             raise fault
@@ -345,7 +360,7 @@ class Connection(Lifecycle):
             session.fail(Condition(fault.condition), fault.description)
 
     def _session_at(self, channel: int) -> Session:
-        session = self._by_remote_channel.get(channel)
+        session = self._mapped.get(channel)
         if session is None:
             raise RemoteProtocolError(
                 f"a frame on channel {channel}, which is not mapped (2.5.1)", Condition.NOT_ALLOWED
@@ -394,7 +409,7 @@ class Connection(Lifecycle):
                 f"channel {channel} is over the channel-max of {self.limits.channel_max} (2.7.1)",
                 Condition.FRAMING_ERROR,
             )
-        if channel in self._by_remote_channel:
+        if channel in self._mapped:
             raise RemoteProtocolError(
                 f"begin on channel {channel}, which is mapped already", Condition.NOT_ALLOWED
             )
@@ -408,7 +423,7 @@ class Connection(Lifecycle):
                     Condition.NOT_ALLOWED,
                 )
             session = answered
-        self._by_remote_channel[channel] = session
+        self._mapped[channel] = session
         session.on_begin(performative, channel)
         if session.state is SessionState.MAPPED or session.state is SessionState.BEGIN_RCVD:
             self._events.append(SessionBegun(session))
@@ -450,13 +465,13 @@ class Connection(Lifecycle):
         self._drop_sessions()
 
     def _drop_sessions(self) -> None:
-        sessions = dict.fromkeys((*self._by_channel.values(), *self._by_remote_channel.values()))
+        sessions = dict.fromkeys((*self._by_channel.values(), *self._mapped.values()))
         for session in sessions:
             session.lost()
         if self.state is ConnectionState.END:
             self._close_deadline = None
             self._by_channel.clear()
-            self._by_remote_channel.clear()
+            self._mapped.clear()
 
     # -- octets out -------------------------------------------------------------------------
 
@@ -570,7 +585,7 @@ class Connection(Lifecycle):
         if session.state is SessionState.ENDED:
             self._by_channel.pop(session.channel, None)
             if session.remote_channel is not None:
-                self._by_remote_channel.pop(session.remote_channel, None)
+                self._mapped.pop(session.remote_channel, None)
 
     def charge_churn(self, what: str) -> None:
         """The peer ended what we had no chance to answer: cheap for it, dear for us."""

@@ -60,8 +60,6 @@ class IncomingDelivery:
         "link",
         "message_format",
         "payload",
-        "rcv_settle_mode",
-        "remote_settled",
         "remote_state",
         "settled",
         "state",
@@ -83,11 +81,9 @@ class IncomingDelivery:
         self.tag = tag
         self.message_format = message_format
         self.settled = settled
-        self.remote_settled = settled
         self.payload = payload
         self.state: Any = None
         self.remote_state: Any = None
-        self.rcv_settle_mode: int | None = None
         self.watcher: Touchable | None = None
 
     def accept(self) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Incoming", "on_transfer"]
 
 _MAX_TAG = 32
+_ATTACHED = LinkState.ATTACHED
 
 
 class Incoming:
@@ -47,6 +48,45 @@ def on_transfer(
     rare: Transfer | None = None,
 ) -> None:
     """One transfer for ``link``; ``rare`` is the whole performative where it has unusual fields."""
+    session = link.session
+    if (
+        rare is None
+        and not more
+        and tag is not None
+        and delivery_id is not None
+        and delivery_id == session.next_incoming_delivery_id
+        and link.credit > 0
+        and link.incoming is None
+        and len(tag) <= _MAX_TAG
+        and link.state is _ATTACHED
+        and (link.max_message_size is None or len(payload) <= link.max_message_size)
+    ):
+        connection = session.connection
+        session.next_incoming_delivery_id = (delivery_id + 1) & MASK
+        link.credit -= 1
+        link.delivery_count = (link.delivery_count + 1) & MASK
+        delivery = connection.incoming_class(
+            link, delivery_id, tag, message_format or 0, settled is True, payload
+        )
+        if not settled:
+            session.settlement.incoming[delivery_id] = delivery
+        link.queue.append(delivery)
+        connection.touch(link.owner)
+    else:
+        _general(link, delivery_id, tag, message_format, settled, more, payload, rare)
+
+
+def _general(
+    link: ReceiverLink,
+    delivery_id: int | None,
+    tag: bytes | None,
+    message_format: int | None,
+    settled: bool | None,
+    more: bool,
+    payload: bytes,
+    rare: Transfer | None,
+) -> None:
+    """Every transfer, rule by rule."""
     if link.state is LinkState.DETACH_SENT:
         return  # in flight when we detached: dropped, and counted by the session (2.6.6)
     session = link.session
@@ -73,7 +113,8 @@ def on_transfer(
         session.settlement.incoming[delivery_id] = delivery
     if rare is not None:
         delivery.remote_state = rare.state
-        delivery.rcv_settle_mode = rare.rcv_settle_mode
+        if rare.rcv_settle_mode is not None:
+            session.settlement.modes[delivery_id] = rare.rcv_settle_mode
     if more or (rare is not None and rare.aborted):
         link.incoming = Incoming(delivery)
         _continue(link, link.incoming, None, None, None, settled, more, payload, rare)
@@ -101,7 +142,7 @@ def _continue(
     connection = link.session.connection
     if rare is not None and rare.aborted:
         _drop(link, incoming)
-        link.session.settlement.incoming.pop(delivery.delivery_id, None)
+        link.session.settlement.drop(delivery)
         link.wake()  # its credit is used up, though nothing will be handed out
         return
     if (
@@ -116,9 +157,9 @@ def _continue(
         )
         return
     if settled:
-        delivery.settled = delivery.remote_settled = True
-        link.session.settlement.incoming.pop(delivery.delivery_id, None)
-    elif settled is False and delivery.remote_settled and incoming.chunks:
+        delivery.settled = True
+        link.session.settlement.drop(delivery)
+    elif settled is False and delivery.settled and incoming.chunks:
         _drop(link, incoming)
         link.fail(
             Condition.INVALID_FIELD, f"delivery {delivery.tag!r} was settled, and is not any more (2.7.5)"

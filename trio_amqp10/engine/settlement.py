@@ -56,6 +56,7 @@ class Settlement:
         "_settled",
         "_state",
         "incoming",
+        "modes",
         "outgoing",
         "pending",
         "session",
@@ -65,6 +66,7 @@ class Settlement:
         self.session = session
         self.incoming: dict[int, IncomingDelivery] = {}
         self.outgoing: dict[int, OutgoingDelivery] = {}
+        self.modes: dict[int, int] = {}  # deliveries that settle otherwise than their link (2.7.5)
         self.pending = False
         self._role = Role.RECEIVER
         self._first = self._last = 0
@@ -83,20 +85,26 @@ class Settlement:
             raise LocalProtocolError(
                 f"delivery {delivery.tag!r} was already given the outcome {delivery.state!r}"
             )
-        if delivery.remote_settled:
+        if delivery.settled:
             delivery.state = state  # the sender has forgotten it: there is nobody to tell (2.6.12)
             return
         if delivery.delivery_id not in self.incoming:
             raise LocalProtocolError(f"cannot settle delivery {delivery.tag!r}: its link is gone")
         delivery.state = state
-        mode = delivery.rcv_settle_mode
-        if mode is None:
-            mode = delivery.link.rcv_settle_mode
+        mode = delivery.link.rcv_settle_mode
+        if self.modes:
+            mode = self.modes.get(delivery.delivery_id, mode)
         settles = mode == _FIRST and is_terminal(state)
         if settles:
             delivery.settled = True
-            del self.incoming[delivery.delivery_id]
+            self.drop(delivery)
         self._say(Role.RECEIVER, delivery.delivery_id, settles, state)
+
+    def drop(self, delivery: IncomingDelivery) -> None:
+        """A received delivery is settled, or aborted: nothing will be said of it any more."""
+        self.incoming.pop(delivery.delivery_id, None)
+        if self.modes:
+            self.modes.pop(delivery.delivery_id, None)
 
     def settle_outgoing(self, delivery: OutgoingDelivery) -> None:
         """Forget a sent delivery, and tell the receiver."""
@@ -181,8 +189,8 @@ class Settlement:
         if state is not None:
             delivery.remote_state = state
         if settled:
-            delivery.settled = delivery.remote_settled = True
-            del self.incoming[delivery.delivery_id]
+            delivery.settled = True
+            self.drop(delivery)
         if delivery.watcher is not None:
             self.session.connection.touch(delivery.watcher)
 

@@ -77,7 +77,7 @@ class SessionWindows:
         """One transfer came in; False where there was no room for it."""
         if self.incoming_window <= 0:
             return False
-        self.next_incoming_id = add(self.next_incoming_id or 0, 1)
+        self.next_incoming_id = ((self.next_incoming_id or 0) + 1) & MASK
         self.incoming_window -= 1
         self.remote_outgoing_window -= 1
         return True

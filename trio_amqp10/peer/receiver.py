@@ -176,7 +176,7 @@ class Receiver(Link):
         """Drop deliveries of a link that is gone: the sender will send them again, but for settled ones."""
         if self._link.state is LinkState.ATTACHED:
             return True
-        kept = [delivery for delivery in self._queue if delivery.remote_settled]
+        kept = [delivery for delivery in self._queue if delivery.settled]
         self._queue.clear()
         self._queue.extend(kept)
         return bool(kept)
