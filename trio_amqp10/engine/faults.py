@@ -18,8 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["scope_of"]
 
 _OPEN, _BEGIN, _TRANSFER, _DETACH, _CLOSE = 0x10, 0x11, 0x14, 0x16, 0x18
-_NAMES = {"amqp:open:list": _OPEN, "amqp:begin:list": _BEGIN, "amqp:close:list": _CLOSE}
-_NAMES |= {"amqp:transfer:list": _TRANSFER, "amqp:detach:list": _DETACH}
+_NAMES = {
+    "amqp:open:list": _OPEN,
+    "amqp:begin:list": _BEGIN,
+    "amqp:transfer:list": _TRANSFER,
+    "amqp:detach:list": _DETACH,
+    "amqp:close:list": _CLOSE,
+}
 
 
 def scope_of(fault: RemoteProtocolError, session: Session | None, body: bytes) -> tuple[Scope, Link | None]:

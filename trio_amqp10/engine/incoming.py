@@ -64,7 +64,7 @@ def on_transfer(
         connection = session.connection
         session.next_incoming_delivery_id = (delivery_id + 1) & MASK
         link.credit -= 1
-        link.delivery_count = (link.delivery_count + 1) & MASK
+        link.delivery_count = ((link.delivery_count or 0) + 1) & MASK
         delivery = connection.incoming_class(
             link, delivery_id, tag, message_format or 0, settled is True, payload
         )

@@ -35,7 +35,6 @@ class ReceiverLink(Link):
 
     def __init__(self, session: Session, name: str) -> None:
         super().__init__(session, name)
-        self.delivery_count: int = 0
         self.queue: deque[IncomingDelivery] = deque()
         self.available = 0
         self.max_message_size: int | None = session.connection.limits.max_message_size

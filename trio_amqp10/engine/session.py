@@ -300,7 +300,7 @@ class Session(Lifecycle):
             return False
         handle, delivery_id, tag, message_format, settled, more, start = fields
         link = self._by_remote_handle.get(handle)
-        if link.__class__ is not ReceiverLink or not self._room_for_transfer():
+        if not isinstance(link, ReceiverLink) or not self._room_for_transfer():
             return False
         on_transfer(link, delivery_id, tag, message_format, settled, more, buf[start:end])
         return True

@@ -10,7 +10,7 @@ import uuid
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import trio
 
@@ -31,7 +31,6 @@ from trio_amqp10.spec.transport import Role
 
 from .errors import ConnectionClosedError, describe
 from .incoming import IncomingReceiver, IncomingSender
-from .link import Link
 from .pump import Pump
 from .receiver import Receiver, open_receiver
 from .sender import Sender, open_sender
@@ -42,10 +41,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trio_amqp10.engine.connection import Connection as EngineConnection
+    from trio_amqp10.engine.session import Session as EngineSession
     from trio_amqp10.engine.stack import Stack
     from trio_amqp10.spec.transport import Error, Open
 
-    from .link import Opening
+    from .link import Link, Opening
 
 __all__ = ["Connection", "IncomingLinks", "Remote"]
 
@@ -231,6 +231,19 @@ class Connection(Waiter, trio.abc.AsyncResource):
         """A link name that nobody else has."""
         return str(uuid.uuid4())
 
+    async def next_incoming_link(self) -> IncomingSender | IncomingReceiver:
+        """What ``incoming_links`` yields next."""
+        while True:
+            while self._incoming:
+                link = self._incoming.popleft()
+                if link.is_waiting:
+                    return link
+            if self.closed:
+                if self._closed or self.cause() is None:
+                    raise StopAsyncIteration
+                raise self._raisable()
+            await self._incoming_waiter.wait()
+
     def incoming_links(self) -> IncomingLinks:
         """The links that the peer opens to us, to be accepted or refused one by one.
 
@@ -246,17 +259,17 @@ class Connection(Waiter, trio.abc.AsyncResource):
             case LinkAttached(link):
                 self._on_attached(link)
             case LinkDetached(link):
-                if isinstance(link.owner, Link):
-                    link.owner.on_detached(event)
+                if link.owner is not None:
+                    cast("Link[Any]", link.owner).on_detached(event)
             case SessionBegun(session):
                 if session.state is SessionState.BEGIN_RCVD:
                     session.begin()
                 if session.owner is None:
                     Session(self, session)
-                session.owner.wake()
+                self._session_of(session).wake()
             case SessionEnded(session):
                 if session.owner is not None:
-                    session.owner.on_ended(event)
+                    self._session_of(session).on_ended(event)
             case ConnectionOpened(performative):
                 self._remote = Remote.of(performative)
                 if self.engine.state is ConnectionState.OPEN_RCVD:
@@ -274,6 +287,10 @@ class Connection(Waiter, trio.abc.AsyncResource):
                 self._nursery.start_soon(self._answer, question)
             case _:  # pragma: no cover - the engine has no other events
                 raise AssertionError(event)
+
+    @staticmethod
+    def _session_of(session: EngineSession) -> Session:
+        return cast("Session", session.owner)
 
     def _wake_all(self) -> None:
         self.wake()
@@ -376,15 +393,4 @@ class IncomingLinks:
         Cancelled: no link is lost.
         """
         await trio.lowlevel.checkpoint()
-        conn = self._conn
-        while True:
-            while conn._incoming:  # noqa: SLF001 - the iterator is a part of the connection
-                link = conn._incoming.popleft()  # noqa: SLF001
-                if link.is_waiting:
-                    return link
-            if conn.closed:
-                cause = None if conn._closed else conn.cause()  # noqa: SLF001
-                if cause is None:
-                    raise StopAsyncIteration
-                raise conn._raisable()  # noqa: SLF001
-            await conn._incoming_waiter.wait()  # noqa: SLF001
+        return await self._conn.next_incoming_link()

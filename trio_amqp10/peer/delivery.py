@@ -38,8 +38,8 @@ class _Callback:
         self._call()
 
 
-def _owner(delivery: EngineIncoming | EngineOutgoing) -> Link:
-    return cast("Link", delivery.link.owner)
+def _owner(delivery: EngineIncoming | EngineOutgoing) -> Link[Any]:
+    return cast("Link[Any]", delivery.link.owner)
 
 
 async def _changed(delivery: EngineIncoming | EngineOutgoing) -> None:

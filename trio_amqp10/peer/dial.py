@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import trio
 
@@ -21,11 +20,12 @@ from .transports import connect, is_private
 from .urls import Url, parse_url
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from types import TracebackType
 
 __all__ = ["Dialling", "open_connection"]
 
-SaslChoice = ClientMechanism | Sequence[ClientMechanism] | Literal[False] | None
+SaslChoice: TypeAlias = "ClientMechanism | Sequence[ClientMechanism] | Literal[False] | None"
 
 
 class Dialling:
@@ -49,12 +49,13 @@ class Dialling:
         self._close_timeout = close_timeout
 
     def _mechanisms(self) -> Sequence[ClientMechanism]:
-        if self._sasl is False:
+        chosen = self._sasl
+        if isinstance(chosen, ClientMechanism):
+            return (chosen,)
+        if isinstance(chosen, bool):
             return ()
-        if isinstance(self._sasl, ClientMechanism):
-            return (self._sasl,)
-        if self._sasl is not None:
-            return tuple(self._sasl)
+        if chosen is not None:
+            return tuple(chosen)
         if self._url is None:
             return ()
         if self._url.username is None:
@@ -157,13 +158,7 @@ def open_connection(
     Cancelled: what was dialled is closed; the close frame gets at most a second.
     """
     if isinstance(where, str):
-        url: Url | None = parse_url(where)
-    elif isinstance(where, trio.abc.Stream):
-        url = None
-    else:
-        raise LocalProtocolError(f"open_connection takes a URL or a trio stream, not {where!r}")
-    if hostname is None and url is not None:
-        hostname = url.host or None
+        hostname = hostname or parse_url(where).host or None
     engine = EngineConnection(
         str(uuid.uuid4()) if container_id is None else container_id,
         hostname=hostname,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Accepting", "IncomingLink", "IncomingReceiver", "IncomingSender"]
 
-L = TypeVar("L", bound=Link)
+L = TypeVar("L", bound="Link[Any]")
 
 
 class IncomingLink:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import trio
 
+from trio_amqp10.engine.link import Link as EngineLink
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.transport import Attach, Error, ReceiverSettleMode, SenderSettleMode
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from trio_amqp10.engine.events import LinkDetached
-    from trio_amqp10.engine.link import Link as EngineLink
     from trio_amqp10.spec.messaging import Source
 
     from .connection import Connection
@@ -75,19 +75,22 @@ class LinkOptions:
         )
 
 
-class Link(Waiter, trio.abc.AsyncResource):
+E = TypeVar("E", bound=EngineLink)
+
+
+class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
     """One end of a link, attached.
 
     Attributes:
         session: the session that it is on.
     """
 
-    __slots__ = ("_closed", "_conn", "_detached", "_opening", "session")
+    __slots__ = ("_closed", "_conn", "_detached", "_link", "_opening", "session")
 
-    _link: EngineLink
-
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, link: E) -> None:
         super().__init__()
+        self._link = link
+        link.owner = self
         self.session = session
         self._conn: Connection = session.connection
         self._closed = False
@@ -230,7 +233,7 @@ class Link(Waiter, trio.abc.AsyncResource):
         await trio.lowlevel.checkpoint()
 
 
-L = TypeVar("L", bound=Link)
+L = TypeVar("L", bound=Link[Any])
 
 
 class Opening(Generic[L]):

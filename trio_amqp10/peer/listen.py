@@ -7,7 +7,7 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import trio
 
@@ -121,7 +121,8 @@ class Acceptor:
 def _is_loss(failure: BaseException) -> bool:
     """Whether this is what every use of a lost connection raises, and no fault of the handler's."""
     if isinstance(failure, BaseExceptionGroup):
-        return all(_is_loss(one) for one in failure.exceptions)
+        rest = cast("BaseExceptionGroup[BaseException]", failure)
+        return all(_is_loss(one) for one in rest.exceptions)
     return isinstance(failure, (trio.BrokenResourceError, trio.ClosedResourceError))
 
 

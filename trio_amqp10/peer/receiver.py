@@ -29,22 +29,20 @@ __all__ = ["Receiver", "open_receiver"]
 DEFAULT_CREDIT = 100
 
 
-class Receiver(Link):
+class Receiver(Link["ReceiverLink"]):
     """Receives messages from a node of the peer. Any number of tasks may use it.
 
     Iterating (``async for delivery in receiver``) ends when the peer detaches, ends or closes
     without an error, or when we close; with an error or a lost transport it raises.
     """
 
-    __slots__ = ("_half", "_link", "_queue", "_window")
+    __slots__ = ("_half", "_queue", "_window")
 
     def __init__(self, session: Session, link: ReceiverLink, credit: int) -> None:
-        super().__init__(session)
-        self._link: ReceiverLink = link
+        super().__init__(session, link)
         self._queue = cast("deque[Delivery]", link.queue)
         self._window = credit
         self._half = credit // 2
-        link.owner = self
 
     @property
     def address(self) -> str | None:

@@ -24,15 +24,13 @@ if TYPE_CHECKING:
 __all__ = ["Sender", "open_sender"]
 
 
-class Sender(Link):
+class Sender(Link["SenderLink"]):
     """Sends messages to a node of the peer. Any number of tasks may use it."""
 
-    __slots__ = ("_link",)
+    __slots__ = ()
 
     def __init__(self, session: Session, link: SenderLink) -> None:
-        super().__init__(session)
-        self._link: SenderLink = link
-        link.owner = self
+        super().__init__(session, link)
 
     @property
     def address(self) -> str | None:
