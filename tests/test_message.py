@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.naive.performatives import parse_sections
 from trio_amqp10 import _sections
 from trio_amqp10._section_writers import SECTION_WRITERS
 from trio_amqp10._sections import BODY, HEADER, PROPERTIES, read_section, scan
@@ -849,3 +850,24 @@ def test_repr_changes_nothing_and_never_raises() -> None:
     repr(message)
     assert message.to_payload() == STRANGE
     assert repr(received(b"\x00\x53")).startswith("<Message of 2 octets, undecodable: ")
+
+
+# As another codec sees it
+
+
+@given(fields=optional_properties, headers=optional_headers, chunk=st.binary(max_size=300))
+def test_payload_says_the_same_to_the_second_codec(
+    fields: dict[str, Any], headers: dict[str, Any], chunk: bytes
+) -> None:
+    message = Message(
+        chunk, annotations={"a": 1}, application_properties={"k": "v"}, footer={5: None}, **fields, **headers
+    )
+    said = {name: value for name, value in headers.items() if value != DEFAULTS.get(name)}
+    assert dict(parse_sections(message.to_payload())) == {
+        **({"header": said} if said else {}),
+        "message-annotations": {"a": 1},
+        **({"properties": fields} if fields else {}),
+        "application-properties": {"k": "v"},
+        "data": chunk,
+        "footer": {5: None},
+    }

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.naive.performatives import parse_frames
 from tests.sasl.frames import CountClient, CountServer, frame
 from trio_amqp10 import sasl
 from trio_amqp10.errors import AmqpError, RemoteProtocolError
@@ -131,6 +132,18 @@ def converse(client: sasl.SaslClient, server: sasl.SaslServer, sizes: list[int])
                     quiet = False
         if quiet:
             return carried
+
+
+def test_layers_say_the_same_to_the_second_codec() -> None:
+    client = sasl.SaslClient([CountClient()], hostname="example.com")
+    carried = converse(client, sasl.SaslServer([CountServer(1)]), [10_000])
+    assert [(each.name, each.fields) for each in parse_frames(carried)] == [
+        ("sasl-mechanisms", {"sasl_server_mechanisms": ["X-COUNT"]}),
+        ("sasl-init", {"mechanism": "X-COUNT", "hostname": "example.com"}),
+        ("sasl-challenge", {"challenge": b"c1"}),
+        ("sasl-response", {"response": b"c1c1"}),
+        ("sasl-outcome", {"code": 0, "additional_data": b"proof"}),
+    ]
 
 
 sizes = st.lists(st.integers(1, 40), min_size=1, max_size=6)
