@@ -1,27 +1,80 @@
-"""AMQP 1.0 for structured concurrency: one library for both ends of the wire, on trio."""
+"""AMQP 1.0 for structured concurrency: one library for both ends of the wire, on trio.
 
-from . import sasl as sasl
+Everything public is here, grouped by what a reader wants to do.
+"""
 
-# Dial or listen
+# Dial, or be dialled
 from .peer.dial import open_connection as open_connection
 from .peer.listen import Listener as Listener
 from .peer.listen import serve as serve
+from .engine.limits import Limits as Limits
+from . import sasl as sasl
 
-# What a conversation is made of
+# Talk
 from .peer.connection import Connection as Connection
-from .peer.connection import IncomingLinks as IncomingLinks
 from .peer.connection import Remote as Remote
 from .peer.session import Session as Session
 from .peer.sender import Sender as Sender
 from .peer.receiver import Receiver as Receiver
-from .peer.incoming import IncomingReceiver as IncomingReceiver
-from .peer.incoming import IncomingSender as IncomingSender
 from .peer.delivery import Delivery as Delivery
-from .peer.delivery import Outcome as Outcome
 from .peer.delivery import OutgoingDelivery as OutgoingDelivery
 
-# Messages and values
+# Accept or refuse what the peer opens
+from .peer.connection import IncomingLinks as IncomingLinks
+from .peer.incoming import IncomingReceiver as IncomingReceiver
+from .peer.incoming import IncomingSender as IncomingSender
+
+# Say it: messages and values
 from .message import Data as Data
 from .message import Message as Message
 from .message import Sequence as Sequence
 from .message import Value as Value
+from .wire.values import Array as Array
+from .wire.values import Byte as Byte
+from .wire.values import Char as Char
+from .wire.values import Decimal32 as Decimal32
+from .wire.values import Decimal64 as Decimal64
+from .wire.values import Decimal128 as Decimal128
+from .wire.values import Described as Described
+from .wire.values import Float as Float
+from .wire.values import Int as Int
+from .wire.values import Short as Short
+from .wire.values import Symbol as Symbol
+from .wire.values import Timestamp as Timestamp
+from .wire.values import UByte as UByte
+from .wire.values import UInt as UInt
+from .wire.values import ULong as ULong
+from .wire.values import UShort as UShort
+
+# Settle: what a receiver makes of a message
+from .peer.delivery import Outcome as Outcome
+from .spec.messaging import Accepted as Accepted
+from .spec.messaging import Modified as Modified
+from .spec.messaging import Received as Received
+from .spec.messaging import Rejected as Rejected
+from .spec.messaging import Released as Released
+
+# Say exactly which terminus, and how it settles
+from .spec.messaging import Source as Source
+from .spec.messaging import Target as Target
+from .spec.transport import Error as Error
+from .spec.transport import ReceiverSettleMode as ReceiverSettleMode
+from .spec.transport import SenderSettleMode as SenderSettleMode
+
+# What can go wrong
+from .errors import AmqpError as AmqpError
+from .errors import Condition as Condition
+from .errors import LocalProtocolError as LocalProtocolError
+from .errors import RemoteProtocolError as RemoteProtocolError
+from .errors import SecurityError as SecurityError
+from .peer.errors import ConnectionClosedError as ConnectionClosedError
+from .peer.errors import DeliveryError as DeliveryError
+from .peer.errors import DeliveryModifiedError as DeliveryModifiedError
+from .peer.errors import DeliveryRejectedError as DeliveryRejectedError
+from .peer.errors import DeliveryReleasedError as DeliveryReleasedError
+from .peer.errors import GuaranteeNotSupportedError as GuaranteeNotSupportedError
+from .peer.errors import LinkDetachedError as LinkDetachedError
+from .peer.errors import LinkRedirectError as LinkRedirectError
+from .peer.errors import LinkRefusedError as LinkRefusedError
+from .peer.errors import LinkStolenError as LinkStolenError
+from .peer.errors import SessionEndedError as SessionEndedError

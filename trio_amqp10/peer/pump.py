@@ -27,9 +27,12 @@ An engine offers eight calls: ``receive_data``, ``receive_eof``, ``transport_los
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
+
+from trio_amqp10.errors import AmqpError
 
 from .waiting import Waiter
 
@@ -40,6 +43,8 @@ __all__ = ["Engine", "Pump"]
 
 READ_SIZE: Final = 256 * 1024
 _LINGER: Final = 1.0
+
+_log = logging.getLogger("trio_amqp10.pump")
 
 
 class Wakeable(Protocol):
@@ -131,9 +136,12 @@ class Pump:
         """Have the engine do something that the peer may have made fail, and tell what came of it."""
         try:
             call(*args)
-        except Exception as failure:
-            if self.failure is None:
-                self.failure = failure
+        except AmqpError as failure:
+            self.failure = self.failure or failure  # the engine has said its last words already
+        except Exception as bug:
+            self.failure = self.failure or bug
+            _log.exception("the engine failed, and its connection with it")
+            self._engine.transport_lost()
         self.settle()
 
     def settle(self) -> None:
@@ -163,7 +171,7 @@ class Pump:
             if not data:
                 self.feed(engine.receive_eof, trio.current_time())
                 return
-            self.feed(engine.receive_data, data, trio.current_time())
+            self.feed(engine.receive_data, bytes(data), trio.current_time())
 
     def _lose(self, cause: BaseException) -> None:
         self.failure = self.failure or cause
