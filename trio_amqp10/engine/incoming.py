@@ -87,9 +87,12 @@ def _general(
     rare: Transfer | None,
 ) -> None:
     """Every transfer, rule by rule."""
-    if link.state is LinkState.DETACH_SENT:
-        return  # in flight when we detached: dropped, and counted by the session (2.6.6)
     session = link.session
+    if link.state is LinkState.DETACH_SENT:
+        # In flight when we detached: dropped, but counted like any other (2.6.6).
+        if delivery_id is not None and delivery_id == session.next_incoming_delivery_id:
+            session.next_incoming_delivery_id = (delivery_id + 1) & MASK
+        return
     connection = session.connection
     if link.incoming is not None:
         _continue(link, link.incoming, delivery_id, tag, message_format, settled, more, payload, rare)
