@@ -1,0 +1,68 @@
+# Everything runs in .venv, which each target sets up by itself. Dependencies come as wheels only: a machine
+# without a compiler will do. What is installed is remembered, and done again when pyproject.toml changes.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+INSTALL := $(PIP) install -q --only-binary :all: -e
+
+# The modules below peer/ are pure, and their branches are covered to the last. Coverage is slow on Python 3.11,
+# so it is measured over the tests of just those modules, and the others run apart.
+PURE_TESTS := $(wildcard tests/wire tests/spec tests/sasl tests/engine tests/test_frames.py tests/test_headers.py \
+	tests/test_message*.py tests/test_errors.py)
+SOURCES := trio_amqp10 examples bench tests docs
+
+FUZZ_SECONDS ?= 60
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format interop bench fuzz docs clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F '\t' '{ printf "  make %-9s %s\n", $$1, $$2 }'
+
+demo: $(VENV)/.cli ## a container, a sender and a receiver in one process
+	$(BIN)/amqp10 demo
+
+test: $(VENV)/.test ## all tests but those that need real peers, and the coverage gate
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest $(PURE_TESTS)
+	$(BIN)/coverage report --skip-covered
+	$(BIN)/python -m pytest $(addprefix --ignore=,$(PURE_TESTS))
+
+lint: $(VENV)/.lint ## style and types
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/mypy
+	$(BIN)/basedpyright --level error
+
+format: $(VENV)/.lint ## put the sources into shape
+	$(BIN)/ruff check --fix $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+interop: $(VENV)/.test ## against real peers, which tests/interop/install.sh installs
+	tests/interop/install.sh
+	$(BIN)/python -m pytest tests/interop
+
+bench: $(VENV)/.cli ## processor time for each message, beside python-qpid-proton, and memory
+	tests/interop/install.sh proton
+	$(BIN)/python -m bench.throughput
+	$(BIN)/python -m bench.memory
+
+fuzz: $(VENV)/.test ## throw broken octets at everything that reads them, for FUZZ_SECONDS seconds
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
+
+docs: $(VENV)/.docs ## the manual, in docs/_build/html
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+clean: ## remove what the other targets made, but for .peers
+	rm -rf $(VENV) docs/_build .hypothesis .mypy_cache .ruff_cache .pytest_cache .coverage* dist build
+	find . -name __pycache__ -not -path './.peers/*' -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.cli $(VENV)/.test $(VENV)/.lint $(VENV)/.docs: $(VENV)/.%: pyproject.toml | $(BIN)/python
+	$(INSTALL) '.[$*]'
+	@touch $@

@@ -1,0 +1,314 @@
+"""The commands of ``amqp10`` and their options; what they do is in the module of each.
+
+Knows click, and how a URL with an address is read.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.peer.urls import Url, parse_url
+
+from .bench import BenchOptions, bench
+from .demo import demo
+from .receive import ReceiveOptions, browse, receive
+from .request import RequestOptions, request
+from .run import run
+from .send import SendOptions, send
+from .serve import ServeOptions, serve
+
+if TYPE_CHECKING:
+    from trio_amqp10.peer.link import Guarantee
+
+__all__ = ["amqp10"]
+
+_GUARANTEES: Final = ("at-most-once", "at-least-once", "exactly-once")
+
+
+def _as_target(value: str) -> tuple[str, str]:
+    """``URL/ADDRESS`` as (URL, address); the URL may keep its address."""
+    url = _parsed(value)
+    if url.address is None:
+        where = f"{url}?address=NODE" if url.path else f"{url}/NODE"
+        raise click.BadParameter(f"{url} names no node; append its address, as in {where}")
+    return value, url.address
+
+
+def _as_url(value: str) -> str:
+    _parsed(value)
+    return value
+
+
+def _parsed(value: str) -> Url:
+    try:
+        return parse_url(value)
+    except LocalProtocolError as wrong:
+        raise click.BadParameter(str(wrong)) from None
+
+
+def _as_property(value: str) -> tuple[str, str]:
+    return _pair(value, "=", "NAME=VALUE")
+
+
+def _as_user(value: str) -> tuple[str, str]:
+    return _pair(value, ":", "NAME:PASSWORD")
+
+
+def _pair(value: str, separator: str, form: str) -> tuple[str, str]:
+    name, found, rest = value.partition(separator)
+    if not found or not name:
+        raise click.BadParameter(f"{name!r} is not of the form {form}")
+    return name, rest
+
+
+_COUNT: Final = click.IntRange(min=1)
+_SECONDS: Final = click.FloatRange(min=0, min_open=True)
+
+_target = click.argument("target", metavar="URL/ADDRESS", type=_as_target)
+_guarantee = click.option(
+    "--guarantee", type=click.Choice(_GUARANTEES), default="at-least-once", show_default=True
+)
+_plaintext = click.option(
+    "--allow-plaintext-password",
+    is_flag=True,
+    help="Send a password where somebody could read along (it is always sent to this machine).",
+)
+_json = click.option("--json", "as_json", is_flag=True, help="Print the whole message as one JSON object.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="trio-amqp10", prog_name="amqp10")
+def amqp10() -> None:
+    """AMQP 1.0 from the command line.
+
+    Results go to stdout and everything else to stderr; the exit code is 0 only when all that was
+    asked for happened.
+    """
+
+
+@amqp10.command("demo")
+@click.option("--frames", is_flag=True, help="Show every frame that crosses the wire.")
+def demo_command(frames: bool) -> None:
+    """A container, a sender and a receiver in one process, with real messages between them."""
+    run(partial(demo, frames))
+
+
+@amqp10.command("serve")
+@click.option(
+    "--listen",
+    "urls",
+    metavar="URL",
+    type=_as_url,
+    multiple=True,
+    help="Where to listen; port 0 is any that is free. May be repeated.  [default: amqp://127.0.0.1:5672]",
+)
+@click.option(
+    "--allow-plaintext-password",
+    is_flag=True,
+    help="Take passwords from peers elsewhere, where somebody could read along.",
+)
+@click.option(
+    "--queue", "queues", metavar="NAME", multiple=True, help="A queue to begin with. May be repeated."
+)
+@click.option(
+    "--user",
+    "users",
+    metavar="NAME:PASSWORD",
+    type=_as_user,
+    multiple=True,
+    help="Somebody who may connect; without any, everybody may. May be repeated.",
+)
+@click.option(
+    "--strict", is_flag=True, help="Refuse addresses that are no --queue, rather than make a queue of them."
+)
+def serve_command(
+    urls: tuple[str, ...],
+    allow_plaintext_password: bool,
+    queues: tuple[str, ...],
+    users: tuple[tuple[str, str], ...],
+    strict: bool,
+) -> None:
+    """A container of queues, in memory.
+
+    Prints "listening URL" for each listener once it is ready. SIGTERM and SIGINT finish the
+    deliveries in flight, for at most 5 seconds.
+    """
+    options = ServeOptions(
+        urls=urls or ("amqp://127.0.0.1:5672",),
+        queues=queues,
+        users=dict(users),
+        strict=strict,
+        allow_plaintext_password=allow_plaintext_password,
+    )
+    run(partial(serve, options))
+
+
+@amqp10.command("send")
+@_target
+@click.option("--body", metavar="TEXT", help="One message with this body.")
+@click.option(
+    "--file",
+    type=click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True),
+    help="One message for each line of this file; without it and --body, of stdin.",
+)
+@click.option("--count", type=_COUNT, help="Send the body so many times, or the first so many lines.")
+@click.option("--binary", is_flag=True, help="Bodies are data sections, not strings.")
+@click.option("--durable", is_flag=True, help="The messages must survive the loss of a broker.")
+@click.option(
+    "--property",
+    "properties",
+    metavar="NAME=VALUE",
+    type=_as_property,
+    multiple=True,
+    help="An application property, as a string. May be repeated.",
+)
+@_guarantee
+@_plaintext
+def send_command(
+    target: tuple[str, str],
+    body: str | None,
+    file: str | None,
+    count: int | None,
+    binary: bool,
+    durable: bool,
+    properties: tuple[tuple[str, str], ...],
+    guarantee: Guarantee,
+    allow_plaintext_password: bool,
+) -> None:
+    """Send messages to a node; prints "sent N" when N are accepted."""
+    if body is not None and file is not None:
+        raise click.UsageError("--body and --file exclude each other.")
+    options = SendOptions(
+        url=target[0],
+        address=target[1],
+        body=body,
+        file=None if file == "-" else file,
+        count=count,
+        guarantee=guarantee,
+        binary=binary,
+        durable=durable,
+        properties=dict(properties),
+        allow_plaintext_password=allow_plaintext_password,
+    )
+
+    run(partial(send, options))
+
+
+@amqp10.command("receive")
+@_target
+@click.option("--count", type=_COUNT, help="So many messages; without it, until interrupted.")
+@click.option("--timeout", metavar="SECONDS", type=_SECONDS, help="Stop after so much silence.")
+@_json
+@_guarantee
+@_plaintext
+def receive_command(
+    target: tuple[str, str],
+    count: int | None,
+    timeout: float | None,
+    as_json: bool,
+    guarantee: Guarantee,
+    allow_plaintext_password: bool,
+) -> None:
+    """Print the bodies of messages, one a line, and accept them.
+
+    Data is printed as its octets, strings as UTF-8, anything else as JSON.
+    """
+    run(
+        partial(
+            receive,
+            ReceiveOptions(
+                url=target[0],
+                address=target[1],
+                count=count,
+                timeout=timeout,
+                json=as_json,
+                guarantee=guarantee,
+                allow_plaintext_password=allow_plaintext_password,
+            ),
+        )
+    )
+
+
+@amqp10.command("browse")
+@_target
+@click.option("--count", type=_COUNT, help="The first so many; without it, all that are there.")
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=_SECONDS,
+    default=10.0,
+    show_default=True,
+    help="How long the peer may take to say that there are no more.",
+)
+@_json
+@_plaintext
+def browse_command(
+    target: tuple[str, str],
+    count: int | None,
+    timeout: float,
+    as_json: bool,
+    allow_plaintext_password: bool,
+) -> None:
+    """Print the messages that are at a node now, and leave them there."""
+    options = ReceiveOptions(
+        url=target[0],
+        address=target[1],
+        count=count,
+        timeout=timeout,
+        json=as_json,
+        allow_plaintext_password=allow_plaintext_password,
+    )
+    run(partial(browse, options))
+
+
+@amqp10.command("request")
+@_target
+@click.option("--body", metavar="TEXT", required=True, help="What to ask.")
+@click.option("--timeout", metavar="SECONDS", type=_SECONDS, default=30.0, show_default=True)
+@_json
+@_plaintext
+def request_command(
+    target: tuple[str, str], body: str, timeout: float, as_json: bool, allow_plaintext_password: bool
+) -> None:
+    """Send a request to a node, and print the reply."""
+    options = RequestOptions(
+        url=target[0],
+        address=target[1],
+        body=body,
+        timeout=timeout,
+        json=as_json,
+        allow_plaintext_password=allow_plaintext_password,
+    )
+    run(partial(request, options))
+
+
+@amqp10.command("bench")
+@click.argument("target", metavar="[URL/ADDRESS]", type=_as_target, required=False)
+@click.option("--count", type=_COUNT, default=100_000, show_default=True, help="Messages.")
+@click.option("--size", type=click.IntRange(min=8), default=100, show_default=True, help="Octets of a body.")
+@click.option("--presettled", is_flag=True, help="At most once: no outcomes.")
+@click.option(
+    "--credit", type=_COUNT, default=1000, show_default=True, help="What the receiver keeps granted."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+def bench_command(
+    target: tuple[str, str] | None, count: int, size: int, presettled: bool, credit: int, as_json: bool
+) -> None:
+    """Measure throughput and latency against a peer; without one, between two processes here.
+
+    At a peer, the node has to be an empty queue.
+    """
+    options = BenchOptions(
+        url=target[0] if target else None,
+        address=target[1] if target else "bench",
+        count=count,
+        size=size,
+        presettled=presettled,
+        credit=credit,
+        json=as_json,
+    )
+    run(partial(bench, options))

@@ -1,0 +1,61 @@
+"""How far a long command is, on a terminal; nothing where stderr is none."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["Progress"]
+
+_EVERY = 0.1
+
+
+class Progress:
+    """Counts messages. Shown on stderr if that is a terminal, and stdout is not the same one.
+
+    Args:
+        what: a verb, e.g. ``sending``.
+        total: how many there will be, or None if nobody knows.
+        quiet: show nothing.
+    """
+
+    def __init__(self, what: str, total: int | None, *, quiet: bool = False) -> None:
+        self.count = 0
+        self._bar = None
+        if quiet or not sys.stderr.isatty():
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bar
+
+        bar = [] if total is None else [BarColumn()]
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            *bar,
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+        )
+        console = Console(stderr=True)
+        self._bar = Bar(*columns, console=console, transient=True, refresh_per_second=1 / _EVERY)
+        self._task = self._bar.add_task(what, total=total)
+
+    def advance(self, messages: int = 1) -> None:
+        """So many more are done."""
+        self.count += messages
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self.count)
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()

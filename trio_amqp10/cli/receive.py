@@ -1,0 +1,170 @@
+"""``amqp10 receive`` and ``amqp10 browse``: take messages off a node, or look at those that are there."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import trio
+
+import trio_amqp10 as amqp
+from trio_amqp10.errors import Condition, RemoteProtocolError
+from trio_amqp10.spec.messaging import Source
+
+from .progress import Progress
+from .run import CommandError, Interrupts, say, write_out
+from .text import body_octets, message_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trio_amqp10.message import Message
+    from trio_amqp10.peer.link import Guarantee
+
+__all__ = ["ReceiveOptions", "browse", "receive"]
+
+_BATCH = 256
+_CREDIT = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReceiveOptions:
+    """What the command line said."""
+
+    url: str
+    address: str
+    count: int | None
+    timeout: float | None
+    json: bool
+    guarantee: Guarantee = "at-least-once"
+    allow_plaintext_password: bool = False
+
+
+class _Printer:
+    """Writes messages, and settles those that are written: what is accepted has been seen."""
+
+    def __init__(self, options: ReceiveOptions, progress: Progress, *, keep: bool = False) -> None:
+        self.undecodable = 0
+        self._render: Callable[[Message], bytes] = message_json if options.json else body_octets
+        self._progress = progress
+        self._keep = keep
+
+    async def take(self, deliveries: list[amqp.Delivery]) -> None:
+        lines: list[bytes] = []
+        good: list[amqp.Delivery] = []
+        for delivery in deliveries:
+            try:
+                lines.append(self._render(delivery.message))
+            except RemoteProtocolError as failure:
+                self.undecodable += 1
+                say(f"amqp10: a message could not be decoded, and was rejected: {failure.description}")
+                if not delivery.settled:
+                    delivery.reject(Condition.DECODE_ERROR, failure.description)
+            else:
+                good.append(delivery)
+        if lines:
+            await write_out(b"\n".join(lines) + b"\n")
+        for delivery in good:
+            if not delivery.settled:
+                if self._keep:
+                    delivery.release()
+                else:
+                    delivery.accept()
+        self._progress.advance(len(good))
+
+
+async def receive(options: ReceiveOptions, interrupts: Interrupts) -> None:
+    """Print and accept messages: so many, or until interrupted, or until nothing came for a while.
+
+    Raises:
+        CommandError: fewer came than were asked for, or some could not be decoded.
+    """
+    async with amqp.open_connection(
+        options.url, allow_plaintext_password=options.allow_plaintext_password
+    ) as connection:
+        credit = 0 if options.count is not None else None if options.guarantee == "at-most-once" else _CREDIT
+        async with connection.open_receiver(
+            options.address, guarantee=options.guarantee, credit=credit
+        ) as receiver:
+            with Progress("receiving", options.count, quiet=_stdout_is_shown()) as progress:
+                printer = _Printer(options, progress)
+                with interrupts.here() as scope:
+                    why = await _receive_all(options, receiver, printer)
+                if scope.cancelled_caught:
+                    why = "interrupted"
+    if options.count is not None and progress.count < options.count:
+        raise CommandError(
+            f"received {progress.count} of {options.count}: {why}", 130 if interrupts.seen else 1
+        )
+    if printer.undecodable:
+        raise CommandError(f"{printer.undecodable} of the messages could not be decoded")
+
+
+async def _receive_all(options: ReceiveOptions, receiver: amqp.Receiver, printer: _Printer) -> str:
+    """Returns why it ended."""
+    granted = 0
+    taken = 0
+    while options.count is None or taken < options.count:
+        if options.count is not None:
+            # Never more than is wanted: what is granted may come, and would be ours to give back.
+            wanted, outstanding = min(_CREDIT, options.count - taken), granted - taken
+            if outstanding < wanted and outstanding <= _CREDIT // 2:
+                receiver.grant(wanted - outstanding)
+                granted += wanted - outstanding
+        deliveries: list[amqp.Delivery] = []
+        with trio.move_on_after(float("inf") if options.timeout is None else options.timeout) as silence:
+            deliveries = await receiver.receive_many(_BATCH)
+        if silence.cancelled_caught:
+            return f"nothing came for {options.timeout:g} s"
+        taken += len(deliveries)
+        await printer.take(deliveries)
+    return "the rest could not be decoded"
+
+
+async def browse(options: ReceiveOptions, interrupts: Interrupts) -> None:
+    """Print the messages that are at a node now, or the first so many, and leave them there.
+
+    Raises:
+        CommandError: the node only gives messages away, or fewer are there than were asked for.
+    """
+    async with amqp.open_connection(
+        options.url, allow_plaintext_password=options.allow_plaintext_password
+    ) as connection:
+        source = Source(address=options.address, distribution_mode="copy")
+        async with connection.open_receiver(options.address, source=source, credit=0) as receiver:
+            granted: Source | None = receiver.remote.source
+            if granted is None or granted.distribution_mode != "copy":
+                raise CommandError(
+                    f"{options.address!r} cannot be browsed: the peer would move its messages, not copy them"
+                )
+            with Progress("browsing", options.count, quiet=_stdout_is_shown()) as progress:
+                printer = _Printer(options, progress, keep=True)
+                with interrupts.here() as scope:
+                    await _browse_all(options, receiver, printer)
+    if options.count is not None and progress.count < options.count:
+        raise CommandError(f"{progress.count} of {options.count}: there are no more messages")
+    if scope.cancelled_caught:
+        raise CommandError("interrupted", 130)
+    if printer.undecodable:
+        raise CommandError(f"{printer.undecodable} of the messages could not be decoded")
+
+
+async def _browse_all(options: ReceiveOptions, receiver: amqp.Receiver, printer: _Printer) -> None:
+    seen = 0
+    while options.count is None or seen < options.count:
+        wanted = _BATCH if options.count is None else min(_BATCH, options.count - seen)
+        receiver.grant(wanted)
+        deliveries: list[amqp.Delivery] = []
+        with trio.move_on_after(float("inf") if options.timeout is None else options.timeout) as silence:
+            deliveries = await receiver.drain()
+        if silence.cancelled_caught:
+            raise CommandError(f"the peer did not answer a drain within {options.timeout:g} s")
+        seen += len(deliveries)
+        await printer.take(deliveries)
+        if len(deliveries) < wanted:
+            return
+
+
+def _stdout_is_shown() -> bool:
+    return sys.stdout.isatty()

@@ -1,0 +1,46 @@
+"""``amqp10 request``: ask a node, print the reply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import trio
+
+import trio_amqp10 as amqp
+
+from .run import CommandError, Interrupts, write_out
+from .text import body_octets, message_json
+
+__all__ = ["RequestOptions", "request"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestOptions:
+    """What the command line said."""
+
+    url: str
+    address: str
+    body: str
+    timeout: float
+    json: bool
+    allow_plaintext_password: bool = False
+
+
+async def request(options: RequestOptions, interrupts: Interrupts) -> None:  # noqa: ARG001 - it is cancelled whole
+    """Send the request and print the reply.
+
+    Raises:
+        CommandError: none came in time.
+    """
+    async with (
+        amqp.open_connection(
+            options.url, allow_plaintext_password=options.allow_plaintext_password
+        ) as connection,
+        connection.open_requester(options.address) as requester,
+    ):
+        try:
+            with trio.fail_after(options.timeout):
+                reply = await requester.request(options.body)
+        except trio.TooSlowError:
+            raise CommandError(f"no reply came within {options.timeout:g} s") from None
+    await write_out((message_json if options.json else body_octets)(reply) + b"\n")

@@ -1,0 +1,183 @@
+"""``amqp10 send``: one message, or one for each line, without waiting for each outcome in turn."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import trio
+
+import trio_amqp10 as amqp
+from trio_amqp10.peer.delivery import raise_unless_accepted
+from trio_amqp10.peer.errors import DeliveryError
+
+from .progress import Progress
+from .run import CommandError, Interrupts, write_out
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from trio_amqp10.peer.link import Guarantee
+
+__all__ = ["SendOptions", "send"]
+
+_IN_FLIGHT = 1000
+"""Deliveries whose outcome may be outstanding: enough to keep a distant peer busy, little enough to hold."""
+
+_READ = 65_536
+
+
+@dataclass(frozen=True, kw_only=True)
+class SendOptions:
+    """What the command line said."""
+
+    url: str
+    address: str
+    body: str | None
+    file: str | None
+    count: int | None
+    guarantee: Guarantee
+    binary: bool
+    durable: bool
+    properties: dict[str, str] = field(default_factory=dict[str, str])
+    allow_plaintext_password: bool = False
+
+
+async def send(options: SendOptions, interrupts: Interrupts) -> None:
+    """Send what the options say; prints how many were accepted (or sent, where nobody says so).
+
+    Raises:
+        CommandError: a message was not accepted, a line is no text, or there were too few lines.
+    """
+    bodies = _Lines(options.file) if options.body is None else _Copies(options.body, options.count or 1)
+    with Progress("sending", options.count) as progress:
+        try:
+            with interrupts.here() as scope:
+                await _send_all(options, bodies, progress)
+        except DeliveryError as failure:
+            raise CommandError(
+                f"message {progress.count + 1}: {failure} ({progress.count} before it were accepted)"
+            ) from None
+        if scope.cancelled_caught:
+            raise CommandError(f"interrupted: {progress.count} were accepted", 130)
+    if options.count is not None and progress.count < options.count:
+        raise CommandError(f"sent {progress.count} of {options.count}: there were no more lines")
+    await write_out(b"sent %d\n" % progress.count)
+
+
+async def _send_all(options: SendOptions, bodies: _Lines | _Copies, progress: Progress) -> None:
+    async with amqp.open_connection(
+        options.url, allow_plaintext_password=options.allow_plaintext_password
+    ) as connection:
+        async with connection.open_sender(options.address, guarantee=options.guarantee) as sender:
+            flight = _Flight(sender, progress)
+            left = options.count
+            while left != 0 and (batch := await bodies.next()):
+                for octets in batch[:left]:
+                    await flight.send(_message(octets, options, progress.count + len(flight.waiting) + 1))
+                if left is not None:
+                    left -= len(batch[:left])
+            await flight.land()
+        # What was sent settled has no outcome; a detach with an error says that something was lost.
+        if (cause := sender.cause()) is not None:
+            raise cause
+
+
+def _message(octets: bytes, options: SendOptions, number: int) -> amqp.Message | bytes | str:
+    body: bytes | str = octets
+    if not options.binary:
+        try:
+            body = octets.decode()
+        except UnicodeDecodeError:
+            raise CommandError(f"line {number} is not UTF-8: --binary sends lines as they are") from None
+    if options.durable or options.properties:
+        return amqp.Message(
+            body, durable=options.durable or None, application_properties=options.properties or None
+        )
+    return body
+
+
+class _Flight:
+    """Deliveries on their way, at most so many; settles them in order."""
+
+    def __init__(self, sender: amqp.Sender, progress: Progress) -> None:
+        self.waiting: deque[amqp.OutgoingDelivery] = deque()
+        self._sender = sender
+        self._progress = progress
+
+    async def send(self, message: amqp.Message | bytes | str) -> None:
+        self.waiting.append(await self._sender.transmit(message))
+        while self.waiting and (self.waiting[0].settled or len(self.waiting) > _IN_FLIGHT):
+            await self._settle_oldest()
+
+    async def land(self) -> None:
+        while self.waiting:
+            await self._settle_oldest()
+        await self._sender.flush()
+
+    async def _settle_oldest(self) -> None:
+        delivery = self.waiting[0]
+        raise_unless_accepted(await delivery.outcome(), delivery)
+        self.waiting.popleft()
+        self._progress.advance()
+
+
+class _Copies:
+    """The same body so many times."""
+
+    def __init__(self, body: str, count: int) -> None:
+        self._octets = os.fsencode(body)
+        self._left = count
+
+    async def next(self) -> list[bytes]:
+        """Some more; empty when there are none."""
+        await trio.lowlevel.checkpoint()
+        batch = [self._octets] * min(self._left, 1000)
+        self._left -= len(batch)
+        return batch
+
+
+class _Lines:
+    """The lines of a file or of stdin, as they come in; a slow writer holds up nobody else."""
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+        self._fd = 0 if path is None else -1
+        self._rest: list[bytes] = []
+        self._over = False
+
+    async def next(self) -> list[bytes]:
+        """Some more lines, without their newlines; empty when there are none."""
+        while not self._over:
+            lines = self._split(await trio.to_thread.run_sync(self._read, abandon_on_cancel=True))
+            if lines:
+                return lines
+        return []
+
+    def _read(self) -> bytes:
+        if self._fd < 0:
+            assert self._path is not None
+            self._fd = os.open(self._path, os.O_RDONLY)
+        return os.read(self._fd, _READ)
+
+    def _split(self, octets: bytes) -> list[bytes]:
+        if not octets:
+            self._over = True
+            if self._path is not None:
+                os.close(self._fd)
+            return list(_last_line(self._rest))
+        first, *others = octets.split(b"\n")
+        self._rest.append(first)
+        if not others:
+            return []
+        lines = [b"".join(self._rest), *others[:-1]]
+        self._rest = [others[-1]]
+        return lines
+
+
+def _last_line(parts: Iterable[bytes]) -> Iterable[bytes]:
+    """A last line counts also without its newline."""
+    line = b"".join(parts)
+    return (line,) if line else ()
