@@ -32,7 +32,16 @@ class SenderLink(Link):
         watch_unsettled: wake the owner when ``unsettled`` falls to zero.
     """
 
-    __slots__ = ("_head", "_next_tag", "_partial", "available", "unsettled", "waiting", "watch_unsettled")
+    __slots__ = (
+        "_always_settled",
+        "_head",
+        "_next_tag",
+        "_partial",
+        "available",
+        "unsettled",
+        "waiting",
+        "watch_unsettled",
+    )
 
     role = Role.SENDER
 
@@ -43,6 +52,7 @@ class SenderLink(Link):
         self.unsettled = 0
         self.watch_unsettled = False
         self.waiting = False
+        self._always_settled: bool | None = None
         self._next_tag = 0
         self._head = b""
         self._partial: tuple[bytes, int, bytes] | None = None
@@ -52,6 +62,8 @@ class SenderLink(Link):
 
     def _on_bound(self) -> None:
         self._head = transfer_head(self.session.channel, self.handle)
+        if self.snd_settle_mode != SenderSettleMode.MIXED:
+            self._always_settled = self.snd_settle_mode == SenderSettleMode.SETTLED
 
     def on_flow(self, flow: Flow) -> None:
         # A receiver that has not read our attach yet counts from our first delivery.
@@ -86,41 +98,38 @@ class SenderLink(Link):
         tag: bytes | None = None,
         message_format: int = 0,
         state: Any = None,
-    ) -> OutgoingDelivery:
-        """Put one message on its way; what does not fit the window now follows as it opens.
+    ) -> OutgoingDelivery | None:
+        """Put one message on its way, or None where it is not ``sendable``: then nothing has happened.
+
+        What does not fit the window now follows as it opens.
 
         Args:
             payload: the encoded sections, whole.
             settled: forget it at once; overridden by a settle mode that leaves no choice.
             tag: at most 32 octets, unique among the link's unsettled ones; made here if None.
+            message_format: 0 for the sections of Part 3.
             state: sent with the first transfer, e.g. a transactional state (4.4).
 
         Raises:
-            LocalProtocolError: not ``sendable``, or a tag that is too long.
+            LocalProtocolError: a tag that is too long, or a state too large for a frame.
         """
         if not self.sendable():
-            raise LocalProtocolError(f"cannot send on {self!r}: wait until it is sendable")
-        if self.snd_settle_mode != SenderSettleMode.MIXED:
-            settled = self.snd_settle_mode == SenderSettleMode.SETTLED
+            return None
+        if self._always_settled is not None:
+            settled = self._always_settled
         session = self.session
         connection = session.connection
+        outbox = connection.outbox
         delivery_id = session.next_delivery_id
         size = WHOLE_OVERHEAD + len(payload)
-        if tag is None:
+        if tag is None and size <= outbox.frame_size and not message_format and state is None:
             number = self._next_tag
             self._next_tag = (number + 1) & MASK
-            made = number.to_bytes(4, "big")
-        else:
-            if len(tag) > 32:
-                raise LocalProtocolError(f"delivery tag of {len(tag)} octets: at most 32 are allowed (2.8.7)")
-            number, made = -1, tag
-        delivery = connection.outgoing_class(self, delivery_id, made, settled)
-        if number >= 0 and size <= connection.outbox.frame_size and message_format == 0 and state is None:
-            connection.outbox.write_frame(
-                write_transfer(self._head, size, delivery_id, number, settled), payload
-            )
+            delivery = connection.outgoing_class(self, delivery_id, number.to_bytes(4, "big"), settled)
+            outbox.write_frame(write_transfer(self._head, size, delivery_id, number, settled), payload)
             session.windows.sent()
         else:
+            delivery = connection.outgoing_class(self, delivery_id, self._tag(tag), settled)
             self._send_parts(delivery, payload, message_format, state)
         session.next_delivery_id = (delivery_id + 1) & MASK
         self.credit -= 1
@@ -129,6 +138,17 @@ class SenderLink(Link):
             self.unsettled += 1
             session.settlement.outgoing[delivery_id] = delivery
         return delivery
+
+    def _tag(self, given: bytes | None) -> bytes:
+        if given is None:
+            number = self._next_tag
+            self._next_tag = (number + 1) & MASK
+            return number.to_bytes(4, "big")
+        if len(given) > 32:
+            raise LocalProtocolError(
+                f"a delivery tag of {len(given)} octets: at most 32 are possible (2.8.7)"
+            )
+        return given
 
     def _send_parts(
         self, delivery: OutgoingDelivery, payload: bytes, message_format: int, state: Any

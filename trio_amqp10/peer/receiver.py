@@ -28,6 +28,8 @@ __all__ = ["Receiver", "open_receiver"]
 
 DEFAULT_CREDIT = 100
 
+_ATTACHED = LinkState.ATTACHED
+
 
 class Receiver(Link["ReceiverLink"]):
     """Receives messages from a node of the peer. Any number of tasks may use it.
@@ -122,7 +124,7 @@ class Receiver(Link["ReceiverLink"]):
         Cancelled: no delivery is lost.
         """
         await self._conn.pace.checkpoint()
-        while not (self._queue and self._still_good()):
+        while not (self._queue and (self._link.state is _ATTACHED or self._still_good())):
             self.check_alive()
             await self._wait_for_delivery()
         return self._take()
@@ -144,7 +146,7 @@ class Receiver(Link["ReceiverLink"]):
             trio.WouldBlock: none is.
             Others as ``receive``.
         """
-        if self._queue and self._still_good():
+        if self._queue and (self._link.state is _ATTACHED or self._still_good()):
             return self._take()
         self.check_alive()
         raise trio.WouldBlock
@@ -154,7 +156,7 @@ class Receiver(Link["ReceiverLink"]):
 
     async def __anext__(self) -> Delivery:
         await self._conn.pace.checkpoint()
-        while not (self._queue and self._still_good()):
+        while not (self._queue and (self._link.state is _ATTACHED or self._still_good())):
             if self._is_over:
                 cause = None if self._closed else self.cause()
                 if cause is None:
@@ -172,8 +174,6 @@ class Receiver(Link["ReceiverLink"]):
 
     def _still_good(self) -> bool:
         """Drop deliveries of a link that is gone: the sender will send them again, but for settled ones."""
-        if self._link.state is LinkState.ATTACHED:
-            return True
         kept = [delivery for delivery in self._queue if delivery.settled]
         self._queue.clear()
         self._queue.extend(kept)

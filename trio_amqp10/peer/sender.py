@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import trio
 
@@ -81,19 +81,17 @@ class Sender(Link["SenderLink"]):
         Cancelled: nothing was sent.
         """
         payload = encode_message(message)
+        message_format = message.message_format if isinstance(message, Message) else 0
         await self._conn.pace.checkpoint()
         link = self._link
-        while not link.sendable():
+        while (delivery := link.send(payload, settled, tag, message_format)) is None:
             self.check_alive()
             link.await_sendable()
             await self.wait()
             self._conn.pace.blocked()
-        delivery = link.send(
-            payload, settled, tag, message.message_format if isinstance(message, Message) else 0
-        )
         if link.drain and not self._tasks:
             link.drained()
-        return delivery  # type: ignore[return-value]  # the connection makes deliveries of our class
+        return cast("OutgoingDelivery", delivery)  # the connection makes deliveries of our class
 
     def send_nowait(
         self, message: Any, *, tag: bytes | None = None, settled: bool = False
@@ -105,12 +103,12 @@ class Sender(Link["SenderLink"]):
             Others as ``transmit``.
         """
         payload = encode_message(message)
-        link = self._link
-        if not link.sendable():
+        message_format = message.message_format if isinstance(message, Message) else 0
+        delivery = self._link.send(payload, settled, tag, message_format)
+        if delivery is None:
             self.check_alive()
             raise trio.WouldBlock
-        message_format = message.message_format if isinstance(message, Message) else 0
-        return link.send(payload, settled, tag, message_format)  # type: ignore[return-value]
+        return cast("OutgoingDelivery", delivery)
 
     async def wait_sendable(self) -> None:
         """Wait until ``send_nowait`` would send.
