@@ -208,8 +208,19 @@ class Connection(Lifecycle):
         self._by_channel[channel] = session
         return session
 
-    def close(self, error: Error | None = None) -> None:
-        """Close, with every session and link (2.4.3). Nothing happens where it is over already."""
+    @property
+    def greeted(self) -> bool:
+        """Whether the peer's protocol header was read."""
+        return self.state not in _BEFORE_HEADER
+
+    def close(self, error: Error | None = None, now: float | None = None) -> None:
+        """Close, with every session and link (2.4.3). Nothing happens where it is over already.
+
+        The peer has ``close_timeout`` seconds from ``now`` to answer; None for when we last heard
+        what time it is.
+        """
+        if now is not None:
+            self._now = now
         if self.state is ConnectionState.OPEN_RCVD or self.state is ConnectionState.HDR_EXCH:
             self.open()
         if self.state in _NEVER_OPENED:
@@ -258,39 +269,47 @@ class Connection(Lifecycle):
             if not pos:
                 self._in = bytearray(buf)
                 return
+        self._receive_frames(buf, pos)
+
+    def _keep(self, buf: bytes, pos: int) -> None:
+        """No whole frame yet: do not look again before there are as many octets as it needs."""
+        self._in = bytearray(buf[pos:])
+        self._need = int.from_bytes(buf[pos : pos + 4], "big") if len(buf) - pos >= 4 else 0
+
+    def _receive_frames(self, buf: bytes, pos: int) -> None:
         length = len(buf)
         mapped = self._mapped
         limit = self._frame_limit()
         last, session = -1, None
-        while length - pos >= FRAME_HEADER_SIZE:
-            size, doff, kind, channel = _FRAME_HEADER.unpack_from(buf, pos)
-            # The usual frame; parse_frame has the rules, and the error for each.
-            if doff == 2 and 8 < size <= limit and pos + size <= length:
-                body, end = pos + 8, pos + size
-            else:
-                frame = parse_frame(buf, pos, limit)
-                if frame is None:
-                    break
-                kind, channel, body, end = frame
-            pos = end
-            if channel != last:
-                last, session = channel, mapped.get(channel)
-            if session is not None and kind == AMQP_FRAME and session.state is _MAPPED:
-                head = buf[body : body + 3]
-                if head == TRANSFER:
-                    if session.fast_transfer(buf, body, end):
+        try:
+            while length - pos >= FRAME_HEADER_SIZE:
+                size, doff, kind, channel = _FRAME_HEADER.unpack_from(buf, pos)
+                # The usual frame; parse_frame has the rules, and the error for each.
+                if doff == 2 and 8 < size <= limit and pos + size <= length:
+                    body, end = pos + 8, pos + size
+                else:
+                    frame = parse_frame(buf, pos, limit)
+                    if frame is None:
+                        return
+                    kind, channel, body, end = frame
+                pos = end
+                if channel != last:
+                    last, session = channel, mapped.get(channel)
+                if session is not None and kind == AMQP_FRAME and session.state is _MAPPED:
+                    head = buf[body : body + 3]
+                    if head == TRANSFER:
+                        if session.fast_transfer(buf, body, end):
+                            continue
+                    elif head == DISPOSITION and session.fast_disposition(buf, body, end):
                         continue
-                elif head == DISPOSITION and session.fast_disposition(buf, body, end):
-                    continue
-            self._on_frame(kind, channel, buf[body:end])
-            if self._deaf or self.state is ConnectionState.END:
-                return
-            last, limit = -1, self._frame_limit()
-        else:
+                self._on_frame(kind, channel, buf[body:end])
+                if self._deaf or self.state is ConnectionState.END:
+                    return
+                last, limit = -1, self._frame_limit()
             parse_frame(buf, pos, limit)  # judges a size from its first four octets
-        self._in = bytearray(buf[pos:])
-        # No whole frame yet: do not look again before there are as many octets as it needs.
-        self._need = int.from_bytes(buf[pos : pos + 4], "big") if length - pos >= 4 else 0
+        finally:
+            # Also after a fault: behind the frame that has it come others, the peer's close among them.
+            self._keep(buf, pos)
 
     def _frame_limit(self) -> int:
         return SIZE_BEFORE_OPEN if self.remote is None else self.limits.max_frame_size

@@ -158,6 +158,8 @@ class Stack:
         if self._hold_until is not None and now >= self._hold_until:
             self._hold_until = None
         opened = self.connection.remote is not None
+        if self.layer is Layer.AMQP and self.connection.greeted:
+            self._header_deadline = None
         if opened or self.layer is Layer.DEAD:
             self._header_deadline = self._open_deadline = None
         for deadline in (self._header_deadline, self._open_deadline):
@@ -300,9 +302,9 @@ class Stack:
         self._header_deadline = self._open_deadline = None
         self.connection.abandon(reason)
 
-    def close(self, error: Error | None = None) -> None:
+    def close(self, error: Error | None = None, now: float | None = None) -> None:
         """Close the connection, or give up the handshake that comes before it."""
         if self.layer is Layer.AMQP:
-            self.connection.close(error)
+            self.connection.close(error, now)
         elif self.layer is not Layer.DEAD:
             self._die("closed by us during the handshake")

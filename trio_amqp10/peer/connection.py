@@ -339,7 +339,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         first = not self._closed
         self._closed = True
         if first:
-            self._stack.close(error)
+            self._stack.close(error, trio.current_time())
             self._refuse_to_wait()
             self._wake_all()
             self.pump.ring()
