@@ -68,8 +68,12 @@ def encode_message(message: Any) -> bytes:
         LocalProtocolError: AMQP has no such value, or an attribute of the message is not what it may be.
     """
     cls = message.__class__
-    if cls is bytes and len(message) < 256:
-        return b"\x00\x53\x75\xa0%c%b" % (len(message), message)
+    if cls is bytes:
+        size = len(message)
+        if size < 256:
+            return b"\x00\x53\x75\xa0%c%b" % (size, message)
+        if size < 0x100000:
+            return b"\x00\x53\x75\xb0%b%b" % (size.to_bytes(4, "big"), message)
     if cls is Message:
         return cast("Message", message).to_payload()
     if isinstance(message, Message):

@@ -84,6 +84,7 @@ class Connection(Lifecycle):
         "_deaf",
         "_dirty",
         "_events",
+        "_have",
         "_heartbeats",
         "_idle",
         "_in",
@@ -147,7 +148,8 @@ class Connection(Lifecycle):
         self._mapped: dict[int, Session] = {}
         self._events: deque[Event] = deque()
         self._touched: list[Touchable] = []
-        self._in = bytearray()
+        self._in: list[bytes] = []
+        self._have = 0
         self._need = 0
         self._wants_open = False
         self._deaf = False
@@ -250,10 +252,11 @@ class Connection(Lifecycle):
         if self._deaf or self.state is ConnectionState.END:
             return
         if self._in:
-            self._in += data
-            if len(self._in) < self._need:
+            self._in.append(data)
+            self._have += len(data)
+            if self._have < self._need:
                 return
-            data = bytes(self._in)
+            data = b"".join(self._in)
         try:
             self._receive(data)
         except RemoteProtocolError as fault:
@@ -267,13 +270,15 @@ class Connection(Lifecycle):
         if self.state in _BEFORE_HEADER:
             pos = self._receive_header(buf)
             if not pos:
-                self._in = bytearray(buf)
+                self._keep(buf, 0)
+                self._need = 0
                 return
         self._receive_frames(buf, pos)
 
     def _keep(self, buf: bytes, pos: int) -> None:
         """No whole frame yet: do not look again before there are as many octets as it needs."""
-        self._in = bytearray(buf[pos:])
+        self._in = [buf[pos:]] if pos < len(buf) else []
+        self._have = len(buf) - pos
         self._need = int.from_bytes(buf[pos : pos + 4], "big") if len(buf) - pos >= 4 else 0
 
     def _receive_frames(self, buf: bytes, pos: int) -> None:
