@@ -33,7 +33,7 @@ class Engine(Protocol):
     def receive_eof(self, now: float, /) -> object: ...
     def transport_lost(self) -> object: ...
     def next_event(self) -> Any: ...
-    def data_to_send(self) -> bytes: ...
+    def data_to_send(self) -> bytes | None: ...
     def next_deadline(self) -> float | None: ...
     def handle_timer(self, now: float, /) -> object: ...
     def take_touched(self) -> Any: ...
@@ -168,6 +168,7 @@ class Script:
         self.touched: list[Any] = []
         self.inbox = Inbox()
         self.last: Frame | None = None
+        self.over = False  # the engine will never write again
         self.collect()
 
     # --- what we do to the engine ---
@@ -217,7 +218,9 @@ class Script:
         while (event := self.engine.next_event()) is not None:
             self.events.append(event)
         self.touched.extend(self.engine.take_touched())
-        self.inbox.feed(bytes(self.engine.data_to_send()))
+        octets = self.engine.data_to_send()
+        self.over = octets is None
+        self.inbox.feed(octets or b"")
         return self
 
     # --- what the engine must have done ---

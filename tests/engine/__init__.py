@@ -1,0 +1,1 @@
+"""The engine, module by module, against transcripts and against itself."""
