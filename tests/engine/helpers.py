@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,13 +14,15 @@ from tests.naive.performatives import frame
 from tests.naive.script import Script, expected
 from trio_amqp10.engine.connection import Connection
 from trio_amqp10.engine.events import ConnectionOpened, LinkAttached, SessionBegun
-from trio_amqp10.engine.limits import Limits
 from trio_amqp10.engine.receiver import ReceiverLink
-from trio_amqp10.engine.sender import SenderLink
-from trio_amqp10.engine.session import Session
 from trio_amqp10.engine.states import ConnectionState, LinkState, SessionState
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.spec.messaging import Source, Target
+
+if TYPE_CHECKING:
+    from trio_amqp10.engine.limits import Limits
+    from trio_amqp10.engine.sender import SenderLink
+    from trio_amqp10.engine.session import Session
 
 __all__ = ["Pair", "answer", "begun", "begun_by_peer", "flow", "opened", "receiving", "refused", "sending"]
 
