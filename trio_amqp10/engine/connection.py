@@ -50,6 +50,7 @@ __all__ = ["Connection"]
 
 _S = ConnectionState
 _BEFORE_HEADER = (_S.START, _S.HDR_SENT, _S.OPEN_PIPE, _S.OC_PIPE)
+_CLOSING = (_S.CLOSE_PIPE, _S.CLOSE_SENT, _S.DISCARDING)
 _NEVER_OPENED = (_S.START, _S.HDR_RCVD, _S.HDR_SENT)
 _MAPPED = SessionState.MAPPED
 _FRAME_HEADER = Struct(">IBBH")
@@ -92,6 +93,7 @@ class Connection(Lifecycle):
         "_need",
         "_now",
         "_open",
+        "_pos",
         "_touched",
         "_wants_open",
         "error",
@@ -151,6 +153,7 @@ class Connection(Lifecycle):
         self._in: list[bytes] = []
         self._have = 0
         self._need = 0
+        self._pos = 0
         self._wants_open = False
         self._deaf = False
         self._now = 0.0
@@ -257,23 +260,38 @@ class Connection(Lifecycle):
             if self._have < self._need:
                 return
             data = b"".join(self._in)
-        try:
-            self._receive(data)
-        except RemoteProtocolError as fault:
-            self._fault(fault)
-            raise
+        fault = self._receive(data)
         if self.limits.output_hard is not None and self.outbox.size > self.limits.output_hard:
             self.abandon(f"more than {self.limits.output_hard} octets wait for a peer that does not read")
+        if fault is not None:
+            raise fault
 
-    def _receive(self, buf: bytes) -> None:
+    def _receive(self, buf: bytes) -> RemoteProtocolError | None:
+        """Read all of ``buf``; what is behind a fault is read too, for the peer's close may be in it."""
         pos = 0
-        if self.state in _BEFORE_HEADER:
-            pos = self._receive_header(buf)
+        if not self.greeted:
+            try:
+                pos = self._receive_header(buf)
+            except RemoteProtocolError as fault:
+                # What speaks there is not AMQP 1.0: it gets the header that we would take (2.2).
+                self._send_header()
+                self._end()
+                return fault
             if not pos:
                 self._keep(buf, 0)
                 self._need = 0
-                return
-        self._receive_frames(buf, pos)
+                return None
+        self._pos = pos
+        told: RemoteProtocolError | None = None
+        while not (self._deaf or self.state is ConnectionState.END):
+            try:
+                self._receive_frames(buf, self._pos)
+            except RemoteProtocolError as fault:
+                told = told or self._fault(fault)
+            else:
+                break
+        self._keep(buf, self._pos)
+        return told
 
     def _keep(self, buf: bytes, pos: int) -> None:
         """No whole frame yet: do not look again before there are as many octets as it needs."""
@@ -293,7 +311,7 @@ class Connection(Lifecycle):
                 if doff == 2 and 8 < size <= limit and pos + size <= length:
                     body, end = pos + 8, pos + size
                 else:
-                    frame = parse_frame(buf, pos, limit)
+                    frame = self._find_frame(buf, pos, limit)
                     if frame is None:
                         return
                     kind, channel, body, end = frame
@@ -311,10 +329,16 @@ class Connection(Lifecycle):
                 if self._deaf or self.state is ConnectionState.END:
                     return
                 last, limit = -1, self._frame_limit()
-            parse_frame(buf, pos, limit)  # judges a size from its first four octets
+            self._find_frame(buf, pos, limit)  # judges a size from its first four octets
         finally:
-            # Also after a fault: behind the frame that has it come others, the peer's close among them.
-            self._keep(buf, pos)
+            self._pos = pos  # behind a frame that is at fault, too
+
+    def _find_frame(self, buf: bytes, pos: int, limit: int) -> tuple[int, int, int, int] | None:
+        try:
+            return parse_frame(buf, pos, limit)
+        except RemoteProtocolError:
+            self._deaf = True  # where frames begin is lost
+            raise
 
     def _frame_limit(self) -> int:
         return SIZE_BEFORE_OPEN if self.remote is None else self.limits.max_frame_size
@@ -454,16 +478,12 @@ class Connection(Lifecycle):
 
     # -- faults and ends --------------------------------------------------------------------
 
-    def _fault(self, fault: RemoteProtocolError) -> None:
-        if self.state in _BEFORE_HEADER:
-            # What speaks there is not AMQP 1.0: it gets the header that we would take (2.2).
-            self._send_header()
-            self._end()
-            return
-        if fault.condition == Condition.FRAMING_ERROR.value:
-            self._deaf = True  # where frames begin is lost
-            self._in.clear()
+    def _fault(self, fault: RemoteProtocolError) -> RemoteProtocolError | None:
+        """Close with ``fault``; or drop it in silence where a close of ours has said all (2.4.6)."""
+        if self.state in _CLOSING:
+            return None
         self.close(Error(condition=fault.condition, description=fault.description))
+        return fault
 
     def receive_eof(self, now: float) -> None:
         """The peer will send no more octets."""

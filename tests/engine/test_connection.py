@@ -1,0 +1,59 @@
+"""The connection endpoint: headers, open, faults, idle times, close (2.2, 2.4)."""
+
+from __future__ import annotations
+
+from tests.engine.helpers import opened, refused
+from tests.naive.performatives import empty_frame, frame, raw_frame
+from tests.naive.script import expected
+from trio_amqp10.engine.states import ConnectionState
+
+OPEN = frame("open", container_id="peer")
+BEGIN = frame("begin", next_outgoing_id=0, incoming_window=100, outgoing_window=100)
+CLOSE = frame("close")
+
+
+def error(condition: str) -> tuple[str, dict[str, object]]:
+    """An error of this condition, as a composite that a transcript expects."""
+    return ("error", {"condition": condition})
+
+
+# -- faults -----------------------------------------------------------------------------------------
+
+
+def test_connection_reads_the_close_behind_a_fault_when_both_come_in_one_read() -> None:
+    connection, script = opened()
+    fault = refused(script, frame("end", channel=7), CLOSE)
+    assert fault.condition == "amqp:not-allowed"
+    script >> expected("close", error=error("amqp:not-allowed"))
+    assert connection.state is ConnectionState.END
+    assert script.over
+
+
+def test_connection_says_one_error_when_many_frames_are_at_fault() -> None:
+    connection, script = opened()
+    refused(script, frame("end", channel=7), frame("end", channel=8), raw_frame(b"", frame_type=1))
+    script << frame("end", channel=9) + raw_frame(b"x", frame_type=9) + b"".join([empty_frame()] * 500)
+    script >> expected("close", error=error("amqp:not-allowed"))
+    script.expect_nothing()
+    assert connection.state is ConnectionState.DISCARDING
+    script << CLOSE
+    assert connection.state is ConnectionState.END
+
+
+def test_connection_still_reads_the_close_after_a_framing_error_that_left_the_frames_intact() -> None:
+    connection, script = opened()
+    refused(script, frame("sasl-outcome", code=0))
+    script >> expected("close", error=error("amqp:connection:framing-error"))
+    script << frame("flow", channel=3, incoming_window=1, next_outgoing_id=0, outgoing_window=0)
+    script << CLOSE
+    assert connection.state is ConnectionState.END
+
+
+def test_connection_reads_nothing_more_when_it_is_lost_where_frames_begin() -> None:
+    connection, script = opened()
+    refused(script, b"\x00\x00\x00\x07")
+    script >> expected("close", error=error("amqp:connection:framing-error"))
+    script << CLOSE
+    script.expect_nothing()
+    assert connection.state is ConnectionState.DISCARDING
+    assert connection.next_deadline() == 5.0
