@@ -116,5 +116,10 @@ class SessionWindows:
         return self.incoming_window * 2 <= self.incoming_max
 
     def refill(self, room: int | None = None) -> None:
-        """Announce room for ``incoming_max`` transfers, or for fewer where buffers are short."""
-        self.incoming_window = self.incoming_max if room is None else max(0, min(self.incoming_max, room))
+        """Announce room for ``incoming_max`` transfers, or for fewer where buffers are short.
+
+        Room that was announced is never taken back: the peer may be using it at this moment.
+        """
+        self.incoming_window = (
+            self.incoming_max if room is None else max(self.incoming_window, min(self.incoming_max, room))
+        )

@@ -1,0 +1,97 @@
+"""The six numbers of 2.5.6 against the same arithmetic in numbers that never wrap."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trio_amqp10.engine.serial import HALF, MASK
+from trio_amqp10.engine.windows import SessionWindows
+
+FAR = HALF - 1
+starts = st.integers(0, MASK) | st.sampled_from([0, MASK - 2, MASK, HALF - 1, HALF])
+rooms = st.integers(0, 50) | st.sampled_from([FAR, HALF, MASK])
+
+
+def windows(start: int = 0, room: int = 10) -> SessionWindows:
+    """Of a session that has begun, both ways from ``start``."""
+    made = SessionWindows(incoming_max=8, initial_id=start)
+    made.begun(start, room, 100)
+    return made
+
+
+@given(
+    starts,
+    st.lists(st.tuples(st.integers(0, 20), st.integers(0, 30), rooms, st.booleans()), max_size=12),
+)
+def test_remote_window_equals_the_naive_sum_after_each_flow(
+    start: int, rounds: list[tuple[int, int, int, bool]]
+) -> None:
+    ours = windows(start)
+    sent = seen = 0  # transfers since the beginning, unbounded
+    for n, read, room, unread_begin in rounds:
+        for _ in range(n):
+            ours.sent()
+        sent += n
+        seen = min(sent, seen + read)
+        base = None if unread_begin else (start + seen) & MASK
+        assert ours.flowed(base, room, 7, 9, start)
+        acknowledged = 0 if unread_begin else seen
+        assert ours.remote_incoming_window == acknowledged + min(room, FAR) - sent
+        assert ours.next_outgoing_id == (start + sent) & MASK
+        assert (ours.next_incoming_id, ours.remote_outgoing_window) == (7, 9)
+
+
+@given(starts, st.integers(0, 20), st.integers(1, 1000))
+def test_flow_is_refused_and_changes_nothing_when_it_acknowledges_what_was_never_sent(
+    start: int, sent: int, ahead: int
+) -> None:
+    ours = windows(start)
+    for _ in range(sent):
+        ours.sent()
+    before = {name: getattr(ours, name) for name in SessionWindows.__slots__}
+    assert not ours.flowed((start + sent + ahead) & MASK, 5, 7, 9, start)
+    assert {name: getattr(ours, name) for name in SessionWindows.__slots__} == before
+
+
+@given(starts)
+def test_received_counts_until_the_room_is_used_up(start: int) -> None:
+    ours = windows(start)
+    for n in range(1, 9):
+        assert ours.received()
+        assert ours.next_incoming_id == (start + n) & MASK
+        assert ours.incoming_window == 8 - n
+        assert ours.remote_outgoing_window == 100 - n
+    assert not ours.received()
+    assert ours.next_incoming_id == (start + 8) & MASK
+    assert ours.incoming_window == 0
+
+
+def test_begun_takes_the_peers_numbers_as_they_are() -> None:
+    ours = SessionWindows(incoming_max=8)
+    assert ours.next_incoming_id is None
+    assert ours.remote_incoming_window == 0
+    ours.begun(MASK, 3, 4)
+    assert (ours.next_incoming_id, ours.remote_incoming_window, ours.remote_outgoing_window) == (MASK, 3, 4)
+
+
+def test_needs_refill_as_soon_as_half_is_used() -> None:
+    ours = windows()
+    for n in range(1, 9):
+        ours.received()
+        assert ours.needs_refill() is (n >= 4)
+    ours.refill()
+    assert ours.incoming_window == 8
+    assert not ours.needs_refill()
+
+
+@pytest.mark.parametrize(("room", "announced"), [(None, 8), (100, 8), (8, 8), (6, 6), (0, 3), (2, 3)])
+def test_refill_announces_no_more_than_there_is_room_for_and_takes_nothing_back(
+    room: int | None, announced: int
+) -> None:
+    ours = windows()
+    for _ in range(5):
+        ours.received()
+    ours.refill(room)
+    assert ours.incoming_window == announced
