@@ -27,7 +27,7 @@ class IdleTimes:
     @property
     def announced(self) -> int | None:
         """What our open says, in milliseconds; None for no time-out."""
-        return None if self._threshold is None else max(1, int(self._threshold * 500))
+        return None if self._threshold is None else max(1, min(int(self._threshold * 500), 0xFFFFFFFF))
 
     def peer_wants(self, milliseconds: int | None, now: float) -> None:
         """The peer's open: 0 and None both say that it does not mind silence."""
