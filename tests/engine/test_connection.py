@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
-from tests.engine.helpers import opened, refused
-from tests.naive.performatives import empty_frame, frame, raw_frame
-from tests.naive.script import expected
-from trio_amqp10.engine.states import ConnectionState
+from typing import Any
+
+import pytest
+
+from tests.engine.helpers import Pair, begun, begun_by_peer, opened, receiving, refused, sending
+from tests.naive.codec import Typed
+from tests.naive.performatives import empty_frame, frame, header, parse_frames, raw_frame
+from tests.naive.script import Script, expected
+from trio_amqp10.engine.connection import Connection
+from trio_amqp10.engine.events import (
+    ConnectionClosed,
+    ConnectionLost,
+    ConnectionOpened,
+    SessionBegun,
+    SessionEnded,
+)
+from trio_amqp10.engine.limits import Limits
+from trio_amqp10.engine.states import ConnectionState, LinkState, SessionState
+from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
+from trio_amqp10.spec.transport import Error
 
 OPEN = frame("open", container_id="peer")
 BEGIN = frame("begin", next_outgoing_id=0, incoming_window=100, outgoing_window=100)
@@ -57,3 +73,17 @@ def test_connection_reads_nothing_more_when_it_is_lost_where_frames_begin() -> N
     script.expect_nothing()
     assert connection.state is ConnectionState.DISCARDING
     assert connection.next_deadline() == 5.0
+
+
+def test_connection_takes_the_peers_header_when_it_has_closed_with_an_error_before_that() -> None:
+    connection = Connection("engine")
+    connection.open()
+    connection.close(Error(condition="amqp:connection:forced"))
+    script = Script(connection)
+    script.expect_header()
+    script >> expected("open") >> expected("close", error=error("amqp:connection:forced"))
+    assert connection.state is ConnectionState.DISCARDING
+    script.send(header(), OPEN, BEGIN, chunk=5)
+    assert connection.state is ConnectionState.DISCARDING
+    script << CLOSE
+    assert connection.state is ConnectionState.END

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 __all__ = ["Connection"]
 
 _S = ConnectionState
-_BEFORE_HEADER = (_S.START, _S.HDR_SENT, _S.OPEN_PIPE, _S.OC_PIPE)
 _CLOSING = (_S.CLOSE_PIPE, _S.CLOSE_SENT, _S.DISCARDING)
 _NEVER_OPENED = (_S.START, _S.HDR_RCVD, _S.HDR_SENT)
 _MAPPED = SessionState.MAPPED
@@ -73,6 +72,7 @@ class Connection(Lifecycle):
     Attributes:
         remote: the peer's open, once read.
         error: why the connection is over, where an error ended it.
+        greeted: whether the peer's protocol header was read.
         outbox: what waits to be written.
         names: the links by name.
         partial_octets: octets of deliveries begun and not complete, on all links.
@@ -97,6 +97,7 @@ class Connection(Lifecycle):
         "_touched",
         "_wants_open",
         "error",
+        "greeted",
         "incoming_class",
         "limits",
         "names",
@@ -142,6 +143,7 @@ class Connection(Lifecycle):
         )
         self.remote: Open | None = None
         self.error: Error | None = None
+        self.greeted = False
         self.outbox = Outbox(self.limits.output_soft)
         self.names = LinkNames()
         self.partial_octets = 0
@@ -212,11 +214,6 @@ class Connection(Lifecycle):
         session = Session(self, channel)
         self._by_channel[channel] = session
         return session
-
-    @property
-    def greeted(self) -> bool:
-        """Whether the peer's protocol header was read."""
-        return self.state not in _BEFORE_HEADER
 
     def close(self, error: Error | None = None, now: float | None = None) -> None:
         """Close, with every session and link (2.4.3). Nothing happens where it is over already.
@@ -352,6 +349,7 @@ class Connection(Lifecycle):
                 f"protocol id {protocol_id} where an AMQP header is due", Condition.FRAMING_ERROR
             )
         self.step(Step.RECV_HEADER)
+        self.greeted = True
         self._send_header()
         if self._wants_open:
             self._wants_open = False
