@@ -136,7 +136,7 @@ CONNECTION: Final[dict[Enum, dict[Step, Enum]]] = {
         Step.SEND_CLOSE: _C.OC_PIPE,
         Step.SEND_ERROR_CLOSE: _C.DISCARDING,
     },
-    _C.OC_PIPE: {Step.RECV_HEADER: _C.CLOSE_PIPE, Step.SEND_ERROR_CLOSE: _C.DISCARDING},
+    _C.OC_PIPE: {Step.RECV_HEADER: _C.CLOSE_PIPE},
     _C.OPEN_RCVD: {Step.SEND_OPEN: _C.OPENED},
     _C.OPEN_SENT: {
         Step.RECV_OPEN: _C.OPENED,
