@@ -118,6 +118,7 @@ def corpus_digest(seed: int, count: int) -> str:
 
 def canonical(value: Any) -> bytes:
     """A value as octets, whatever language or integer width it went through; map keys are sorted."""
+    several: Any = value  # stays Any where isinstance would make it partly unknown
     if value is None:
         return b"n"
     if isinstance(value, bool):
@@ -130,12 +131,12 @@ def canonical(value: Any) -> bytes:
         octets = value.encode()
         return b"s%d:%s" % (len(octets), octets)
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return b"b%d:%s" % (len(value), bytes(value))
+        return b"b%d:%s" % (len(octets := bytes(several)), octets)
     if isinstance(value, dict):
-        pairs = sorted((canonical(k), canonical(v)) for k, v in value.items())
+        pairs = sorted((canonical(k), canonical(v)) for k, v in several.items())
         return b"{%s}" % b"".join(k + v for k, v in pairs)
     if isinstance(value, (list, tuple)):
-        return b"[%s]" % b"".join(canonical(v) for v in value)
+        return b"[%s]" % b"".join(canonical(v) for v in several)
     raise TypeError(f"no canonical form of {type(value).__name__}")
 
 

@@ -36,7 +36,8 @@ apt_install() {
 
 install_proton() {
     "$peers/proton/bin/python" -c 'import proton' 2>/dev/null && return 0
-    # pip builds it: with these, TLS and SASL beyond ANONYMOUS and PLAIN are in.
+    # pip builds it: with these, TLS and SASL beyond ANONYMOUS and PLAIN are in. A wheel that pip built and kept
+    # before they were there would lack them, hence no cache.
     apt_install gcc libc6-dev pkg-config libssl-dev libsasl2-dev libsasl2-modules || return 1
     if ! "$python" -c 'import os, sys, sysconfig
 sys.exit(not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")))'; then
@@ -45,7 +46,7 @@ sys.exit(not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Pyth
     "$python" -c 'import ensurepip' 2>/dev/null || apt_install python3-venv || return 1
     rm -rf "$peers/proton"
     "$python" -m venv "$peers/proton" &&
-        "$peers/proton/bin/python" -m pip install -q --no-binary python-qpid-proton python-qpid-proton==0.40.0 >&2 &&
+        "$peers/proton/bin/python" -m pip install -q --no-cache-dir --no-binary python-qpid-proton python-qpid-proton==0.40.0 >&2 &&
         "$peers/proton/bin/python" -c 'import proton'
 }
 

@@ -12,7 +12,7 @@ import trio_amqp10 as amqp
 from .corpus import Digest, Item, corpus
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
 
 __all__ = ["Node", "receive_corpus", "receive_from", "send_corpus", "send_to", "serving", "within"]
 
@@ -127,7 +127,7 @@ class Node:
 
 
 @asynccontextmanager
-async def serving() -> AsyncIterator[Node]:
+async def serving() -> AsyncGenerator[Node, None]:
     """A node of ours on a port of the loopback."""
     node = Node()
     async with trio.open_nursery() as nursery:

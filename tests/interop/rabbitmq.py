@@ -19,6 +19,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 __all__ = ["Broker", "start"]
 
@@ -143,7 +144,7 @@ def _wait_until_open(broker: Broker) -> None:
 
 
 def _write_config(run: Path, inside: Path, port: int, major: int) -> None:
-    definitions = {
+    definitions: dict[str, Any] = {
         "rabbit_version": "4.0.0" if major >= 4 else "3.10.0",
         "vhosts": [{"name": "/"}],
         "users": [

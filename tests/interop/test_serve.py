@@ -13,13 +13,13 @@ from .corpus import corpus_digest
 from .peers import CLIENTS, Client, Process
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 COUNT = 1000
 
 
 @contextmanager
-def serve(*arguments: str) -> Iterator[str]:
+def serve(*arguments: str) -> Generator[str, None, None]:
     """The command, until its block is left; gives its URL."""
     listen = ["serve", "--listen", "amqp://127.0.0.1:0", *arguments]
     server = Process([sys.executable, "-m", "trio_amqp10", *listen], {"PYTHONWARNINGS": "error"})
