@@ -87,3 +87,19 @@ def test_connection_takes_the_peers_header_when_it_has_closed_with_an_error_befo
     assert connection.state is ConnectionState.DISCARDING
     script << CLOSE
     assert connection.state is ConnectionState.END
+
+
+# -- open -------------------------------------------------------------------------------------------
+
+
+def test_connection_answers_a_begin_when_it_is_not_pipelined_and_opens_second() -> None:
+    connection = Connection("engine", pipelined=False)
+    script = Script(connection)
+    script << header() + OPEN
+    connection.open()
+    script.expect_header()
+    script >> expected("open")
+    script << BEGIN
+    script.expect_event(ConnectionOpened)
+    script.expect_event(SessionBegun).session.begin()
+    script >> expected("begin", remote_channel=0)

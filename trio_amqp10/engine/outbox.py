@@ -94,8 +94,8 @@ class Outbox:
             self.write(EMPTY_FRAME)
 
     def hold(self) -> None:
-        """Hold what is written from now on, until ``peer_opened``."""
-        if self._held is None:
+        """Hold what is written from now on, until ``peer_opened``; not where that was before."""
+        if self._held is None and not self._peer_opened:
             self._held = []
 
     def drop_held(self) -> None:
