@@ -103,3 +103,8 @@ def test_connection_answers_a_begin_when_it_is_not_pipelined_and_opens_second() 
     script.expect_event(ConnectionOpened)
     script.expect_event(SessionBegun).session.begin()
     script >> expected("begin", remote_channel=0)
+
+
+def test_connection_refuses_an_open_that_is_too_long_when_it_is_made() -> None:
+    with pytest.raises(LocalProtocolError, match="amqp:frame-size-too-small: an open of 9"):
+        Connection("engine", properties={"x": "y" * 9000})

@@ -69,7 +69,11 @@ class Connection(Lifecycle):
         pipelined: whether to write open and what follows before the peer's header and open were read.
         incoming_class, outgoing_class: what deliveries are made of.
 
+    Raises:
+        LocalProtocolError: what ``open`` carries is too long.
+
     Attributes:
+        container_id: who we are.
         remote: the peer's open, once read.
         error: why the connection is over, where an error ended it.
         greeted: whether the peer's protocol header was read.
@@ -96,6 +100,7 @@ class Connection(Lifecycle):
         "_pos",
         "_touched",
         "_wants_open",
+        "container_id",
         "error",
         "greeted",
         "incoming_class",
@@ -131,16 +136,8 @@ class Connection(Lifecycle):
         self.incoming_class = incoming_class
         self.outgoing_class = outgoing_class
         self._idle = IdleTimes(idle_timeout)
-        self._open = Open(
-            container_id=container_id,
-            hostname=hostname,
-            max_frame_size=self.limits.max_frame_size,
-            channel_max=self.limits.channel_max,
-            idle_time_out=self._idle.announced,
-            properties=properties,
-            offered_capabilities=offered_capabilities,
-            desired_capabilities=desired_capabilities,
-        )
+        self.container_id = container_id
+        self._open = self._encode_open(hostname, properties, offered_capabilities, desired_capabilities)
         self.remote: Open | None = None
         self.error: Error | None = None
         self.greeted = False
@@ -164,7 +161,37 @@ class Connection(Lifecycle):
         self._churn = Rate(self.limits.churn, self.limits.churn_rate)
 
     def __repr__(self) -> str:
-        return f"<connection {self._open.container_id!r} {self.state.name} sessions={len(self._by_channel)}>"
+        return f"<connection {self.container_id!r} {self.state.name} sessions={len(self._by_channel)}>"
+
+    def _encode_open(
+        self,
+        hostname: str | None,
+        properties: dict[Any, Any] | None,
+        offered_capabilities: tuple[str, ...],
+        desired_capabilities: tuple[str, ...],
+    ) -> bytes:
+        """The frame that ``open`` writes, so that writing it cannot fail: a fault of the peer's may call for it."""
+        frame = encode_frame(
+            0,
+            encode(
+                Open(
+                    container_id=self.container_id,
+                    hostname=hostname,
+                    max_frame_size=self.limits.max_frame_size,
+                    channel_max=self.limits.channel_max,
+                    idle_time_out=self._idle.announced,
+                    properties=properties,
+                    offered_capabilities=offered_capabilities,
+                    desired_capabilities=desired_capabilities,
+                )
+            ),
+        )
+        if len(frame) > SIZE_BEFORE_OPEN:
+            raise LocalProtocolError(
+                f"{Condition.FRAME_SIZE_TOO_SMALL}: an open of {len(frame)} octets is more than peers take "
+                f"({SIZE_BEFORE_OPEN}): shorten its properties"
+            )
+        return frame
 
     # -- what we do -------------------------------------------------------------------------
 
@@ -172,17 +199,11 @@ class Connection(Lifecycle):
         """Write our protocol header, if it is not out yet, and our open (2.4.1).
 
         Raises:
-            LocalProtocolError: it was opened before, or what it carries is too long.
+            LocalProtocolError: it was opened before.
         """
         if self._wants_open or not (self.state is ConnectionState.START or self.allows(Step.SEND_OPEN)):
             self.require(Step.SEND_OPEN)
             raise LocalProtocolError("cannot open: this connection is being opened already")
-        frame = encode_frame(0, encode(self._open))
-        if len(frame) > SIZE_BEFORE_OPEN:
-            raise LocalProtocolError(
-                f"{Condition.FRAME_SIZE_TOO_SMALL}: an open of {len(frame)} octets is more than peers take "
-                f"({SIZE_BEFORE_OPEN}): shorten its properties"
-            )
         self._send_header()
         if not self.pipelined:
             self.outbox.hold()
@@ -190,7 +211,7 @@ class Connection(Lifecycle):
                 self._wants_open = True
                 return
         self.step(Step.SEND_OPEN)
-        self.outbox.write(frame)
+        self.outbox.write(self._open)
 
     def session(self) -> Session:
         """A new session on the lowest free channel; nothing is written until it begins.
