@@ -57,7 +57,9 @@ class ReceiverLink(Link):
             raise LocalProtocolError(f"link credit of {credit}: 0 to {FAR} is possible")
         if self.state is not LinkState.ATTACHED and self.state is not LinkState.ATTACH_SENT:
             raise LocalProtocolError(f"cannot give credit: this link is {self.state.name}")
-        self._forgiven = max(0, self._forgiven + self.credit - credit)
+        # What the peer may have in flight by the old credit still comes in. A peer that reads every
+        # credit as counted from now (RabbitMQ 3's plugin does) sends as many too many, at most a window.
+        self._forgiven = min(max(self.credit, credit), self._forgiven + self.credit)
         self.credit = credit
         self.drain = drain
         self.session.owe_flow(self)
