@@ -108,3 +108,50 @@ def test_connection_answers_a_begin_when_it_is_not_pipelined_and_opens_second() 
 def test_connection_refuses_an_open_that_is_too_long_when_it_is_made() -> None:
     with pytest.raises(LocalProtocolError, match="amqp:frame-size-too-small: an open of 9"):
         Connection("engine", properties={"x": "y" * 9000})
+
+
+# -- errors that we send ----------------------------------------------------------------------------
+
+LONG = Error(condition="amqp:connection:forced", description="\u00e4" * 2000, info={"why": 1})
+ENDLESS = Error(condition="amqp:connection:forced", info={"why": "x" * 2000})
+
+
+def test_connection_shortens_the_description_of_an_error_when_the_peer_takes_small_frames() -> None:
+    connection, script = opened(remote={"max_frame_size": 512})
+    connection.close(LONG)
+    got = script.expect("close", error=("error", {"condition": "amqp:connection:forced", "info": {"why": 1}}))
+    assert 440 < len(got.raw) <= 512
+    assert set(got["error"][1]["description"]) == {"\u00e4"}
+
+
+def test_connection_keeps_the_description_of_an_error_when_it_fits() -> None:
+    connection, script = opened()
+    connection.close(LONG)
+    script >> expected("close", error=("error", {"description": LONG.description}))
+
+
+def test_connection_changes_nothing_when_an_error_fits_no_frame() -> None:
+    session, script = begun(remote={"max_frame_size": 512})
+    link = session.sender("x")
+    link.attach()
+    script >> expected("attach")
+    for command in (session.connection.close, session.end, lambda error: link.detach(error=error)):
+        with pytest.raises(LocalProtocolError, match="amqp:frame-size-too-small"):
+            command(ENDLESS)
+    script.expect_nothing()
+    assert session.connection.state is ConnectionState.OPENED
+    assert session.state is SessionState.MAPPED
+    assert link.state is LinkState.ATTACH_SENT
+
+
+def test_row_66_connection_bounds_the_text_of_the_peers_that_an_error_quotes() -> None:
+    session, script = begun(remote={"max_frame_size": 65536})
+    name = "\n" * 30_000
+    script << frame("attach", name=name, handle=0, role=True) + frame(
+        "attach", name=name, handle=1, role=True
+    )
+    script >> expected("attach", name=name)
+    got = script.expect("detach", error=error("amqp:link:stolen"))
+    assert len(got["error"][1]["description"]) == 1024
+    assert "\n" not in got["error"][1]["description"]
+    assert session.state is SessionState.MAPPED

@@ -34,7 +34,7 @@ from .events import (
     SessionEnded,
 )
 from .fast import DISPOSITION, TRANSFER
-from .faults import scope_of
+from .faults import error_of, fit, scope_of
 from .idle import IdleTimes
 from .limits import Limits
 from .names import LinkNames
@@ -240,10 +240,14 @@ class Connection(Lifecycle):
         """Close, with every session and link (2.4.3). Nothing happens where it is over already.
 
         The peer has ``close_timeout`` seconds from ``now`` to answer; None for when we last heard
-        what time it is.
+        what time it is. A description is shortened to what a frame of the peer's has room for.
+
+        Raises:
+            LocalProtocolError: ``error`` is too long even so.
         """
         if now is not None:
             self._now = now
+        error = fit(error, self.outbox.frame_size)
         if self.state is ConnectionState.OPEN_RCVD or self.state is ConnectionState.HDR_EXCH:
             self.open()
         if self.state in _NEVER_OPENED:
@@ -455,7 +459,13 @@ class Connection(Lifecycle):
                 Condition.NOT_ALLOWED,
             )
         self._idle.peer_wants(timeout, self._now)
-        self.outbox.peer_opened(performative.max_frame_size)
+        too_large = self.outbox.peer_opened(performative.max_frame_size)
+        if too_large is not None:
+            raise RemoteProtocolError(
+                f"a frame of {too_large} octets was to be sent, and the peer takes "
+                f"{performative.max_frame_size} (2.8.15)",
+                Condition.FRAME_SIZE_TOO_SMALL,
+            )
         self._events.append(ConnectionOpened(performative))
 
     def _on_close(self, performative: Close) -> None:
@@ -501,7 +511,7 @@ class Connection(Lifecycle):
         """Close with ``fault``; or drop it in silence where a close of ours has said all (2.4.6)."""
         if self.state in _CLOSING:
             return None
-        self.close(Error(condition=fault.condition, description=fault.description))
+        self.close(error_of(fault.condition, fault.description))
         return fault
 
     def receive_eof(self, now: float) -> None:

@@ -1,4 +1,4 @@
-"""How much a performative that does not decode ends: a link, a session, or the connection (1.4).
+"""Errors: how much one of the peer's ends (1.4), and how we tell it in a frame that it takes (2.8.14).
 
 A wrong field is the fault of what the frame was about. Octets that are no value at all
 (``amqp:decode-error``) leave nothing to trust, and end the connection (2.8.14).
@@ -6,16 +6,21 @@ A wrong field is the fault of what the frame was about. Octets that are no value
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from trio_amqp10.errors import Condition, RemoteProtocolError, Scope
+from trio_amqp10.errors import TEXT_LIMIT, Condition, LocalProtocolError, RemoteProtocolError, Scope
+from trio_amqp10.spec.transport import Error
 from trio_amqp10.wire.decode import decode
+from trio_amqp10.wire.encode import encode
 
 if TYPE_CHECKING:
     from .link import Link
     from .session import Session
 
-__all__ = ["scope_of"]
+__all__ = ["error_of", "fit", "scope_of"]
+
+_AROUND: Final = 64
+"""More octets than the frame header and the performative around an error ever take."""
 
 _OPEN, _BEGIN, _TRANSFER, _DETACH, _CLOSE = 0x10, 0x11, 0x14, 0x16, 0x18
 _NAMES = {
@@ -40,3 +45,28 @@ def scope_of(fault: RemoteProtocolError, session: Session | None, body: bytes) -
         if link is not None:
             return "link", link
     return "session", None
+
+
+def error_of(condition: str, description: str) -> Error:
+    """What we say of a fault; the text may quote the peer, who can be long."""
+    return Error(condition=str(condition), description=description[:TEXT_LIMIT])
+
+
+def fit(error: Error | None, frame_size: int) -> Error | None:
+    """``error`` with as much of its description as a frame of ``frame_size`` octets has room for.
+
+    Raises:
+        LocalProtocolError: it does not fit without a description either.
+    """
+    if error is None:
+        return None
+    excess = len(encode(error)) + _AROUND - frame_size
+    if excess <= 0:
+        return error
+    text = (error.description or "").encode()
+    if excess > len(text):
+        raise LocalProtocolError(
+            f"{Condition.FRAME_SIZE_TOO_SMALL}: an error that fits no frame of {frame_size} octets: shorten it"
+        )
+    short = text[: len(text) - excess].decode(errors="ignore")
+    return Error(condition=error.condition, description=short, info=error.info)

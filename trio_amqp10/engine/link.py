@@ -19,6 +19,7 @@ from trio_amqp10.spec.transport import (
 )
 from trio_amqp10.wire.encode import encode
 
+from .faults import error_of, fit
 from .states import LINK, Lifecycle, LinkState, Step
 
 if TYPE_CHECKING:
@@ -165,8 +166,13 @@ class Link(Lifecycle):
     def detach(self, *, closed: bool = True, error: Error | None = None) -> None:
         """Detach; ``closed`` ends the link for good (2.6.6). Nothing happens where it is over already.
 
-        What was queued and not yet sent on this link is dropped.
+        What was queued and not yet sent on this link is dropped. A description is shortened to what a
+        frame of the peer's has room for.
+
+        Raises:
+            LocalProtocolError: ``error`` is too long even so.
         """
+        error = fit(error, self.session.connection.outbox.frame_size)
         if self.state is LinkState.ATTACH_RCVD:
             self.attach()
         if not self.allows(Step.SEND_DETACH):
@@ -181,7 +187,7 @@ class Link(Lifecycle):
 
     def fail(self, condition: Condition, description: str) -> None:
         """The peer broke a rule on this link: detach with the error, and tell the adapter."""
-        error = Error(condition=condition.value, description=f"{self.name!r}: {description}")
+        error = error_of(condition, f"{self.name!r}: {description}")
         self.detach(error=error)
         self.session.connection.emit_detached(self, True, error)
 

@@ -13,6 +13,7 @@ from trio_amqp10.spec.transport import Attach, Begin, Detach, Disposition, End, 
 from trio_amqp10.wire.encode import encode
 
 from .fast import read_disposition, read_transfer
+from .faults import error_of, fit
 from .incoming import drop_incoming, on_transfer
 from .receiver import ReceiverLink
 from .sender import SenderLink
@@ -124,7 +125,14 @@ class Session(Lifecycle):
         self.windows.begun(begin.next_outgoing_id, begin.incoming_window, begin.outgoing_window)
 
     def end(self, error: Error | None = None) -> None:
-        """End the session and every link on it (2.5.2). Nothing happens where it is over already."""
+        """End the session and every link on it (2.5.2). Nothing happens where it is over already.
+
+        A description is shortened to what a frame of the peer's has room for.
+
+        Raises:
+            LocalProtocolError: ``error`` is too long even so.
+        """
+        error = fit(error, self.connection.outbox.frame_size)
         if self.state is SessionState.BEGIN_RCVD:
             self.begin()
         step = Step.SEND_END if error is None else Step.SEND_ERROR_END
@@ -140,7 +148,7 @@ class Session(Lifecycle):
 
     def fail(self, condition: Condition, description: str) -> None:
         """The peer broke a rule of this session: end it with the error, and tell the adapter."""
-        error = Error(condition=condition.value, description=description)
+        error = error_of(condition, description)
         self.end(error)
         self.connection.emit_ended(self, error)
 
@@ -436,9 +444,9 @@ class Session(Lifecycle):
         link.on_attach(attach)
         if connection.too_many_links():
             link.refuse(
-                Error(
-                    condition=Condition.RESOURCE_LIMIT_EXCEEDED.value,
-                    description=f"more than {connection.limits.max_links} links on one connection",
+                error_of(
+                    Condition.RESOURCE_LIMIT_EXCEEDED,
+                    f"more than {connection.limits.max_links} links on one connection",
                 )
             )
             return
