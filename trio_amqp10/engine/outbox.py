@@ -74,11 +74,7 @@ class Outbox:
         """
         size = FRAME_HEADER_SIZE + len(body) + len(payload)
         if size > self.frame_size:
-            limit = self.frame_size if self._peer_opened else SIZE_BEFORE_OPEN
-            if size > limit:
-                raise LocalProtocolError(
-                    f"{Condition.FRAME_SIZE_TOO_SMALL}: a frame of {size} octets, where {limit} are possible"
-                )
+            self.check(len(body) + len(payload))
             self.hold()
         head = size.to_bytes(4, "big") + b"\x02\x00" + channel.to_bytes(2, "big") + body
         if self._held is not None:
@@ -87,6 +83,19 @@ class Outbox:
             self.size += size
         else:
             self.write_frame(head, payload)
+
+    def check(self, size: int) -> None:
+        """Refuse a body of ``size`` octets that no frame has room for.
+
+        Raises:
+            LocalProtocolError: the frame would be larger than the peer takes.
+        """
+        limit = self.frame_size if self._peer_opened else SIZE_BEFORE_OPEN
+        if FRAME_HEADER_SIZE + size > limit:
+            raise LocalProtocolError(
+                f"{Condition.FRAME_SIZE_TOO_SMALL}: a frame of {FRAME_HEADER_SIZE + size} octets, "
+                f"where {limit} are possible"
+            )
 
     def keep_alive(self) -> None:
         """An empty frame, unless something waits that says as much (2.4.5)."""
@@ -104,13 +113,24 @@ class Outbox:
             self.size -= sum(map(len, self._held))
             self._held = None
 
-    def peer_opened(self, max_frame_size: int) -> None:
-        """The peer's open was read: what was held may leave, and frames may be larger."""
+    def peer_opened(self, max_frame_size: int) -> int | None:
+        """The peer's open was read: what was held may leave, and frames may be larger.
+
+        Returns:
+            The octets of a frame that was held and is larger than the peer takes, if there is one:
+            then nothing that was held may leave.
+        """
         self._peer_opened = True
         self.frame_size = min(max_frame_size, PEER_FRAME_CAP)
-        if self._held is not None:
+        if self._held:
+            largest = max(len(h) + len(p) for h, p in zip(self._held[::2], self._held[1::2], strict=True))
+            if largest > max_frame_size:
+                return largest
+            if not self._chunks and self.bell is not None:
+                self.bell()
             self._chunks += self._held
-            self._held = None
+        self._held = None
+        return None
 
     def has_room(self) -> bool:
         """Whether senders may add to it, or should wait until some was taken."""
