@@ -420,15 +420,10 @@ class Connection(Lifecycle):
     def _undecodable(self, fault: RemoteProtocolError, channel: int, body: bytes) -> None:
         """A performative with a wrong field ends what it was about: a link, a session, or all (1.4)."""
         session = self._mapped.get(channel)
-        scope, link = scope_of(fault, session, body)
+        scope, link, transfer = scope_of(fault, session, body)
         if scope == "connection" or session is None:
             raise fault
-        if session.state is not SessionState.MAPPED:
-            return
-        if link is not None:
-            link.fail(Condition(fault.condition), fault.description)
-        else:
-            session.fail(Condition(fault.condition), fault.description)
+        session.undecodable(fault, link, transfer)
 
     def _session_at(self, channel: int) -> Session:
         session = self._mapped.get(channel)

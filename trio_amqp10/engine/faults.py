@@ -6,7 +6,7 @@ A wrong field is the fault of what the frame was about. Octets that are no value
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.errors import TEXT_LIMIT, Condition, LocalProtocolError, RemoteProtocolError, Scope
 from trio_amqp10.spec.transport import Error
@@ -32,19 +32,21 @@ _NAMES = {
 }
 
 
-def scope_of(fault: RemoteProtocolError, session: Session | None, body: bytes) -> tuple[Scope, Link | None]:
-    """What ``fault`` in the frame ``body`` ends, and which link if it is one."""
+def scope_of(
+    fault: RemoteProtocolError, session: Session | None, body: bytes
+) -> tuple[Scope, Link | None, list[Any] | None]:
+    """What ``fault`` in the frame ``body`` ends, which link if it is one, and a transfer's raw fields."""
     if session is None or fault.condition != Condition.INVALID_FIELD.value:
-        return "connection", None
+        return "connection", None, None
     value, _ = decode(body, 0)
     code = _NAMES.get(value.descriptor, value.descriptor)
     if code in (_OPEN, _BEGIN, _CLOSE):
-        return "connection", None
+        return "connection", None, None
     if code in (_TRANSFER, _DETACH) and value.value:
         link = session.link_at(value.value[0])
         if link is not None:
-            return "link", link
-    return "session", None
+            return "link", link, value.value if code == _TRANSFER else None
+    return "session", None, None
 
 
 def error_of(condition: str, description: str) -> Error:

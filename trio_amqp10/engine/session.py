@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.spec.transport import Attach, Begin, Detach, Disposition, End, Error, Flow, Role, Transfer
 from trio_amqp10.wire.encode import encode
+from trio_amqp10.wire.values import UInt
 
 from .fast import read_disposition, read_transfer
 from .faults import error_of, fit
 from .incoming import drop_incoming, on_transfer
 from .receiver import ReceiverLink
 from .sender import SenderLink
+from .serial import add
 from .settlement import Settlement
 from .states import SESSION, Lifecycle, LinkState, SessionState, Step
 from .windows import INITIAL_ID, SessionWindows
@@ -310,7 +312,10 @@ class Session(Lifecycle):
         link = self._by_remote_handle.get(handle)
         if not isinstance(link, ReceiverLink) or not self._room_for_transfer():
             return False
-        on_transfer(link, delivery_id, tag, message_format, settled, more, buf[start:end])
+        try:
+            on_transfer(link, delivery_id, tag, message_format, settled, more, buf[start:end])
+        except LocalProtocolError as failure:
+            self._cannot_answer(failure)
         return True
 
     def fast_disposition(self, buf: bytes, pos: int, end: int) -> bool:
@@ -342,6 +347,40 @@ class Session(Lifecycle):
             if fault.scope == "connection":
                 raise
             self.fail(Condition(fault.condition), fault.description)
+        except LocalProtocolError as failure:
+            self._cannot_answer(failure)
+
+    def undecodable(self, fault: RemoteProtocolError, link: Link | None, transfer: list[Any] | None) -> None:
+        """A performative had a wrong field; ``link`` is what it was about, where it was not the session.
+
+        ``transfer`` holds the fields of a transfer: it counts all the same.
+        """
+        if self.state is not SessionState.MAPPED and self.state is not SessionState.BEGIN_RCVD:
+            return
+        if link is not None and transfer is not None and not self._count(link, transfer):
+            link = None
+        if link is not None and link.state is LinkState.DETACH_SENT:
+            return
+        try:
+            (link or self).fail(Condition(fault.condition), fault.description)
+        except LocalProtocolError as failure:
+            self._cannot_answer(failure)
+
+    def _count(self, link: Link, transfer: list[Any]) -> bool:
+        """Go on behind a transfer that makes no sense; False where its numbers make none either."""
+        if not self._room_for_transfer():
+            return False
+        if isinstance(link, ReceiverLink) and link.incoming is None:
+            delivery_id = transfer[1] if len(transfer) > 1 else None
+            due = self.next_incoming_delivery_id
+            if not isinstance(delivery_id, UInt) or (due is not None and due != delivery_id):
+                return False
+            self.next_incoming_delivery_id = add(delivery_id, 1)
+        return True
+
+    def _cannot_answer(self, failure: LocalProtocolError) -> None:
+        """The peer asked for an answer that is larger than the frames it takes (2.8.14)."""
+        self.fail(Condition.FRAME_SIZE_TOO_SMALL, str(failure))
 
     def _dispatch(self, performative: Any, payload: bytes) -> None:
         match performative:

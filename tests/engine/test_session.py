@@ -1,0 +1,203 @@
+"""Session endpoints: begin, flow, channels and handles, faults, end (2.5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.engine.helpers import BEGIN, Pair, begun, begun_by_peer, flow, opened, receiving, refused, sending
+from tests.naive.codec import Typed, encode
+from tests.naive.performatives import frame, header, raw_frame
+from tests.naive.script import Script, expected
+from trio_amqp10.engine.connection import Connection
+from trio_amqp10.engine.events import LinkAttached, LinkDetached, SessionBegun, SessionEnded
+from trio_amqp10.engine.limits import Limits
+from trio_amqp10.engine.states import ConnectionState, LinkState, SessionState
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.spec.messaging import Accepted, Modified, Source, Target
+from trio_amqp10.spec.transport import Error
+
+SMALL = {"max_frame_size": 512}
+NAME = "n" * 600  # an attach of this name fits no frame of 512 octets
+
+
+def error(condition: str) -> tuple[str, dict[str, object]]:
+    """An error of this condition, as a composite that a transcript expects."""
+    return ("error", {"condition": condition})
+
+
+def attach(**fields: Any) -> bytes:
+    """A sender's attach, unless the fields say otherwise."""
+    usual = {"name": "x", "handle": 0, "role": False, "initial_delivery_count": 0}
+    return frame("attach", **{**usual, **fields})
+
+
+def transfer(number: int, **fields: Any) -> bytes:
+    """A whole delivery of this id, on handle 0 unless the fields say otherwise."""
+    payload = fields.pop("payload", b"x")
+    usual = {"handle": 0, "delivery_id": number, "delivery_tag": b"%d" % number, "message_format": 0}
+    return frame("transfer", payload=payload, **{**usual, **fields})
+
+
+# -- answers that fit no frame of the peer's ----------------------------------------------------------
+
+
+def test_session_ends_when_an_answer_to_a_detach_fits_no_frame_of_the_peers() -> None:
+    session, script = begun(remote=SMALL)
+    script << attach(name=NAME) + frame("detach", handle=0, closed=True)
+    script >> expected("end", error=error("amqp:frame-size-too-small"))
+    script.expect_event(LinkAttached)
+    script.expect_event(SessionEnded, session=session)
+    assert session.state is SessionState.DISCARDING
+
+
+@pytest.mark.parametrize("format_code", [0xC0, 0xD0], ids=["fast", "general"])
+def test_session_ends_when_the_error_of_a_link_needs_an_attach_that_fits_no_frame(format_code: int) -> None:
+    session, script = begun(remote=SMALL)
+    script << attach(name=NAME)
+    script << frame(
+        "transfer", handle=0, delivery_id=0, delivery_tag=b"0", list_code=format_code, payload=b"no credit"
+    )
+    script >> expected("end", error=error("amqp:frame-size-too-small"))
+    assert session.state is SessionState.DISCARDING
+
+
+def test_session_ends_when_a_bad_field_calls_for_an_attach_that_fits_no_frame() -> None:
+    session, script = begun(remote=SMALL)
+    script << attach(name=NAME) + frame("detach", handle=0, closed=Typed("uint", 1))
+    script >> expected("end", error=error("amqp:frame-size-too-small"))
+    assert session.state is SessionState.DISCARDING
+
+
+# -- fields of a wrong type ---------------------------------------------------------------------------
+
+BAD = Typed("string", "?")
+
+
+def test_row_31_bad_field_of_a_transfer_ends_its_link_and_the_next_delivery_still_counts() -> None:
+    link, script = receiving()
+    script << attach(name="y", handle=1)
+    other = script.expect_event(LinkAttached).link
+    other.attach()
+    other.set_credit(5)
+    script >> expected("attach") >> expected("flow")
+    script << transfer(0, settled=BAD) + transfer(1, handle=1)
+    script >> expected("detach", handle=0, closed=True, error=error("amqp:invalid-field"))
+    script.expect_nothing()
+    script.expect_event(LinkDetached, link=link)
+    assert [d.delivery_id for d in other.queue] == [1]
+    assert other.session.windows.next_incoming_id == 2
+
+
+def test_row_31_bad_field_of_a_continuation_ends_its_link_and_the_next_delivery_still_counts() -> None:
+    link, script = receiving()
+    script << attach(name="y", handle=1)
+    other = script.expect_event(LinkAttached).link
+    other.attach()
+    other.set_credit(5)
+    script >> expected("attach") >> expected("flow")
+    script << transfer(0, more=True) + frame("transfer", handle=0, settled=BAD) + transfer(1, handle=1)
+    script >> expected("detach", handle=0, error=error("amqp:invalid-field"))
+    script.expect_nothing()
+    assert len(other.queue) == 1
+    assert link.state is LinkState.DETACH_SENT
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"delivery_id": BAD}, {"delivery_id": None, "settled": BAD}, {"delivery_id": 7, "settled": BAD}],
+    ids=["not a number", "none", "not the next"],
+)
+def test_row_31_bad_field_of_a_transfer_ends_its_session_when_its_number_makes_no_sense(fields: Any) -> None:
+    _, script = receiving()
+    script << transfer(0)
+    script << transfer(1, **fields)
+    script >> expected("end", error=error("amqp:invalid-field"))
+
+
+def test_row_31_bad_field_of_a_transfer_ends_its_session_when_only_the_handle_is_there() -> None:
+    _, script = receiving()
+    script << frame("transfer", handle=0, delivery_id=None, delivery_tag=BAD)
+    script >> expected("end", error=error("amqp:invalid-field"))
+
+
+def test_row_31_bad_field_of_a_transfer_ends_its_session_when_the_window_is_used_up() -> None:
+    _, script = receiving(Limits(incoming_window=1))
+    script << transfer(0) + transfer(1, settled=BAD)
+    script >> expected("flow", incoming_window=1)  # was owed when the second one came
+    script >> expected("end", error=error("amqp:invalid-field"))
+
+
+def test_row_31_bad_field_is_dropped_with_the_frame_when_the_link_was_detached() -> None:
+    link, script = receiving()
+    link.detach()
+    script >> expected("detach")
+    script << transfer(0, settled=BAD)
+    script << frame("detach", handle=0, closed=True)
+    script.expect_nothing()
+    script.expect_event(LinkDetached, link=link, error=None)
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        attach(name=BAD.value, role=Typed("uint", 0)),
+        frame("attach", name="x", handle=0),
+        frame("disposition", role=True, first=BAD),
+        flow(incoming_window=None),
+        frame("end", error=BAD),
+        frame("transfer", handle=9, delivery_id=BAD),
+        frame("transfer", delivery_id=1),
+    ],
+    ids=["attach", "attach without role", "disposition", "flow", "end", "no such link", "no handle"],
+)
+def test_row_31_bad_field_ends_the_session_when_it_is_not_of_a_link(octets: bytes) -> None:
+    session, script = begun()
+    script << octets
+    script >> expected("end", error=error("amqp:invalid-field"))
+    script.expect_event(SessionEnded, session=session)
+    assert session.connection.state is ConnectionState.OPENED
+
+
+def test_row_31_bad_field_of_a_detach_ends_its_link() -> None:
+    link, script = sending()
+    script << frame("detach", handle=0, closed=BAD)
+    script >> expected("detach", handle=0, closed=True, error=error("amqp:invalid-field"))
+    script.expect_event(LinkDetached, link=link)
+
+
+@pytest.mark.parametrize("name", ["begin", "open", "close"])
+def test_row_31_bad_field_closes_the_connection_when_it_is_of_all(name: str) -> None:
+    session, script = begun()
+    fields: dict[str, Any] = {
+        "begin": {"next_outgoing_id": BAD},
+        "open": {"container_id": Typed("uint", 1)},
+        "close": {"error": BAD},
+    }[name]
+    assert refused(script, frame(name, **fields)).condition == "amqp:invalid-field"
+    script >> expected("close", error=error("amqp:invalid-field"))
+    assert session.state is SessionState.ENDED
+
+
+def test_row_31_surplus_field_closes_the_connection() -> None:
+    _, script = begun()
+    surplus = Typed("described", (Typed("ulong", 0x17), Typed("list", (Typed("null"), Typed("null")))))
+    assert refused(script, raw_frame(encode(surplus))).condition == "amqp:decode-error"
+    script >> expected("close", error=error("amqp:decode-error"))
+
+
+def test_row_31_bad_field_ends_the_session_when_it_was_not_answered_yet() -> None:
+    _, script = opened()
+    script << frame("begin", **BEGIN) + frame("disposition", role=True, first=BAD)
+    script >> expected("begin", remote_channel=0)
+    script >> expected("end", error=error("amqp:invalid-field"))
+
+
+def test_row_31_bad_field_is_dropped_with_the_frame_when_the_session_was_ended() -> None:
+    session, script = begun()
+    session.end()
+    script >> expected("end")
+    script << frame("disposition", role=True, first=BAD) + frame("end")
+    script.expect_nothing()
+    assert session.state is SessionState.ENDED
