@@ -1,0 +1,164 @@
+"""The shape of the package: which part may import which, what pure parts may not know, how long things get."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import trio_amqp10
+
+PACKAGE = Path(trio_amqp10.__file__).parent
+
+# errors, wire <- spec <- frames, headers, message <- sasl <- engine <- peer <- container, patterns <- testing, cli
+LEVELS = {
+    "errors": 0,
+    "wire": 1,
+    "spec": 2,
+    "frames": 3,
+    "headers": 3,
+    "_sections": 3,
+    "_section_writers": 3,
+    "_message_fields": 3,
+    "message": 3,
+    "sasl": 4,
+    "engine": 5,
+    "peer": 6,
+    "container": 7,
+    "patterns": 7,
+    "testing": 8,
+    "cli": 8,
+}
+PURE = {name for name, level in LEVELS.items() if level < LEVELS["peer"]}
+IMPURE = {
+    "asyncio",
+    "logging",
+    "random",
+    "secrets",
+    "select",
+    "signal",
+    "socket",
+    "ssl",
+    "threading",
+    "time",
+    "trio",
+}
+LEAVES = {"testing", "cli"}
+UPWARD = {("peer/connection.py", "patterns")}
+"""``Connection.open_requester`` is a method of the peer's and a pattern by its nature: the one climb there is."""
+
+LINES = 400
+FUNCTION_LINES = 60
+LONGER = re.compile(r"[Ll]onger than 400 lines")
+
+FILES = sorted(path for path in PACKAGE.rglob("*.py"))
+IDS = [str(path.relative_to(PACKAGE)) for path in FILES]
+
+
+def part_of(path: Path) -> str:
+    """The part of the package that a file belongs to: a folder or a module of the top level."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported(path: Path) -> set[str]:
+    """Every module that a file imports, anywhere in it, by its absolute name."""
+    here = ("trio_amqp10", *path.relative_to(PACKAGE).parts)[:-1]
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = here[: len(here) + 1 - node.level] if node.level else ()
+            module = ".".join((*base, *filter(None, [node.module])))
+            found.add(module)
+            found.update(f"{module}.{alias.name}" for alias in node.names)
+    return found
+
+
+def parts_imported(path: Path) -> set[str]:
+    """The parts of this package that a file imports."""
+    names = (name.split(".") for name in imported(path) if name.startswith("trio_amqp10."))
+    return {name[1] for name in names} & LEVELS.keys()
+
+
+def test_every_part_has_a_level() -> None:
+    assert {part_of(path) for path in FILES} - {"__init__", "__main__"} <= LEVELS.keys()
+
+
+@pytest.mark.parametrize("path", FILES, ids=IDS)
+def test_module_imports_only_what_stands_left_of_it(path: Path) -> None:
+    part = part_of(path)
+    if part in ("__init__", "__main__"):
+        return
+    name = str(path.relative_to(PACKAGE))
+    wrong = {
+        other
+        for other in parts_imported(path)
+        if LEVELS[other] > LEVELS[part] and (name, other) not in UPWARD
+    }
+    assert not wrong, f"{name} imports {wrong}, which stand right of {part}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=IDS)
+def test_module_imports_no_leaf(path: Path) -> None:
+    part = part_of(path)
+    leaves = LEAVES - {part} if part != "__main__" else set[str]()
+    assert not parts_imported(path) & leaves
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if part_of(path) in PURE], ids=lambda path: path.stem
+)
+def test_module_below_peer_knows_no_clock_nor_socket_nor_trio(path: Path) -> None:
+    assert not {name.split(".")[0] for name in imported(path)} & IMPURE
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if part_of(path) != "cli"], ids=lambda path: path.stem
+)
+def test_module_depends_on_trio_alone(path: Path) -> None:
+    known = {*sys.stdlib_module_names, "trio", "trio_amqp10"}
+    extras = {"pytest"} if part_of(path) == "testing" else set[str]()
+    assert {name.split(".")[0] for name in imported(path)} <= known | extras
+
+
+@pytest.mark.parametrize("path", FILES, ids=IDS)
+def test_module_says_what_it_is_and_stays_short(path: Path) -> None:
+    text = path.read_text()
+    docstring = ast.get_docstring(ast.parse(text))
+    assert docstring, "no docstring"
+    if len(text.splitlines()) > LINES:
+        assert LONGER.search(docstring), f"{len(text.splitlines())} lines, and the docstring does not say why"
+
+
+@pytest.mark.parametrize("path", FILES, ids=IDS)
+def test_function_stays_short(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            assert node.end_lineno is not None
+            first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
+            length = node.end_lineno - first.lineno + 1
+            assert length <= FUNCTION_LINES, f"{node.name}: {length} lines"
+
+
+@pytest.mark.parametrize("path", FILES, ids=IDS)
+def test_module_exports_what_it_defines(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    exported: list[str] = []
+    bound: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = {target.id for target in targets if isinstance(target, ast.Name)}
+            bound |= names
+            if "__all__" in names and node in tree.body:
+                exported = [str(name) for name in ast.literal_eval(node.value)] if node.value else []
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            bound.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            bound.update(alias.asname or alias.name for alias in node.names)
+    assert set(exported) <= bound
+    assert len(exported) == len(set(exported))
