@@ -201,3 +201,50 @@ def test_row_31_bad_field_is_dropped_with_the_frame_when_the_session_was_ended()
     script << frame("disposition", role=True, first=BAD) + frame("end")
     script.expect_nothing()
     assert session.state is SessionState.ENDED
+
+
+# -- a whole conversation in one read -----------------------------------------------------------------
+
+PEER = header() + frame("open", container_id="peer")
+
+
+def test_session_ends_in_order_when_open_begin_and_end_come_in_one_read() -> None:
+    script = Script(Connection("engine"))
+    script << PEER + frame("begin", **BEGIN) + frame("end")
+    script.expect_header()
+    script >> expected("open") >> expected("begin", remote_channel=0) >> expected("end", error=None)
+    script.expect_nothing()
+
+
+def test_session_says_its_fault_in_order_when_nothing_was_answered_yet() -> None:
+    script = Script(Connection("engine"))
+    script << PEER + frame("begin", **BEGIN) + frame("detach", handle=3)
+    script.expect_header()
+    script >> expected("open") >> expected("begin")
+    script >> expected("end", error=error("amqp:session:unattached-handle"))
+
+
+@pytest.mark.parametrize(
+    ("octets", "condition"),
+    [
+        (attach() + frame("detach", handle=0, closed=True), None),
+        (attach() + transfer(0), error("amqp:link:transfer-limit-exceeded")),
+        (attach() + frame("detach", handle=0, closed=BAD), error("amqp:invalid-field")),
+    ],
+    ids=["detached", "no credit", "bad field"],
+)
+def test_link_detaches_in_order_when_nothing_was_answered_yet(octets: bytes, condition: object) -> None:
+    script = Script(Connection("engine"))
+    script << PEER + frame("begin", **BEGIN) + octets
+    script.expect_header()
+    script >> expected("open") >> expected("begin", remote_channel=0)
+    script >> expected("attach", name="x", role=True) >> expected("detach", closed=True, error=condition)
+    script.expect_nothing()
+
+
+def test_session_opens_first_when_it_is_begun_before_the_connection_is() -> None:
+    script = Script(Connection("engine"))
+    script << PEER + frame("begin", **BEGIN)
+    script.events[1].session.begin()
+    script.expect_header()
+    script >> expected("open") >> expected("begin")

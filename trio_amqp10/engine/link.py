@@ -20,7 +20,7 @@ from trio_amqp10.spec.transport import (
 from trio_amqp10.wire.encode import encode
 
 from .faults import error_of, fit
-from .states import LINK, Lifecycle, LinkState, Step
+from .states import LINK, Lifecycle, LinkState, SessionState, Step
 
 if TYPE_CHECKING:
     from trio_amqp10.errors import Condition
@@ -129,6 +129,8 @@ class Link(Lifecycle):
                 desired_capabilities=desired_capabilities,
             )
         )
+        if self.session.state is SessionState.BEGIN_RCVD:
+            self.session.begin()  # a detach or a fault wants the attach before anyone has begun
         self.session.write_body(body)
         self.step(Step.SEND_ATTACH)
         self.handle = handle

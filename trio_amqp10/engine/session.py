@@ -20,7 +20,7 @@ from .receiver import ReceiverLink
 from .sender import SenderLink
 from .serial import add
 from .settlement import Settlement
-from .states import SESSION, Lifecycle, LinkState, SessionState, Step
+from .states import SESSION, ConnectionState, Lifecycle, LinkState, SessionState, Step
 from .windows import INITIAL_ID, SessionWindows
 
 if TYPE_CHECKING:
@@ -105,6 +105,8 @@ class Session(Lifecycle):
             LocalProtocolError: it was begun before.
         """
         self.require(Step.SEND_BEGIN)
+        if self.connection.state is ConnectionState.OPEN_RCVD:
+            self.connection.open()  # an end or a fault wants the begin before anyone has opened
         body = encode(
             Begin(
                 remote_channel=self.remote_channel,
