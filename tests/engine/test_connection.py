@@ -155,3 +155,113 @@ def test_row_66_connection_bounds_the_text_of_the_peers_that_an_error_quotes() -
     assert len(got["error"][1]["description"]) == 1024
     assert "\n" not in got["error"][1]["description"]
     assert session.state is SessionState.MAPPED
+
+
+# -- channels ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("remote_channel", [0, 5], ids=["not begun yet", "unknown"])
+def test_row_38_begin_that_answers_nothing_closes(remote_channel: int) -> None:
+    connection, script = opened()
+    session = connection.session()
+    fields = {"next_outgoing_id": 0, "incoming_window": 1, "outgoing_window": 1}
+    fault = refused(script, frame("begin", remote_channel=remote_channel, **fields))
+    assert fault.condition == "amqp:not-allowed"
+    script >> expected("close", error=error("amqp:not-allowed"))
+    assert session.state is SessionState.ENDED
+
+
+def test_row_38_begin_that_answers_a_second_time_closes() -> None:
+    session, script = begun()
+    fields = {"next_outgoing_id": 0, "incoming_window": 1, "outgoing_window": 1}
+    fault = refused(script, frame("begin", channel=1, remote_channel=0, **fields))
+    assert fault.condition == "amqp:not-allowed"
+    script >> expected("close", error=error("amqp:not-allowed"))
+
+
+def test_row_38_begin_on_a_mapped_channel_closes() -> None:
+    _, script = begun()
+    assert refused(script, BEGIN).condition == "amqp:connection:framing-error"
+    script >> expected("close", error=error("amqp:connection:framing-error"))
+    script << CLOSE
+    assert script.over
+
+
+def test_connection_takes_a_begin_that_answers_a_session_that_we_have_ended_already() -> None:
+    connection, script = opened()
+    session = connection.session()
+    session.begin()
+    session.end()
+    script >> expected("begin") >> expected("end")
+    script << frame(
+        "begin", channel=3, remote_channel=0, next_outgoing_id=0, incoming_window=1, outgoing_window=1
+    )
+    assert session.state is SessionState.END_SENT
+    assert not script.events
+    script << frame("end", channel=3)
+    script.expect_event(SessionEnded, session=session, error=None)
+    assert session.state is SessionState.ENDED
+    script.expect_nothing()
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(1, 65535), (63, 1)])
+def test_connection_begins_no_more_sessions_than_the_smaller_channel_max_has_room_for(
+    ours: int, theirs: int
+) -> None:
+    connection, script = opened(Limits(channel_max=ours), remote={"channel_max": theirs})
+    first, second = connection.session(), connection.session()
+    for session in (first, second):
+        session.begin()
+        script >> expected("begin", channel=session.channel)
+    with pytest.raises(LocalProtocolError, match="channel-max"):
+        connection.session()
+    first.end()
+    with pytest.raises(LocalProtocolError, match="channel-max"):
+        connection.session()  # the peer has not answered yet
+    script << frame("begin", remote_channel=0, next_outgoing_id=0, incoming_window=1, outgoing_window=1)
+    script << frame("end")
+    third = connection.session()
+    assert third.channel == 0
+
+
+def test_row_59_session_more_than_the_peers_own_channel_max_closes() -> None:
+    connection, script = opened(remote={"channel_max": 0})
+    connection.session().begin()
+    script >> expected("begin", channel=0)
+    assert refused(script, BEGIN).condition == "amqp:not-allowed"
+    script >> expected("close", error=error("amqp:not-allowed"))
+
+
+def test_row_22_channel_over_our_channel_max_closes() -> None:
+    connection, script = opened(Limits(channel_max=2))
+    fields = {"next_outgoing_id": 0, "incoming_window": 1, "outgoing_window": 1}
+    script << frame("begin", channel=2, **fields)
+    script.expect_event(SessionBegun)
+    assert refused(script, frame("begin", channel=3, **fields)).condition == "amqp:connection:framing-error"
+    script >> expected("close", error=error("amqp:connection:framing-error"))
+
+
+@pytest.mark.parametrize("name", ["end", "flow", "disposition", "detach", "attach", "transfer"])
+def test_row_23_frame_on_an_unmapped_channel_closes(name: str) -> None:
+    _, script = begun()
+    fields: dict[str, Any] = {
+        "end": {},
+        "flow": {"incoming_window": 1, "next_outgoing_id": 0, "outgoing_window": 0},
+        "disposition": {"role": True, "first": 0},
+        "detach": {"handle": 0},
+        "attach": {"name": "x", "handle": 0, "role": True},
+        "transfer": {"handle": 0},
+    }
+    assert refused(script, frame(name, channel=1, **fields[name])).condition == "amqp:not-allowed"
+    script >> expected("close", error=error("amqp:not-allowed"))
+
+
+def test_connection_uses_a_channel_again_when_its_session_is_over() -> None:
+    session, script = begun()
+    script << frame("end") + frame("begin", next_outgoing_id=9, incoming_window=1, outgoing_window=1)
+    script.expect_event(SessionEnded, session=session)
+    again = script.expect_event(SessionBegun).session
+    again.begin()
+    script >> expected("end", channel=0) >> expected("begin", channel=0, remote_channel=0)
+    assert session.state is SessionState.ENDED
+    assert again.state is SessionState.MAPPED

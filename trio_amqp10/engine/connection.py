@@ -221,12 +221,18 @@ class Connection(Lifecycle):
         """
         if self.state not in _MAY_BEGIN and not self._wants_open:
             raise LocalProtocolError(f"cannot begin a session: this connection is {self.state.name}")
-        limit = 0xFFFF if self.remote is None else self.remote.channel_max
-        if len(self._by_channel) > limit:
+        if not self._has_channel():
             raise LocalProtocolError(
-                f"the peer takes channels up to {limit} (channel-max, 2.7.1): end a session first"
+                f"{len(self._by_channel)} sessions are all that channel-max allows (2.7.1): end one first"
             )
         return self._new_session()
+
+    def _has_channel(self) -> bool:
+        """Whether both ends have a channel number left: a session needs one of each."""
+        limit = self.limits.channel_max
+        if self.remote is not None:
+            limit = min(limit, self.remote.channel_max)
+        return len(self._by_channel) <= limit
 
     def _new_session(self) -> Session:
         channel = 0
@@ -483,13 +489,18 @@ class Connection(Lifecycle):
             )
         if channel in self._mapped:
             raise RemoteProtocolError(
-                f"begin on channel {channel}, which is mapped already", Condition.NOT_ALLOWED
+                f"begin on channel {channel}, which is mapped already", Condition.FRAMING_ERROR
             )
         if performative.remote_channel is None:
+            if not self._has_channel():
+                raise RemoteProtocolError(
+                    f"one session more than {len(self._by_channel)}: the channel-max of both is used up (2.7.1)",
+                    Condition.NOT_ALLOWED,
+                )
             session = self._new_session()
         else:
             answered = self._by_channel.get(performative.remote_channel)
-            if answered is None or not answered.allows(Step.RECV_BEGIN) or answered.remote is not None:
+            if answered is None or answered.state is SessionState.UNMAPPED or answered.remote is not None:
                 raise RemoteProtocolError(
                     f"begin answers channel {performative.remote_channel}, which waits for no answer (2.7.2)",
                     Condition.NOT_ALLOWED,
