@@ -1,5 +1,7 @@
 """Frames on their way out: laid out, held until the peer's open, taken, counted."""
 
+# pyright: reportUnusedExpression=false
+
 from __future__ import annotations
 
 import pytest

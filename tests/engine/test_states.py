@@ -38,8 +38,6 @@ class Endpoint(Lifecycle):
 
     def __init__(self, state: Enum) -> None:
         self.state = state
-        kind = type(state)
-        self.__class__ = {C: OfConnection, S: OfSession, L: OfLink}[kind]
 
 
 class OfConnection(Endpoint):
@@ -60,8 +58,15 @@ class OfLink(Endpoint):
     _scope = "link"
 
 
+KINDS: dict[type[Enum], type[Endpoint]] = {C: OfConnection, S: OfSession, L: OfLink}
+
+
+def endpoint_in(state: Enum) -> Endpoint:
+    return KINDS[type(state)](state)
+
+
 def walk(state: Enum, *steps: Step) -> Enum:
-    endpoint = Endpoint(state)
+    endpoint = endpoint_in(state)
     for step in steps:
         endpoint.step(step)
     return endpoint.state
@@ -166,7 +171,7 @@ def test_endpoint_comes_to_the_same_state_whoever_is_first(
 
 
 def test_step_of_ours_raises_locally_and_changes_nothing_when_the_table_lacks_it() -> None:
-    endpoint = Endpoint(L.GONE)
+    endpoint = endpoint_in(L.GONE)
     with pytest.raises(LocalProtocolError, match="cannot attach: this link is GONE"):
         endpoint.step(Step.SEND_ATTACH)
     assert endpoint.state is L.GONE
@@ -183,7 +188,7 @@ def test_step_of_ours_raises_locally_and_changes_nothing_when_the_table_lacks_it
 def test_step_of_the_peers_raises_remotely_when_the_table_lacks_it(
     state: Enum, step: Step, condition: Condition, scope: str, text: str
 ) -> None:
-    endpoint = Endpoint(state)
+    endpoint = endpoint_in(state)
     with pytest.raises(RemoteProtocolError, match=text) as caught:
         endpoint.step(step)
     assert (caught.value.condition, caught.value.scope) == (condition.value, scope)

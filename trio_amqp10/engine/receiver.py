@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.transport import Attach, Flow, Role
@@ -41,6 +41,12 @@ class ReceiverLink(Link):
         self.incoming: Incoming | None = None
         self._forgiven = 0
 
+    def attach(self, *, max_message_size: int | None = None, **fields: Any) -> None:
+        """Attach as ``Link.attach``; the size that is enforced is the size that is announced (2.7.3)."""
+        size = self.max_message_size if max_message_size is None else max_message_size
+        super().attach(max_message_size=size, **fields)
+        self.max_message_size = size
+
     def on_attach(self, attach: Attach) -> None:
         super().on_attach(attach)
         self.delivery_count = attach.initial_delivery_count or 0
@@ -57,9 +63,10 @@ class ReceiverLink(Link):
             raise LocalProtocolError(f"link credit of {credit}: 0 to {FAR} is possible")
         if self.state is not LinkState.ATTACHED and self.state is not LinkState.ATTACH_SENT:
             raise LocalProtocolError(f"cannot give credit: this link is {self.state.name}")
-        # What the peer may have in flight by the old credit still comes in. A peer that reads every
+        # What the peer may have in flight by any older credit still comes in. A peer that reads every
         # credit as counted from now (RabbitMQ 3's plugin does) sends as many too many, at most a window.
-        self._forgiven = min(max(self.credit, credit), self._forgiven + self.credit)
+        granted = self._forgiven + self.credit
+        self._forgiven = max(granted - credit, min(granted, max(self.credit, credit)))
         self.credit = credit
         self.drain = drain
         self.session.owe_flow(self)
@@ -70,6 +77,7 @@ class ReceiverLink(Link):
             ahead = distance(flow.delivery_count, self.delivery_count or 0)
             if ahead > 0:
                 self.delivery_count = flow.delivery_count
+                self._forgiven = max(0, self._forgiven - max(0, ahead - self.credit))
                 self.credit = max(0, self.credit - ahead)
         if flow.available is not None:
             self.available = flow.available
