@@ -46,6 +46,7 @@ class Session(Lifecycle):
         "_by_remote_handle",
         "_flow_links",
         "_is_dirty",
+        "_lowest_free",
         "_owes_flow",
         "answered",
         "channel",
@@ -83,6 +84,7 @@ class Session(Lifecycle):
         self.partials: dict[SenderLink, None] = {}
         self.hungry: list[SenderLink] = []
         self._by_handle: dict[int, Link] = {}
+        self._lowest_free = 0  # no handle below it is free
         self._by_remote_handle: dict[int, Link] = {}
         self._flow_links: dict[Link, None] = {}
         self._owes_flow = False
@@ -198,15 +200,17 @@ class Session(Lifecycle):
         """The lowest handle not in use.
 
         Raises:
-            LocalProtocolError: the peer takes no more links on this session.
+            LocalProtocolError: no more links are possible on this session: each needs a handle of both ends.
         """
-        handle = 0
-        while handle in self._by_handle:
-            handle += 1
-        limit = 0xFFFFFFFF if self.remote is None else self.remote.handle_max
+        while self._lowest_free in self._by_handle:
+            self._lowest_free += 1
+        handle = self._lowest_free
+        limit = self.connection.limits.handle_max
+        if self.remote is not None:
+            limit = min(limit, self.remote.handle_max)
         if handle > limit:
             raise LocalProtocolError(
-                f"the peer takes handles up to {limit} (handle-max, 2.7.2): open another session for more links"
+                f"{handle} links are all that handle-max allows (2.7.2): open another session for more"
             )
         return handle
 
@@ -215,7 +219,7 @@ class Session(Lifecycle):
         return self._by_remote_handle.get(remote_handle) if isinstance(remote_handle, int) else None
 
     def bind(self, link: Link) -> None:
-        """The link has attached under its handle."""
+        """``link.handle`` is taken: the link has attached, or is to answer an attach."""
         self._by_handle[link.handle] = link
 
     def unbind(self, link: Link) -> None:
@@ -223,7 +227,8 @@ class Session(Lifecycle):
         if isinstance(link, SenderLink):
             link.drop_partial()
         if link.state is LinkState.GONE:
-            self._by_handle.pop(link.handle, None)
+            if self._by_handle.pop(link.handle, None) is not None:
+                self._lowest_free = min(self._lowest_free, link.handle)
             if link.remote_handle is not None:
                 self._by_remote_handle.pop(link.remote_handle, None)
             self._forget(link)
@@ -476,19 +481,41 @@ class Session(Lifecycle):
         ours = not attach.role
         link = connection.names.find(attach.name, ours)
         if link is not None and (link.session is not self or link.remote is not None):
-            link.fail(Condition.STOLEN, "attached anew (2.6.1)")
+            self._stolen(link)
             link = None
+        is_new = link is None
         if link is None:
             link = ReceiverLink(self, attach.name) if ours is Role.RECEIVER else SenderLink(self, attach.name)
             connection.names.claim(link)
+        if link.handle < 0 and not self._reserve(link):
+            return
         self._by_remote_handle[attach.handle] = link
         link.on_attach(attach)
-        if connection.too_many_links():
+        if is_new and connection.too_many_links():
             link.refuse(
                 error_of(
                     Condition.RESOURCE_LIMIT_EXCEEDED,
                     f"more than {connection.limits.max_links} links on one connection",
                 )
             )
-            return
-        connection.emit_attached(link)
+        elif link.state is not LinkState.DETACH_SENT:
+            connection.emit_attached(link)
+
+    def _stolen(self, link: Link) -> None:
+        """The peer attaches a link of this name anew: the old one is over, and its name is free (2.6.1)."""
+        if link.state is not LinkState.DETACH_SENT:
+            link.fail(Condition.STOLEN, "attached anew (2.6.1)")
+        if link.state is LinkState.DETACHED:
+            link.lost()
+        self.connection.names.release(link)
+
+    def _reserve(self, link: Link) -> bool:
+        """Take the handle that our attach will have; False where no answer is possible any more."""
+        try:
+            link.handle = self.free_handle()
+        except LocalProtocolError as failure:
+            self.connection.names.release(link)
+            self.fail(Condition.RESOURCE_LIMIT_EXCEEDED, str(failure))
+            return False
+        self.bind(link)
+        return True
