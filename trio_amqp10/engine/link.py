@@ -109,10 +109,12 @@ class Link(Lifecycle):
         """Attach this end, as the first or as the answer (2.6.3).
 
         Raises:
-            LocalProtocolError: it is attached already, or the attach does not fit a frame.
+            LocalProtocolError: it is attached already, or the attach does not fit a frame, or the
+                session is not begun or over.
         """
         self.require(Step.SEND_ATTACH)
-        handle = self.session.free_handle()
+        self.session.require_begun()
+        handle = self.session.free_handle() if self.handle < 0 else self.handle
         body = encode(
             Attach(
                 name=self.name,

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Session"]
 
+_BEGUN = (SessionState.BEGIN_SENT, SessionState.BEGIN_RCVD, SessionState.MAPPED)
+
 
 class Session(Lifecycle):
     """One session: a pair of channels, and what flows on them in order.
@@ -181,6 +183,15 @@ class Session(Lifecycle):
             self.connection.names.release(link)
         self._by_handle.clear()
         self._by_remote_handle.clear()
+
+    def require_begun(self) -> None:
+        """Raise unless links may attach.
+
+        Raises:
+            LocalProtocolError: not begun, or over.
+        """
+        if self.state not in _BEGUN:
+            raise LocalProtocolError(f"cannot attach: this session is {self.state.name}")
 
     # -- links ------------------------------------------------------------------------------
 
