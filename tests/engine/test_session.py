@@ -420,3 +420,36 @@ def test_session_attaches_no_link_when_it_is_not_begun_or_over() -> None:
         link.attach()
     script >> expected("begin") >> expected("end")
     script.expect_nothing()
+
+
+# -- flow ---------------------------------------------------------------------------------------------
+
+
+def test_session_echoes_a_flow_that_came_before_it_was_answered() -> None:
+    connection, script = opened()
+    script << frame("begin", **BEGIN) + flow(next_incoming_id=None, echo=True)
+    script.expect_nothing()
+    script.expect_event(SessionBegun).session.begin()
+    script >> expected("begin") >> expected("flow", handle=None, next_incoming_id=0, next_outgoing_id=0)
+    script.expect_nothing()
+
+
+def test_session_echoes_a_flow_of_a_link_when_its_attach_is_answered() -> None:
+    session, script = begun()
+    script << attach(role=True, initial_delivery_count=None)
+    script << flow(next_incoming_id=None, handle=0, link_credit=3, echo=True)
+    script.expect_nothing()
+    link = script.expect_event(LinkAttached).link
+    session.owe_flow()
+    script >> expected("flow", handle=None)
+    link.attach()
+    script >> expected("attach") >> expected("flow", handle=0, link_credit=3, delivery_count=0, echo=False)
+    script.expect_nothing()
+
+
+def test_session_writes_one_flow_however_often_it_is_asked() -> None:
+    session, script = begun()
+    script << flow(echo=True) + flow(echo=True)
+    session.owe_flow()
+    script >> expected("flow", handle=None, next_incoming_id=0, incoming_window=2048)
+    script.expect_nothing()

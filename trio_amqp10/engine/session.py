@@ -124,6 +124,7 @@ class Session(Lifecycle):
         self.write_body(body)
         self.step(Step.SEND_BEGIN)
         self.answered = self.remote is not None
+        self.dirty()  # flows that were asked for before we could write any
 
     def on_begin(self, begin: Begin, remote_channel: int) -> None:
         """The peer's begin, first or second."""
@@ -232,6 +233,8 @@ class Session(Lifecycle):
     def bind(self, link: Link) -> None:
         """``link.handle`` is taken: the link has attached, or is to answer an attach."""
         self._by_handle[link.handle] = link
+        if link in self._flow_links:
+            self.dirty()
 
     def unbind(self, link: Link) -> None:
         """Free what a link that is detaching or gone no longer needs."""
@@ -289,6 +292,8 @@ class Session(Lifecycle):
                 if link.state is LinkState.ATTACHED or link.state is LinkState.ATTACH_SENT:
                     link.write_flow()
                     self._owes_flow = False
+                elif link.state is LinkState.ATTACH_RCVD:
+                    self._flow_links[link] = None  # has no handle of ours before we attach
         if self._owes_flow:
             self._owes_flow = False
             windows = self.windows
