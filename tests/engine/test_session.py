@@ -14,7 +14,7 @@ from trio_amqp10.engine.connection import Connection
 from trio_amqp10.engine.events import LinkAttached, LinkDetached, SessionBegun, SessionEnded
 from trio_amqp10.engine.limits import Limits
 from trio_amqp10.engine.states import ConnectionState, LinkState, SessionState
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.spec.messaging import Accepted, Modified, Source, Target
 from trio_amqp10.spec.transport import Error
 
@@ -453,3 +453,33 @@ def test_session_writes_one_flow_however_often_it_is_asked() -> None:
     session.owe_flow()
     script >> expected("flow", handle=None, next_incoming_id=0, incoming_window=2048)
     script.expect_nothing()
+
+
+# -- end ----------------------------------------------------------------------------------------------
+
+
+class Owner:
+    """Something that waits."""
+
+    touched = False
+
+    def wake(self) -> None: ...
+
+
+def test_session_wakes_its_owner_when_the_end_is_answered() -> None:
+    session, script = begun()
+    session.owner = owner = Owner()
+    session.fail(Condition.NOT_ALLOWED, "no")
+    script >> expected("end", error=error("amqp:not-allowed"))
+    assert not script.touched
+    script << frame("end")
+    assert script.touched == [owner]
+    assert session.state is SessionState.ENDED
+
+
+def test_session_wakes_its_owner_when_the_connection_goes() -> None:
+    session, script = begun()
+    session.owner = owner = Owner()
+    script.lose()
+    assert script.touched == [owner]
+    assert session.state is SessionState.ENDED

@@ -41,6 +41,7 @@ class Session(Lifecycle):
         answered: whether our begin came second.
         partials: senders in the middle of a delivery, oldest first.
         hungry: senders to be woken when there may be room.
+        owner: woken when the session is over.
     """
 
     __slots__ = (
@@ -171,11 +172,13 @@ class Session(Lifecycle):
         self.end()
         self._drop_links()
         self.connection.release_channel(self)
+        self.connection.touch(self.owner)
 
     def lost(self) -> None:
         """The connection is gone."""
         self.step(Step.LOST)
         self._drop_links()
+        self.connection.touch(self.owner)
 
     def _drop_links(self) -> None:
         for link in self.links:
