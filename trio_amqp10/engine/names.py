@@ -12,26 +12,37 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .link import Link
+    from .session import Session
 
 __all__ = ["LinkNames"]
 
 
 class LinkNames:
-    """Which of our links an attach is about: a name is unique for each direction."""
+    """Which of our links an attach is about: a name is unique for each direction.
 
-    __slots__ = ("_links",)
+    A link that we detached before the peer had answered its attach may lose its name to a new link
+    of ours. It is kept until then: the answers on one session come in the order of the attaches.
+    """
+
+    __slots__ = ("_leaving", "_links")
 
     def __init__(self) -> None:
         self._links: dict[tuple[str, bool], Link] = {}
+        self._leaving: dict[tuple[str, bool], list[Link]] = {}
 
     def __len__(self) -> int:
-        return len(self._links)
+        return len(self._links) + sum(map(len, self._leaving.values()))
 
     def __iter__(self) -> Iterator[Link]:
-        return iter(self._links.values())
+        yield from self._links.values()
+        for links in self._leaving.values():
+            yield from links
 
-    def find(self, name: str, role: bool) -> Link | None:
-        """Our link of this name and role, if there is one."""
+    def find(self, name: str, role: bool, session: Session | None = None) -> Link | None:
+        """The link of ours that an attach of this name on ``session`` is about, if there is one."""
+        for link in self._leaving.get((name, role), ()):
+            if link.session is session and link.remote is None:
+                return link
         return self._links.get((name, role))
 
     def claim(self, link: Link) -> None:
@@ -40,14 +51,23 @@ class LinkNames:
         Raises:
             LocalProtocolError: another link of ours has the name.
         """
-        holder = self._links.get((link.name, link.role))
-        if holder is not None and holder.state is not LinkState.DETACH_SENT:
-            raise LocalProtocolError(
-                f"a link {link.name!r} of this direction exists on this connection already (2.6.1)"
-            )
-        self._links[link.name, link.role] = link
+        key = link.name, link.role
+        holder = self._links.get(key)
+        if holder is not None:
+            if holder.state is not LinkState.DETACH_SENT:
+                raise LocalProtocolError(
+                    f"a link {link.name!r} of this direction exists on this connection already (2.6.1)"
+                )
+            if holder.remote is None:
+                self._leaving.setdefault(key, []).append(holder)
+        self._links[key] = link
 
     def release(self, link: Link) -> None:
         """``link`` is over: its name is free, unless another has it already."""
-        if self._links.get((link.name, link.role)) is link:
-            del self._links[link.name, link.role]
+        key = link.name, link.role
+        if self._links.get(key) is link:
+            del self._links[key]
+        elif link in self._leaving.get(key, ()):
+            self._leaving[key].remove(link)
+            if not self._leaving[key]:
+                del self._leaving[key]

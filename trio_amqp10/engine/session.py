@@ -498,7 +498,7 @@ class Session(Lifecycle):
             self.fail(Condition.HANDLE_IN_USE, f"attach on handle {attach.handle}, which is in use (2.7.3)")
             return
         ours = not attach.role
-        link = connection.names.find(attach.name, ours)
+        link = connection.names.find(attach.name, ours, self)
         if link is not None and (link.session is not self or link.remote is not None):
             self._stolen(link)
             link = None
@@ -526,7 +526,7 @@ class Session(Lifecycle):
             link.fail(Condition.STOLEN, "attached anew (2.6.1)")
         if link.state is LinkState.DETACHED:
             link.lost()
-        self.connection.names.release(link)
+            self.connection.names.release(link)
 
     def _reserve(self, link: Link) -> bool:
         """Take the handle that our attach will have; False where no answer is possible any more."""
