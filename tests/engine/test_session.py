@@ -483,3 +483,38 @@ def test_session_wakes_its_owner_when_the_connection_goes() -> None:
     script.lose()
     assert script.touched == [owner]
     assert session.state is SessionState.ENDED
+
+
+# -- states that fit no frame ---------------------------------------------------------------------------
+
+HUGE = {"x-opt-why": "y" * 600}
+
+
+def test_delivery_refuses_an_outcome_that_fits_no_frame_and_may_be_given_another() -> None:
+    link, script = receiving(remote=SMALL)
+    script << transfer(0)
+    delivery = link.queue.popleft()
+    with pytest.raises(LocalProtocolError, match="amqp:frame-size-too-small"):
+        delivery.modify(annotations=HUGE)
+    delivery.modify(delivery_failed=True)
+    script >> expected("disposition", first=0, settled=True, state=("modified", {"delivery_failed": True}))
+    script.expect_nothing()
+
+
+@pytest.mark.parametrize(
+    ("state", "echoed"),
+    [
+        (("modified", {"message_annotations": HUGE}), None),
+        (("modified", {"delivery_failed": True}), ("modified", {"delivery_failed": True})),
+    ],
+    ids=["too long", "short"],
+)
+def test_sender_settles_without_the_receivers_state_when_that_fits_no_frame(
+    state: object, echoed: object
+) -> None:
+    link, script = sending(remote=SMALL)
+    link.send(b"x")
+    script >> expected("transfer", delivery_id=0)
+    script << frame("disposition", role=True, first=0, settled=False, state=state)
+    script >> expected("disposition", role=False, first=0, settled=True, state=echoed)
+    assert not link.unsettled

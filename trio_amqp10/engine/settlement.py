@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.spec.transport import Disposition, ReceiverSettleMode, Role
 
-from .delivery import IncomingDelivery, OutgoingDelivery, is_terminal
+from .delivery import ACCEPTED, RELEASED, IncomingDelivery, OutgoingDelivery, is_terminal
 from .fast import write_disposition
 from .serial import MASK, distance
 
@@ -79,7 +79,8 @@ class Settlement:
         """Give a received delivery its outcome; settles it, unless the receiver settles second.
 
         Raises:
-            LocalProtocolError: it has an outcome already, or its link is gone.
+            LocalProtocolError: it has an outcome already, or its link is gone, or the outcome does not
+                fit a frame.
         """
         if is_terminal(delivery.state):
             raise LocalProtocolError(
@@ -90,6 +91,7 @@ class Settlement:
             return
         if delivery.delivery_id not in self.incoming:
             raise LocalProtocolError(f"cannot settle delivery {delivery.tag!r}: its link is gone")
+        self._check(state)
         delivery.state = state
         mode = delivery.link.rcv_settle_mode
         if self.modes:
@@ -111,7 +113,18 @@ class Settlement:
         delivery.settled = True
         delivery.link.unsettled -= 1
         del self.outgoing[delivery.delivery_id]
-        self._say(Role.SENDER, delivery.delivery_id, True, delivery.state)
+        state = delivery.state
+        try:
+            self._check(state)
+        except LocalProtocolError:
+            state = None  # the receiver's own words, too long for the frames that it takes
+        self._say(Role.SENDER, delivery.delivery_id, True, state)
+
+    def _check(self, state: Any) -> None:
+        """Refuse a state that fits no frame now, while it can be refused."""
+        if state is not None and state is not ACCEPTED and state is not RELEASED:
+            body = write_disposition(Role.SENDER, MASK - 1, MASK, True, state)
+            self.session.connection.outbox.check(len(body))
 
     def _say(self, role: bool, delivery_id: int, settled: bool, state: Any) -> None:
         if self.pending:
