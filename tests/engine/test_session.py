@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -518,3 +519,41 @@ def test_sender_settles_without_the_receivers_state_when_that_fits_no_frame(
     script << frame("disposition", role=True, first=0, settled=False, state=state)
     script >> expected("disposition", role=False, first=0, settled=True, state=echoed)
     assert not link.unsettled
+
+
+def test_session_forgets_what_is_unsettled_when_it_ends_and_wakes_who_waits_for_it() -> None:
+    link, script = receiving(rcv_settle_mode=1)
+    script << transfer(0, rcv_settle_mode=1) + transfer(1)
+    settlement = link.session.settlement
+    owner = settlement.incoming[1].watcher = Owner()
+    assert settlement.modes == {0: 1}
+    link.session.end()
+    script.collect()
+    assert script.touched == [owner]
+    assert not settlement.incoming
+    assert not settlement.modes
+
+
+def test_session_ends_in_linear_time_when_many_links_hold_much() -> None:
+    def seconds(links: int) -> float:
+        pair = Pair(Connection("a"), Connection("b", limits=Limits(handle_max=1000))).open()
+        session = pair.a.session()
+        session.begin()
+        senders = [session.sender(str(i)) for i in range(links)]
+        for link in senders:
+            link.attach(source=Source(), target=Target(address="q"))
+        pair.run()
+        for event in pair.events[pair.b]:
+            if isinstance(event, LinkAttached):
+                event.link.set_credit(20)
+        pair.run()
+        for link in senders:
+            for _ in range(20):
+                link.send(b"x")
+        pair.run()
+        began = perf_counter()
+        session.end()
+        pair.run()
+        return perf_counter() - began
+
+    assert min(seconds(200) for _ in range(3)) < 6 * min(seconds(50) for _ in range(3)) + 0.005

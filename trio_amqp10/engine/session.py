@@ -181,6 +181,7 @@ class Session(Lifecycle):
         self.connection.touch(self.owner)
 
     def _drop_links(self) -> None:
+        self.settlement.forget()  # at once: link by link would look through what all others hold
         for link in self.links:
             link.lost()
             self._forget(link)
@@ -239,15 +240,22 @@ class Session(Lifecycle):
         if link in self._flow_links:
             self.dirty()
 
-    def unbind(self, link: Link) -> None:
-        """Free what a link that is detaching or gone no longer needs."""
+    def unbind(self, link: Link, *, errant: bool = False) -> None:
+        """Free what a link that is detaching or gone no longer needs.
+
+        ``errant``: we detached first, and the peer has answered: what it still sends there is a fault.
+        """
         if isinstance(link, SenderLink):
             link.drop_partial()
+        elif isinstance(link, ReceiverLink):
+            drop_incoming(link)
         if link.state is LinkState.GONE:
             if self._by_handle.pop(link.handle, None) is not None:
                 self._lowest_free = min(self._lowest_free, link.handle)
             if link.remote_handle is not None:
                 self._by_remote_handle.pop(link.remote_handle, None)
+                if errant:
+                    self._errant.add(link.remote_handle)
             self._forget(link)
             self.connection.names.release(link)
             link.wake()

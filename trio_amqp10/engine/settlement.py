@@ -209,10 +209,11 @@ class Settlement:
 
     # -- the end of a link ------------------------------------------------------------------
 
-    def forget(self, link: object) -> None:
-        """Drop what a link that is gone leaves unsettled; waiters are woken and find the link gone."""
+    def forget(self, link: object = None) -> None:
+        """Drop what a link that is gone leaves unsettled, or every link; waiters are woken and find it gone."""
         for unsettled in (self.incoming, self.outgoing):
-            for delivery in [d for d in unsettled.values() if d.link is link]:
+            for delivery in [d for d in unsettled.values() if link is None or d.link is link]:
                 del unsettled[delivery.delivery_id]
+                self.modes.pop(delivery.delivery_id, None)
                 if delivery.watcher is not None:
                     self.session.connection.touch(delivery.watcher)
