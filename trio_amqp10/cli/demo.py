@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 import trio_amqp10 as amqp
+from trio_amqp10.container import Container
 from trio_amqp10.peer.urls import parse_url
 
 from .frames import ShownStream
@@ -33,7 +34,7 @@ def _show(text: str = "") -> None:
 
 async def demo(frames: bool, interrupts: Interrupts) -> None:  # noqa: ARG001 - it is cancelled whole
     """Send, receive, ask and be answered; say each step as it happens."""
-    container = amqp.Container("demo")
+    container = Container("demo")
     container.add_queue("greetings")
 
     @container.function("upper")

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["CommandError", "Interrupts", "explain", "run", "say", "write_out"]
 
+_CREDENTIALS = "user and password belong in the URL, as in amqp://user:password@host/address"
 _HINTS = {
     "amqp:not-found": "the address is everything after the first / behind the host",
-    "amqp:unauthorized-access": "user and password belong in the URL, as in amqp://user:password@host/address",
+    "amqp:unauthorized-access": _CREDENTIALS,
     "amqp:not-allowed": "the peer knows the address, and does not permit this use of it",
 }
 
@@ -146,8 +147,8 @@ def explain(failure: BaseException) -> str | None:
     if isinstance(failure, BaseExceptionGroup):
         texts = {explain(one) for one in _parts(failure)}
         return None if None in texts else "; ".join(sorted(text for text in texts if text))
-    if isinstance(failure, SecurityError):
-        return f"not authenticated: {failure}"
+    if isinstance(failure, SecurityError) or isinstance(failure.__cause__, SecurityError):
+        return _one_line(f"not authenticated: {failure.__cause__ or failure} ({_CREDENTIALS})")
     if isinstance(failure, AmqpError):
         hint = _HINTS.get(str(getattr(failure, "condition", None)))
         return _one_line(f"{failure} ({hint})" if hint else str(failure))

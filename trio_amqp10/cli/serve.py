@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 import trio_amqp10 as amqp
+from trio_amqp10.container import Container
 
 from .run import Interrupts, say, write_out
 
@@ -38,7 +39,7 @@ async def serve(options: ServeOptions, interrupts: Interrupts) -> None:
     Raises:
         OSError: it is not possible to listen there.
     """
-    container = amqp.Container("amqp10", strict=options.strict)
+    container = Container("amqp10", strict=options.strict)
     for queue in options.queues:
         container.add_queue(queue)
     start = partial(
@@ -53,6 +54,5 @@ async def serve(options: ServeOptions, interrupts: Interrupts) -> None:
         with interrupts.here():
             await trio.sleep_forever()
         say("amqp10: finishing the deliveries in flight; a second signal stops at once")
-        with trio.move_on_after(_PATIENCE):
-            await container.finish()
+        await container.finish(_PATIENCE)
         nursery.cancel_scope.cancel()

@@ -1,0 +1,85 @@
+"""The command as a process: started, read, ended by its id. And a server that all tests of a module share."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+AMQP10 = [sys.executable, "-m", "trio_amqp10"]
+ENVIRONMENT = {**os.environ, "PYTHONWARNINGS": "error", "COLUMNS": "200"}
+SECONDS = 30
+
+_names = count()
+
+
+def amqp10(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Run a command to its end."""
+    return subprocess.run(
+        [*AMQP10, *arguments], input=stdin, capture_output=True, timeout=SECONDS, env=ENVIRONMENT, check=False
+    )
+
+
+def done(*arguments: str, stdin: bytes = b"") -> bytes:
+    """Run a command that has to succeed, and say nothing on stderr; its stdout."""
+    result = amqp10(*arguments, stdin=stdin)
+    assert result.stderr == b""
+    assert result.returncode == 0
+    return result.stdout
+
+
+def failed(*arguments: str, stdin: bytes = b"", code: int = 1) -> str:
+    """Run a command that has to fail with one line on stderr; that line."""
+    result = amqp10(*arguments, stdin=stdin)
+    assert result.returncode == code
+    lines = result.stderr.decode().splitlines()
+    assert len(lines) == 1, lines
+    return lines[0]
+
+
+def start(*arguments: str, **options: object) -> subprocess.Popen[bytes]:
+    """Start a command; whoever starts it ends it."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    return subprocess.Popen([*AMQP10, *arguments], env=ENVIRONMENT, **pipes)  # type: ignore[call-overload, no-any-return]
+
+
+def interrupt(process: subprocess.Popen[bytes], sig: signal.Signals = signal.SIGTERM) -> tuple[bytes, bytes]:
+    """Send a signal, and wait for the end."""
+    process.send_signal(sig)
+    return process.communicate(timeout=SECONDS)
+
+
+@contextmanager
+def serving(*arguments: str) -> Generator[str]:
+    """``amqp10 serve`` on a free port; its URL."""
+    process = start("serve", "--listen", "amqp://127.0.0.1:0", *arguments)
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().decode().removeprefix("listening ").strip()
+        interrupt(process)
+        assert process.returncode == 0
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with serving() as served:
+        yield served
+
+
+@pytest.fixture
+def queue(url: str) -> str:
+    """A queue that no other test uses."""
+    return f"{url}/queue-{next(_names)}"

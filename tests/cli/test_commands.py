@@ -1,0 +1,327 @@
+"""The commands as people and checks run them: processes, pipes, signals and exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from trio_amqp10.cli import app
+
+from .conftest import amqp10, done, failed, interrupt, serving, start
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        port: int = one.getsockname()[1]
+        return port
+
+
+# -- send and receive
+
+
+def test_send_sends_one_message_when_given_a_body(queue: str) -> None:
+    assert done("send", queue, "--body", "hello") == b"sent 1\n"
+    assert done("receive", queue, "--count", "1") == b"hello\n"
+
+
+def test_send_sends_a_body_as_often_as_asked(queue: str) -> None:
+    assert done("send", queue, "--body", "again", "--count", "3") == b"sent 3\n"
+    assert done("receive", queue, "--count", "3") == b"again\n" * 3
+
+
+def test_send_sends_each_line_of_stdin_without_its_newline(queue: str) -> None:
+    lines = "eins\n\nzwei \u00fc\nthe last without an end".encode()
+    assert done("send", queue, stdin=lines) == b"sent 4\n"
+    assert done("receive", queue, "--count", "4") == lines + b"\n"
+
+
+def test_send_sends_each_line_of_a_file(queue: str, tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b"".join(b"%d\n" % number for number in range(5000)))
+    assert done("send", queue, "--file", str(file)) == b"sent 5000\n"
+    assert done("receive", queue, "--count", "5000") == file.read_bytes()
+
+
+def test_send_sends_the_first_lines_when_counted(queue: str) -> None:
+    assert done("send", queue, "--count", "2", stdin=b"a\nb\nc\n") == b"sent 2\n"
+    assert done("receive", queue, "--timeout", "0.2") == b"a\nb\n"
+
+
+def test_send_fails_when_there_are_fewer_lines_than_counted(queue: str) -> None:
+    assert "sent 1 of 3" in failed("send", queue, "--count", "3", stdin=b"a\n")
+
+
+def test_send_keeps_octets_when_binary(queue: str) -> None:
+    assert done("send", queue, "--binary", stdin=b"\xff\xfe\n\x00\n") == b"sent 2\n"
+    assert done("receive", queue, "--count", "2") == b"\xff\xfe\n\x00\n"
+
+
+def test_send_fails_when_a_line_is_no_text(queue: str) -> None:
+    assert "line 2 is not UTF-8" in failed("send", queue, stdin=b"good\n\xff\n")
+
+
+def test_send_sets_properties_and_durable(queue: str) -> None:
+    done("send", queue, "--body", "x", "--durable", "--property", "a=1", "--property", "b=c=d")
+    shown = json.loads(done("receive", queue, "--count", "1", "--json"))
+    assert shown == {
+        "body": "x",
+        "body_type": "value",
+        "durable": True,
+        "application_properties": {"a": "1", "b": "c=d"},
+    }
+
+
+@pytest.mark.parametrize("guarantee", ["at-most-once", "at-least-once", "exactly-once"])
+def test_send_and_receive_give_the_guarantee_asked_for(queue: str, guarantee: str) -> None:
+    assert done("send", queue, "--guarantee", guarantee, stdin=b"a\nb\n") == b"sent 2\n"
+    assert done("receive", queue, "--guarantee", guarantee, "--count", "2") == b"a\nb\n"
+
+
+def test_send_sends_a_line_as_soon_as_it_is_there(queue: str) -> None:
+    sender = start("send", queue)
+    assert sender.stdin is not None
+    sender.stdin.write(b"now\n")
+    sender.stdin.flush()
+    assert done("receive", queue, "--count", "1") == b"now\n"
+    assert sender.communicate(b"later\n", timeout=20)[0] == b"sent 2\n"
+
+
+def test_receive_shows_other_values_as_json(queue: str) -> None:
+    done("send", queue, "--binary", "--body", "{}")
+    shown = json.loads(done("receive", queue, "--count", "1", "--json"))
+    assert shown == {"body": "{}", "body_type": "data"}
+
+
+def test_receive_fails_when_fewer_come_than_counted(queue: str) -> None:
+    done("send", queue, "--body", "only")
+    result = amqp10("receive", queue, "--count", "2", "--timeout", "0.2")
+    assert (result.returncode, result.stdout) == (1, b"only\n")
+    assert result.stderr == b"amqp10: received 1 of 2: nothing came for 0.2 s\n"
+
+
+def test_receive_ends_well_when_nothing_is_counted_and_it_gets_quiet(queue: str) -> None:
+    assert done("receive", queue, "--timeout", "0.2") == b""
+
+
+def test_receive_leaves_what_it_was_not_asked_for(queue: str) -> None:
+    done("send", queue, stdin=b"1\n2\n3\n")
+    assert done("receive", queue, "--count", "1") == b"1\n"
+    assert done("receive", queue, "--count", "2") == b"2\n3\n"
+
+
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM])
+def test_receive_ends_well_when_interrupted_without_a_count(queue: str, sig: signal.Signals) -> None:
+    done("send", queue, stdin=b"1\n2\n")
+    receiver = start("receive", queue)
+    assert receiver.stdout is not None
+    assert receiver.stdout.readline() + receiver.stdout.readline() == b"1\n2\n"
+    assert interrupt(receiver, sig) == (b"", b"")
+    assert receiver.returncode == 0
+
+
+def test_receive_fails_when_interrupted_before_its_count(queue: str) -> None:
+    done("send", queue, "--body", "1")
+    receiver = start("receive", queue, "--count", "2")
+    assert receiver.stdout is not None
+    assert receiver.stdout.readline() == b"1\n"
+    assert interrupt(receiver, signal.SIGINT)[1] == b"amqp10: received 1 of 2: interrupted\n"
+    assert receiver.returncode == 130
+
+
+def test_receive_accepts_nothing_that_nobody_reads(queue: str) -> None:
+    done("send", queue, "--body", "kept")
+    reader, writer = os.pipe()
+    os.close(reader)
+    receiver = start("receive", queue, "--count", "1", stdout=writer)
+    os.close(writer)
+    said = receiver.communicate(timeout=20)[1]
+    assert b"nobody reads the output" in said
+    assert receiver.returncode == 1
+    assert done("receive", queue, "--count", "1") == b"kept\n"
+
+
+# -- browse and request
+
+
+def test_browse_leaves_the_messages_where_they_are(queue: str) -> None:
+    done("send", queue, stdin=b"".join(b"%d\n" % number for number in range(600)))
+    everything = done("browse", queue)
+    assert everything.split() == [b"%d" % number for number in range(600)]
+    assert done("browse", queue, "--count", "2") == b"0\n1\n"
+    assert done("receive", queue, "--count", "600") == everything
+
+
+def test_browse_fails_when_fewer_are_there_than_counted(queue: str) -> None:
+    assert "0 of 1" in failed("browse", queue, "--count", "1")
+
+
+def test_request_fails_when_nobody_answers(queue: str) -> None:
+    assert "no reply came within 0.2 s" in failed("request", queue, "--body", "x", "--timeout", "0.2")
+
+
+# -- serve
+
+
+def test_serve_tells_each_listener_with_its_real_port() -> None:
+    server = start("serve", "--listen", "amqp://127.0.0.1:0", "--listen", "amqp://127.0.0.1:0")
+    assert server.stdout is not None
+    urls = [server.stdout.readline().decode().removeprefix("listening ").strip() for _ in range(2)]
+    assert len(set(urls)) == 2
+    for url in urls:
+        assert not url.endswith(":0")
+        assert done("send", f"{url}/q", "--body", "x") == b"sent 1\n"
+    interrupt(server)
+    assert server.returncode == 0
+
+
+def test_serve_refuses_unknown_addresses_when_strict() -> None:
+    with serving("--strict", "--queue", "known") as url:
+        assert done("send", f"{url}/known", "--body", "x") == b"sent 1\n"
+        assert "amqp:not-found" in failed("send", f"{url}/other", "--body", "x")
+
+
+def test_serve_lets_in_only_users_when_it_has_some() -> None:
+    with serving("--user", "ada:enigma", "--user", "bob:with:colon") as url:
+        ada, bob = url.replace("//", "//ada:enigma@"), url.replace("//", "//bob:with%3Acolon@")
+        assert done("send", f"{ada}/q", "--body", "x") == b"sent 1\n"
+        assert done("receive", f"{bob}/q", "--count", "1") == b"x\n"
+        assert "not authenticated" in failed("send", f"{url}/q", "--body", "x")
+        assert "not authenticated" in failed("send", f"{url.replace('//', '//ada:wrong@')}/q", "--body", "x")
+
+
+def test_serve_finishes_what_is_in_flight_when_asked_to_end() -> None:
+    server = start("serve", "--listen", "amqp://127.0.0.1:0")
+    assert server.stdout is not None
+    url = server.stdout.readline().decode().removeprefix("listening ").strip()
+    done("send", f"{url}/q", stdin=b"1\n2\n")
+    began = time.monotonic()
+    interrupt(server, signal.SIGTERM)
+    assert server.returncode == 0
+    assert time.monotonic() - began < 4, "messages that lie in a queue must not hold it up"
+
+
+def test_serve_fails_when_the_port_is_taken(url: str) -> None:
+    assert "in use" in failed("serve", "--listen", url)
+
+
+# -- what goes wrong
+
+
+def test_send_fails_in_one_line_when_nobody_listens() -> None:
+    said = failed("send", f"amqp://127.0.0.1:{free_port()}/q", "--body", "x")
+    assert "refused" in said
+    assert "is something listening there?" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("send", "amqp://127.0.0.1", "--body", "x"), "names no node"),
+        (("send", "http://127.0.0.1/q", "--body", "x"), "amqp://"),
+        (("send", "amqp://h:99999/q", "--body", "x"), "port"),
+        (("send", "amqp://h/q", "--body", "x", "--file", __file__), "exclude"),
+        (("send", "amqp://h/q", "--file", "/nowhere/at/all"), "does not exist"),
+        (("send", "amqp://h/q", "--body", "x", "--property", "novalue"), "NAME=VALUE"),
+        (("receive", "amqp://h/q", "--count", "0"), "--count"),
+        (("receive", "amqp://h/q", "--guarantee", "maybe"), "at-most-once"),
+        (("serve", "--user", "nopassword"), "NAME:PASSWORD"),
+        (("fly",), "fly"),
+    ],
+)
+def test_command_line_that_makes_no_sense_ends_with_2(arguments: tuple[str, ...], said: str) -> None:
+    result = CliRunner().invoke(app.amqp10, arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+
+
+def test_error_shows_no_password() -> None:
+    result = CliRunner().invoke(app.amqp10, ["send", "amqp://ada:enigma@127.0.0.1", "--body", "x"])
+    assert "enigma" not in result.stderr
+
+
+def test_command_says_what_to_install_when_the_extra_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import importlib.util as u\n"
+        "find = u.find_spec\n"
+        "u.find_spec = lambda name, *rest: None if name in ('click', 'rich') else find(name, *rest)\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-m", "trio_amqp10", "demo"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        check=False,
+    )
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert result.stderr.decode().splitlines() == [
+        "amqp10 needs click and rich; install them with: pip install 'trio-amqp10[cli]'"
+    ]
+
+
+# -- demo, bench, terminals
+
+
+def test_demo_sends_and_receives_and_shows_it() -> None:
+    shown = done("demo").decode()
+    assert "sent      'a string': accepted" in shown
+    assert "received  {'an': 'AMQP map'" in shown
+    assert "IS ANYBODY THERE?" in shown
+    assert "Transfer(" not in shown
+
+
+def test_demo_shows_frames_when_asked() -> None:
+    shown = done("demo", "--frames").decode()
+    for what in ("-> header AMQP 3 1.0.0", "<- [0] Open(", "-> [0] Transfer(", "<- [0] Disposition("):
+        assert what in shown
+
+
+def test_bench_measures_both_sides_without_a_peer() -> None:
+    figures = json.loads(done("bench", "--count", "500", "--size", "64", "--json"))
+    assert (figures["count"], figures["size"], figures["presettled"]) == (500, 64, False)
+    for name in (
+        "messages_per_second",
+        "sender_cpu_us",
+        "receiver_cpu_us",
+        "latency_p50_us",
+        "latency_p99_us",
+    ):
+        assert figures[name] > 0
+
+
+def test_bench_measures_against_a_peer(queue: str) -> None:
+    shown = done("bench", queue, "--count", "200", "--presettled").decode()
+    assert "200 messages of 100 octets, sent settled" in shown
+    assert "throughput" in shown
+    assert "at p99" in shown
+
+
+def test_bench_fails_when_nobody_listens() -> None:
+    assert amqp10("bench", f"amqp://127.0.0.1:{free_port()}/q").returncode == 1
+
+
+def test_send_shows_progress_on_a_terminal_and_results_on_stdout(queue: str) -> None:
+    ours, theirs = pty.openpty()
+    sender = start("send", queue, stderr=theirs)
+    os.close(theirs)
+    stdout, _ = sender.communicate(b"1\n2\n", timeout=20)
+    shown = b""
+    try:
+        while piece := os.read(ours, 4096):
+            shown += piece
+    except OSError:
+        pass  # the terminal is gone with the process
+    os.close(ours)
+    assert stdout == b"sent 2\n"
+    assert b"sending" in shown
