@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.transport import (
     Attach,
     Detach,
@@ -41,7 +42,9 @@ class Link(Lifecycle):
         name: unique for this pair of containers and direction (2.6.1).
         role: ``Role.SENDER`` or ``Role.RECEIVER``: ours.
         remote: the peer's attach, once read.
+        source, target: what our attach said.
         answered: whether our attach came second (False: the peer began this link, or nobody yet).
+        closing: whether our detach ended the link for good.
         credit: deliveries that may still be sent.
         delivery_count: deliveries sent so far, wrapped; None until the sender has said it.
         snd_settle_mode, rcv_settle_mode: as negotiated, once both have attached (2.7.3).
@@ -51,6 +54,7 @@ class Link(Lifecycle):
 
     __slots__ = (
         "answered",
+        "closing",
         "credit",
         "delivery_count",
         "drain",
@@ -63,6 +67,8 @@ class Link(Lifecycle):
         "remote_handle",
         "session",
         "snd_settle_mode",
+        "source",
+        "target",
         "told",
     )
 
@@ -78,7 +84,10 @@ class Link(Lifecycle):
         self.handle = -1
         self.remote_handle: int | None = None
         self.remote: Attach | None = None
+        self.source: Any = None
+        self.target: Any = None
         self.answered = False
+        self.closing = False
         self.credit = 0
         self.delivery_count: int | None = None
         self.drain = False
@@ -136,6 +145,8 @@ class Link(Lifecycle):
         self.session.write_body(body)
         self.step(Step.SEND_ATTACH)
         self.handle = handle
+        self.source = source
+        self.target = target
         self.answered = self.remote is not None
         self.session.bind(self)
         if self.role is Role.SENDER:
@@ -156,14 +167,25 @@ class Link(Lifecycle):
             self.snd_settle_mode = attach.snd_settle_mode
 
     def refuse(self, error: Error) -> None:
-        """Answer an attach that cannot be had: attach without a terminus, then detach (2.6.3)."""
-        role_is_sender = self.role is Role.SENDER
-        remote = self.remote
-        self.attach(
-            source=None if role_is_sender or remote is None else remote.source,
-            target=None if not role_is_sender or remote is None else remote.target,
-        )
-        self.detach(error=error)
+        """Answer an attach that cannot be had: attach without a terminus of ours, then detach (2.6.3).
+
+        The peer's own terminus is echoed where a frame has room for it.
+
+        Raises:
+            LocalProtocolError: there was no attach to answer, or ``error`` fits no frame.
+        """
+        if self.state is not LinkState.ATTACH_RCVD:
+            raise LocalProtocolError(f"cannot refuse: this link is {self.state.name}")
+        fitting = fit(error, self.session.connection.outbox.frame_size)
+        assert self.remote is not None
+        try:
+            if self.role is Role.SENDER:
+                self.attach(target=self.remote.target)
+            else:
+                self.attach(source=self.remote.source)
+        except LocalProtocolError:
+            self.attach()
+        self.detach(error=fitting)
 
     # -- detach -----------------------------------------------------------------------------
 
@@ -185,25 +207,42 @@ class Link(Lifecycle):
         self._abort()
         self.session.write_body(encode(Detach(handle=self.handle, closed=closed, error=error)))
         self.step(Step.SEND_DETACH)
+        self.closing = closed
         if self.error is None:
             self.error = error
         self.session.unbind(self)
 
     def fail(self, condition: Condition, description: str) -> None:
-        """The peer broke a rule on this link: detach with the error, and tell the adapter."""
-        error = error_of(condition, f"{self.name!r}: {description}")
-        self.detach(error=error)
-        self.session.connection.emit_detached(self, True, error)
+        """The peer broke a rule on this link: detach with the error, and tell the adapter.
+
+        A link that is detaching already has nothing left to end.
+        """
+        if self.state is not LinkState.DETACH_SENT:
+            error = error_of(condition, f"{self.name!r}: {description}")
+            self.detach(error=error)
+            self.session.connection.emit_detached(self, True, error)
 
     def on_detach(self, detach: Detach) -> None:
         """The peer's detach: answered at once, unless it is the answer."""
         if self.state is LinkState.ATTACH_RCVD:
             self.attach()
+        crossed = self.state is LinkState.DETACH_SENT
         self.step(Step.RECV_DETACH)
         if self.error is None:
             self.error = detach.error
         self.detach(closed=detach.closed)
-        self.session.unbind(self)
+        self.session.unbind(self, errant=crossed)
+        if crossed and detach.closed and not self.closing:
+            self._close_anew()
+
+    def _close_anew(self) -> None:
+        """The peer closed what we had only detached: attach once more, to close it too (2.6.6)."""
+        if self.session.connection.names.find(self.name, self.role) is None:
+            again = type(self)(self.session, self.name)
+            again.told = True  # whoever held this link knows all there is to know
+            self.session.connection.names.claim(again)
+            again.attach(source=self.source, target=self.target)
+            again.detach()
 
     def lost(self) -> None:
         """The session or the connection is gone."""

@@ -47,6 +47,7 @@ class Session(Lifecycle):
     __slots__ = (
         "_by_handle",
         "_by_remote_handle",
+        "_errant",
         "_flow_links",
         "_is_dirty",
         "_lowest_free",
@@ -89,6 +90,7 @@ class Session(Lifecycle):
         self._by_handle: dict[int, Link] = {}
         self._lowest_free = 0  # no handle below it is free
         self._by_remote_handle: dict[int, Link] = {}
+        self._errant: set[int] = set()  # the peer's handles on which it has answered our detach
         self._flow_links: dict[Link, None] = {}
         self._owes_flow = False
         self._is_dirty = False
@@ -245,10 +247,7 @@ class Session(Lifecycle):
 
         ``errant``: we detached first, and the peer has answered: what it still sends there is a fault.
         """
-        if isinstance(link, SenderLink):
-            link.drop_partial()
-        elif isinstance(link, ReceiverLink):
-            drop_incoming(link)
+        self._drop_begun(link)
         if link.state is LinkState.GONE:
             if self._by_handle.pop(link.handle, None) is not None:
                 self._lowest_free = min(self._lowest_free, link.handle)
@@ -263,10 +262,15 @@ class Session(Lifecycle):
     def _forget(self, link: Link) -> None:
         self._flow_links.pop(link, None)
         self.settlement.forget(link)
-        if isinstance(link, ReceiverLink):
+        self._drop_begun(link)
+
+    @staticmethod
+    def _drop_begun(link: Link) -> None:
+        """A delivery that was begun on ``link`` will not be complete."""
+        if isinstance(link, SenderLink):
+            link.drop_partial()
+        elif isinstance(link, ReceiverLink):
             drop_incoming(link)
-        else:
-            self.partials.pop(link, None)  # type: ignore[call-overload]
 
     # -- what we owe ------------------------------------------------------------------------
 
@@ -442,8 +446,10 @@ class Session(Lifecycle):
     def _attached(self, handle: int, what: str) -> Link | None:
         link = self._by_remote_handle.get(handle)
         if link is None:
+            errant = handle in self._errant
             self.fail(
-                Condition.UNATTACHED_HANDLE, f"{what} for handle {handle}, on which nothing is attached"
+                Condition.ERRANT_LINK if errant else Condition.UNATTACHED_HANDLE,
+                f"{what} for handle {handle}, on which {'no link is any more' if errant else 'nothing is attached'}",
             )
         return link
 
@@ -517,6 +523,7 @@ class Session(Lifecycle):
         if link.handle < 0 and not self._reserve(link):
             return
         self._by_remote_handle[attach.handle] = link
+        self._errant.discard(attach.handle)
         link.on_attach(attach)
         if is_new and connection.too_many_links():
             link.refuse(
