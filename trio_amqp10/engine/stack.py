@@ -13,8 +13,8 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
-from trio_amqp10.errors import Condition, RemoteProtocolError, SecurityError
-from trio_amqp10.headers import AMQP_HEADER, AMQP_ID, HEADER_SIZE, SASL_HEADER, SASL_ID, header_id
+from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError, SecurityError
+from trio_amqp10.headers import AMQP_HEADER, AMQP_ID, HEADER_SIZE, SASL_HEADER, SASL_ID, TLS_HEADER, header_id
 from trio_amqp10.sasl import SaslClient, SaslServer, SecurityDowngradeError
 
 from .events import Authenticated, Event, QuestionAsked
@@ -23,6 +23,7 @@ from .states import ConnectionState
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trio_amqp10.sasl import Question
     from trio_amqp10.spec.transport import Error
 
     from .connection import Connection
@@ -75,6 +76,7 @@ class Stack:
         self._in = b""
         self._events: list[Event] = []
         self._hold_until: float | None = None
+        self._asked: Question | None = None
         limits = connection.limits
         self._header_deadline = None if limits.header_timeout is None else now + limits.header_timeout
         self._open_deadline = None if limits.handshake_timeout is None else now + limits.handshake_timeout
@@ -114,6 +116,9 @@ class Stack:
     def transport_lost(self) -> None:
         """The transport failed."""
         self._out = b""
+        self._hold_until = None
+        if self.sasl is not None:
+            self.sasl.data_to_send()  # what waits there has nowhere to go either
         if self.layer is not Layer.DEAD and self.layer is not Layer.AMQP:
             self._die(f"the transport was lost, {self._waiting_for()}")
         self.connection.transport_lost()
@@ -179,6 +184,7 @@ class Stack:
         """What the application says to the question that a SASL mechanism asked (``QuestionAsked``).
 
         Raises:
+            LocalProtocolError: no question is open.
             RemoteProtocolError, SecurityError: as ``receive_data``: octets that waited are read now.
         """
         self._resume(lambda sasl: sasl.answer(value), now)
@@ -187,6 +193,7 @@ class Stack:
         """The application could not answer: ``failure`` is why.
 
         Raises:
+            LocalProtocolError: no question is open.
             SecurityError: on the dialling side, which cannot go on.
         """
 
@@ -201,6 +208,8 @@ class Stack:
     def _resume(self, go_on: Callable[[SaslClient | SaslServer], None], now: float) -> None:
         if self.sasl is None or self.layer is not Layer.SASL:
             return  # the conversation ended while the application thought about it
+        if self.sasl.question is None:
+            raise LocalProtocolError("no question of the SASL layer is open")
         try:
             go_on(self.sasl)
             self._after_sasl(now)
@@ -233,11 +242,13 @@ class Stack:
             self.layer = Layer.SASL
             if rest:
                 self._receive_below(rest, now)
-        else:
+        elif protocol_id == AMQP_ID:
             raise SecurityDowngradeError(
-                f"we asked for SASL (protocol id 3), and the peer answered with protocol id {protocol_id}: "
+                "we asked for SASL (protocol id 3), and the peer answered with protocol id 0: "
                 "it would have us go on without authentication"
             )
+        else:
+            raise SecurityError("the peer takes nobody without TLS: it answered with protocol id 2")
 
     def _accept(self, protocol_id: int, rest: bytes, now: float) -> None:
         if protocol_id == SASL_ID and self._accept_sasl is not None:
@@ -260,18 +271,21 @@ class Stack:
 
     def _wanted_header(self) -> bytes:
         """The header that a peer which began with another should have sent (2.2)."""
-        return AMQP_HEADER if self._accept_plain or self._accept_sasl is None else SASL_HEADER
+        if self._accept_sasl is not None and not self._accept_plain:
+            return SASL_HEADER
+        return AMQP_HEADER if self._accept_plain else TLS_HEADER
 
     def _after_sasl(self, now: float) -> None:
         sasl = self.sasl
         assert sasl is not None
         if sasl.question is not None:
-            self._events.append(QuestionAsked(sasl.question))
+            if sasl.question is not self._asked:  # more octets may come while the application thinks
+                self._asked = sasl.question
+                self._events.append(QuestionAsked(sasl.question))
             return
         if isinstance(sasl, SaslServer):
             if sasl.failed:
-                if sasl.penalty:
-                    self._hold_until = now + sasl.penalty
+                self._hold_until = now + sasl.penalty
                 self._die("the peer failed to authenticate")
                 return
             self.identity = sasl.identity
