@@ -271,5 +271,5 @@ class Script:
                 self.inbox.note(f"-> {describe(got)}")
             if not sent.idle and not sent.frames:
                 self.inbox.note(f"-> {data.hex(' ')}")
-        except ValueError:
+        except (ValueError, TypeError, AttributeError):  # a test may send what is no frame at all
             self.inbox.note(f"-> {data.hex(' ')}")

@@ -369,7 +369,11 @@ class Connection(Lifecycle):
             raise
 
     def _frame_limit(self) -> int:
-        return SIZE_BEFORE_OPEN if self.remote is None else self.limits.max_frame_size
+        if self.remote is not None:
+            return self.limits.max_frame_size
+        if self.state is ConnectionState.HDR_EXCH:
+            return SIZE_BEFORE_OPEN
+        return max(SIZE_BEFORE_OPEN, self.limits.max_frame_size)  # our open is out, and says so
 
     def _receive_header(self, buf: bytes) -> int:
         protocol_id = header_id(buf)
