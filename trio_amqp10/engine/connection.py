@@ -666,9 +666,9 @@ class Connection(Lifecycle):
     def release_channel(self, session: Session) -> None:
         """Free the channels of a session that is over."""
         if session.state is SessionState.ENDED:
+            assert session.remote_channel is not None  # both ends have said end
             self._by_channel.pop(session.channel, None)
-            if session.remote_channel is not None:
-                self._mapped.pop(session.remote_channel, None)
+            self._mapped.pop(session.remote_channel, None)
 
     def charge_churn(self, what: str) -> None:
         """The peer ended what we had no chance to answer: cheap for it, dear for us."""

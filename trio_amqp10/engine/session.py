@@ -267,10 +267,11 @@ class Session(Lifecycle):
     @staticmethod
     def _drop_begun(link: Link) -> None:
         """A delivery that was begun on ``link`` will not be complete."""
-        if isinstance(link, SenderLink):
-            link.drop_partial()
-        elif isinstance(link, ReceiverLink):
+        if isinstance(link, ReceiverLink):
             drop_incoming(link)
+        else:
+            assert isinstance(link, SenderLink)
+            link.drop_partial()
 
     # -- what we owe ------------------------------------------------------------------------
 
