@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import memory_stream_pair, trio_test
+from trio.testing import memory_stream_pair
 
 import trio_amqp10 as amqp
 from tests.naive.performatives import frame, header
@@ -53,7 +53,6 @@ def test_failure_that_is_a_bug_is_not_explained_away(failure: Exception) -> None
     assert explain(failure) is None
 
 
-@trio_test
 async def test_interrupt_ends_the_innermost_part_first_and_everything_next() -> None:
     with trio.CancelScope() as everything:
         interrupts = Interrupts(everything)
@@ -71,7 +70,6 @@ async def test_interrupt_ends_the_innermost_part_first_and_everything_next() -> 
     assert everything.cancelled_caught
 
 
-@trio_test
 async def test_receive_never_grants_more_than_it_was_asked_for(capfd: pytest.CaptureFixture[str]) -> None:
     count = 2500
     granted: list[int] = []
@@ -96,7 +94,6 @@ async def test_receive_never_grants_more_than_it_was_asked_for(capfd: pytest.Cap
     assert max(granted) == count
 
 
-@trio_test
 async def test_receive_rejects_what_it_cannot_decode_and_fails(capfd: pytest.CaptureFixture[str]) -> None:
     outcomes: list[Any] = []
     bad = amqp.Message.from_payload(b"\x00\x53\x77\xc1\xff")
@@ -120,7 +117,6 @@ async def test_receive_rejects_what_it_cannot_decode_and_fails(capfd: pytest.Cap
     assert "could not be decoded" in captured.err
 
 
-@trio_test
 async def test_shown_stream_passes_octets_on_and_shows_frames() -> None:
     ours, theirs = memory_stream_pair()
     shown: list[str] = []

@@ -10,6 +10,7 @@ import trio
 
 import trio_amqp10 as amqp
 from trio_amqp10.container import Container
+from trio_amqp10.patterns import open_requester
 from trio_amqp10.peer.urls import parse_url
 
 from .frames import ShownStream
@@ -73,7 +74,7 @@ async def _use_queue(connection: amqp.Connection) -> None:
 
 
 async def _use_function(connection: amqp.Connection) -> None:
-    async with connection.open_requester("upper") as requester:
+    async with open_requester(connection, "upper") as requester:
         reply = await requester.request("is anybody there?")
         _show(f"asked     'is anybody there?': {reply.body!r}\n")
 

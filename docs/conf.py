@@ -1,0 +1,20 @@
+"""How Sphinx builds the manual."""
+
+from importlib.metadata import version as installed
+
+project = "trio-amqp10"
+author = "the trio-amqp10 authors"
+copyright = author
+release = version = installed("trio-amqp10")
+
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = "trio-amqp10"
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+autodoc_class_signature = "separated"
+napoleon_use_ivar = True
+napoleon_custom_sections = [("Raises (on entering)", "Raises")]

@@ -1,0 +1,180 @@
+"""Every code block of README.md and docs/ is run, page by page, against a peer that is really there.
+
+The conventions, so that blocks can be read as they are:
+
+- Blocks of ``python`` share the names of their page, in order. ``trio.run(main)`` runs ``main``; functions called
+  ``test_...`` are run as tests.
+- ``localhost:5672`` is a container with queues and a function ``upper``; ``127.0.0.1:5672`` is the reader's own service: a
+  block with ``serve(`` on it stays in the background until the end of the page, or the next one.
+- Blocks of ``console`` are commands after ``$``, each with what it prints on stdout.
+- Blocks of ``text`` are not run.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import socket
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+import trio_amqp10 as amqp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.rst"))]
+KINDS = {"python", "console", "text"}
+SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Block:
+    """A code block and where it stands."""
+
+    kind: str
+    text: str
+    line: int
+
+
+def blocks(page: Path) -> list[Block]:
+    """The code blocks of a page, in order."""
+    text = page.read_text()
+    return list(fenced(text) if page.suffix == ".md" else directives(text))
+
+
+def fenced(text: str) -> Iterator[Block]:
+    for found in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        yield Block(found[1], found[2], text.count("\n", 0, found.start(2)))
+
+
+def directives(text: str) -> Iterator[Block]:
+    for found in re.finditer(r"^\.\. code-block:: (\w+)\n\n((?:   .*\n|\n)+)", text, re.MULTILINE):
+        yield Block(found[1], textwrap.dedent(found[2]), text.count("\n", 0, found.start(2)))
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        port: int = one.getsockname()[1]
+        return port
+
+
+class Reader:
+    """Reads a page from top to bottom, and does what it says."""
+
+    def __init__(self, page: Path, peer: amqp.Listener, nursery: trio.Nursery) -> None:
+        self.page = page
+        self.peer = peer
+        self.nursery = nursery
+        self.port = 0
+        self.names: dict[str, Any] = {"__name__": page.stem}
+
+    async def read(self, block: Block) -> None:
+        with trio.fail_after(SECONDS):
+            if block.kind == "python":
+                await self.run_python(block)
+            elif block.kind == "console":
+                await self.run_console(block)
+
+    def addressed(self, text: str) -> str:
+        """With the ports that there are, in place of those that are written."""
+        text = text.replace("localhost:5672", f"127.0.0.1:{self.peer.port}")
+        return text.replace("127.0.0.1:5672", f"127.0.0.1:{self.port}")
+
+    async def run_python(self, block: Block) -> None:
+        serves = "serve(" in block.text and "127.0.0.1:5672" in block.text
+        if serves:
+            self.port = free_port()
+        text = self.addressed(block.text)
+        program = re.sub(r"^trio\.run\(main\)$", "", text, flags=re.MULTILINE)
+        before = dict(self.names)
+        # Line numbers as on the page, for whoever has to find the block that failed.
+        exec(compile("\n" * block.line + program, self.page, "exec", dont_inherit=True), self.names)
+        if program != text:
+            if serves:
+                await self.leave_running(self.names["main"])
+            else:
+                await self.names["main"]()
+        for name, item in list(self.names.items()):
+            if name.startswith("test_") and item is not before.get(name):
+                if inspect.iscoroutinefunction(item):
+                    await item()
+                else:
+                    await trio.to_thread.run_sync(item)
+
+    async def leave_running(self, main: Any) -> None:
+        self.nursery.start_soon(main)
+        while True:
+            try:
+                stream = await trio.open_tcp_stream("127.0.0.1", self.port)
+            except OSError:
+                await trio.sleep(
+                    0.01
+                )  # no task of ours will tell: the page starts the service in its own way
+            else:
+                await stream.aclose()
+                return
+
+    async def run_console(self, block: Block) -> None:
+        commands = re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]
+        for command, _, printed in (one.partition("\n") for one in commands):
+            environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+            done = await trio.to_thread.run_sync(
+                partial(
+                    subprocess.run,
+                    ["/bin/sh", "-c", self.addressed(command)],
+                    env=environment,
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                    timeout=SECONDS,
+                )
+            )
+            assert done.returncode == 0, f"{command}: {done.stderr}"
+            assert done.stdout.rstrip("\n") == printed.rstrip("\n"), command
+
+
+def peer() -> amqp.Container:
+    """What the pages know at ``localhost:5672``."""
+    container = amqp.Container("localhost")
+
+    @container.function("upper")
+    async def upper(message: amqp.Message) -> str:
+        return str(message.body).upper()
+
+    return container
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_blocks_are_of_a_known_kind(page: Path) -> None:
+    assert {block.kind for block in blocks(page)} <= KINDS
+    written = page.read_text()
+    marks = written.count("\n```") // 2 if page.suffix == ".md" else written.count(".. code-block::")
+    assert len(blocks(page)) == marks
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if {block.kind for block in blocks(page)} & {"python", "console"}],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+async def test_page_does_what_it_says(page: Path) -> None:
+    sasl = amqp.sasl.Server(users={"guest": "guest"}, anonymous=True)
+    async with trio.open_nursery() as nursery:
+        listeners: list[amqp.Listener] = await nursery.start(
+            partial(peer().serve, "amqp://127.0.0.1:0", sasl=sasl)
+        )
+        reader = Reader(page, listeners[0], nursery)
+        for block in blocks(page):
+            await reader.read(block)
+        nursery.cancel_scope.cancel()

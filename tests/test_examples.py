@@ -1,0 +1,107 @@
+"""Every program of ``examples/`` is run, against a peer where it wants one, and is short."""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+import trio_amqp10 as amqp
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+LINES = 40
+LOCALHOST = "amqp://127.0.0.1:0"
+
+
+def load(name: str) -> ModuleType:
+    """An example as a module of its own, made anew."""
+    spec = importlib.util.spec_from_file_location(f"examples_{name}", EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+async def while_serving(
+    serve: Callable[..., Awaitable[object]], use: Callable[[str], Awaitable[None]]
+) -> None:
+    """Run ``use(url)`` while ``serve`` listens."""
+    with trio.fail_after(20):
+        async with trio.open_nursery() as nursery:
+            listeners: list[amqp.Listener] = await nursery.start(serve)
+            await use(listeners[0].url)
+            nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
+def test_example_is_short_and_tested(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= LINES
+    assert f'load("{path.stem}")' in Path(__file__).read_text()
+
+
+async def test_client_sends_and_receives(capsys: pytest.CaptureFixture[str]) -> None:
+    await while_serving(partial(amqp.Container("peer").serve, LOCALHOST), load("client").main)
+    assert capsys.readouterr().out.splitlines() == ["None {'id': 1, 'what': 'tea'}", "note as a gift"]
+
+
+async def test_service_takes_orders_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    async def use(url: str) -> None:
+        async with amqp.open_connection(url) as connection:
+            async with connection.open_sender("orders") as sender:
+                await sender.send({"id": 1})
+                with pytest.raises(amqp.DeliveryRejectedError, match="an order is a map"):
+                    await sender.send("one tea, please")
+            with pytest.raises(amqp.LinkRefusedError, match="no node 'complaints'"):
+                async with connection.open_sender("complaints"):
+                    pass
+
+    await while_serving(partial(load("service").main, LOCALHOST), use)
+    assert capsys.readouterr().out == "order: {'id': 1}\n"
+
+
+async def test_either_side_opens_links(capsys: pytest.CaptureFixture[str]) -> None:
+    with trio.fail_after(20):
+        await load("either_side").main()
+    assert capsys.readouterr().out == "[21.5, 21.7, 21.4]\n"
+
+
+async def test_container_has_four_kinds_of_nodes_and_ask_asks_it(capsys: pytest.CaptureFixture[str]) -> None:
+    async def use(url: str) -> None:
+        await load("ask").main(url)
+        async with amqp.open_connection(url) as connection:
+            async with connection.open_sender("audit") as sender:
+                await sender.send("seen")
+            async with connection.open_receiver("ticks") as receiver:
+                ticks: list[Any] = []
+                async for delivery in receiver:
+                    delivery.accept()
+                    ticks.append(delivery.message.body)
+                assert ticks == [0, 1, 2]
+            async with connection.open_sender("orders") as sender:
+                await sender.send("kept")
+
+    await while_serving(partial(load("container").main, LOCALHOST), use)
+    prices, audit = capsys.readouterr().out.splitlines()
+    assert eval(prices) == {"tea": 3.5, "coffee": 4.0}
+    assert audit == "audit: seen"
+
+
+async def test_workers_share_the_jobs(capsys: pytest.CaptureFixture[str]) -> None:
+    await while_serving(partial(amqp.Container("peer").serve, LOCALHOST), load("workers").main)
+    lines = [line.split(": ") for line in capsys.readouterr().out.splitlines()]
+    assert sorted(int(result) for _, result in lines) == [job**2 for job in range(30)]
+    assert {name for name, _ in lines} == {"worker 0", "worker 1", "worker 2"}
+
+
+def test_shop_tests_pass() -> None:
+    module = load("test_shop")
+    module.test_ship_orders_announces_each_shipment()
