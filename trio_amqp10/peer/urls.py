@@ -5,8 +5,10 @@ Knows no transport.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from urllib.parse import unquote
+from typing import Final
+from urllib.parse import quote, unquote
 
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.transport import PORT
@@ -14,6 +16,8 @@ from trio_amqp10.spec.transport import PORT
 __all__ = ["Url", "parse_url"]
 
 _SCHEMES = {"amqp": PORT, "amqp+unix": 0}
+
+_PORT: Final = re.compile(r"0*[0-9]{1,5}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +42,11 @@ class Url:
     address: str | None
 
     def __str__(self) -> str:
+        """As it can be dialled, without credentials and address."""
         if self.scheme == "amqp+unix":
-            return f"{self.scheme}://{self.path}"
-        host = f"[{self.host}]" if ":" in self.host else self.host
+            return f"{self.scheme}://{quote(self.path)}"
+        host = quote(self.host, safe=":")
+        host = f"[{host}]" if ":" in host else host
         return f"{self.scheme}://{host}:{self.port}"
 
 
@@ -52,13 +58,13 @@ def parse_url(url: str) -> Url:
     socket.
 
     Raises:
-        LocalProtocolError: it is none of these.
+        LocalProtocolError: it is none of these; says why, and shows no password.
     """
     scheme, found, rest = url.partition("://")
     if not found or scheme not in _SCHEMES:
         known = ", ".join(f"{name}://" for name in _SCHEMES)
         raise LocalProtocolError(
-            f"{url!r} is not a URL that can be dialled: it has to begin with one of {known}"
+            f"{_shown(url)} is not a URL that can be dialled: it has to begin with one of {known}"
         )
     if scheme == "amqp+unix":
         return _unix(url, rest)
@@ -82,28 +88,39 @@ def _host_and_port(url: str, text: str) -> tuple[str, int | None]:
         host, bracket, rest = text[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
             raise LocalProtocolError(
-                f"{url!r}: an IPv6 address is written in brackets, as in amqp://[::1]:5672"
+                f"{_shown(url)}: an IPv6 address is written in brackets, as in amqp://[::1]:5672"
             )
         port = rest[1:]
     else:
         host, _, port = text.partition(":")
     if not host:
-        raise LocalProtocolError(f"{url!r} names no host, as in amqp://localhost:5672")
+        raise LocalProtocolError(f"{_shown(url)} names no host, as in amqp://localhost:5672")
     if not port:
         return unquote(host), None
-    if not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise LocalProtocolError(f"{url!r}: {port!r} is not a port number from 0 to 65535")
+    if not _PORT.fullmatch(port) or int(port) > 65535:
+        raise LocalProtocolError(
+            f"{_shown(url)}: a port is a number from 0 to 65535, as in amqp://localhost:5672; an IPv6 address is "
+            "written in brackets, and in a user name or password / is written %2F and @ %40"
+        )
     return unquote(host), int(port)
 
 
 def _unix(url: str, rest: str) -> Url:
     path, _, query = rest.partition("?")
-    if not path.startswith("/"):
+    path = unquote(path)
+    if not path.startswith("/") or "\0" in path:
         raise LocalProtocolError(f"{url!r}: the path of the socket follows, as in amqp+unix:///run/app.sock")
     address = None
     for item in filter(None, query.split("&")):
         key, _, value = item.partition("=")
         if key != "address":
             raise LocalProtocolError(f"{url!r}: {key!r} is not known here, only ?address=")
-        address = unquote(value)
-    return Url("amqp+unix", "", 0, unquote(path), None, None, address)
+        address = unquote(value) or None
+    return Url("amqp+unix", "", 0, path, None, None, address)
+
+
+def _shown(url: str) -> str:
+    """A URL for a message: whatever may be a password, misplaced though it be, is left out."""
+    scheme, found, _ = url.partition("://")
+    _, at, rest = url.rpartition("@")
+    return repr(f"{scheme}{found}***@{rest}" if at and found else f"***@{rest}" if at else url)
