@@ -10,7 +10,7 @@ import ipaddress
 import os
 import socket
 import stat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from .urls import Url
 
 __all__ = ["bind", "connect", "is_private", "listener_url"]
+
+_BACKLOG: Final = 128
 
 
 async def connect(url: Url) -> trio.abc.Stream:
@@ -43,26 +45,22 @@ def _bind_unix(path: str) -> trio.SocketListener:
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISSOCK(os.stat(path).st_mode):
             raise LocalProtocolError(f"{path!r} exists and is not a socket: choose another path")
-        probe = socket.socket(socket.AF_UNIX)
-        try:
-            probe.connect(path)
-        except ConnectionRefusedError:
-            os.unlink(path)  # left behind by a listener that died
-        finally:
-            probe.close()
-    sock = trio.socket.socket(trio.socket.AF_UNIX, trio.socket.SOCK_STREAM)
-    sock_bind(sock, path)
-    sock.listen(128)
-    return trio.SocketListener(sock)
-
-
-def sock_bind(sock: trio.socket.SocketType, path: str) -> None:
-    """Bind without the name look-up that trio's own, asynchronous bind may make."""
-    raw = socket.socket(fileno=os.dup(sock.fileno()))
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.setblocking(False)
+            try:
+                probe.connect(path)
+            except ConnectionRefusedError:
+                os.unlink(path)  # left behind by a listener that died
+            except BlockingIOError:
+                pass  # somebody listens, and is busy: it is for bind to refuse
+    raw = socket.socket(socket.AF_UNIX)
     try:
         raw.bind(path)
-    finally:
+        raw.listen(_BACKLOG)
+    except BaseException:
         raw.close()
+        raise
+    return trio.SocketListener(trio.socket.from_stdlib_socket(raw))
 
 
 def listener_url(url: Url, listener: trio.SocketListener) -> str:
