@@ -27,10 +27,11 @@ __all__ = ["Sender", "open_sender"]
 class Sender(Link["SenderLink"]):
     """Sends messages to a node of the peer. Any number of tasks may use it."""
 
-    __slots__ = ()
+    __slots__ = ("_blocked",)
 
     def __init__(self, session: Session, link: SenderLink) -> None:
         super().__init__(session, link)
+        self._blocked = 0  # tasks that will send as soon as they can
 
     @property
     def address(self) -> str | None:
@@ -85,11 +86,9 @@ class Sender(Link["SenderLink"]):
         await self._conn.pace.checkpoint()
         link = self._link
         while (delivery := link.send(payload, settled, tag, message_format)) is None:
-            self.check_alive()
-            link.await_sendable()
-            await self.wait()
+            await self._until_sendable()
             self._conn.pace.blocked()
-        if link.drain and not self._tasks:
+        if link.drain and not self._blocked:
             link.drained()
         return cast("OutgoingDelivery", delivery)  # the connection makes deliveries of our class
 
@@ -113,13 +112,37 @@ class Sender(Link["SenderLink"]):
     async def wait_sendable(self) -> None:
         """Wait until ``send_nowait`` would send.
 
+        While ``draining`` holds, the receiver waits until it has a message for all of its credit, or
+        hears that there are no more: call ``give_back`` when you have none.
+
         Raises: as ``transmit``. Cancelled: nothing has happened.
         """
         await trio.lowlevel.checkpoint()
-        while not self._link.sendable():
-            self.check_alive()
-            self._link.await_sendable()
-            await self.wait()
+        await self._until_sendable()
+
+    async def _until_sendable(self) -> None:
+        """Wait; what the receiver wants back meanwhile is kept for whoever waits here."""
+        link = self._link
+        self._blocked += 1
+        try:
+            while not link.sendable():
+                self.check_alive()
+                link.await_sendable()
+                await self.wait()
+        except BaseException:
+            self._blocked -= 1
+            if link.drain and not self._blocked:
+                link.drained()
+            raise
+        self._blocked -= 1
+
+    def give_back(self) -> None:
+        """There is nothing to send now: what credit a ``draining`` receiver gave is given back (2.6.7).
+
+        Done for you but after ``wait_sendable`` and ``send_nowait``. Nothing happens where the
+        receiver does not ask for it.
+        """
+        self._link.drained()
 
     async def flush(self) -> None:
         """Wait until no delivery of this link is unsettled.
@@ -138,9 +161,8 @@ class Sender(Link["SenderLink"]):
         link.watch_unsettled = False
 
     def wake(self) -> None:
-        if self._tasks:
-            super().wake()
-        elif self._link.drain:
+        super().wake()
+        if self._link.drain and not self._blocked:
             self._link.drained()
 
     def _has_terminus(self) -> bool:
