@@ -13,7 +13,7 @@ import trio
 
 from trio_amqp10.engine.connection import Connection as EngineConnection
 from trio_amqp10.engine.stack import Stack
-from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError
 from trio_amqp10.sasl import SaslServer, Server
 from trio_amqp10.spec.transport import Error
 
@@ -110,7 +110,7 @@ class Acceptor:
         try:
             await handler(connection)
         except Exception as failure:
-            if _is_loss(failure):
+            if connection.closed and _is_loss(failure):
                 _log.debug("%r: %s", connection, failure)
                 return None
             _log.exception("the handler of %r failed", connection)
@@ -123,7 +123,7 @@ def _is_loss(failure: BaseException) -> bool:
     if isinstance(failure, BaseExceptionGroup):
         rest = cast("BaseExceptionGroup[BaseException]", failure)
         return all(_is_loss(one) for one in rest.exceptions)
-    return isinstance(failure, (trio.BrokenResourceError, trio.ClosedResourceError))
+    return isinstance(failure, (AmqpError, trio.BrokenResourceError, trio.ClosedResourceError))
 
 
 async def serve(
@@ -140,6 +140,7 @@ async def serve(
     offered_capabilities: str | Iterable[str] = (),
     limits: Limits | None = None,
     max_connections: int | None = 10_000,
+    max_handshakes: int | None = 1_024,
     close_timeout: float = 5.0,
     task_status: trio.TaskStatus[list[Listener]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -158,6 +159,7 @@ async def serve(
             ANONYMOUS, or without a SASL layer.
         allow_plaintext_password: take passwords where somebody could read along.
         max_connections: above this, those who dial wait; None for no limit.
+        max_handshakes: the same, for those who have not opened their connection yet.
         others: as for ``open_connection``.
 
     Raises:
@@ -180,7 +182,7 @@ async def serve(
         close_timeout=close_timeout,
     )
     parsed = [parse_url(url) for url in urls]
-    gate = None if max_connections is None else trio.Semaphore(max_connections)
+    gates = (_gate(max_connections), _gate(max_handshakes))
     sockets: list[trio.SocketListener] = []
     listening: list[Listener] = []
     try:
@@ -191,41 +193,74 @@ async def serve(
                 listening.append(Listener(reached, parse_url(reached).port))
         async with trio.open_nursery() as nursery:
             for listener in sockets:
-                nursery.start_soon(_accept_loop, listener, acceptor, handler, gate, nursery)
+                nursery.start_soon(_accept_loop, listener, acceptor, handler, *gates, nursery)
             task_status.started(listening)
     finally:
         for listener in sockets:
             listener.socket.close()
 
 
+class _Gate:
+    """A semaphore without a limit."""
+
+    async def acquire(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    def release(self) -> None:
+        pass
+
+
+def _gate(most: int | None) -> trio.Semaphore | _Gate:
+    return _Gate() if most is None else trio.Semaphore(most)
+
+
 async def _accept_loop(
     listener: trio.SocketListener,
     acceptor: Acceptor,
     handler: Handler,
-    gate: trio.Semaphore | None,
+    connections: trio.Semaphore | _Gate,
+    handshakes: trio.Semaphore | _Gate,
     nursery: trio.Nursery,
 ) -> None:
     while True:
-        if gate is not None:
-            await gate.acquire()  # before accept: who is too many waits outside
+        # Who is too many waits outside. And only who is there takes a place: a listener that waits
+        # for somebody must not keep others out of the last one.
+        await trio.lowlevel.wait_readable(listener.socket)
+        await connections.acquire()
+        await handshakes.acquire()
         try:
             stream = await listener.accept()
         except OSError as failure:
-            if gate is not None:
-                gate.release()
+            connections.release()
+            handshakes.release()
             if failure.errno not in _OUT_OF_RESOURCES:
                 raise
             _log.warning("cannot accept for now: %s", failure)
             await trio.sleep(0.1)
             continue
-        nursery.start_soon(_run_one, stream, acceptor, handler, gate)
+        nursery.start_soon(_run_one, stream, acceptor, handler, connections, handshakes)
 
 
 async def _run_one(
-    stream: trio.abc.Stream, acceptor: Acceptor, handler: Handler, gate: trio.Semaphore | None
+    stream: trio.abc.Stream,
+    acceptor: Acceptor,
+    handler: Handler,
+    connections: trio.Semaphore | _Gate,
+    handshakes: trio.Semaphore | _Gate,
 ) -> None:
+    opened = False
+
+    async def on_opened(connection: Connection) -> None:
+        nonlocal opened
+        opened = True
+        handshakes.release()
+        await handler(connection)
+
     try:
-        await acceptor.run(stream, handler)
+        await acceptor.run(stream, on_opened)
+    except Exception:
+        _log.exception("a connection failed in a way that it should not")
     finally:
-        if gate is not None:
-            gate.release()
+        connections.release()
+        if not opened:
+            handshakes.release()
