@@ -6,9 +6,9 @@ pump's business, transports that of ``dial`` and ``listen``.
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections import deque
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,8 +31,9 @@ from trio_amqp10.spec.transport import Role
 
 from .errors import ConnectionClosedError, describe
 from .incoming import IncomingReceiver, IncomingSender
-from .pump import Pump
+from .pump import READ_SIZE, Pump
 from .receiver import Receiver, open_receiver
+from .remote import Remote
 from .sender import Sender, open_sender
 from .session import Session, SessionOpening
 from .waiting import Pace, Waiter
@@ -43,53 +44,16 @@ if TYPE_CHECKING:
     from trio_amqp10.engine.connection import Connection as EngineConnection
     from trio_amqp10.engine.session import Session as EngineSession
     from trio_amqp10.engine.stack import Stack
-    from trio_amqp10.spec.transport import Error, Open
+    from trio_amqp10.spec.transport import Error
 
     from .link import Link, Opening
 
 __all__ = ["Connection", "IncomingLinks", "Remote"]
 
+_log = logging.getLogger("trio_amqp10.connection")
+
 _PATIENCE = 1.0
 """Seconds that an incoming link waits for somebody to iterate over ``incoming_links``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Remote:
-    """What the peer said of itself when it opened the connection (2.7.1).
-
-    Attributes:
-        container_id: who it is.
-        hostname: the host that it means to reach.
-        max_frame_size: octets of the largest frame that it takes.
-        channel_max: sessions that it takes, less one.
-        idle_timeout: seconds of silence after which it gives us up, or None.
-        properties: about it; symbols to values.
-        offered_capabilities, desired_capabilities: extensions.
-    """
-
-    container_id: str
-    hostname: str | None
-    max_frame_size: int
-    channel_max: int
-    idle_timeout: float | None
-    properties: dict[Any, Any]
-    offered_capabilities: tuple[str, ...]
-    desired_capabilities: tuple[str, ...]
-
-    @classmethod
-    def of(cls, performative: Open) -> Remote:
-        """Read an open."""
-        timeout = performative.idle_time_out
-        return cls(
-            container_id=performative.container_id,
-            hostname=performative.hostname,
-            max_frame_size=performative.max_frame_size,
-            channel_max=performative.channel_max,
-            idle_timeout=timeout / 1000 if timeout else None,
-            properties=dict(performative.properties or {}),
-            offered_capabilities=tuple(performative.offered_capabilities),
-            desired_capabilities=tuple(performative.desired_capabilities),
-        )
 
 
 class Connection(Waiter, trio.abc.AsyncResource):
@@ -125,8 +89,9 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self._incoming: deque[IncomingSender | IncomingReceiver] = deque()
         self._incoming_waiter = Waiter()
         self._iterated = False
-        self._impatient = False
-        self.pump = Pump(stack, stream, self._on_event, engine.limits.write_stall)
+        self._refusing: trio.CancelScope | None = None
+        self._asking: trio.CancelScope | None = None
+        self.pump = Pump(stack, stream, self._on_event, self._wake_all, engine.limits.write_stall)
         engine.outbox.bell = self.pump.ring
         self.pump.start(nursery)
 
@@ -144,24 +109,34 @@ class Connection(Waiter, trio.abc.AsyncResource):
         """Whether the connection is over, by either end."""
         return self._closed or self._lost is not None or self._peer_closed is not None or self._is_dead()
 
+    @property
+    def closed_here(self) -> bool:
+        """Whether it was we who closed it."""
+        return self._closed
+
     def _is_dead(self) -> bool:
-        return self.engine.state is ConnectionState.END or self.pump.finished.is_set()
+        pump = self.pump
+        return self.engine.state is ConnectionState.END or pump.failure is not None or pump.finished.is_set()
 
     def cause(self) -> Exception | None:
-        """Why the connection ended; None while it lives, or where it was closed without an error."""
-        failure = self.pump.failure
+        """Why the connection ended, as an exception of the caller's own.
+
+        None while it lives, or where it was closed without an error.
+        """
         if self._peer_closed is not None:
             error = self._peer_closed.error
             if error is None:
                 return None
             return ConnectionClosedError(f"the peer closed the connection, {describe(error)}", error)
+        failure = self.pump.failure
         if isinstance(failure, AmqpError):
-            return failure
-        if failure is not None or self._lost is not None:
-            gone = ConnectionClosedError(f"the connection was lost: {self._lost or failure}")
-            gone.__cause__ = failure
-            return None if self._closed else gone
-        return None
+            return _again(failure)
+        if self._closed or (failure is None and self._lost is None):
+            return None
+        reason = self._lost if failure is None else str(failure) or str(failure.__cause__ or self._lost)
+        gone = ConnectionClosedError(f"the connection was lost: {reason}")
+        gone.__cause__ = failure
+        return gone
 
     def check_alive(self) -> None:
         """Raise what ended the connection, if something did.
@@ -178,15 +153,17 @@ class Connection(Waiter, trio.abc.AsyncResource):
             raise self._raisable()
 
     def _raisable(self) -> Exception:
-        cause = self.cause() or ConnectionClosedError("the peer closed the connection")
-        # One exception object raised in several tasks would gather all their tracebacks.
-        return cause if cause.__traceback__ is None else _again(cause)
+        return self.cause() or ConnectionClosedError("the peer closed the connection")
 
     async def opened(self) -> None:
-        """Wait until the peer has opened the connection too."""
+        """Wait until the peer has opened the connection too.
+
+        Raises: as ``check_alive``. Cancelled: nothing has happened.
+        """
         while self._remote is None:
             self.check_alive()
             await self.wait()
+        self.check_alive()  # opened and closed in one go: a peer's way to refuse (2.4.3)
 
     async def wait_closed(self) -> None:
         """Wait until the connection is over.
@@ -232,7 +209,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         return str(uuid.uuid4())
 
     async def next_incoming_link(self) -> IncomingSender | IncomingReceiver:
-        """What ``incoming_links`` yields next."""
+        """What ``incoming_links`` yields next. Cancelled: no link is lost."""
         while True:
             while self._incoming:
                 link = self._incoming.popleft()
@@ -261,6 +238,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
             case LinkDetached(link):
                 if link.owner is not None:
                     cast("Link[Any]", link.owner).on_detached(event)
+                else:
+                    self._incoming = deque(one for one in self._incoming if one.is_waiting)
             case SessionBegun(session):
                 if session.state is SessionState.BEGIN_RCVD:
                     session.begin()
@@ -272,6 +251,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
                     self._session_of(session).on_ended(event)
             case ConnectionOpened(performative):
                 self._remote = Remote.of(performative)
+                self.pump.read_size = READ_SIZE
                 if self.engine.state is ConnectionState.OPEN_RCVD:
                     self.engine.open()
                 self.wake()
@@ -284,7 +264,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
             case Authenticated(identity):
                 self.identity = identity
             case QuestionAsked(question):
-                self._nursery.start_soon(self._answer, question)
+                self._asking = trio.CancelScope(shield=True)
+                self._nursery.start_soon(self._answer, question, self._asking)
             case _:  # pragma: no cover - the engine has no other events
                 raise AssertionError(event)
 
@@ -303,25 +284,24 @@ class Connection(Waiter, trio.abc.AsyncResource):
         incoming = IncomingReceiver(self, link) if link.role is Role.RECEIVER else IncomingSender(self, link)
         self._incoming.append(incoming)
         self._incoming_waiter.wake()
-        if not self._iterated and not self._impatient:
-            self._impatient = True
-            self._nursery.start_soon(self._refuse_unclaimed)
+        if not self._iterated and self._refusing is None:
+            self._refusing = trio.CancelScope(shield=True)
+            self._nursery.start_soon(self._refuse_unclaimed, self._refusing)
 
-    async def _refuse_unclaimed(self) -> None:
-        with trio.CancelScope(shield=True) as scope:
-            self._refusing = scope
+    async def _refuse_unclaimed(self, scope: trio.CancelScope) -> None:
+        with scope:
             await trio.sleep(_PATIENCE)
             while self._incoming and not self._iterated:
                 self._incoming.popleft().refuse_now(Condition.NOT_ALLOWED, "no links are accepted here")
-            self._impatient = False
+            self._refusing = None
 
-    async def _answer(self, question: Any) -> None:
+    async def _answer(self, question: Any, scope: trio.CancelScope) -> None:
         """Ask the application what a SASL mechanism wants to know."""
-        with trio.CancelScope(shield=True) as scope:
-            self._asking = scope
+        with scope:
             try:
                 value = await question.ask()
             except Exception as failure:
+                _log.exception("no answer to %s", question)
                 self.pump.feed(partial(self._stack.abandon_question, failure, trio.current_time()))
             else:
                 self.pump.feed(partial(self._stack.answer, value, trio.current_time()))
@@ -356,8 +336,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
                     await self.pump.finished.wait()
 
     def _refuse_to_wait(self) -> None:
-        for name in ("_refusing", "_asking"):
-            scope = getattr(self, name, None)
+        for scope in (self._refusing, self._asking):
             if scope is not None:
                 scope.cancel()
 
@@ -366,14 +345,13 @@ class Connection(Waiter, trio.abc.AsyncResource):
         return f"<Connection to {peer!r} {self.engine.state.name}>"
 
 
-def _again(cause: Exception) -> Exception:
-    """A new exception for the same cause, chained to the first."""
-    if isinstance(cause, ConnectionClosedError):
-        again: Exception = ConnectionClosedError(str(cause), cause.error)
-    else:
-        again = ConnectionClosedError(f"the connection has failed: {cause}")
-    again.__cause__ = cause
-    return again
+def _again(failure: AmqpError) -> AmqpError:
+    """The same exception anew: one object raised in several tasks would gather all their tracebacks."""
+    kind = type(failure)
+    again = kind.__new__(kind, *failure.args)
+    again.__dict__.update(failure.__dict__)
+    again.__cause__ = failure.__cause__
+    return again.with_traceback(failure.__traceback__)
 
 
 class IncomingLinks:

@@ -75,6 +75,7 @@ class Dialling:
             )
             sasl = SaslClient(mechanisms, hostname=self._hostname) if mechanisms else None
             stack = Stack(self._engine, trio.current_time(), sasl=sasl)
+            self._engine.open()
         except BaseException:
             await trio.aclose_forcefully(stream)
             raise
@@ -82,11 +83,8 @@ class Dialling:
         # through it, or it would come out as a group of one.
         self._manager = trio.open_nursery()
         nursery = await self._manager.__aenter__()
+        self._connection = Connection(self._engine, stack, stream, nursery, close_timeout=self._close_timeout)
         try:
-            self._engine.open()
-            self._connection = Connection(
-                self._engine, stack, stream, nursery, close_timeout=self._close_timeout
-            )
             self._connection.session_for(None, own=False)
             await self._connection.opened()
         except BaseException:

@@ -33,10 +33,11 @@ L = TypeVar("L", bound="Link[Any]")
 class IncomingLink:
     """A link that the peer has attached and we have not."""
 
-    __slots__ = ("_engine", "connection")
+    __slots__ = ("_answered", "_engine", "connection")
 
     def __init__(self, connection: Connection, link: EngineLink) -> None:
         self.connection = connection
+        self._answered = False
         self._engine = link
 
     @property
@@ -57,8 +58,23 @@ class IncomingLink:
 
     def refuse_now(self, condition: str, description: str | None = None) -> None:
         """Refuse without waiting; nothing happens where the peer is gone already."""
+        self._answered = True
         if self.is_waiting:
-            self._engine.refuse(Error(condition=str(condition), description=description))
+            try:
+                self._engine.refuse(Error(condition=str(condition), description=description))
+            except LocalProtocolError as unanswerable:
+                # The peer takes no frame, or no handle, in which it could be told: not our fault.
+                self._engine.session.fail(Condition.RESOURCE_LIMIT_EXCEEDED, str(unanswerable))
+
+    def claim(self) -> None:
+        """From now on the link is somebody's.
+
+        Raises:
+            LocalProtocolError: it was accepted or refused before.
+        """
+        if self._answered:
+            raise LocalProtocolError(f"{self!r} was accepted or refused already")
+        self._answered = True
 
     async def refuse(self, condition: str = Condition.NOT_ALLOWED, description: str | None = None) -> None:
         """Do not accept: the peer sees the attach answered without a terminus, then a detach (2.6.3).
@@ -190,13 +206,20 @@ class Accepting(Generic[L]):
         self._options = options
 
     def enter_now(self) -> L:
-        """Accept without waiting; the caller closes the link."""
-        if not self._incoming.is_waiting:
-            raise LocalProtocolError(
-                f"{self._incoming!r} was accepted, refused, or detached by the peer already"
-            )
+        """Accept without waiting; the caller closes the link.
+
+        Where the peer has detached meanwhile, the link is one that is over, like any other that
+        the peer detaches a moment later.
+
+        Raises:
+            LocalProtocolError: it was accepted or refused before.
+        """
+        self._incoming.claim()
         link: L = self._make()
-        link.start(self._options)
+        if self._incoming.is_waiting:
+            link.start(self._options)
+        else:
+            link.missed()
         link.opened()
         self._link = link
         return link

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import trio
 
+from trio_amqp10.engine.events import LinkDetached
 from trio_amqp10.engine.link import Link as EngineLink
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.errors import LocalProtocolError
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import TracebackType
 
-    from trio_amqp10.engine.events import LinkDetached
     from trio_amqp10.spec.messaging import Source
 
     from .connection import Connection
@@ -125,6 +125,12 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         self._detached = event
         self.wake()
 
+    def missed(self) -> None:
+        """The link was over before it had an owner."""
+        link = self._link
+        if link.told:
+            self._detached = LinkDetached(link, True, link.error)
+
     def cause(self) -> Exception | None:
         """Why the peer, or what carried us, ended this link; None while it lives or was ended without an error."""
         if self._detached is not None:
@@ -144,6 +150,8 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         if self._closed:
             raise trio.ClosedResourceError(f"link {self.name!r} was closed here")
         if self._link.state is LinkState.GONE or self._detached is not None:
+            if self._detached is None and self.session.closed_here:
+                raise trio.ClosedResourceError(f"link {self.name!r} was closed here, with its session")
             raise self.cause() or link_error(self.name, None, self._detached is None or self._detached.closed)
 
     @property
@@ -179,11 +187,13 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         self._opening = False
 
     async def attached(self) -> None:
-        """Wait until the peer has attached too, and compare what it said.
+        """Wait until the peer has attached too.
 
         Raises:
             LinkRefusedError: it would not.
-            GuaranteeNotSupportedError: it settles in a weaker way than was asked for.
+            SessionEndedError, ConnectionClosedError: what was to carry the link is gone.
+
+        Cancelled: nothing has happened.
         """
         link = self._link
         while not (link.state is LinkState.ATTACHED and self._has_terminus()):
@@ -221,8 +231,9 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             with trio.move_on_after(self._conn.close_timeout):
                 await self._before_detach()
         finally:
-            self._closed = True
+            self._give_back()
             self._link.detach(closed=True, error=error)
+            self._closed = True
             self.wake()
         with trio.move_on_after(self._conn.close_timeout):
             await trio.lowlevel.checkpoint()
@@ -231,6 +242,9 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
     async def _before_detach(self) -> None:
         await trio.lowlevel.checkpoint()
+
+    def _give_back(self) -> None:
+        """The last thing before the detach, whatever happens."""
 
 
 L = TypeVar("L", bound=Link[Any])
@@ -264,15 +278,19 @@ class Opening(Generic[L]):
             link.check_guarantee(options.guarantee)
         except BaseException:
             link.abandon()
+            if options.own_session:
+                session.abandon()
             raise
         return link
 
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
-        await self._link.aclose()
-        if self._options.own_session:
-            await self._link.session.aclose()
+        try:
+            await self._link.aclose()
+        finally:
+            if self._options.own_session:
+                await self._link.session.aclose()
 
 
 def check_address(address: object) -> None:

@@ -18,30 +18,38 @@ does, which the connection calls on its way out, after the close handshake or it
 
 Errors of the peer's and of the transport are kept in ``failure`` and never raised here: they
 reach the user through the calls that need the connection. ``finished`` is set last, when the
-stream is closed.
+stream is closed. ``on_over`` is called for both, since no event need go with either. What an
+engine, or who is told its events, raises without meaning to is logged, and ends this connection
+and no other.
 
 An engine offers eight calls: ``receive_data``, ``receive_eof``, ``transport_lost``, ``next_event``,
-``data_to_send`` (``b""`` for nothing now, None for never again), ``next_deadline``,
-``handle_timer`` and ``take_touched``.
+``data_to_send`` (``b""`` for nothing now, None for never again, as it has to say once the transport
+is lost), ``next_deadline``, ``handle_timer`` and ``take_touched``.
 """
 
 from __future__ import annotations
 
 import logging
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
 
-from trio_amqp10.errors import AmqpError
+from trio_amqp10.errors import AmqpError, LocalProtocolError
 
 from .waiting import Waiter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["Engine", "Pump"]
+__all__ = ["READ_SIZE", "Engine", "Pump"]
 
 READ_SIZE: Final = 256 * 1024
+"""Octets of one read from a peer that is known: many frames for one system call."""
+
+_FIRST_READ_SIZE: Final = 16 * 1024
+"""Octets of one read from a stranger: whoever connects may have us hold no more than that."""
+
 _LINGER: Final = 1.0
 
 _log = logging.getLogger("trio_amqp10.pump")
@@ -71,7 +79,13 @@ class Pump:
         engine: what the octets mean.
         stream: where they come from and go to; closed when the pump is finished.
         on_event: told each event, at once and synchronously.
+        on_over: called when ``failure`` is set, and when ``finished`` is.
         write_stall: seconds that one write may take; None for any time.
+
+    Attributes:
+        failure: what went wrong first, or None.
+        finished: set when the stream is closed.
+        read_size: octets of one read; small, until the owner of the pump trusts the peer with more.
     """
 
     __slots__ = (
@@ -79,6 +93,7 @@ class Pump:
         "_flushed",
         "_idle",
         "_on_event",
+        "_on_over",
         "_read_all",
         "_reader",
         "_rung",
@@ -88,6 +103,7 @@ class Pump:
         "_writer",
         "failure",
         "finished",
+        "read_size",
     )
 
     def __init__(
@@ -95,12 +111,14 @@ class Pump:
         engine: Engine,
         stream: trio.abc.Stream,
         on_event: Callable[[Any], None],
+        on_over: Callable[[], None],
         write_stall: float | None = 30.0,
     ) -> None:
         self._engine = engine
         self._stream = stream
         self._on_event = on_event
-        self._write_stall = write_stall
+        self._on_over = on_over
+        self._write_stall = inf if write_stall is None else write_stall
         self._rung = False
         self._idle = False
         self._flushed = Waiter()
@@ -110,6 +128,7 @@ class Pump:
         self._writer = trio.CancelScope(shield=True)
         self.failure: BaseException | None = None
         self.finished = trio.Event()
+        self.read_size = _FIRST_READ_SIZE
 
     def start(self, nursery: trio.Nursery) -> None:
         """Begin; ``nursery`` must outlive the connection."""
@@ -135,14 +154,15 @@ class Pump:
     def feed(self, call: Callable[..., None], *args: Any) -> None:
         """Have the engine do something that the peer may have made fail, and tell what came of it."""
         try:
-            call(*args)
-        except AmqpError as failure:
-            self.failure = self.failure or failure  # the engine has said its last words already
+            try:
+                call(*args)
+            except LocalProtocolError:
+                raise  # nobody here gave an order: the engine is at fault
+            except AmqpError as failure:
+                self._fail(failure)  # the engine has said its last words already
+            self.settle()
         except Exception as bug:
-            self.failure = self.failure or bug
-            _log.exception("the engine failed, and its connection with it")
-            self._engine.transport_lost()
-        self.settle()
+            self._break(bug)
 
     def settle(self) -> None:
         """Tell events and wake what was touched; rings the bell."""
@@ -152,6 +172,21 @@ class Pump:
         for item in engine.take_touched():
             item.wake()
         self.ring()
+
+    def _fail(self, failure: BaseException) -> None:
+        if self.failure is None:
+            self.failure = failure
+            self._on_over()
+
+    def _break(self, bug: Exception) -> None:
+        """What must not happen did, so nothing that the engine says can be relied on: stop."""
+        _log.error("the engine failed, and its connection with it", exc_info=bug)
+        self._fail(bug)
+        self.cancel()
+
+    def _lose(self, cause: BaseException) -> None:
+        self._fail(cause)
+        self.feed(self._engine.transport_lost)
 
     async def _read(self) -> None:
         try:
@@ -164,8 +199,8 @@ class Pump:
         engine, stream = self._engine, self._stream
         while True:
             try:
-                data = await stream.receive_some(READ_SIZE)
-            except (trio.BrokenResourceError, trio.ClosedResourceError) as lost:
+                data = await stream.receive_some(self.read_size)
+            except Exception as lost:  # BrokenResourceError; a stream of somebody's own may raise others
                 self._lose(lost)
                 return
             if not data:
@@ -173,55 +208,61 @@ class Pump:
                 return
             self.feed(engine.receive_data, bytes(data), trio.current_time())
 
-    def _lose(self, cause: BaseException) -> None:
-        self.failure = self.failure or cause
-        self.feed(self._engine.transport_lost)
-
     async def _write(self) -> None:
         try:
             with self._writer:
-                await self._write_all()
+                try:
+                    await self._write_all()
+                except Exception as bug:
+                    self._break(bug)
                 if self.failure is not None:
                     await self._linger()
         finally:
             self._reader.cancel()
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + _LINGER):
-                await trio.aclose_forcefully(self._stream)
+            await self._close_stream()
             self.feed(self._engine.transport_lost)
             self.finished.set()
             self._flushed.wake()
+            self._on_over()
 
     async def _write_all(self) -> None:
-        engine, stream = self._engine, self._stream
-        while True:
-            self._rung = False
-            self._idle = False
-            data = engine.data_to_send()
-            for item in engine.take_touched():
-                item.wake()
-            if data is None:
-                return
+        while (data := self._octets()) is not None:
             if data:
-                try:
-                    with trio.move_on_after(self._write_stall or float("inf")) as patience:
-                        await stream.send_all(data)
-                except (trio.BrokenResourceError, trio.ClosedResourceError) as lost:
-                    self._lose(lost)
-                    return
-                if patience.cancelled_caught:
-                    self._lose(TimeoutError(f"the peer read nothing for {self._write_stall} s"))
+                if not await self._send(data):
                     return
                 continue
             self._idle = True
             self._flushed.wake()
-            deadline = engine.next_deadline()
+            deadline = self._engine.next_deadline()
             if deadline is None:
                 await self._sleep()
             else:
                 with trio.move_on_at(deadline) as timer:
                     await self._sleep()
                 if timer.cancelled_caught:
-                    self.feed(engine.handle_timer, trio.current_time())
+                    self.feed(self._engine.handle_timer, trio.current_time())
+
+    def _octets(self) -> bytes | None:
+        """What there is to write, as ``data_to_send`` has it."""
+        self._rung = False
+        self._idle = False
+        data = self._engine.data_to_send()
+        for item in self._engine.take_touched():
+            item.wake()
+        return data
+
+    async def _send(self, data: bytes) -> bool:
+        """Write all of it; False where the transport is of no use any more."""
+        try:
+            with trio.move_on_after(self._write_stall) as patience:
+                await self._stream.send_all(data)
+        except Exception as lost:  # as in reading
+            self._lose(lost)
+            return False
+        if patience.cancelled_caught:
+            self._lose(TimeoutError(f"the peer read nothing for {self._write_stall:g} s"))
+            return False
+        return True
 
     async def _sleep(self) -> None:
         while not self._rung:
@@ -233,6 +274,13 @@ class Pump:
             if isinstance(self._stream, trio.abc.HalfCloseableStream):
                 try:
                     await self._stream.send_eof()
-                except (trio.BrokenResourceError, trio.ClosedResourceError):
-                    return
+                except Exception:
+                    return  # it is gone already
             await self._read_all.wait()
+
+    async def _close_stream(self) -> None:
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + _LINGER):
+            try:
+                await trio.aclose_forcefully(self._stream)
+            except Exception as failure:
+                _log.warning("the stream could not be closed: %r", failure)

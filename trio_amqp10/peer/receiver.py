@@ -195,15 +195,16 @@ class Receiver(Link["ReceiverLink"]):
     def _has_terminus(self) -> bool:
         return self.remote.source is not None
 
-    async def _before_detach(self) -> None:
+    def _give_back(self) -> None:
         link = self._link
         self._window = 0
         if link.state is LinkState.ATTACHED:
+            if link.credit:
+                link.set_credit(0)
             while self._queue:
                 delivery = self._queue.popleft()
                 if not delivery.settled:
-                    delivery.link.session.settlement.dispose(delivery, RELEASED)
-        await trio.lowlevel.checkpoint()
+                    link.session.settlement.dispose(delivery, RELEASED)
 
     def __repr__(self) -> str:
         return f"<Receiver {self.address!r} {self._link.state.name} credit={self.credit} buffered={self.buffered}>"

@@ -44,6 +44,11 @@ class Session(Waiter, trio.abc.AsyncResource):
         """Whether either end has ended it."""
         return self._closed or self._ended is not None or self.engine.state is SessionState.ENDED
 
+    @property
+    def closed_here(self) -> bool:
+        """Whether it was we who ended it, or the connection."""
+        return self._closed or self.connection.closed_here
+
     def on_ended(self, event: SessionEnded) -> None:
         """The engine tells that the session is over."""
         self._ended = event
@@ -63,7 +68,7 @@ class Session(Waiter, trio.abc.AsyncResource):
 
     def check_alive(self) -> None:
         """Raise what ended the session, if something did."""
-        if self._closed:
+        if self.closed_here:
             raise trio.ClosedResourceError("this session was closed here")
         if self.is_over:
             raise self.cause() or SessionEndedError("the session was ended by the peer")
@@ -77,10 +82,16 @@ class Session(Waiter, trio.abc.AsyncResource):
         return open_receiver(self.connection, address, session=self, **options)
 
     async def begun(self) -> None:
-        """Wait until the peer has begun it too."""
+        """Wait until the peer has begun it too. Cancelled: nothing has happened."""
         while self.engine.remote is None:
             self.check_alive()
             await self.wait()
+        self.check_alive()
+
+    def abandon(self) -> None:
+        """It is not wanted any more: end it, whatever the peer says."""
+        self._closed = True
+        self.engine.end()
 
     async def aclose(self, error: Error | None = None) -> None:
         """End the session and its links; waits for the answer at most ``close_timeout`` seconds (2.5.2).
@@ -113,7 +124,7 @@ class SessionOpening:
         try:
             await self._session.begun()
         except BaseException:
-            self._session.engine.end()
+            self._session.abandon()
             raise
         return self._session
 

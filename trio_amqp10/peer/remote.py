@@ -1,0 +1,53 @@
+"""What a peer said of itself when it opened the connection (2.7.1).
+
+Knows the peer's ``open``, and nothing of connections.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trio_amqp10.spec.transport import Open
+
+__all__ = ["Remote"]
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """What the peer said of itself when it opened the connection (2.7.1).
+
+    Attributes:
+        container_id: who it is.
+        hostname: the host that it means to reach.
+        max_frame_size: octets of the largest frame that it takes.
+        channel_max: sessions that it takes, less one.
+        idle_timeout: seconds of silence after which it gives us up, or None.
+        properties: about it; symbols to values.
+        offered_capabilities, desired_capabilities: extensions.
+    """
+
+    container_id: str
+    hostname: str | None
+    max_frame_size: int
+    channel_max: int
+    idle_timeout: float | None
+    properties: dict[Any, Any]
+    offered_capabilities: tuple[str, ...]
+    desired_capabilities: tuple[str, ...]
+
+    @classmethod
+    def of(cls, performative: Open) -> Remote:
+        """Read an open."""
+        timeout = performative.idle_time_out
+        return cls(
+            container_id=performative.container_id,
+            hostname=performative.hostname,
+            max_frame_size=performative.max_frame_size,
+            channel_max=performative.channel_max,
+            idle_timeout=timeout / 1000 if timeout else None,
+            properties=dict(performative.properties or {}),
+            offered_capabilities=tuple(performative.offered_capabilities),
+            desired_capabilities=tuple(performative.desired_capabilities),
+        )
