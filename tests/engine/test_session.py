@@ -523,10 +523,10 @@ def test_sender_settles_without_the_receivers_state_when_that_fits_no_frame(
 
 def test_session_forgets_what_is_unsettled_when_it_ends_and_wakes_who_waits_for_it() -> None:
     link, script = receiving(rcv_settle_mode=1)
-    script << transfer(0, rcv_settle_mode=1) + transfer(1)
+    script << transfer(0, rcv_settle_mode=0) + transfer(1)
     settlement = link.session.settlement
     owner = settlement.incoming[1].watcher = Owner()
-    assert settlement.modes == {0: 1}
+    assert settlement.modes == {0: 0}
     link.session.end()
     script.collect()
     assert script.touched == [owner]

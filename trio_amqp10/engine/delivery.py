@@ -6,7 +6,7 @@ deliveries through the classes it was given. Knows nothing of how a message is e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Accepted, Modified, Received, Rejected, Released
@@ -16,10 +16,21 @@ if TYPE_CHECKING:
     from .receiver import ReceiverLink
     from .sender import SenderLink
 
-__all__ = ["ACCEPTED", "RELEASED", "IncomingDelivery", "OutgoingDelivery", "Touchable", "is_terminal"]
+__all__ = [
+    "ACCEPTED",
+    "MAX_TAG",
+    "RELEASED",
+    "IncomingDelivery",
+    "OutgoingDelivery",
+    "Touchable",
+    "is_terminal",
+]
 
 ACCEPTED = Accepted()
 RELEASED = Released()
+
+MAX_TAG: Final = 32
+"""Octets of a delivery tag (2.8.7)."""
 
 
 class Touchable(Protocol):
@@ -149,7 +160,7 @@ class OutgoingDelivery:
         """Forget the delivery without waiting for the receiver.
 
         Raises:
-            LocalProtocolError: it is settled already.
+            LocalProtocolError: it is settled already, or its link is gone.
         """
         if self.settled:
             raise LocalProtocolError(f"delivery {self.tag!r} is settled already")

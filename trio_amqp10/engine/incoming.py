@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from trio_amqp10.errors import Condition, RemoteProtocolError
 
+from .delivery import MAX_TAG
 from .receiver import ReceiverLink
 from .serial import MASK
 from .states import LinkState
@@ -18,20 +19,24 @@ if TYPE_CHECKING:
 
     from .connection import Connection
     from .delivery import IncomingDelivery
+    from .session import Session
 
-__all__ = ["Incoming", "on_transfer"]
+__all__ = ["Incoming", "drop_incoming", "on_transfer", "skip"]
 
-_MAX_TAG = 32
 _ATTACHED = LinkState.ATTACHED
 
 
 class Incoming:
-    """A delivery of which some transfers have come, and not the last."""
+    """A delivery of which some transfers have come, and not the last.
 
-    __slots__ = ("chunks", "delivery", "empty", "size")
+    ``ignored``: it resumes a delivery that we do not know, and nothing is made of it (2.7.5).
+    """
 
-    def __init__(self, delivery: IncomingDelivery) -> None:
+    __slots__ = ("chunks", "delivery", "empty", "ignored", "size")
+
+    def __init__(self, delivery: IncomingDelivery, *, ignored: bool = False) -> None:
         self.delivery = delivery
+        self.ignored = ignored
         self.chunks: list[bytes] = []
         self.size = 0
         self.empty = 0
@@ -57,7 +62,8 @@ def on_transfer(
         and delivery_id == session.next_incoming_delivery_id
         and link.credit > 0
         and link.incoming is None
-        and len(tag) <= _MAX_TAG
+        and len(tag) <= MAX_TAG
+        and tag not in link.tags
         and link.state is _ATTACHED
         and (link.max_message_size is None or len(payload) <= link.max_message_size)
     ):
@@ -70,6 +76,7 @@ def on_transfer(
         )
         if not settled:
             session.settlement.incoming[delivery_id] = delivery
+            link.tags.add(tag)
         link.queue.append(delivery)
         connection.touch(link.owner)
     else:
@@ -89,45 +96,64 @@ def _general(
     """Every transfer, rule by rule."""
     session = link.session
     if link.state is LinkState.DETACH_SENT:
-        # In flight when we detached: dropped, but counted like any other (2.6.6).
-        if delivery_id is not None and delivery_id == session.next_incoming_delivery_id:
-            session.next_incoming_delivery_id = (delivery_id + 1) & MASK
+        skip(session, delivery_id)  # in flight when we detached: dropped
         return
-    connection = session.connection
     if link.incoming is not None:
         _continue(link, link.incoming, delivery_id, tag, message_format, settled, more, payload, rare)
         return
-    if delivery_id is None or tag is None or len(tag) > _MAX_TAG:
-        missing = "delivery-id" if delivery_id is None else f"delivery-tag of at most {_MAX_TAG} octets"
-        link.fail(Condition.INVALID_FIELD, f"the first transfer of a delivery needs a {missing} (2.7.5)")
+    if delivery_id is None:
+        link.fail(Condition.INVALID_FIELD, "the first transfer of a delivery needs a delivery-id (2.7.5)")
         return
-    if session.next_incoming_delivery_id is not None and delivery_id != session.next_incoming_delivery_id:
-        session.fail(
-            Condition.INVALID_FIELD,
-            f"delivery-id {delivery_id} where {session.next_incoming_delivery_id} comes next",
-        )
+    expected = session.next_incoming_delivery_id
+    if expected is not None and delivery_id != expected:
+        session.fail(Condition.INVALID_FIELD, f"delivery-id {delivery_id} where {expected} comes next")
         return
     session.next_incoming_delivery_id = (delivery_id + 1) & MASK
+    if tag is None or len(tag) > MAX_TAG:
+        link.fail(Condition.INVALID_FIELD, f"a delivery needs a tag of at most {MAX_TAG} octets (2.7.5)")
+        return
     if not link.take_credit():
         link.fail(Condition.TRANSFER_LIMIT_EXCEEDED, "a delivery without credit (2.6.7)")
         return
-    delivery = connection.incoming_class(link, delivery_id, tag, message_format or 0, bool(settled), payload)
-    if not settled:
-        session.settlement.incoming[delivery_id] = delivery
+    delivery = session.connection.incoming_class(
+        link, delivery_id, tag, message_format or 0, settled is True, payload
+    )
+    if rare is not None and rare.resume:
+        link.incoming = Incoming(delivery, ignored=True)
+    elif _register(link, delivery, rare):
+        if not more and (rare is None or not rare.aborted) and not _is_too_large(link, len(payload)):
+            link.queue.append(delivery)
+            link.wake()
+            return
+        link.incoming = Incoming(delivery)
+    else:
+        return
+    _continue(link, link.incoming, None, None, None, settled, more, payload, rare)
+
+
+def skip(session: Session, delivery_id: int | None) -> None:
+    """A delivery that is dropped counts like any other, or the next one would seem out of order (2.6.6)."""
+    if delivery_id is not None and delivery_id == session.next_incoming_delivery_id:
+        session.next_incoming_delivery_id = (delivery_id + 1) & MASK
+
+
+def _register(link: ReceiverLink, delivery: IncomingDelivery, rare: Transfer | None) -> bool:
+    """Take note of a delivery that begins; False where it must not (2.7.5)."""
+    settlement = link.session.settlement
+    if delivery.tag in link.tags:
+        link.fail(Condition.INVALID_FIELD, f"delivery-tag {delivery.tag!r} is that of an unsettled delivery")
+        return False
+    if not delivery.settled:
+        settlement.incoming[delivery.delivery_id] = delivery
+        link.tags.add(delivery.tag)
     if rare is not None:
         delivery.remote_state = rare.state
-        if rare.rcv_settle_mode is not None:
-            session.settlement.modes[delivery_id] = rare.rcv_settle_mode
-    if more or (rare is not None and rare.aborted):
-        link.incoming = Incoming(delivery)
-        _continue(link, link.incoming, None, None, None, settled, more, payload, rare)
-        return
-    if link.max_message_size is not None and len(payload) > link.max_message_size:
-        _too_large(link, len(payload))
-        return
-    link.queue.append(delivery)
-    if link.owner is not None:
-        connection.touch(link.owner)
+        if rare.rcv_settle_mode is not None and not delivery.settled:
+            if rare.rcv_settle_mode > link.rcv_settle_mode:
+                link.fail(Condition.INVALID_FIELD, "rcv-settle-mode second on a link that settles first")
+                return False
+            settlement.modes[delivery.delivery_id] = rare.rcv_settle_mode
+    return True
 
 
 def _continue(
@@ -142,7 +168,6 @@ def _continue(
     rare: Transfer | None,
 ) -> None:
     delivery = incoming.delivery
-    connection = link.session.connection
     if rare is not None and rare.aborted:
         _drop(link, incoming)
         link.session.settlement.drop(delivery)
@@ -153,7 +178,7 @@ def _continue(
         or (tag is not None and tag != delivery.tag)
         or (message_format is not None and message_format != delivery.message_format)
     ):
-        _drop(link, incoming)
+        skip(link.session, delivery_id)
         link.fail(
             Condition.INVALID_FIELD,
             f"delivery {delivery.tag!r} continues under another id, tag or format (2.7.5)",
@@ -162,36 +187,49 @@ def _continue(
     if settled:
         delivery.settled = True
         link.session.settlement.drop(delivery)
-    elif settled is False and delivery.settled and incoming.chunks:
-        _drop(link, incoming)
+    elif settled is False and delivery.settled:
         link.fail(
             Condition.INVALID_FIELD, f"delivery {delivery.tag!r} was settled, and is not any more (2.7.5)"
         )
         return
-    if payload:
+    if not payload:
+        incoming.empty += 1
+    elif not incoming.ignored:
         incoming.chunks.append(payload)
         incoming.size += len(payload)
-        connection.partial_octets += len(payload)
-    else:
-        incoming.empty += 1
+        link.session.connection.partial_octets += len(payload)
+    if _is_within_limits(link, incoming) and not more:
+        _complete(link, incoming)
+
+
+def _is_within_limits(link: ReceiverLink, incoming: Incoming) -> bool:
+    connection = link.session.connection
     limits = connection.limits
-    if link.max_message_size is not None and incoming.size > link.max_message_size:
-        size = incoming.size
-        _drop(link, incoming)
-        _too_large(link, size)
-    elif limits.partial_octets is not None and connection.partial_octets > limits.partial_octets:
-        _drop_largest(connection)
+    if _is_too_large(link, incoming.size):
+        link.fail(
+            Condition.MESSAGE_SIZE_EXCEEDED,
+            f"{incoming.size} octets of a message so far, of {link.max_message_size} allowed (2.7.3)",
+        )
     elif limits.empty_transfers is not None and incoming.empty > limits.empty_transfers:
-        _drop(link, incoming)
         raise RemoteProtocolError(
             f"more than {limits.empty_transfers} empty transfers in one delivery",
             Condition.RESOURCE_LIMIT_EXCEEDED,
         )
-    elif not more:
-        delivery.payload = b"".join(incoming.chunks)
-        _drop(link, incoming)
-        link.queue.append(delivery)
-        link.wake()
+    elif limits.partial_octets is not None and connection.partial_octets > limits.partial_octets:
+        _drop_largest(connection)
+    return link.incoming is incoming
+
+
+def _complete(link: ReceiverLink, incoming: Incoming) -> None:
+    _drop(link, incoming)
+    if not incoming.ignored:
+        incoming.delivery.payload = b"".join(incoming.chunks)
+        link.queue.append(incoming.delivery)
+    link.wake()
+
+
+def _is_too_large(link: ReceiverLink, size: int) -> bool:
+    return link.max_message_size is not None and size > link.max_message_size
 
 
 def _drop_largest(connection: Connection) -> None:
@@ -218,10 +256,3 @@ def drop_incoming(link: ReceiverLink) -> None:
     """The link is gone, or its delivery is too much: what came of it so far is dropped."""
     if link.incoming is not None:
         _drop(link, link.incoming)
-
-
-def _too_large(link: ReceiverLink, size: int) -> None:
-    link.fail(
-        Condition.MESSAGE_SIZE_EXCEEDED,
-        f"{size} octets of a message so far, of {link.max_message_size} allowed (2.7.3)",
-    )

@@ -27,9 +27,11 @@ class ReceiverLink(Link):
         queue: complete deliveries that nobody has taken yet.
         available: what the sender last said is waiting for credit.
         max_message_size: octets of one message that we take, or None.
+        incoming: the delivery that has begun to come in and is not complete.
+        tags: of the unsettled deliveries.
     """
 
-    __slots__ = ("_forgiven", "available", "incoming", "max_message_size", "queue")
+    __slots__ = ("_forgiven", "available", "incoming", "max_message_size", "queue", "tags")
 
     role = Role.RECEIVER
 
@@ -39,6 +41,7 @@ class ReceiverLink(Link):
         self.available = 0
         self.max_message_size: int | None = session.connection.limits.max_message_size
         self.incoming: Incoming | None = None
+        self.tags: set[bytes] = set()
         self._forgiven = 0
 
     def attach(self, *, max_message_size: int | None = None, **fields: Any) -> None:

@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.frames import FRAME_HEADER_SIZE
-from trio_amqp10.spec.transport import Flow, Role, SenderSettleMode, Transfer
+from trio_amqp10.spec.messaging import Accepted, Modified, Rejected, Released
+from trio_amqp10.spec.transactions import TransactionalState
+from trio_amqp10.spec.transport import Attach, Flow, Role, SenderSettleMode, Transfer
+from trio_amqp10.wire.composite import plan_of
 from trio_amqp10.wire.encode import encode
 
+from .delivery import MAX_TAG, RELEASED
 from .fast import WHOLE_OVERHEAD, transfer_head, write_transfer
 from .link import FAR, Link
 from .serial import MASK, add, distance
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["SenderLink"]
 
 _ATTACHED = LinkState.ATTACHED
+_OUTCOMES = (Accepted, Rejected, Released, Modified)
 
 
 class SenderLink(Link):
@@ -30,14 +35,19 @@ class SenderLink(Link):
         available: messages waiting for credit, told to the receiver in each flow; or None.
         unsettled: deliveries sent and not settled.
         watch_unsettled: wake the owner when ``unsettled`` falls to zero.
+        outcomes: names of those that our source permits; None for all (3.5.3).
     """
 
     __slots__ = (
         "_always_settled",
+        "_first_count",
         "_head",
         "_next_tag",
         "_partial",
+        "_size_limit",
+        "_whole_limit",
         "available",
+        "outcomes",
         "unsettled",
         "waiting",
         "watch_unsettled",
@@ -52,7 +62,11 @@ class SenderLink(Link):
         self.unsettled = 0
         self.watch_unsettled = False
         self.waiting = False
+        self.outcomes: frozenset[str] | None = None
         self._always_settled: bool | None = None
+        self._first_count = 0
+        self._size_limit: int | None = None
+        self._whole_limit = 0
         self._next_tag = 0
         self._head = b""
         self._partial: tuple[bytes, int, bytes] | None = None
@@ -62,12 +76,34 @@ class SenderLink(Link):
 
     def _on_bound(self) -> None:
         self._head = transfer_head(self.session.channel, self.handle)
+        self._first_count = self.delivery_count or 0
+        self.outcomes = frozenset(getattr(self.source, "outcomes", ())) or None
         if self.snd_settle_mode != SenderSettleMode.MIXED:
             self._always_settled = self.snd_settle_mode == SenderSettleMode.SETTLED
 
+    def on_attach(self, attach: Attach) -> None:
+        super().on_attach(attach)
+        frame_size = self.session.connection.outbox.frame_size
+        self._size_limit = attach.max_message_size or None  # 0 says as much as nothing (2.7.3)
+        self._whole_limit = (
+            frame_size if self._size_limit is None else min(frame_size, WHOLE_OVERHEAD + self._size_limit)
+        )
+
+    def permitted(self, state: Any) -> Any:
+        """``state``, or what stands in for an outcome that our source does not permit (3.5.3)."""
+        if isinstance(state, TransactionalState) and state.outcome is not None:
+            return TransactionalState(txn_id=state.txn_id, outcome=self.permitted(state.outcome))
+        if (
+            self.outcomes is None
+            or not isinstance(state, _OUTCOMES)
+            or plan_of(type(state)).name in self.outcomes
+        ):
+            return state
+        return getattr(self.source, "default_outcome", None) or RELEASED
+
     def on_flow(self, flow: Flow) -> None:
         # A receiver that has not read our attach yet counts from our first delivery.
-        base = 0 if flow.delivery_count is None else flow.delivery_count
+        base = self._first_count if flow.delivery_count is None else flow.delivery_count
         if flow.link_credit is not None:
             limit = add(base, min(flow.link_credit, FAR))
             self.credit = max(0, distance(limit, self.delivery_count or 0))
@@ -111,7 +147,8 @@ class SenderLink(Link):
             state: sent with the first transfer, e.g. a transactional state (4.4).
 
         Raises:
-            LocalProtocolError: a tag that is too long, or a state too large for a frame.
+            LocalProtocolError: a tag that is too long, a message larger than the peer takes, or a state
+                too large for a frame.
         """
         if not self.sendable():
             return None
@@ -122,15 +159,20 @@ class SenderLink(Link):
         outbox = connection.outbox
         delivery_id = session.next_delivery_id
         size = WHOLE_OVERHEAD + len(payload)
-        if tag is None and size <= outbox.frame_size and not message_format and state is None:
+        if tag is None and size <= self._whole_limit and not message_format and state is None:
             number = self._next_tag
             self._next_tag = (number + 1) & MASK
             delivery = connection.outgoing_class(self, delivery_id, number.to_bytes(4, "big"), settled)
             outbox.write_frame(write_transfer(self._head, size, delivery_id, number, settled), payload)
             session.windows.sent()
         else:
-            delivery = connection.outgoing_class(self, delivery_id, self._tag(tag), settled)
+            self._check(payload, tag)
+            number = self._next_tag
+            made = number.to_bytes(4, "big") if tag is None else tag
+            delivery = connection.outgoing_class(self, delivery_id, made, settled)
             self._send_parts(delivery, payload, message_format, state)
+            if tag is None:
+                self._next_tag = (number + 1) & MASK
         session.next_delivery_id = (delivery_id + 1) & MASK
         self.credit -= 1
         self.delivery_count = ((self.delivery_count or 0) + 1) & MASK
@@ -139,16 +181,16 @@ class SenderLink(Link):
             session.settlement.outgoing[delivery_id] = delivery
         return delivery
 
-    def _tag(self, given: bytes | None) -> bytes:
-        if given is None:
-            number = self._next_tag
-            self._next_tag = (number + 1) & MASK
-            return number.to_bytes(4, "big")
-        if len(given) > 32:
+    def _check(self, payload: bytes, tag: bytes | None) -> None:
+        if tag is not None and len(tag) > MAX_TAG:
             raise LocalProtocolError(
-                f"a delivery tag of {len(given)} octets: at most 32 are possible (2.8.7)"
+                f"a delivery tag of {len(tag)} octets: at most {MAX_TAG} are possible (2.8.7)"
             )
-        return given
+        if self._size_limit is not None and len(payload) > self._size_limit:
+            raise LocalProtocolError(
+                f"{Condition.MESSAGE_SIZE_EXCEEDED}: a message of {len(payload)} octets, "
+                f"where the peer takes {self._size_limit} on this link (2.7.3)"
+            )
 
     def _send_parts(
         self, delivery: OutgoingDelivery, payload: bytes, message_format: int, state: Any
@@ -196,7 +238,8 @@ class SenderLink(Link):
         self.wake()
 
     def _abort(self) -> None:
-        if self._partial is not None and self.state is _ATTACHED:
+        # Without room for a transfer the detach has to do: it ends the delivery just as well (2.6.6).
+        if self._partial is not None and self.session.windows.remote_incoming_window > 0:
             self.session.write_body(encode(Transfer(handle=self.handle, more=False, aborted=True)))
             self.session.windows.sent()
 

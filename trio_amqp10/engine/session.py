@@ -15,7 +15,7 @@ from trio_amqp10.wire.values import UInt
 
 from .fast import read_disposition, read_transfer
 from .faults import error_of, fit
-from .incoming import drop_incoming, on_transfer
+from .incoming import drop_incoming, on_transfer, skip
 from .receiver import ReceiverLink
 from .sender import SenderLink
 from .serial import add
@@ -409,8 +409,10 @@ class Session(Lifecycle):
         """Go on behind a transfer that makes no sense; False where its numbers make none either."""
         if not self._room_for_transfer():
             return False
-        if isinstance(link, ReceiverLink) and link.incoming is None:
-            delivery_id = transfer[1] if len(transfer) > 1 else None
+        delivery_id = transfer[1] if len(transfer) > 1 else None
+        if link.state is LinkState.DETACH_SENT or not isinstance(link, ReceiverLink):
+            skip(self, delivery_id)
+        elif link.incoming is None:
             due = self.next_incoming_delivery_id
             if not isinstance(delivery_id, UInt) or (due is not None and due != delivery_id):
                 return False
@@ -473,7 +475,8 @@ class Session(Lifecycle):
                 payload,
                 transfer,
             )
-        elif link is not None and link.state is not LinkState.DETACH_SENT:
+        elif link is not None:
+            skip(self, transfer.delivery_id)
             link.fail(Condition.NOT_ALLOWED, "a transfer to the link's own sender")
 
     def _on_flow(self, flow: Flow) -> None:

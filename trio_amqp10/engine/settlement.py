@@ -39,6 +39,7 @@ from .fast import write_disposition
 from .serial import MASK, distance
 
 if TYPE_CHECKING:
+    from .link import Link
     from .session import Session
 
 __all__ = ["Settlement"]
@@ -82,37 +83,51 @@ class Settlement:
             LocalProtocolError: it has an outcome already, or its link is gone, or the outcome does not
                 fit a frame.
         """
-        if is_terminal(delivery.state):
+        if delivery.state is not None and is_terminal(delivery.state):
             raise LocalProtocolError(
                 f"delivery {delivery.tag!r} was already given the outcome {delivery.state!r}"
             )
         if delivery.settled:
             delivery.state = state  # the sender has forgotten it: there is nobody to tell (2.6.12)
             return
-        if delivery.delivery_id not in self.incoming:
+        delivery_id = delivery.delivery_id
+        if delivery_id not in self.incoming:
             raise LocalProtocolError(f"cannot settle delivery {delivery.tag!r}: its link is gone")
         self._check(state)
         delivery.state = state
-        mode = delivery.link.rcv_settle_mode
+        link = delivery.link
+        mode = link.rcv_settle_mode
         if self.modes:
-            mode = self.modes.get(delivery.delivery_id, mode)
-        settles = mode == _FIRST and is_terminal(state)
+            mode = self.modes.get(delivery_id, mode)
+        settles = mode == _FIRST and (state is ACCEPTED or is_terminal(state))
         if settles:
             delivery.settled = True
-            self.drop(delivery)
-        self._say(Role.RECEIVER, delivery.delivery_id, settles, state)
+            del self.incoming[delivery_id]
+            link.tags.discard(delivery.tag)
+            if self.modes:
+                self.modes.pop(delivery_id, None)
+        self._say(Role.RECEIVER, delivery_id, settles, state)
 
     def drop(self, delivery: IncomingDelivery) -> None:
         """A received delivery is settled, or aborted: nothing will be said of it any more."""
-        self.incoming.pop(delivery.delivery_id, None)
+        if self.incoming.pop(delivery.delivery_id, None) is not None:
+            delivery.link.tags.discard(delivery.tag)
         if self.modes:
             self.modes.pop(delivery.delivery_id, None)
 
     def settle_outgoing(self, delivery: OutgoingDelivery) -> None:
-        """Forget a sent delivery, and tell the receiver."""
+        """Forget a sent delivery, and tell the receiver.
+
+        Raises:
+            LocalProtocolError: its link is gone.
+        """
+        if self.outgoing.pop(delivery.delivery_id, None) is None:
+            raise LocalProtocolError(f"cannot settle delivery {delivery.tag!r}: its link is gone")
         delivery.settled = True
-        delivery.link.unsettled -= 1
-        del self.outgoing[delivery.delivery_id]
+        link = delivery.link
+        link.unsettled -= 1
+        if link.watch_unsettled and not link.unsettled:
+            self.session.connection.touch(link.owner)
         state = delivery.state
         try:
             self._check(state)
@@ -183,11 +198,11 @@ class Settlement:
         return [i for i in unsettled if (i - first) & MASK <= ahead]
 
     def _on_outgoing(self, delivery: OutgoingDelivery, settled: bool, state: Any) -> None:
+        link = delivery.link
         if state is not None:
-            delivery.state = state
+            delivery.state = state if link.outcomes is None else link.permitted(state)
         if settled:
             delivery.settled = True
-            link = delivery.link
             link.unsettled -= 1
             del self.outgoing[delivery.delivery_id]
             if link.watch_unsettled and not link.unsettled:
@@ -209,11 +224,15 @@ class Settlement:
 
     # -- the end of a link ------------------------------------------------------------------
 
-    def forget(self, link: object = None) -> None:
+    def forget(self, link: Link | None = None) -> None:
         """Drop what a link that is gone leaves unsettled, or every link; waiters are woken and find it gone."""
-        for unsettled in (self.incoming, self.outgoing):
-            for delivery in [d for d in unsettled.values() if link is None or d.link is link]:
-                del unsettled[delivery.delivery_id]
-                self.modes.pop(delivery.delivery_id, None)
-                if delivery.watcher is not None:
-                    self.session.connection.touch(delivery.watcher)
+        touch = self.session.connection.touch
+        if link is None or link.role is Role.RECEIVER:
+            for received in [d for d in self.incoming.values() if link is None or d.link is link]:
+                self.drop(received)
+                touch(received.watcher)
+        if link is None or link.role is Role.SENDER:
+            for sent in [d for d in self.outgoing.values() if link is None or d.link is link]:
+                del self.outgoing[sent.delivery_id]
+                sent.link.unsettled -= 1
+                touch(sent.watcher)
