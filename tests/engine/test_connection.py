@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.helpers import Pair, begun, begun_by_peer, opened, receiving, refused, sending
-from tests.naive.codec import Typed
+from tests.engine.helpers import Pair, begun, opened, refused
 from tests.naive.performatives import empty_frame, frame, header, parse_frames, raw_frame
 from tests.naive.script import Script, expected
 from trio_amqp10.engine.connection import Connection
@@ -173,7 +172,7 @@ def test_row_38_begin_that_answers_nothing_closes(remote_channel: int) -> None:
 
 
 def test_row_38_begin_that_answers_a_second_time_closes() -> None:
-    session, script = begun()
+    _session, script = begun()
     fields = {"next_outgoing_id": 0, "incoming_window": 1, "outgoing_window": 1}
     fault = refused(script, frame("begin", channel=1, remote_channel=0, **fields))
     assert fault.condition == "amqp:not-allowed"
@@ -234,7 +233,7 @@ def test_row_59_session_more_than_the_peers_own_channel_max_closes() -> None:
 
 
 def test_row_22_channel_over_our_channel_max_closes() -> None:
-    connection, script = opened(Limits(channel_max=2))
+    _connection, script = opened(Limits(channel_max=2))
     fields = {"next_outgoing_id": 0, "incoming_window": 1, "outgoing_window": 1}
     script << frame("begin", channel=2, **fields)
     script.expect_event(SessionBegun)
@@ -443,7 +442,7 @@ def test_connection_tells_the_loss_of_its_transport_once(how: str) -> None:
 
 
 def test_connection_still_writes_what_waits_when_the_peer_writes_no_more() -> None:
-    session, script = begun()
+    session, _script = begun()
     session.owe_flow()
     session.connection.data_to_send()
     session.connection.close()
@@ -675,7 +674,7 @@ def test_connection_gives_up_a_peer_that_never_answers_its_close() -> None:
 
 
 def test_row_37_octets_behind_the_close_are_dropped() -> None:
-    connection, script = opened()
+    _connection, script = opened()
     script << CLOSE + BEGIN + b"garbage\xff"
     script >> expected("close")
     script << b"more garbage"

@@ -16,7 +16,7 @@ from trio_amqp10.engine.events import LinkAttached, LinkDetached, SessionBegun, 
 from trio_amqp10.engine.limits import Limits
 from trio_amqp10.engine.states import ConnectionState, LinkState, SessionState
 from trio_amqp10.errors import Condition, LocalProtocolError
-from trio_amqp10.spec.messaging import Accepted, Modified, Source, Target
+from trio_amqp10.spec.messaging import Source, Target
 from trio_amqp10.spec.transport import Error
 
 SMALL = {"max_frame_size": 512}
@@ -427,7 +427,7 @@ def test_session_attaches_no_link_when_it_is_not_begun_or_over() -> None:
 
 
 def test_session_echoes_a_flow_that_came_before_it_was_answered() -> None:
-    connection, script = opened()
+    _connection, script = opened()
     script << frame("begin", **BEGIN) + flow(next_incoming_id=None, echo=True)
     script.expect_nothing()
     script.expect_event(SessionBegun).session.begin()
@@ -586,7 +586,7 @@ def test_session_goes_through_begin_sent_and_end_sent_when_it_is_first() -> None
 
 
 def test_session_goes_through_begin_rcvd_when_the_peer_is_first() -> None:
-    connection, script = opened()
+    _connection, script = opened()
     script << frame("begin", channel=9, **BEGIN)
     session = script.expect_event(SessionBegun).session
     assert session.state is S.BEGIN_RCVD
@@ -798,7 +798,7 @@ def test_row_43_frames_for_a_detached_link_are_dropped_and_counted() -> None:
 
 
 def test_session_drops_a_transfer_for_a_sender_that_is_detached_and_refuses_it_before() -> None:
-    link, script = sending()
+    _link, script = sending()
     script << transfer(0)
     script >> expected("detach", error=error("amqp:not-allowed"))
     script << transfer(1)
