@@ -13,7 +13,8 @@ import trio_amqp10
 
 PACKAGE = Path(trio_amqp10.__file__).parent
 
-# errors, wire <- spec <- frames, headers, message <- sasl <- engine <- peer <- container, patterns <- testing, cli
+# errors, wire <- spec <- frames, headers, message <- sasl, typed, filters <- engine <- peer
+#     <- container, patterns <- testing, cli
 LEVELS = {
     "errors": 0,
     "wire": 1,
@@ -24,6 +25,8 @@ LEVELS = {
     "_section_writers": 3,
     "_message_fields": 3,
     "message": 3,
+    "typed": 4,
+    "filters": 4,
     "sasl": 4,
     "engine": 5,
     "peer": 6,
@@ -47,6 +50,8 @@ IMPURE = {
     "trio",
 }
 LEAVES = {"testing", "cli"}
+EXTRAS = {"testing": {"pytest"}, "filters": {"lark"}, "cli": {"click", "rich"}}
+"""What a part may import beside the standard library and trio; each comes with an extra of that name or a tool."""
 UPWARD = {("peer/connection.py", "patterns")}
 """``Connection.open_requester`` is a method of the peer's and a pattern by its nature: the one climb there is."""
 
@@ -116,13 +121,10 @@ def test_module_below_peer_knows_no_clock_nor_socket_nor_trio(path: Path) -> Non
     assert not {name.split(".")[0] for name in imported(path)} & IMPURE
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in FILES if part_of(path) != "cli"], ids=lambda path: path.stem
-)
-def test_module_depends_on_trio_alone(path: Path) -> None:
+@pytest.mark.parametrize("path", FILES, ids=IDS)
+def test_module_depends_on_trio_alone_but_for_its_extra(path: Path) -> None:
     known = {*sys.stdlib_module_names, "trio", "trio_amqp10"}
-    extras = {"pytest"} if part_of(path) == "testing" else set[str]()
-    assert {name.split(".")[0] for name in imported(path)} <= known | extras
+    assert {name.split(".")[0] for name in imported(path)} <= known | EXTRAS.get(part_of(path), set())
 
 
 @pytest.mark.parametrize("path", FILES, ids=IDS)
