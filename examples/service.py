@@ -11,11 +11,11 @@ async def take_orders(link: amqp.IncomingReceiver) -> None:
     async with link.accept(credit=100) as receiver:
         async for delivery in receiver:  # ends when the peer closes the link
             order = delivery.message.body
-            if isinstance(order, dict):
+            if isinstance(order, str):
                 print("order:", order)
                 delivery.accept()
             else:
-                delivery.reject("amqp:invalid-field", "an order is a map")
+                delivery.reject("amqp:invalid-field", "an order is a string")
 
 
 async def handle(connection: amqp.Connection) -> None:
@@ -34,4 +34,4 @@ async def main(
 
 
 if __name__ == "__main__":
-    trio.run(main, *sys.argv[1:])
+    trio.run(main, sys.argv[1])
