@@ -44,9 +44,10 @@ for _fmt, _format in _FORMATS.items():
         _TAILS[_fmt + _flag] = (5, _format, _settled, False)
         for _flag2, _more in _FLAGS.items():
             _TAILS[_fmt + _flag + _flag2] = (6, _format, _settled, bool(_more))
-            # qpid-proton ends with rcv-settle-mode .. batchable when any of them is set
+            # qpid-proton ends with rcv-settle-mode .. batchable when any of them is set; the last
+            # three, resume, aborted and batchable, are booleans
             for _n in range(1, 6):
-                for _last in (b"\x40", b"\x42"):
+                for _last in (b"\x40", b"\x42") if _n > 2 else (b"\x40",):
                     _TAILS[_fmt + _flag + _flag2 + b"\x40" * (_n - 1) + _last] = (
                         6 + _n,
                         _format,
@@ -185,7 +186,7 @@ def read_disposition(buf: bytes, pos: int, end: int) -> tuple[bool, int, int, bo
         return None
     stop = end
     if count == 6:
-        if buf[end - 1] not in (0x40, 0x42):  # batchable: null or false
+        if buf[end - 1] not in (0x40, 0x41, 0x42):  # batchable: a hint, whatever it is
             return None
         stop = end - 1
     state = _STATES.get(buf[p + 1 : stop])
