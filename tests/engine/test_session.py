@@ -847,3 +847,13 @@ def test_row_60_links_that_were_answered_are_free() -> None:
         sender.session.end()
         pair.run()
     assert pair.b.state is ConnectionState.OPENED
+
+
+def test_session_opens_its_window_only_with_a_flow_that_says_so() -> None:
+    link, script = receiving(Limits(incoming_window=8))
+    script << attach(name="y", role=True, handle=1, initial_delivery_count=None)
+    script << transfer(0) + flow(handle=1, link_credit=1, echo=True)
+    script.expect_nothing()  # the echo waits for our attach
+    assert link.session.windows.incoming_window == 7
+    script.expect_event(LinkAttached).link.attach()
+    script >> expected("attach", name="y") >> expected("flow", handle=1, incoming_window=8)

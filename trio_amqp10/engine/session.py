@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Session"]
 
+_WITH_HANDLE = (LinkState.ATTACH_SENT, LinkState.ATTACHED)
 _BEGUN = (SessionState.BEGIN_SENT, SessionState.BEGIN_RCVD, SessionState.MAPPED)
 
 
@@ -299,20 +300,17 @@ class Session(Lifecycle):
         if self.state is not SessionState.MAPPED and self.state is not SessionState.BEGIN_SENT:
             return
         self.settlement.flush()
-        if not self._flow_links and not self._owes_flow:
+        # Of those that are not attached yet the flow stays owed.
+        links = [link for link in self._flow_links if link.state in _WITH_HANDLE] if self._flow_links else []
+        if not links and not self._owes_flow:
             return
-        self.windows.refill(self.connection.window_room())
-        if self._flow_links:
-            links, self._flow_links = self._flow_links, {}
-            for link in links:
-                if link.state is LinkState.ATTACHED or link.state is LinkState.ATTACH_SENT:
-                    link.write_flow()
-                    self._owes_flow = False
-                elif link.state is LinkState.ATTACH_RCVD:
-                    self._flow_links[link] = None  # has no handle of ours before we attach
-        if self._owes_flow:
-            self._owes_flow = False
-            windows = self.windows
+        windows = self.windows
+        windows.refill(self.connection.window_room())  # and never without a flow that tells the peer
+        for link in links:
+            del self._flow_links[link]
+            link.write_flow()
+        self._owes_flow = False
+        if not links:
             self.write_body(
                 encode(
                     Flow(
