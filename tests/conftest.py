@@ -1,0 +1,40 @@
+"""How ``async def`` tests run: each under ``trio.run``, and no longer than half a minute of its clock.
+
+A test that takes the fixture ``autojump_clock`` runs on a clock that jumps whenever all tasks wait,
+so that time-outs take no time. Only over memory streams: sockets and threads do not hold it still.
+"""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+LIMIT = 30.0
+
+
+@pytest.fixture
+def autojump_clock() -> MockClock:
+    """The clock of this test; ``trio.current_time()`` starts anywhere and jumps to the next deadline."""
+    return MockClock(autojump_threshold=0)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a coroutine function to its end; leave all others alone."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    arguments = {name: pyfuncitem.funcargs[name] for name in names}
+    clock = next((value for value in arguments.values() if isinstance(value, MockClock)), None)
+    trio.run(partial(_limited, pyfuncitem.obj, arguments), clock=clock)
+    return True
+
+
+async def _limited(test: Any, arguments: dict[str, Any]) -> None:
+    with trio.fail_after(LIMIT):
+        await test(**arguments)

@@ -1,0 +1,170 @@
+"""A queue against a model: whatever outlets and leases do, nothing is lost, doubled or out of order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import trio_amqp10 as amqp
+from trio_amqp10.container import Queue
+
+
+class In:
+    """An inlet with what is pushed to it."""
+
+    peer: Any = None
+
+    def __init__(self) -> None:
+        self.arrivals: list[Any] = []
+
+    def take(self) -> Any:
+        return self.arrivals.pop(0) if self.arrivals else None
+
+    def close(self, condition: str | None = None, description: str | None = None) -> None: ...
+
+
+class Arrived:
+    settled = False
+    state: Any = None
+
+    def __init__(self, number: int) -> None:
+        self.message = amqp.Message(number)
+        self.accepted = 0
+
+    def accept(self) -> None:
+        self.accepted += 1
+
+
+class Out:
+    """An outlet with credit."""
+
+    peer: Any = None
+    target = None
+    closed = False
+
+    def __init__(self, key: int, copying: bool = False) -> None:
+        self.key = key
+        self.copying = copying
+        self.credit = 0
+        self.held: list[tuple[int, Any]] = []
+        self.seen: list[int] = []
+        self.more: int | None = None
+
+    def ready(self) -> bool:
+        return self.credit > 0
+
+    def give(self, message: amqp.Message, lease: Any) -> None:
+        assert self.credit > 0
+        self.credit -= 1
+        self.seen.append(message.body)
+        if lease is not None:
+            self.held.append((message.body, lease))
+
+    def rest(self, more: int) -> None:
+        self.more = more
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["put", "put", "credit", "accept", "release", "fail", "refuse", "lose", "leave"]),
+        st.integers(0, 3),
+        st.integers(1, 4),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps, st.sampled_from([None, 1, 5]))
+def test_queue_keeps_every_message_once_and_gives_the_first_that_may_be_had(
+    script: list[tuple[str, int, int]], max_length: int | None
+) -> None:
+    queue = Queue("q", max_length=max_length)
+    source = In()
+    queue.add_inlet(source)
+    outlets: dict[int, Out] = {}
+    arrivals: list[Arrived] = []
+    done: set[int] = set()
+    excluded: dict[int, set[int]] = {}
+
+    def held() -> set[int]:
+        return {number for out in outlets.values() for number, _ in out.held}
+
+    for what, who, count in script:
+        out = outlets.get(who)
+        if out is None:
+            out = outlets[who] = Out(who)
+            queue.add_outlet(out)
+            queue.on_demand(out)
+        if what == "put":
+            for _ in range(count):
+                arrivals.append(Arrived(len(arrivals)))
+                source.arrivals.append(arrivals[-1])
+            queue.on_arrivals(source)
+        elif what == "credit":
+            taken = {n for n, each in enumerate(arrivals) if each.accepted}
+            waiting = sorted(n for n in taken - done - held() if who not in excluded.get(n, set()))
+            before = len(out.seen)
+            out.credit += count
+            queue.on_demand(out)
+            got = out.seen[before:]
+            assert got[: len(waiting)] == waiting[: len(got)]
+        elif what == "leave":
+            del outlets[who]
+            queue.remove_outlet(out)
+            for _, lease in out.held:
+                lease.lost()
+        elif out.held:
+            number, lease = out.held.pop((count - 1) % len(out.held))
+            if what == "accept":
+                done.add(number)
+                lease.accepted()
+            elif what == "release":
+                lease.released()
+            elif what == "lose":
+                lease.lost()
+            elif what == "fail":
+                lease.modified(failed=True, undeliverable_here=False, annotations=None)
+            else:
+                excluded.setdefault(number, set()).add(who)
+                lease.modified(failed=False, undeliverable_here=True, annotations=None)
+        numbers = [number for each in outlets.values() for number, _ in each.held]
+        assert len(numbers) == len(set(numbers)), "two have one message"
+        assert not set(numbers) & done
+        taken = {n for n, each in enumerate(arrivals) if each.accepted}
+        assert len(queue) == len(taken) - len(done)
+        assert queue.available == len(queue) - len(numbers)
+        for key, each in outlets.items():  # nobody waits while there is something for him
+            if each.credit:
+                assert all(key in excluded.get(n, set()) for n in taken - done - set(numbers))
+    assert all(each.accepted <= 1 for each in arrivals)
+    _drain(queue, done, arrivals)
+
+
+def _drain(queue: Queue, done: set[int], arrivals: list[Arrived]) -> None:
+    """Whoever comes last gets all that is left, in order."""
+    browser = Out(98, copying=True)
+    queue.add_outlet(browser)
+    browser.credit = 1000
+    queue.on_demand(browser)
+    assert browser.seen == sorted(browser.seen)
+    assert len(browser.seen) >= queue.available
+    last = Out(99)
+    queue.add_outlet(last)
+    last.credit = 1000
+    while True:
+        queue.on_demand(last)
+        if not last.held:
+            break
+        for number, lease in last.held:
+            done.add(number)
+            lease.accepted()
+        last.held.clear()
+    if queue.max_length is None:
+        assert last.seen == sorted(last.seen)
+        assert last.seen[: len(browser.seen)] == browser.seen
+    assert last.more == 0
+    leased = len(queue)
+    assert len(done) + leased == sum(each.accepted for each in arrivals)

@@ -1,0 +1,15 @@
+"""A named peer that holds nodes: queues, functions, consumers, producers, and the user's own."""
+
+from .conversation import Conversation as Conversation
+from .handlers import Consumer as Consumer
+from .handlers import Function as Function
+from .handlers import Producer as Producer
+from .node import Arrival as Arrival
+from .node import Inlet as Inlet
+from .node import Lease as Lease
+from .node import Node as Node
+from .node import Outlet as Outlet
+from .node import Peer as Peer
+from .node import RefusedError as RefusedError
+from .queue import Queue as Queue
+from .service import Container as Container

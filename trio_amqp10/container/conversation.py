@@ -1,0 +1,238 @@
+"""One connection of a container: admits the links that the peer opens, and counts what it owes.
+
+Knows links and nodes; does not know how messages pass between them (``links``), nor which nodes
+there are (``service``).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.peer.incoming import Accepting, IncomingLink, IncomingReceiver, IncomingSender
+from trio_amqp10.peer.link import LinkOptions
+from trio_amqp10.spec.messaging import DistributionMode, ExpiryPolicy, Source, Target
+from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
+
+from .links import ReceiverInlet, SenderOutlet
+from .node import Node, RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    import trio
+
+    from trio_amqp10.peer.connection import Connection
+    from trio_amqp10.peer.session import Session
+
+    from .service import Container
+
+__all__ = ["Conversation"]
+
+_log = logging.getLogger("trio_amqp10.container")
+
+INLET_CREDIT: Final = 1000
+"""Messages that a peer may send ahead of a node that takes them at once."""
+WORKED_CREDIT: Final = 100
+"""The same where a handler takes them one by one."""
+
+
+class Conversation:
+    """One peer, for as long as its connection lasts and something works for it.
+
+    Attributes:
+        connection: to the peer.
+        resting: whether nothing new is taken or given, because the service ends.
+        leases: deliveries that went out and have no outcome yet.
+        working: handlers that run for this peer.
+        nursery: where they run; set before the first link is admitted.
+    """
+
+    def __init__(self, container: Container, connection: Connection) -> None:
+        self.connection = connection
+        self.resting = container.resting
+        self.leases = 0
+        self.working = 0
+        self.nursery: trio.Nursery | None = None
+        self._container = container
+        self._retained = 0
+        self._made: dict[object, Any] = {}
+
+    @property
+    def container_id(self) -> str:
+        """The name that the peer gave itself."""
+        return self.connection.remote.container_id
+
+    @property
+    def identity(self) -> Any:
+        """Who the peer proved to be, or None."""
+        return self.connection.identity
+
+    # -- tasks ------------------------------------------------------------------------------
+
+    def start_soon(self, function: Callable[..., Awaitable[object]], *args: Any) -> None:
+        """Run a handler for this peer; one that fails is logged and takes nothing else with it."""
+        assert self.nursery is not None
+        self.working += 1
+        self.nursery.start_soon(self._run, function, args)
+
+    async def _run(self, function: Callable[..., Awaitable[object]], args: tuple[Any, ...]) -> None:
+        try:
+            await function(*args)
+        except Exception:
+            _log.exception("a task of %r failed", self._container)
+        finally:
+            self.working -= 1
+            self._container.check_idle(self)
+
+    # -- what the peer owes us an answer for ------------------------------------------------
+
+    def retain(self, outlet: SenderOutlet, size: int) -> None:
+        """One more delivery waits for its outcome; the link is detached where they are too much."""
+        self.leases += 1
+        self._retained += size
+        limit = self._container.max_unsettled_octets
+        if limit is not None and self._retained > limit:
+            outlet.close(
+                Condition.RESOURCE_LIMIT_EXCEEDED.value,
+                f"unsettled deliveries take more than max_unsettled_octets={limit} on this connection",
+            )
+
+    def let_go(self, size: int) -> None:
+        """A delivery has its outcome."""
+        self.leases -= 1
+        self._retained -= size
+        if self.resting:
+            self._container.check_idle(self)
+
+    # -- links ------------------------------------------------------------------------------
+
+    def admit(self, link: IncomingLink) -> None:
+        """Accept the link to the node that it names, or refuse it."""
+        try:
+            if isinstance(link, IncomingReceiver):
+                self._admit_inlet(link)
+            elif isinstance(link, IncomingSender):
+                self._admit_outlet(link)
+        except RefusedError as refusal:
+            _log.debug("%r refuses %r: %s", self._container, link, refusal)
+            link.refuse_now(refusal.condition, refusal.description)
+        except LocalProtocolError as gone:
+            _log.debug("%r: %s", link, gone)
+        except Exception:
+            _log.exception("%r could not be admitted", link)
+            link.refuse_now(Condition.INTERNAL_ERROR.value, "the service failed")
+
+    def _admit_inlet(self, link: IncomingReceiver) -> None:
+        engine, session = _ends(link)
+        asked = link.remote.target
+        if asked is None:
+            raise RefusedError(Condition.INVALID_FIELD, "an attach without a target: where do messages go?")
+        if not isinstance(asked, Target):
+            raise RefusedError(Condition.NOT_IMPLEMENTED, f"no {type(asked).__name__.lower()} here")
+        made = asked.dynamic
+        if made:
+            node: Node = self._container.make_temporary(asked.dynamic_node_properties)
+        elif asked.address is None:
+            node = self._container.relay
+        else:
+            node = self._container.find(_checked(asked.address))
+        try:
+            node.check_inlet(self)
+            credit = INLET_CREDIT if node.gives else WORKED_CREDIT
+            target = Target(
+                address=asked.address if node is self._container.relay else node.address,
+                expiry_policy=ExpiryPolicy.LINK_DETACH,
+                dynamic=made,
+                dynamic_node_properties=asked.dynamic_node_properties,
+                capabilities=_shared(asked.capabilities, node),
+            )
+            options = _options(link, source=link.remote.source, target=target)
+            inlet = ReceiverInlet(session, engine, credit, node, self)
+            Accepting(link, lambda: inlet, options).enter_now()
+        except BaseException:
+            self._container.forget_unused(node)
+            raise
+        if made:
+            self._made[inlet] = node
+        inlet.begin()
+
+    def _admit_outlet(self, link: IncomingSender) -> None:
+        engine, session = _ends(link)
+        asked = link.remote.source
+        if not isinstance(asked, Source):
+            raise RefusedError(
+                Condition.INVALID_FIELD, "an attach without a source: where do messages come from?"
+            )
+        if asked.distribution_mode not in (None, DistributionMode.MOVE, DistributionMode.COPY):
+            raise RefusedError(
+                Condition.NOT_IMPLEMENTED,
+                f"distribution-mode {asked.distribution_mode!r}: move or copy is possible",
+            )
+        copying = asked.distribution_mode == DistributionMode.COPY
+        if asked.dynamic:
+            node: Node = self._container.make_temporary(asked.dynamic_node_properties)
+        elif asked.address is None:
+            raise RefusedError(Condition.INVALID_FIELD, "a source without an address that is not dynamic")
+        else:
+            node = self._container.find(_checked(asked.address))
+        try:
+            node.check_outlet(self, copying=copying, target=getattr(link.remote.target, "address", None))
+            source = Source(
+                address=node.address,
+                # Filters are not echoed: to echo one is to promise to apply it (3.5.3).
+                expiry_policy=ExpiryPolicy.LINK_DETACH,
+                dynamic=asked.dynamic,
+                dynamic_node_properties=asked.dynamic_node_properties,
+                distribution_mode=DistributionMode.COPY if copying else DistributionMode.MOVE,
+                default_outcome=asked.default_outcome,
+                outcomes=asked.outcomes,
+                capabilities=_shared(asked.capabilities, node),
+            )
+            options = _options(link, source=source, target=link.remote.target)
+            outlet = SenderOutlet(session, engine, node, self, copying=copying)
+            Accepting(link, lambda: outlet, options).enter_now()
+        except BaseException:
+            self._container.forget_unused(node)
+            raise
+        if asked.dynamic:
+            self._made[outlet] = node
+        outlet.begin()
+
+    def forget(self, link: object) -> None:
+        """The link is over; what was made for it alone goes too."""
+        node = self._made.pop(link, None)
+        if node is not None:
+            node.has_maker = False
+            node.check_used()
+
+
+def _options(link: IncomingReceiver | IncomingSender, *, source: Any, target: Any) -> LinkOptions:
+    remote = link.remote
+    return LinkOptions(
+        snd_settle_mode=SenderSettleMode(remote.snd_settle_mode),
+        rcv_settle_mode=ReceiverSettleMode(remote.rcv_settle_mode),
+        source=source,
+        target=target,
+    )
+
+
+def _checked(address: object) -> str:
+    if not isinstance(address, str):
+        raise RefusedError(
+            Condition.INVALID_FIELD, f"an address of type {type(address).__name__}: string is possible"
+        )
+    return address
+
+
+def _shared(asked: Sequence[str], node: Node) -> tuple[str, ...]:
+    return tuple([each for each in asked if str(each) in node.capabilities])
+
+
+def _ends(link: IncomingLink) -> tuple[Any, Session]:
+    """The engine's end of a link that waits, and the session that it is on."""
+    if not link.is_waiting:
+        raise LocalProtocolError("the peer has detached this link already")
+    # What accepts the link is made here, of a class of ours.
+    return link._engine, link._session()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

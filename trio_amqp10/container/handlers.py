@@ -1,0 +1,305 @@
+"""Nodes that are a function of the user's: request and reply, consume, produce.
+
+Handlers run in tasks of their own, several for each peer if allowed. What a handler raises is
+logged here, in full, and the peer learns only that it failed. A handler is not cancelled because
+its peer has gone; a producer is, because nothing but its link is there for it to work on.
+
+Knows messages, inlets and outlets; knows no links.
+"""
+
+# Not every kind of handler needs all that it is told.
+# ruff: noqa: ARG002
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from copy import copy
+from typing import Any, cast
+
+import trio
+
+from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError, RemoteProtocolError
+from trio_amqp10.message import Message
+
+from .node import Arrival, Inlet, Node, Outlet, Peer, RefusedError
+
+__all__ = ["Consumer", "Function", "Producer"]
+
+_log = logging.getLogger("trio_amqp10.container")
+
+Post = Callable[[str, Message, Peer], Awaitable[object]]
+
+
+class _Crew:
+    """The tasks that work for one inlet, and whose turn it is to reply."""
+
+    __slots__ = ("last", "working")
+
+    def __init__(self) -> None:
+        self.working = 0
+        self.last: trio.Event | None = None
+
+
+class _Worked(Node):
+    """What consumers and functions have in common: up to ``concurrency`` arrivals of an inlet at a time."""
+
+    takes = True
+
+    def __init__(self, address: str, concurrency: int) -> None:
+        super().__init__(address)
+        if concurrency < 1:
+            raise LocalProtocolError(f"concurrency={concurrency}: at least 1 is possible")
+        self._concurrency = concurrency
+        self._crews: dict[Inlet, _Crew] = {}
+
+    def add_inlet(self, inlet: Inlet) -> None:
+        super().add_inlet(inlet)
+        self._crews[inlet] = _Crew()
+
+    def remove_inlet(self, inlet: Inlet) -> None:
+        super().remove_inlet(inlet)
+        self._crews.pop(inlet, None)
+
+    def on_arrivals(self, inlet: Inlet) -> None:
+        crew = self._crews[inlet]
+        while crew.working < self._concurrency:
+            arrival = inlet.take()
+            if arrival is None:
+                return
+            crew.working += 1
+            inlet.peer.start_soon(self._work, inlet, crew, arrival, *_turn(crew))
+
+    async def _work(
+        self,
+        inlet: Inlet,
+        crew: _Crew,
+        arrival: Arrival | None,
+        before: trio.Event | None,
+        done: trio.Event,
+    ) -> None:
+        try:
+            while arrival is not None:
+                try:
+                    await self._handle(inlet, arrival, before)
+                finally:
+                    done.set()
+                arrival = inlet.take()
+                if arrival is not None:
+                    before, done = _turn(crew)
+        finally:
+            crew.working -= 1
+
+    async def _handle(self, inlet: Inlet, arrival: Arrival, before: trio.Event | None) -> None:
+        raise NotImplementedError
+
+    def _answer(self, arrival: Arrival, failure: Exception | None) -> None:
+        """Settle what the handler has not settled, by what became of it."""
+        try:
+            if failure is None:
+                if arrival.state is None:
+                    arrival.accept()
+                return
+            if isinstance(failure, RemoteProtocolError) and failure.scope == "link":
+                # The message itself is at fault: its sections are no sections.
+                _log.info("%r: a message that cannot be read: %s", self, failure)
+                condition, description = failure.condition, failure.description
+            else:
+                _log.error("%r: the handler failed", self, exc_info=failure)
+                condition, description = Condition.INTERNAL_ERROR.value, "the handler of this message failed"
+            if arrival.state is None:
+                arrival.reject(condition, description)
+        except LocalProtocolError as gone:
+            _log.debug("%r: %s", self, gone)
+
+
+def _turn(crew: _Crew) -> tuple[trio.Event | None, trio.Event]:
+    """What to wait for before replying, and what to set after it."""
+    before, crew.last = crew.last, trio.Event()
+    return before, crew.last
+
+
+class Consumer(_Worked):
+    """Calls ``handler(delivery)`` for every message that peers send.
+
+    The delivery is accepted when the handler returns, unless it has settled it otherwise, and
+    rejected with ``amqp:internal-error`` when it raises.
+
+    Args:
+        address: what links name to reach it.
+        handler: an async function of a delivery.
+        concurrency: deliveries of one link that are handled at a time; with 1, in order.
+    """
+
+    def __init__(
+        self, address: str, handler: Callable[[Any], Awaitable[object]], *, concurrency: int = 1
+    ) -> None:
+        super().__init__(address, concurrency)
+        self._handler = handler
+
+    async def _handle(self, inlet: Inlet, arrival: Arrival, before: trio.Event | None) -> None:
+        failure: Exception | None = None
+        try:
+            await self._handler(arrival)
+        except Exception as raised:
+            failure = raised
+        self._answer(arrival, failure)
+
+
+class Function(_Worked):
+    """Calls ``handler(message)`` for every request, and sends back what it returns.
+
+    The reply goes to the request's ``reply_to``: a link of the same peer that receives from this
+    node and calls its target so, or else a node of the container. It carries the request's
+    ``correlation_id``, or else its ``message_id``. Replies leave in the order of the requests of
+    one link, also where their handlers finish in another. The request is accepted when its reply
+    is out, and rejected with ``amqp:internal-error`` when the handler raises.
+
+    Args:
+        address: what links name to reach it.
+        handler: an async function of a ``Message``, returning any AMQP value or a ``Message``.
+        post: sends a message to the node of that address, or raises ``RefusedError``.
+        concurrency: requests of one link that are handled at a time.
+    """
+
+    gives = True
+
+    def __init__(
+        self,
+        address: str,
+        handler: Callable[[Message], Awaitable[Any]],
+        post: Post,
+        *,
+        concurrency: int = 100,
+    ) -> None:
+        super().__init__(address, concurrency)
+        self._handler = handler
+        self._post = post
+        self._demand: dict[Outlet, trio.lowlevel.ParkingLot] = {}
+
+    async def _handle(self, inlet: Inlet, arrival: Arrival, before: trio.Event | None) -> None:
+        failure: Exception | None = None
+        reply: Message | None = None
+        address: str | None = None
+        try:
+            request = arrival.message
+            address = request.reply_to
+            correlation = request.message_id if request.correlation_id is None else request.correlation_id
+            reply = _reply(await self._handler(request), address, correlation)
+        except Exception as raised:
+            failure = raised
+        if before is not None and not before.is_set():
+            await before.wait()
+        if reply is not None and address is not None:
+            await self._send(inlet.peer, address, reply)
+        self._answer(arrival, failure)
+
+    async def _send(self, peer: Peer, address: str, reply: Message) -> None:
+        for outlet in self.outlets:
+            if outlet.peer is peer and outlet.target == address:
+                await self._send_through(outlet, reply)
+                return
+        try:
+            await self._post(address, reply, peer)
+        except RefusedError as refusal:
+            _log.debug("%r: a reply is dropped, %s", self, refusal)
+
+    # -- links that take replies straight from here -----------------------------------------
+
+    def check_outlet(self, peer: Peer, *, copying: bool, target: str | None) -> None:
+        super().check_outlet(peer, copying=copying, target=target)
+        if target is None:
+            raise RefusedError(
+                Condition.NOT_ALLOWED,
+                f"{self.address!r} gives replies, so the target of the link needs the address in `reply-to`",
+            )
+
+    def add_outlet(self, outlet: Outlet) -> None:
+        super().add_outlet(outlet)
+        self._demand[outlet] = trio.lowlevel.ParkingLot()
+
+    def on_demand(self, outlet: Outlet) -> None:
+        lot = self._demand[outlet]
+        if not lot:
+            outlet.rest(0)
+        lot.unpark_all()
+
+    def remove_outlet(self, outlet: Outlet) -> None:
+        super().remove_outlet(outlet)
+        self._demand.pop(outlet).unpark_all()
+
+    async def _send_through(self, outlet: Outlet, reply: Message) -> None:
+        while not outlet.ready():
+            lot = self._demand.get(outlet)
+            if lot is None:
+                _log.debug("%r: a reply is dropped, its link is gone", self)
+                return
+            await lot.park()
+        outlet.give(reply, None)
+
+
+def _reply(result: Any, address: str | None, correlation: Any) -> Message:
+    """The reply as octets already, so that what cannot be encoded is found while it is the handler's."""
+    reply = copy(result) if isinstance(result, Message) else Message(result)
+    reply.correlation_id = correlation
+    if reply.to is None:
+        reply.to = address
+    return Message.from_payload(reply.to_payload())
+
+
+class Producer(Node):
+    """Runs ``handler(link)`` for every peer that wants to receive.
+
+    Returning closes the link once all that was sent is settled; what the handler raises detaches
+    it at once, with ``amqp:internal-error``. The handler is cancelled when its link is gone.
+
+    Args:
+        address: what links name to reach it.
+        handler: an async function of the link, a ``Sender``.
+    """
+
+    gives = True
+
+    def __init__(self, address: str, handler: Callable[[Any], Awaitable[object]]) -> None:
+        super().__init__(address)
+        self._handler = handler
+        self._scopes: dict[Outlet, trio.CancelScope] = {}
+
+    def add_outlet(self, outlet: Outlet) -> None:
+        super().add_outlet(outlet)
+        self._scopes[outlet] = trio.CancelScope()
+        outlet.peer.start_soon(self._produce, outlet, self._scopes[outlet])
+
+    def on_demand(self, outlet: Outlet) -> None:
+        outlet.rest(0)
+
+    def remove_outlet(self, outlet: Outlet) -> None:
+        super().remove_outlet(outlet)
+        scope = self._scopes.pop(outlet, None)
+        if scope is not None:
+            scope.cancel()
+
+    async def _produce(self, outlet: Outlet, scope: trio.CancelScope) -> None:
+        with scope:
+            try:
+                await self._handler(outlet)
+            except Exception as failure:
+                if outlet.closed and _is_loss(failure):
+                    _log.debug("%r: %s", self, failure)
+                    return
+                _log.exception("%r: the handler failed", self)
+                outlet.close(Condition.INTERNAL_ERROR.value, "the producer failed")
+                return
+            with suppress(AmqpError, trio.ClosedResourceError):
+                await outlet.flush()
+                self._scopes.pop(outlet, None)  # from here on, that the link goes is no reason to cancel
+                await outlet.aclose()
+
+
+def _is_loss(failure: BaseException) -> bool:
+    """Whether this is what every use of a lost link raises."""
+    if isinstance(failure, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", failure)
+        return all(_is_loss(one) for one in group.exceptions)
+    return isinstance(failure, (trio.BrokenResourceError, trio.ClosedResourceError))

@@ -1,0 +1,57 @@
+"""A connection to a container in the same process, through memory.
+
+Knows who waits for whom when it ends; knows nothing of nodes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from types import TracebackType
+
+    from trio_amqp10.peer.connection import Connection
+    from trio_amqp10.peer.dial import Dialling
+
+__all__ = ["LocalConnection"]
+
+
+class LocalConnection:
+    """A connection through memory that is yet to be opened: enter it with ``async with``."""
+
+    __slots__ = ("_dialling", "_manager", "_nursery", "_patience", "_serve")
+
+    def __init__(self, dialling: Dialling, serve: Callable[[], Awaitable[object]], patience: float) -> None:
+        self._dialling = dialling
+        self._serve = serve
+        self._patience = patience
+
+    async def __aenter__(self) -> Connection:
+        # By hand, so that what the user's block raises does not come out as a group of one.
+        self._manager = trio.open_nursery()
+        self._nursery = await self._manager.__aenter__()
+        self._nursery.start_soon(self._serve)
+        try:
+            return await self._dialling.__aenter__()
+        except BaseException:
+            self._nursery.cancel_scope.cancel()
+            await self._manager.__aexit__(None, None, None)
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        scope = self._nursery.cancel_scope
+        try:
+            await self._dialling.__aexit__(kind, exc, tb)
+        except BaseException:
+            scope.cancel()
+            raise
+        finally:
+            if exc is not None:
+                scope.cancel()
+            scope.deadline = min(scope.deadline, trio.current_time() + self._patience)
+            await self._manager.__aexit__(None, None, None)

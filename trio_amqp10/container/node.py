@@ -1,0 +1,277 @@
+"""What a container asks of its nodes, and what a node may ask of the links to it.
+
+One interface for all: queues, functions, consumers, producers, and what users write. A node takes
+messages from *inlets* (a peer sends to it) and gives messages to *outlets* (a peer receives from
+it). An adapter makes inlets and outlets of the links of a protocol; a node never learns which.
+So nothing here is a type of any one dialect: no link, no credit, no delivery state.
+
+All calls between nodes and links are synchronous and happen in the task that reads from the peer:
+they must not block, and what they raise is logged and ends that one link. A node with something
+long to do has ``peer.start_soon``.
+
+How messages flow::
+
+    inlet has arrivals  -> node.on_arrivals(inlet)  -> inlet.take() until None, or as many as it likes
+    outlet has room     -> node.on_demand(outlet)   -> while outlet.ready(): outlet.give(message, lease)
+                                                       outlet.rest(how many more there are)
+    the peer is done    -> lease.accepted() / released() / ... / lost()
+
+An arrival that a node does not take stays with the link, whose peer may then send only so many
+more: that is all the back-pressure there is. A node that stopped taking calls ``take`` again when
+it likes to; the same holds for outlets and ``ready``.
+"""
+
+# Base classes have hooks whose defaults need no argument.
+# ruff: noqa: ARG002
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from trio_amqp10.errors import AmqpError, Condition
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from trio_amqp10.message import Message
+
+__all__ = ["Arrival", "Inlet", "Lease", "Node", "Outlet", "Peer", "RefusedError"]
+
+
+class RefusedError(AmqpError):
+    """A node, or the container, does not want this: the peer is told why.
+
+    Args:
+        condition: an error condition, e.g. ``amqp:not-found``.
+        description: for people; goes to the peer.
+    """
+
+    def __init__(self, condition: str, description: str) -> None:
+        self.condition = condition.value if isinstance(condition, Condition) else condition
+        self.description = description
+        super().__init__(f"{self.condition}: {description}")
+
+
+class Peer(Protocol):
+    """Who is at the other end; one object for each connection."""
+
+    @property
+    def container_id(self) -> str:
+        """The name that the peer gave itself."""
+        ...
+
+    @property
+    def identity(self) -> Any:
+        """Who the peer proved to be, or None."""
+        ...
+
+    def start_soon(self, function: Callable[..., Awaitable[object]], *args: Any) -> None:
+        """Run a task for this peer. It is not cancelled when the peer goes, but when the service ends."""
+        ...
+
+
+class Arrival(Protocol):
+    """A message that arrived at a node, which owes the peer one of four answers.
+
+    Attributes:
+        settled: whether the peer wants no answer any more.
+        state: the answer that was given, or None.
+    """
+
+    settled: bool
+    state: Any
+
+    @property
+    def message(self) -> Message:
+        """What arrived; its sections are decoded as they are read."""
+        ...
+
+    def accept(self) -> None:
+        """It was processed, or is in safe hands."""
+        ...
+
+    def reject(self, condition: str = ..., description: str | None = ...) -> None:
+        """It is invalid, and not worth another attempt."""
+        ...
+
+    def release(self) -> None:
+        """It was not processed; as if it had never been sent."""
+        ...
+
+    def modify(
+        self,
+        *,
+        delivery_failed: bool = ...,
+        undeliverable_here: bool = ...,
+        annotations: dict[Any, Any] | None = ...,
+    ) -> None:
+        """It was not processed, and comes back changed."""
+        ...
+
+
+class Lease(Protocol):
+    """A message that was given out and not yet answered for; exactly one of these is called, once."""
+
+    def accepted(self) -> None:
+        """The peer has processed it."""
+        ...
+
+    def rejected(self, condition: str | None, description: str | None) -> None:
+        """The peer finds it invalid."""
+        ...
+
+    def released(self) -> None:
+        """The peer gives it back, unprocessed."""
+        ...
+
+    def modified(
+        self, *, failed: bool, undeliverable_here: bool, annotations: Mapping[Any, Any] | None
+    ) -> None:
+        """The peer gives it back: after a failed attempt, or not wanting it again, or annotated."""
+        ...
+
+    def lost(self) -> None:
+        """The link went, and nobody knows what became of it."""
+        ...
+
+
+class Inlet(Protocol):
+    """A peer that sends to a node."""
+
+    @property
+    def peer(self) -> Peer:
+        """Whose it is."""
+        ...
+
+    def take(self) -> Arrival | None:
+        """The next message, if one is there; they come in the order in which they were sent."""
+        ...
+
+    def close(self, condition: str | None = None, description: str | None = None) -> None:
+        """Take no more; what was not taken goes back to the peer."""
+        ...
+
+
+class Outlet(Protocol):
+    """A peer that receives from a node."""
+
+    @property
+    def peer(self) -> Peer:
+        """Whose it is."""
+        ...
+
+    @property
+    def key(self) -> object:
+        """Names the link: equal for one that was attached again, different for all others."""
+        ...
+
+    @property
+    def copying(self) -> bool:
+        """Whether the peer only looks: messages are copied to it, not moved."""
+        ...
+
+    @property
+    def target(self) -> str | None:
+        """What the peer calls the place that the messages go to, if it has a name."""
+        ...
+
+    @property
+    def closed(self) -> bool:
+        """Whether the link is over."""
+        ...
+
+    def ready(self) -> bool:
+        """Whether ``give`` may be called; if not, ``on_demand`` is called once it may."""
+        ...
+
+    def give(self, message: Message, lease: Lease | None) -> None:
+        """Send one message; ``lease`` hears what becomes of it, None if nobody wants to know."""
+        ...
+
+    def rest(self, more: int) -> None:
+        """The node has given what it could for now, and has ``more`` that this outlet may have later."""
+        ...
+
+    def close(self, condition: str | None = None, description: str | None = None) -> None:
+        """Give no more."""
+        ...
+
+    async def flush(self) -> None:
+        """Wait until the peer has answered for all that was given."""
+        ...
+
+    async def aclose(self) -> None:
+        """Give no more, and wait until the peer knows."""
+        ...
+
+
+class Node:
+    """Something in a container that has an address. Subclass it, and ``container.add_node(node)``.
+
+    Args:
+        address: what links name to reach it.
+
+    Attributes:
+        takes: whether peers may send to it.
+        gives: whether peers may receive from it.
+        capabilities: what kind of node it is, told to peers that ask, e.g. ``("queue",)``.
+        inlets, outlets: the links to it, in the order in which they came.
+    """
+
+    takes: bool = False
+    gives: bool = False
+    capabilities: tuple[str, ...] = ()
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.inlets: dict[Inlet, None] = {}
+        self.outlets: dict[Outlet, None] = {}
+
+    # -- peers that send to us --------------------------------------------------------------
+
+    def check_inlet(self, peer: Peer) -> None:
+        """Raise ``RefusedError`` if this peer may not send here."""
+        if not self.takes:
+            raise RefusedError(Condition.NOT_ALLOWED, f"{self.address!r} takes no messages")
+
+    def add_inlet(self, inlet: Inlet) -> None:
+        """A peer may send from now on."""
+        self.inlets[inlet] = None
+
+    def on_arrivals(self, inlet: Inlet) -> None:
+        """There may be something to ``take``."""
+        raise NotImplementedError
+
+    def remove_inlet(self, inlet: Inlet) -> None:
+        """The peer is gone."""
+        self.inlets.pop(inlet, None)
+
+    # -- peers that receive from us ---------------------------------------------------------
+
+    def check_outlet(self, peer: Peer, *, copying: bool, target: str | None) -> None:
+        """Raise ``RefusedError`` if this peer may not receive from here."""
+        if not self.gives:
+            raise RefusedError(Condition.NOT_ALLOWED, f"{self.address!r} gives no messages")
+
+    def add_outlet(self, outlet: Outlet) -> None:
+        """A peer receives from now on; ``on_demand`` follows."""
+        self.outlets[outlet] = None
+
+    def on_demand(self, outlet: Outlet) -> None:
+        """The outlet may be ``ready``."""
+        raise NotImplementedError
+
+    def remove_outlet(self, outlet: Outlet) -> None:
+        """The peer is gone; what it had not answered for comes back by its leases."""
+        self.outlets.pop(outlet, None)
+
+    # -- the end ----------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """The container has removed this node: its links end with ``amqp:resource-deleted``."""
+        links: list[Inlet | Outlet] = [*self.inlets, *self.outlets]
+        for link in links:
+            link.close(Condition.RESOURCE_DELETED.value, f"{self.address!r} is deleted")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.address!r}>"

@@ -1,0 +1,217 @@
+"""Messages without a link of their own: routed by their ``to``, or sent from within the service.
+
+``Feed`` is an inlet that is filled by hand; ``Relay`` is the node behind the anonymous terminus
+("Using the Anonymous Terminus for Message Routing"), and ``post`` is how the service itself sends.
+Knows messages; knows no links.
+"""
+
+# What refuses an arrival of this process need not say why.
+# ruff: noqa: ARG002
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from trio_amqp10.errors import Condition, RemoteProtocolError
+
+from .node import Arrival, Inlet, Node, Peer, RefusedError
+
+if TYPE_CHECKING:
+    from trio_amqp10.message import Message
+
+__all__ = ["Feed", "Relay", "post"]
+
+_MOST_IN_HAND: Final = 100
+"""Messages that a relay has taken from one peer, and no node has taken yet."""
+
+_MOST_LINES: Final = 32
+"""Addresses that a relay remembers for one peer; those with nothing under way are forgotten above it."""
+
+Route = Callable[[str], Node]
+
+
+class Feed:
+    """An inlet that somebody in this process fills."""
+
+    __slots__ = ("_arrivals", "_on_gone", "_on_taken", "peer")
+
+    def __init__(
+        self,
+        peer: Peer,
+        on_taken: Callable[[], object] | None = None,
+        on_gone: Callable[[], object] | None = None,
+    ) -> None:
+        self.peer = peer
+        self._arrivals: deque[Arrival] = deque()
+        self._on_taken = on_taken
+        self._on_gone = on_gone
+
+    def push(self, arrival: Arrival) -> None:
+        """One more; ``node.on_arrivals`` is the caller's to call."""
+        self._arrivals.append(arrival)
+
+    def take(self) -> Arrival | None:
+        if not self._arrivals:
+            return None
+        arrival = self._arrivals.popleft()
+        if self._on_taken is not None:
+            self._on_taken()
+        return arrival
+
+    def close(self, condition: str | None = None, description: str | None = None) -> None:
+        if self._on_gone is not None:
+            self._on_gone()
+        while (arrival := self.take()) is not None:
+            arrival.release()
+
+    def __len__(self) -> int:
+        return len(self._arrivals)
+
+
+# From within the service ------------------------------------------------------------------------
+
+
+class _Posted:
+    """An arrival whose sender waits in this process."""
+
+    __slots__ = ("_answered", "message", "refusal", "settled", "state")
+
+    def __init__(self, message: Message) -> None:
+        self.message = message
+        self.settled = False
+        self.state: Any = None
+        self.refusal: RefusedError | None = None
+        self._answered = trio.Event()
+
+    def accept(self) -> None:
+        self._answer("accepted")
+
+    def reject(self, condition: str = Condition.INTERNAL_ERROR, description: str | None = None) -> None:
+        self.refusal = RefusedError(condition, description or "rejected")
+        self._answer("rejected")
+
+    def release(self) -> None:
+        self.refusal = RefusedError(Condition.PRECONDITION_FAILED, "released: it was not processed")
+        self._answer("released")
+
+    def modify(self, **changes: Any) -> None:
+        self.release()
+
+    def _answer(self, state: str) -> None:
+        self.state = state
+        self.settled = True
+        self._answered.set()
+
+    async def wait(self) -> None:
+        await self._answered.wait()
+
+
+async def post(node: Node, message: Message, peer: Peer) -> None:
+    """Send ``message`` to ``node`` on behalf of ``peer``, and wait until the node has accepted it.
+
+    Raises:
+        RefusedError: it did not.
+
+    Cancelled: the node may have it or not.
+    """
+    node.check_inlet(peer)
+    feed = Feed(peer)
+    posted = _Posted(message)
+    node.add_inlet(feed)
+    try:
+        feed.push(posted)
+        node.on_arrivals(feed)
+        await posted.wait()
+    finally:
+        node.remove_inlet(feed)
+    if posted.refusal is not None:
+        raise posted.refusal
+
+
+# Routed by `to` ---------------------------------------------------------------------------------
+
+
+class _Lines:
+    """What one peer sent through the relay: a feed for each address that it named of late."""
+
+    __slots__ = ("busy", "feeds", "in_hand")
+
+    def __init__(self) -> None:
+        self.feeds: dict[str, tuple[Feed, Node]] = {}
+        self.in_hand = 0
+        self.busy = False
+
+
+class Relay(Node):
+    """Takes messages for any node, and hands each on to the one that its ``to`` names."""
+
+    takes = True
+
+    def __init__(self, route: Route) -> None:
+        super().__init__("")
+        self._route = route
+        self._lines: dict[Inlet, _Lines] = {}
+
+    def add_inlet(self, inlet: Inlet) -> None:
+        super().add_inlet(inlet)
+        self._lines[inlet] = _Lines()
+
+    def on_arrivals(self, inlet: Inlet) -> None:
+        lines = self._lines.get(inlet)
+        if lines is None or lines.busy:
+            return
+        lines.busy = True
+        try:
+            while lines.in_hand < _MOST_IN_HAND:
+                arrival = inlet.take()
+                if arrival is None:
+                    return
+                self._hand_on(inlet, lines, arrival)
+        finally:
+            lines.busy = False
+
+    def _hand_on(self, inlet: Inlet, lines: _Lines, arrival: Arrival) -> None:
+        try:
+            address = arrival.message.to
+            if address is None:
+                raise RefusedError(Condition.NOT_FOUND, "a message without `to`: nobody knows where it goes")
+            feed, node = lines.feeds.get(address) or self._open_line(inlet, lines, address)
+        except (RefusedError, RemoteProtocolError) as refusal:
+            if arrival.settled:  # nobody waits for an answer, so the link is what can be refused
+                inlet.close(refusal.condition, refusal.description)
+            else:
+                arrival.reject(refusal.condition, refusal.description)
+            return
+        lines.in_hand += 1
+        feed.push(arrival)
+        node.on_arrivals(feed)
+
+    def _open_line(self, inlet: Inlet, lines: _Lines, address: str) -> tuple[Feed, Node]:
+        if len(lines.feeds) >= _MOST_LINES:
+            for old in [old for old, (feed, _) in lines.feeds.items() if not feed]:
+                self._close_line(lines, old)
+        node = self._route(address)
+        node.check_inlet(inlet.peer)
+
+        def taken() -> None:
+            lines.in_hand -= 1
+            self.on_arrivals(inlet)
+
+        feed = Feed(inlet.peer, taken, lambda: lines.feeds.pop(address, None))
+        lines.feeds[address] = feed, node
+        node.add_inlet(feed)
+        return feed, node
+
+    def _close_line(self, lines: _Lines, address: str) -> None:
+        feed, node = lines.feeds.pop(address)
+        node.remove_inlet(feed)
+
+    def remove_inlet(self, inlet: Inlet) -> None:
+        super().remove_inlet(inlet)
+        lines = self._lines.pop(inlet)
+        for address in list(lines.feeds):
+            self._close_line(lines, address)

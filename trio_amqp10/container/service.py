@@ -1,0 +1,366 @@
+"""Container: a named peer that holds nodes, to be served, dialled in memory, or given connections.
+
+Knows which nodes there are and who may have them made; knows nothing of links or octets.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import trio
+
+from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.message import Message
+from trio_amqp10.peer.dial import effective_limits, open_connection
+from trio_amqp10.peer.listen import Acceptor, Listener, serve
+from trio_amqp10.sasl import Server
+from trio_amqp10.spec.messaging import DeleteOnNoLinks, DeleteOnNoLinksOrMessages, DeleteOnNoMessages
+
+from .conversation import Conversation
+from .handlers import Consumer, Function, Producer
+from .local import LocalConnection
+from .memory import memory_stream_pair
+from .node import Node, Peer, RefusedError
+from .queue import Queue
+from .relay import Relay, post
+
+if TYPE_CHECKING:
+    from trio_amqp10.peer.connection import Connection
+    from trio_amqp10.peer.delivery import Delivery
+    from trio_amqp10.peer.sender import Sender
+
+__all__ = ["Container"]
+
+_CAPABILITIES: Final = ("ANONYMOUS-RELAY",)
+_TEMPORARY: Final = "temporary/"
+"""Addresses that begin so are made here, and by nobody's wish: a late reply must not bring one back."""
+
+_LIFETIMES: Final[dict[type, frozenset[str]]] = {
+    DeleteOnNoLinks: frozenset({"links"}),
+    DeleteOnNoMessages: frozenset({"maker", "messages"}),
+    DeleteOnNoLinksOrMessages: frozenset({"links", "messages"}),
+}
+_UNTIL_CLOSE: Final = frozenset({"maker"})
+_FIRST_USE: Final = frozenset({"links", "messages"})
+
+F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
+
+
+class Container:
+    """A named peer that holds nodes.
+
+    Args:
+        name: the container id that peers see (2.4.1); a fresh UUID if None.
+        strict: refuse addresses that nobody has added; otherwise they are queues, made when first
+            used, and forgotten when neither links nor messages are left.
+        max_unsettled_octets: octets of messages that one connection may hold unsettled; the link that
+            goes beyond is detached with ``amqp:resource-limit-exceeded``. None for no limit.
+
+    Attributes:
+        name: as given.
+        nodes: by address.
+        relay: the node behind the anonymous terminus, which routes by ``to``.
+        resting: whether ``finish`` was called.
+    """
+
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        strict: bool = False,
+        max_unsettled_octets: int | None = 64 * 1024 * 1024,
+    ) -> None:
+        self.name = str(uuid.uuid4()) if name is None else name
+        self.strict = strict
+        self.max_unsettled_octets = max_unsettled_octets
+        self.nodes: dict[str, Node] = {}
+        self.relay = Relay(self.find)
+        self.resting = False
+        self._conversations: dict[Conversation, None] = {}
+        self._idle = trio.lowlevel.ParkingLot()
+
+    # -- nodes ------------------------------------------------------------------------------
+
+    def add_node(self, node: Node) -> None:
+        """Let peers reach ``node`` at its address.
+
+        Raises:
+            LocalProtocolError: another node has that address, or it is none.
+        """
+        if not node.address:
+            raise LocalProtocolError("a node needs an address that is not empty")
+        if node.address in self.nodes:
+            raise LocalProtocolError(f"{self.nodes[node.address]!r} has that address already")
+        self.nodes[node.address] = node
+
+    def remove_node(self, address: str) -> None:
+        """Delete a node: its links end with ``amqp:resource-deleted``, its messages are gone.
+
+        Raises:
+            LocalProtocolError: there is none.
+        """
+        node = self.nodes.pop(address, None)
+        if node is None:
+            raise LocalProtocolError(f"no node {address!r}")
+        node.close()
+
+    def add_queue(self, name: str, *, max_length: int | None = None) -> Queue:
+        """A queue, for senders and competing receivers (3.3).
+
+        Args:
+            name: its address.
+            max_length: messages that it holds before senders have to wait; None for any number.
+
+        Raises:
+            LocalProtocolError: the address is taken.
+        """
+        queue = Queue(name, max_length=max_length)
+        self.add_node(queue)
+        return queue
+
+    def function(self, name: str, *, concurrency: int = 100) -> Callable[[F], F]:
+        """Decorates an async function of a ``Message`` that returns the reply: any AMQP value, or a ``Message``.
+
+        The reply goes to the request's ``reply_to`` with its ``correlation_id``, or else its
+        ``message_id``; without ``reply_to`` it is dropped. When the handler raises, the request is
+        rejected with ``amqp:internal-error``, and the exception logged.
+
+        Args:
+            name: the address.
+            concurrency: requests of one link that are handled at a time. Replies to one link leave
+                in the order of its requests all the same.
+        """
+
+        def decorate(handler: F) -> F:
+            self.add_node(Function(name, handler, self._post, concurrency=concurrency))
+            return handler
+
+        return decorate
+
+    def consumer(
+        self, name: str, *, concurrency: int = 1
+    ) -> Callable[[Callable[[Delivery], Awaitable[None]]], Callable[[Delivery], Awaitable[None]]]:
+        """Decorates an async function of a ``Delivery`` that peers send to us.
+
+        The delivery is accepted when the function returns, unless it was settled otherwise, and
+        rejected with ``amqp:internal-error`` when it raises; the exception is logged.
+
+        Args:
+            name: the address.
+            concurrency: deliveries of one link that are handled at a time; with 1, in order.
+        """
+
+        def decorate(handler: Callable[[Delivery], Awaitable[None]]) -> Callable[[Delivery], Awaitable[None]]:
+            self.add_node(Consumer(name, handler, concurrency=concurrency))
+            return handler
+
+        return decorate
+
+    def producer(
+        self, name: str
+    ) -> Callable[[Callable[[Sender], Awaitable[None]]], Callable[[Sender], Awaitable[None]]]:
+        """Decorates an async function of a ``Sender``: it runs once for each link that receives from us.
+
+        Returning closes the link once all that was sent is settled; an exception detaches it with
+        ``amqp:internal-error``, and is logged. It is cancelled when its link is gone.
+
+        Args:
+            name: the address.
+        """
+
+        def decorate(handler: Callable[[Sender], Awaitable[None]]) -> Callable[[Sender], Awaitable[None]]:
+            self.add_node(Producer(name, handler))
+            return handler
+
+        return decorate
+
+    def find(self, address: str) -> Node:
+        """The node of this address; made now, where nothing is said against it.
+
+        Raises:
+            RefusedError: ``amqp:not-found``.
+        """
+        node = self.nodes.get(address)
+        if node is not None:
+            return node
+        if self.strict or not address or address.startswith(_TEMPORARY):
+            raise RefusedError(Condition.NOT_FOUND, f"no node {address!r}")
+        return self._make_queue(address, _FIRST_USE)
+
+    def make_temporary(self, properties: Mapping[Any, Any] | None) -> Queue:
+        """The node behind a dynamic source or target, for as long as its lifetime policy says (3.5.9)."""
+        policy: object = properties.get("lifetime-policy") if properties else None
+        kept_by = next((kept for kind, kept in _LIFETIMES.items() if isinstance(policy, kind)), _UNTIL_CLOSE)
+        queue = self._make_queue(f"{_TEMPORARY}{uuid.uuid4()}", kept_by)
+        queue.has_maker = True
+        return queue
+
+    def _make_queue(self, address: str, kept_by: frozenset[str]) -> Queue:
+        queue = Queue(address, kept_by=kept_by, on_unused=self._on_unused)
+        self.nodes[address] = queue
+        return queue
+
+    def _on_unused(self, queue: Queue) -> None:
+        if self.nodes.get(queue.address) is queue:
+            del self.nodes[queue.address]
+
+    def forget_unused(self, node: Node) -> None:
+        """A link to ``node`` did not come to be: what was made for it is not needed."""
+        if isinstance(node, Queue):
+            node.has_maker = node.has_maker and bool(node.inlets or node.outlets)
+            node.check_used()
+
+    # -- messages from within ---------------------------------------------------------------
+
+    async def send(self, address: str, message: Any) -> None:
+        """Send a message to a node of this container, and wait until the node has accepted it.
+
+        Args:
+            address: of the node; looked up as for a link.
+            message: bytes, str, any AMQP value, or a ``Message``.
+
+        Raises:
+            RefusedError: there is no such node, it takes no messages, or it did not accept this one.
+            LocalProtocolError: the message cannot be encoded.
+
+        Cancelled: the node may have the message or not.
+        """
+        octets = _frozen(message)
+        refusal: RefusedError | None = None
+        async with trio.open_nursery() as nursery:  # what it raises is not to come out as a group
+            try:
+                await self._post(address, octets, _Within(self.name, nursery))
+            except RefusedError as refused:
+                refusal = refused
+        if refusal is not None:
+            raise refusal
+
+    async def _post(self, address: str, message: Message, peer: Peer) -> None:
+        await trio.lowlevel.checkpoint()
+        node = self.find(address)
+        try:
+            await post(node, message, peer)
+        finally:
+            self.forget_unused(node)
+
+    # -- connections ------------------------------------------------------------------------
+
+    async def handle(self, connection: Connection) -> None:
+        """Serve the links that a peer opens, until the connection is over; a handler for ``serve``.
+
+        Handlers that still work when the connection is gone are waited for, not cancelled.
+
+        Raises:
+            ConnectionClosedError, RemoteProtocolError: the connection ended with an error.
+
+        Cancelled: its handlers are cancelled.
+        """
+        loss: Exception | None = None
+        conversation = Conversation(self, connection)
+        self._conversations[conversation] = None
+        try:
+            async with trio.open_nursery() as nursery:
+                conversation.nursery = nursery
+                try:
+                    async for link in connection.incoming_links():
+                        conversation.admit(link)
+                except Exception as lost:
+                    loss = lost  # raised in here, it would cancel the handlers
+        finally:
+            del self._conversations[conversation]
+            self.check_idle(conversation)
+        if loss is not None:
+            raise loss
+
+    async def serve(
+        self,
+        *urls: str,
+        task_status: trio.TaskStatus[list[Listener]] = trio.TASK_STATUS_IGNORED,
+        **options: Any,
+    ) -> None:
+        """Listen, and serve the nodes to all who dial; see ``trio_amqp10.serve`` for the options.
+
+        ``await nursery.start(partial(container.serve, url, sasl=...))`` gives a ``Listener`` for each address.
+
+        Cancelled: every connection is closed with ``amqp:connection:forced``. Call ``finish`` first
+        for what is under way to come to its end.
+        """
+        options.setdefault("container_id", self.name)
+        options.setdefault("offered_capabilities", _CAPABILITIES)
+        await serve(self.handle, *urls, task_status=task_status, **options)
+
+    def connect(self, *, container_id: str | None = None, **options: Any) -> LocalConnection:
+        """A client's connection to this container, through memory: ``async with container.connect() as conn``.
+
+        Leaving closes it, and waits for handlers that still work for it, at most ``close_timeout``
+        seconds; when the block raises, they are cancelled.
+
+        Args:
+            container_id: of the client.
+            options: as for ``trio_amqp10.open_connection``.
+        """
+        ours, theirs = memory_stream_pair()
+        acceptor = Acceptor(
+            container_id=self.name,
+            sasl=Server(),
+            offered_capabilities=_CAPABILITIES,
+            limits=effective_limits(options.get("limits"), None, None),
+            close_timeout=options.get("close_timeout", 5.0),
+        )
+        return LocalConnection(
+            open_connection(theirs, container_id=container_id, **options),
+            partial(acceptor.run, ours, self.handle),
+            acceptor.close_timeout,
+        )
+
+    async def finish(self, patience: float = 5.0) -> bool:
+        """Take and give nothing new, and wait until handlers and deliveries under way are done.
+
+        Args:
+            patience: seconds to wait at most.
+
+        Returns:
+            Whether everything came to its end. Messages in queues are not waited for.
+
+        Cancelled: nothing new is taken or given all the same.
+        """
+        self.resting = True
+        for conversation in self._conversations:
+            conversation.resting = True
+        await trio.lowlevel.checkpoint()
+        with trio.move_on_after(patience):
+            while any(each.leases or each.working for each in self._conversations):
+                await self._idle.park()
+            return True
+        return False
+
+    def check_idle(self, conversation: Conversation) -> None:
+        """Something has come to its end: whoever waits for that looks again."""
+        if self.resting and not conversation.leases and not conversation.working:
+            self._idle.unpark_all()
+
+    def __repr__(self) -> str:
+        return f"<Container {self.name!r} nodes={len(self.nodes)} connections={len(self._conversations)}>"
+
+
+def _frozen(message: Any) -> Message:
+    """A message that nobody can change any more: its octets."""
+    made = message if isinstance(message, Message) else Message(message)
+    return Message.from_payload(made.to_payload(), made.message_format)
+
+
+class _Within:
+    """The peer of messages that the service sends to itself."""
+
+    __slots__ = ("_nursery", "container_id", "identity")
+
+    def __init__(self, name: str, nursery: trio.Nursery) -> None:
+        self.container_id = name
+        self.identity: Any = None
+        self._nursery = nursery
+
+    def start_soon(self, function: Callable[..., Awaitable[object]], *args: Any) -> None:
+        self._nursery.start_soon(function, *args)
