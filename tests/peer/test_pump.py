@@ -1,0 +1,419 @@
+"""The pump, driven by an engine of another dialect: it moves octets, and knows nothing of what they mean."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+from trio.testing import MockClock, lockstep_stream_pair, memory_stream_pair, wait_all_tasks_blocked
+
+from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
+from trio_amqp10.peer.pump import Pump
+from trio_amqp10.peer.waiting import Waiter
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+PATIENCE = 10.0
+
+
+class Lines:
+    """A dialect of lines: each is answered with itself in capitals; ``bye`` ends it, ``boo`` is a fault.
+
+    A peer that says nothing for PATIENCE seconds is told so. Words that begin with ``!`` make a bug of the
+    engine's: in the call that they name.
+    """
+
+    def __init__(self) -> None:
+        self._in = b""
+        self._out = b""
+        self._over = False
+        self._broken = ""
+        self._deadline: float | None = None
+        self._events: deque[str] = deque()
+        self.touched: list[Any] = []
+        self.calls: list[str] = []
+
+    def receive_data(self, data: bytes, now: float) -> None:
+        self._deadline = now + PATIENCE
+        *lines, self._in = (self._in + data).split(b"\n")
+        for line in lines:
+            if line == b"boo":
+                self.say(b"FIE\n")
+                self._over = True
+                raise RemoteProtocolError("boo is no word")
+            if line.startswith(b"!"):
+                self._broken = line[1:].decode()
+                self.maybe_break("receive_data")
+            self._events.append(line.decode())
+            self.say(line.upper() + b"\n")
+            self._over = self._over or line == b"bye"
+
+    def say(self, octets: bytes) -> None:
+        self._out += octets
+
+    def maybe_break(self, call: str) -> None:
+        if self._broken == call:
+            raise ZeroDivisionError(call)
+
+    def receive_eof(self, now: float) -> None:
+        self.calls.append("receive_eof")
+        self.maybe_break("receive_eof")
+        self._over = True
+
+    def transport_lost(self) -> None:
+        self.calls.append("transport_lost")
+        self._out, self._over = b"", True
+        self.maybe_break("transport_lost")
+
+    def next_event(self) -> str | None:
+        self.maybe_break("next_event")
+        return self._events.popleft() if self._events else None
+
+    def data_to_send(self) -> bytes | None:
+        self.maybe_break("data_to_send")
+        out, self._out = self._out, b""
+        return None if self._over and not out else out
+
+    def next_deadline(self) -> float | None:
+        self.maybe_break("next_deadline")
+        return None if self._over else self._deadline
+
+    def handle_timer(self, now: float) -> None:
+        self.maybe_break("handle_timer")
+        self._deadline = None
+        self.say(b"HELLO?\n")
+
+    def take_touched(self) -> list[Any]:
+        self.maybe_break("take_touched")
+        touched, self.touched = self.touched, []
+        return touched
+
+
+class Owner:
+    """Who has a pump: remembers what it is told."""
+
+    def __init__(self, stream: trio.abc.Stream, *, write_stall: float | None = 30.0) -> None:
+        self.engine = Lines()
+        self.events: list[str] = []
+        self.overs = 0
+        self.pump = Pump(self.engine, stream, self.events.append, self.on_over, write_stall)
+
+    def on_over(self) -> None:
+        self.overs += 1
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[trio.Nursery]:
+        """Run the pump until the block is left, or until it ends by itself."""
+        async with trio.open_nursery() as nursery:
+            self.pump.start(nursery)
+            try:
+                yield nursery
+            finally:
+                self.pump.cancel()
+
+
+async def read(stream: trio.abc.Stream) -> bytes:
+    return bytes(await stream.receive_some(1000))
+
+
+async def test_pump_moves_octets_and_tells_events() -> None:
+    ours, theirs = memory_stream_pair()
+    owner = Owner(ours)
+    async with owner.running():
+        await theirs.send_all(b"one\ntwo\nthr")
+        assert await read(theirs) == b"ONE\nTWO\n"
+        await theirs.send_all(b"ee\nbye\n")
+        assert await read(theirs) == b"THREE\nBYE\n"
+        assert await read(theirs) == b""
+        await owner.pump.finished.wait()
+    assert owner.events == ["one", "two", "three", "bye"]
+    assert owner.pump.finished.is_set()
+    assert owner.pump.failure is None
+    assert owner.overs == 1
+
+
+async def test_pump_writes_once_what_was_said_in_one_pass() -> None:
+    ours, theirs = memory_stream_pair()
+    owner = Owner(ours)
+    async with owner.running():
+        await wait_all_tasks_blocked()
+        for _ in range(100):
+            owner.engine.say(b"x")
+            owner.pump.ring()
+        assert await read(theirs) == b"x" * 100
+
+
+async def test_pump_wakes_what_was_touched() -> None:
+    ours, theirs = memory_stream_pair()
+    owner = Owner(ours)
+    waiter = Waiter()
+    async with owner.running() as nursery:
+        nursery.start_soon(waiter.wait)
+        await wait_all_tasks_blocked()
+        owner.engine.touched.append(waiter)
+        await theirs.send_all(b"x")
+        await wait_all_tasks_blocked()
+        assert len(waiter) == 0
+
+
+async def test_pump_handles_the_timer_at_the_deadline(autojump_clock: MockClock) -> None:
+    ours, theirs = memory_stream_pair()
+    owner = Owner(ours)
+    async with owner.running():
+        await theirs.send_all(b"x\n")
+        assert await read(theirs) == b"X\n"
+        began = trio.current_time()
+        assert await read(theirs) == b"HELLO?\n"
+        assert trio.current_time() - began == pytest.approx(PATIENCE)
+
+
+async def test_pump_flushes_what_is_to_be_said() -> None:
+    ours, theirs = lockstep_stream_pair()
+    owner = Owner(ours)
+    async with owner.running() as nursery:
+        await wait_all_tasks_blocked()
+        await owner.pump.flushed()
+        owner.engine.say(b"word")
+        owner.pump.ring()
+        flushed = trio.Event()
+
+        async def flush() -> None:
+            await owner.pump.flushed()
+            flushed.set()
+
+        nursery.start_soon(flush)
+        await wait_all_tasks_blocked()
+        assert not flushed.is_set()
+        assert await read(theirs) == b"word"
+        await flushed.wait()
+        owner.pump.cancel()
+        await owner.pump.finished.wait()
+        await owner.pump.flushed()
+
+
+async def test_pump_has_the_peer_read_the_last_words_after_a_fault(autojump_clock: MockClock) -> None:
+    ours, theirs = memory_stream_pair()
+    owner = Owner(ours)
+    async with owner.running():
+        await theirs.send_all(b"boo\nand more\n")
+        await wait_all_tasks_blocked()
+        assert isinstance(owner.pump.failure, RemoteProtocolError)
+        assert not owner.pump.finished.is_set()
+        await theirs.send_all(b"much more\n")
+        assert await read(theirs) == b"FIE\n"
+        assert await read(theirs) == b""
+        began = trio.current_time()
+        await owner.pump.finished.wait()
+        assert trio.current_time() - began <= 1.0
+
+
+async def test_pump_says_eof_to_the_engine() -> None:
+    ours, theirs = memory_stream_pair()
+    owner = Owner(ours)
+    async with owner.running():
+        await theirs.send_all(b"x\n")
+        await theirs.send_eof()
+        assert await read(theirs) == b"X\n"
+        assert await read(theirs) == b""
+        await owner.pump.finished.wait()
+    assert owner.engine.calls[0] == "receive_eof"
+    assert owner.pump.failure is None
+
+
+async def test_pump_gives_up_a_peer_that_does_not_read(autojump_clock: MockClock) -> None:
+    ours, _theirs = lockstep_stream_pair()
+    owner = Owner(ours, write_stall=30.0)
+    began = trio.current_time()
+    async with owner.running():
+        owner.engine.say(b"word")
+        await owner.pump.finished.wait()
+    assert isinstance(owner.pump.failure, TimeoutError)
+    assert "read nothing for 30 s" in str(owner.pump.failure)
+    assert 30 <= trio.current_time() - began <= 31.1
+
+
+async def test_pump_waits_for_any_time_when_it_is_told_to(autojump_clock: MockClock) -> None:
+    ours, theirs = lockstep_stream_pair()
+    owner = Owner(ours, write_stall=None)
+    async with owner.running():
+        owner.engine.say(b"word")
+        await trio.sleep(50)
+        assert await read(theirs) == b"word"
+
+
+class Failing(trio.abc.HalfCloseableStream):
+    """A stream that raises what it is given, where it is given."""
+
+    def __init__(self, **raising: BaseException) -> None:
+        self._inner, self.theirs = memory_stream_pair()
+        self._raising = raising
+
+    def _maybe(self, call: str) -> None:
+        if call in self._raising:
+            raise self._raising[call]
+
+    async def send_all(self, data: Any) -> None:
+        self._maybe("send_all")
+        await self._inner.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._inner.wait_send_all_might_not_block()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        self._maybe("receive_some")
+        return await self._inner.receive_some(max_bytes)
+
+    async def send_eof(self) -> None:
+        self._maybe("send_eof")
+        await self._inner.send_eof()
+
+    async def aclose(self) -> None:
+        self._maybe("aclose")
+        await self._inner.aclose()
+
+
+FAILURES = [
+    trio.BrokenResourceError("gone"),
+    trio.ClosedResourceError("closed"),
+    OSError(5, "Input/output error"),
+    ValueError("a stream of somebody's own"),
+]
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=repr)
+@pytest.mark.parametrize("call", ["send_all", "receive_some"])
+async def test_pump_ends_when_the_stream_fails(
+    call: str, failure: Exception, autojump_clock: MockClock
+) -> None:
+    owner = Owner(Failing(**{call: failure}))
+    async with owner.running():
+        owner.engine.say(b"word")
+        await owner.pump.finished.wait()
+    assert owner.pump.failure is failure
+    assert "transport_lost" in owner.engine.calls
+    assert owner.overs == 2
+    await owner.pump.flushed()
+
+
+async def test_pump_ends_when_the_stream_fails_on_its_way_out(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = Failing(send_eof=OSError(107, "not connected"), aclose=OSError(9, "bad descriptor"))
+    owner = Owner(stream)
+    async with owner.running():
+        await stream.theirs.send_all(b"boo\n")
+        await owner.pump.finished.wait()
+    assert isinstance(owner.pump.failure, RemoteProtocolError)
+    assert owner.pump.finished.is_set()
+    assert "could not be closed" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "receive_data",
+        "receive_eof",
+        "next_event",
+        "data_to_send",
+        "next_deadline",
+        "handle_timer",
+        "take_touched",
+        "transport_lost",
+    ],
+)
+async def test_pump_ends_and_tells_the_log_when_the_engine_has_a_bug(
+    call: str, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    ours, theirs = memory_stream_pair()
+    owner = Owner(ours)
+    async with owner.running():
+        await theirs.send_all(f"!{call}\n".encode())
+        await trio.sleep(2 * PATIENCE)
+        await theirs.send_eof()
+        await owner.pump.finished.wait()
+    if call != "transport_lost":
+        assert isinstance(owner.pump.failure, ZeroDivisionError)
+    assert any(record.levelno == logging.ERROR and record.exc_info for record in caplog.records)
+    with pytest.raises((trio.BrokenResourceError, trio.ClosedResourceError)):
+        await ours.send_all(b"x")
+
+
+async def test_pump_takes_an_order_that_nobody_gave_for_a_bug(caplog: pytest.LogCaptureFixture) -> None:
+    ours, _theirs = memory_stream_pair()
+    owner = Owner(ours)
+
+    def ask_too_much() -> None:
+        raise LocalProtocolError("this does not fit")
+
+    async with owner.running():
+        owner.pump.feed(ask_too_much)
+        await owner.pump.finished.wait()
+    assert isinstance(owner.pump.failure, LocalProtocolError)
+    assert "this does not fit" in caplog.text
+
+
+@pytest.mark.parametrize("event", ["told", "woken"])
+async def test_pump_ends_when_its_owner_has_a_bug(event: str, caplog: pytest.LogCaptureFixture) -> None:
+    ours, theirs = memory_stream_pair()
+    owner = Owner(ours)
+
+    class Clumsy:
+        def wake(self) -> None:
+            raise KeyError("woken")
+
+    async with owner.running():
+        await wait_all_tasks_blocked()
+        if event == "told":
+            owner.pump._on_event = lambda _: {}["told"]
+        else:
+            owner.engine.touched.append(Clumsy())
+        await theirs.send_all(b"x\n")
+        await owner.pump.finished.wait()
+    assert isinstance(owner.pump.failure, KeyError)
+
+
+async def test_pump_is_not_cancelled_with_who_started_it(autojump_clock: MockClock) -> None:
+    ours, theirs = memory_stream_pair()
+    owner = Owner(ours)
+    async with owner.running() as nursery:
+        nursery.cancel_scope.cancel()
+        with trio.CancelScope(shield=True):
+            await theirs.send_all(b"x\n")
+            assert await read(theirs) == b"X\n"
+
+
+async def test_pump_stops_a_write_in_the_middle_when_it_is_cancelled() -> None:
+    ours, _theirs = lockstep_stream_pair()
+    owner = Owner(ours)
+    async with owner.running():
+        owner.engine.say(b"word")
+        await wait_all_tasks_blocked()
+        owner.pump.cancel()
+    assert owner.pump.finished.is_set()
+    assert owner.pump.failure is None
+
+
+async def test_pump_reads_little_until_the_peer_is_trusted_with_more() -> None:
+    sizes: list[int | None] = []
+
+    class Counting(Failing):
+        async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+            sizes.append(max_bytes)
+            return await super().receive_some(max_bytes)
+
+    stream = Counting()
+    owner = Owner(stream)
+    async with owner.running():
+        await stream.theirs.send_all(b"x\n")
+        await wait_all_tasks_blocked()
+        owner.pump.read_size = 256 * 1024
+        await stream.theirs.send_all(b"x\n")
+        await wait_all_tasks_blocked()
+        await stream.theirs.send_all(b"bye\n")
+    assert sizes[0] == 16 * 1024
+    assert sizes[-1] == 256 * 1024
