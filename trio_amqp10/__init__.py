@@ -24,6 +24,21 @@ from .peer.connection import IncomingLinks as IncomingLinks
 from .peer.incoming import IncomingReceiver as IncomingReceiver
 from .peer.incoming import IncomingSender as IncomingSender
 
+# Serve a container of named nodes
+from .container.service import Container as Container
+from .container.queue import Queue as Queue
+from .container.node import Arrival as Arrival
+from .container.node import Inlet as Inlet
+from .container.node import Lease as Lease
+from .container.node import Node as Node
+from .container.node import Outlet as Outlet
+from .container.node import Peer as Peer
+from .container.node import RefusedError as RefusedError
+
+# Ask, and be answered
+from .patterns.requester import Requester as Requester
+from .patterns.requester import open_requester as open_requester
+
 # Say it: messages and values
 from .message import Data as Data
 from .message import Message as Message

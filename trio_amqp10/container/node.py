@@ -197,11 +197,11 @@ class Outlet(Protocol):
         ...
 
     async def flush(self) -> None:
-        """Wait until the peer has answered for all that was given."""
+        """Wait until the peer has answered for all that was given. Cancelled: call it again."""
         ...
 
     async def aclose(self) -> None:
-        """Give no more, and wait until the peer knows."""
+        """Give no more, and wait until the peer knows. Cancelled: no more is given all the same."""
         ...
 
 

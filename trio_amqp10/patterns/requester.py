@@ -129,7 +129,10 @@ class Requester:
     # -- replies ----------------------------------------------------------------------------
 
     async def take_replies(self) -> None:
-        """Hand each reply to the request that waits for it, until the link is gone."""
+        """Hand each reply to the request that waits for it, until the link is gone; what enters runs it.
+
+        Cancelled: replies that come from then on stay with the peer.
+        """
         try:
             async for delivery in self._replies:
                 self._take(delivery)
