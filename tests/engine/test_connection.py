@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pytest
@@ -719,8 +719,8 @@ def test_connection_reads_a_large_frame_in_linear_time_when_it_drips() -> None:
 def test_connection_copies_the_octets_behind_many_faults_once() -> None:
     connection, _ = opened()
     octets = raw_frame(b"x", frame_type=5) * 25_000
-    began = perf_counter()
+    began = process_time()
     with pytest.raises(RemoteProtocolError):
         connection.receive_data(octets, 0.0)
-    assert perf_counter() - began < 1.0
+    assert process_time() - began < 1.0
     assert connection.state is S.DISCARDING

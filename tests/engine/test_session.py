@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pytest
@@ -551,10 +551,10 @@ def test_session_ends_in_linear_time_when_many_links_hold_much() -> None:
             for _ in range(20):
                 link.send(b"x")
         pair.run()
-        began = perf_counter()
+        began = process_time()
         session.end()
         pair.run()
-        return perf_counter() - began
+        return process_time() - began
 
     assert min(seconds(200) for _ in range(3)) < 6 * min(seconds(50) for _ in range(3)) + 0.005
 
