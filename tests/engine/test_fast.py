@@ -211,7 +211,7 @@ WRONG = [
 ]
 
 
-@settings(max_examples=1000)
+@settings(max_examples=500)
 @given(broken(), st.tuples(st.binary(max_size=4), st.binary(max_size=30)))
 @example(WRONG[0], (b"", b""))
 @example(WRONG[1], (b"", b""))
