@@ -22,7 +22,8 @@ from trio_amqp10.wire import encode as wire
 from .helpers import begun, opened, receiving, refused, sending
 from .links import transfer
 
-TEXTS = st.text(st.characters(codec="utf-8"), max_size=9)
+LETTERS = st.sampled_from(["a", "\x00", "é", "€", "😀"])
+TEXTS = st.text(LETTERS, max_size=9)
 LENGTHS = st.integers(0, 2000)
 WRONG = Typed("string", "not what it should be")
 
@@ -130,8 +131,7 @@ def test_error_of_keeps_a_bounded_text() -> None:
 
 
 @given(
-    st.none()
-    | st.builds(lambda start, letter, n: start + letter * n, TEXTS, st.characters(codec="utf-8"), LENGTHS),
+    st.none() | st.builds(lambda start, letter, n: start + letter * n, TEXTS, LETTERS, LENGTHS),
     st.integers(512, 3000),
     st.none() | st.just({"key": "value"}),
 )

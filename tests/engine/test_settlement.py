@@ -245,6 +245,18 @@ def test_owner_is_woken_when_the_last_unsettled_delivery_is_settled(settled: boo
     assert link.unsettled == 0
 
 
+@pytest.mark.parametrize(("settled", "state"), [(True, "accepted"), (False, "accepted"), (True, None)])
+def test_watcher_is_woken_when_the_receiver_speaks_of_its_delivery(settled: bool, state: str | None) -> None:
+    link, script = sending()
+    one, two = link.send(b"m"), link.send(b"m")
+    assert one is not None
+    assert two is not None
+    one.watcher, two.watcher = Owner(), Owner()
+    script << disposition(True, 0, settled=settled, state=state and (state, {}))
+    assert script.touched == [one.watcher]
+    assert one.settled
+
+
 def test_sender_may_settle_before_it_has_heard_anything() -> None:
     link, script = sending()
     link.owner = owner = Owner()
