@@ -1,0 +1,168 @@
+"""FilterSet: the filters of a source together, and what the answer to an attach says of them (3.5.3, 3.5.8).
+
+================================================ ============== ==================
+descriptor                                       code           defined by
+================================================ ============== ==================
+``apache.org:legacy-amqp-direct-binding:string`` 0x468C00000000 apache-filters.xml
+``apache.org:legacy-amqp-topic-binding:string``  0x468C00000001 apache-filters.xml
+``apache.org:no-local-filter:list``              0x468C00000003 apache-filters.xml
+``apache.org:selector-filter:string``            0x468C00000004 apache-filters.xml
+``amqp:sql-filter``                              0x120          filtex 6
+``amqp:properties-filter``                       0x173          filtex 4.2.4
+``amqp:application-properties-filter``           0x174          filtex 4.2.5
+================================================ ============== ==================
+
+filtex is the OASIS draft "AMQP Filter Expressions".
+
+Knows no links: who sent a message, the caller says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from trio_amqp10.errors import RemoteProtocolError
+from trio_amqp10.wire.values import Described, Symbol, ULong
+
+from .errors import FilterError, excerpt
+from .properties import application_properties_filter, properties_filter
+from .selector import Dialect, Selector, is_available
+from .subject import exact_subject, matching_subject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from trio_amqp10.message import Message
+
+    Test = Callable[[Message], object]
+    """Whether a message may pass: it does if this is True."""
+
+__all__ = ["FilterSet", "capabilities", "parse_filters"]
+
+
+class FilterSet:
+    """What a link takes: the messages that pass all of its filters (3.5.8).
+
+    ``parse_filters`` makes it; without filters everything passes, and it is false.
+    """
+
+    __slots__ = ("_tests", "dropped", "echo", "no_local")
+
+    def __init__(
+        self,
+        tests: list[Test],
+        echo: dict[Symbol, Described],
+        dropped: dict[Symbol, Any],
+        *,
+        no_local: bool,
+    ) -> None:
+        self._tests = tuple(tests)
+        self.echo: Final = echo
+        """What is applied, as it came: the filter of the source in the answer (3.5.3)."""
+        self.dropped: Final = dropped
+        """What is not understood, and so not applied and not in the answer."""
+        self.no_local: Final = no_local
+        """Whether messages do not go back where they came from; then ``matches`` needs both names."""
+
+    def matches(
+        self, message: Message, *, link_container_id: str | None = None, origin: str | None = None
+    ) -> bool:
+        """Whether a message passes. One that cannot be decoded passes no filter that has to read it.
+
+        Args:
+            message: it is read no further than the filters need, and not changed.
+            link_container_id: the container-id of the peer that the link is with.
+            origin: the container-id of the peer that sent the message, None if nobody knows.
+        """
+        if self.no_local and origin is not None and origin == link_container_id:
+            return False
+        try:
+            for test in self._tests:
+                if test(message) is not True:
+                    return False
+        except RemoteProtocolError:
+            return False
+        return True
+
+    def __bool__(self) -> bool:
+        return bool(self._tests) or self.no_local
+
+    def __repr__(self) -> str:
+        return f"<FilterSet of {', '.join(map(repr, self.echo.values())) or 'no filters'}>"
+
+
+def parse_filters(filter_map: Mapping[Any, Any] | None) -> FilterSet:
+    """The filters that a peer asks for.
+
+    What has another descriptor than those above, and, without the extra ``selector``, expressions, are in
+    ``dropped``: the answer leaves them out, and so the peer learns that they are not applied (3.5.3).
+
+    Raises:
+        FilterError: a filter that is understood is malformed: the attach is answered by a detach with
+            ``FilterError.condition``, ``amqp:invalid-field``.
+    """
+    tests: list[Test] = []
+    echo: dict[Symbol, Described] = {}
+    dropped: dict[Symbol, Any] = {}
+    no_local = False
+    for name, value in (filter_map or {}).items():
+        if value is None:  # as if there were no such key (3.5.8)
+            continue
+        descriptor = _descriptor_of(value)
+        if descriptor in _NO_LOCAL:  # its value says nothing: clients send an empty list, or a text
+            no_local = True
+        elif descriptor in _KINDS:
+            try:
+                tests.append(_KINDS[descriptor](value.value))
+            except FilterError as error:
+                raise FilterError(f"filter {excerpt(name)}: {error.description}", error.position) from None
+        else:
+            dropped[name] = value
+            continue
+        echo[name] = value
+    return FilterSet(tests, echo, dropped, no_local=no_local)
+
+
+def capabilities() -> tuple[Symbol, ...]:
+    """The capabilities of a source, or of a container, that applies these filters (3.5.3)."""
+    names = ["APACHE.ORG:NO_LOCAL", "AMQP_FILTEX_PROP_V1_0"]
+    if is_available():
+        names += ["APACHE.ORG:SELECTOR", "AMQP_FILTEX_SQL_V1_0"]
+    return tuple(map(Symbol, names))
+
+
+def _expression_filter(dialect: Dialect) -> Callable[[Any], Test]:
+    def compiled(value: Any) -> Test:
+        if not isinstance(value, str):
+            raise FilterError(f"an expression is a string, not {excerpt(value)}")
+        return Selector(value, dialect=dialect).evaluate
+
+    return compiled
+
+
+_NO_LOCAL: Final = (Symbol("apache.org:no-local-filter:list"), ULong(0x468C00000003))
+_EXPRESSIONS: Final = (
+    *(Symbol("apache.org:selector-filter:string"), ULong(0x468C00000004)),
+    *(Symbol("amqp:sql-filter"), ULong(0x120)),
+)
+_KINDS: Final[dict[object, Callable[[Any], Test]]] = {
+    descriptor: kind
+    for name, code, kind in (
+        ("apache.org:legacy-amqp-direct-binding:string", 0x468C00000000, exact_subject),
+        ("apache.org:legacy-amqp-topic-binding:string", 0x468C00000001, matching_subject),
+        (*_EXPRESSIONS[:2], _expression_filter("jms")),
+        (*_EXPRESSIONS[2:], _expression_filter("sql")),
+        ("amqp:properties-filter", 0x173, properties_filter),
+        ("amqp:application-properties-filter", 0x174, application_properties_filter),
+    )
+    for descriptor in (Symbol(name), ULong(code))
+}
+
+
+def _descriptor_of(value: Any) -> Symbol | ULong | None:
+    """The descriptor of a filter; None for what none can be, and for what cannot be served here."""
+    if not isinstance(value, Described) or not isinstance(value.descriptor, (Symbol, ULong)):
+        return None
+    if value.descriptor in _EXPRESSIONS and not is_available():
+        return None
+    return value.descriptor
