@@ -34,6 +34,7 @@ class SenderLink(Link):
     Attributes:
         available: messages waiting for credit, told to the receiver in each flow; or None.
         unsettled: deliveries sent and not settled.
+        in_doubt: deliveries that were unsettled when the link went: their outcome will not be known.
         watch_unsettled: wake the owner when ``unsettled`` falls to zero.
         outcomes: names of those that our source permits; None for all (3.5.3).
     """
@@ -47,6 +48,7 @@ class SenderLink(Link):
         "_size_limit",
         "_whole_limit",
         "available",
+        "in_doubt",
         "outcomes",
         "unsettled",
         "waiting",
@@ -60,6 +62,7 @@ class SenderLink(Link):
         self.delivery_count = 0
         self.available: int | None = None
         self.unsettled = 0
+        self.in_doubt = 0
         self.watch_unsettled = False
         self.waiting = False
         self.outcomes: frozenset[str] | None = None

@@ -235,4 +235,5 @@ class Settlement:
             for sent in [d for d in self.outgoing.values() if link is None or d.link is link]:
                 del self.outgoing[sent.delivery_id]
                 sent.link.unsettled -= 1
+                sent.link.in_doubt += 1
                 touch(sent.watcher)

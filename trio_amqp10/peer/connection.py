@@ -150,9 +150,10 @@ class Connection(Waiter, trio.abc.AsyncResource):
         if self._closed:
             raise trio.ClosedResourceError("this connection was closed here")
         if self.closed:
-            raise self._raisable()
+            raise self.reason()
 
-    def _raisable(self) -> Exception:
+    def reason(self) -> Exception:
+        """What to raise where the connection is over and should not be."""
         return self.cause() or ConnectionClosedError("the peer closed the connection")
 
     async def opened(self) -> None:
@@ -175,7 +176,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         """
         await self.pump.finished.wait()
         if not self._closed and self.cause() is not None:
-            raise self._raisable()
+            raise self.reason()
 
     # -- sessions and links -----------------------------------------------------------------
 
@@ -218,7 +219,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
             if self.closed:
                 if self._closed or self.cause() is None:
                     raise StopAsyncIteration
-                raise self._raisable()
+                raise self.reason()
             await self._incoming_waiter.wait()
 
     def incoming_links(self) -> IncomingLinks:

@@ -107,6 +107,7 @@ class Receiver(Link["ReceiverLink"]):
         while link.drain and link.credit:
             self.check_alive()
             await self.wait()
+        self.check_alive()
         drained = list(self._queue)
         self._queue.clear()
         return drained

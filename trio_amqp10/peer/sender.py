@@ -159,6 +159,8 @@ class Sender(Link["SenderLink"]):
             link.watch_unsettled = True
             await self.wait()
         link.watch_unsettled = False
+        if link.in_doubt:
+            self.check_alive()
 
     def wake(self) -> None:
         super().wake()

@@ -64,6 +64,8 @@ class Session(Waiter, trio.abc.AsyncResource):
             return SessionEndedError(f"the session was ended, {describe(error)}", error)
         if self._ended is not None:
             return SessionEndedError("the session was ended by the peer") if opening else None
+        if opening and self.connection.closed:
+            return self.connection.reason()
         return self.connection.cause()
 
     def check_alive(self) -> None:
@@ -71,6 +73,8 @@ class Session(Waiter, trio.abc.AsyncResource):
         if self.closed_here:
             raise trio.ClosedResourceError("this session was closed here")
         if self.is_over:
+            if self._ended is None:
+                raise self.connection.reason()
             raise self.cause() or SessionEndedError("the session was ended by the peer")
 
     def open_sender(self, address: str | None, **options: Any) -> Opening[Sender]:
