@@ -164,7 +164,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
         while self._remote is None:
             self.check_alive()
             await self.wait()
-        self.check_alive()  # opened and closed in one go: a peer's way to refuse (2.4.3)
+        if self.cause() is not None:
+            raise self.reason()  # opened and closed in one go: a peer's way to refuse (2.4.3)
 
     async def wait_closed(self) -> None:
         """Wait until the connection is over.

@@ -51,7 +51,11 @@ class Listener:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptor:
-    """How to answer those who dial; makes a connection of a stream."""
+    """How to answer those who dial; makes a connection of a stream.
+
+    Raises:
+        LocalProtocolError: an open that says all this is longer than peers take.
+    """
 
     container_id: str
     sasl: Server
@@ -63,9 +67,11 @@ class Acceptor:
     limits: Limits
     close_timeout: float = 5.0
 
-    def accept(self, stream: trio.abc.Stream, nursery: trio.Nursery) -> Connection:
-        """Begin the conversation on ``stream``; returns before the peer has opened."""
-        engine = EngineConnection(
+    def __post_init__(self) -> None:
+        self._engine()  # what cannot be said is found out before anybody dials
+
+    def _engine(self) -> EngineConnection:
+        return EngineConnection(
             self.container_id,
             limits=self.limits,
             idle_timeout=self.idle_timeout,
@@ -75,6 +81,10 @@ class Acceptor:
             incoming_class=Delivery,
             outgoing_class=OutgoingDelivery,
         )
+
+    def accept(self, stream: trio.abc.Stream, nursery: trio.Nursery) -> Connection:
+        """Begin the conversation on ``stream``; returns before the peer has opened."""
+        engine = self._engine()
         mechanisms = self.sasl.offer(is_private(stream), self.allow_plaintext_password)
         stack = Stack(
             engine,

@@ -90,7 +90,8 @@ class Session(Waiter, trio.abc.AsyncResource):
         while self.engine.remote is None:
             self.check_alive()
             await self.wait()
-        self.check_alive()
+        if self.cause() is not None:
+            self.check_alive()
 
     def abandon(self) -> None:
         """It is not wanted any more: end it, whatever the peer says."""
