@@ -92,6 +92,21 @@ async def test_node_of_ones_own_hands_outcomes_through() -> None:
         assert type(await delivery.outcome()).__name__ == "Released"
 
 
+async def test_node_that_hands_an_outcome_to_a_link_that_is_gone_makes_no_fuss(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    container = Container()
+    container.add_node(Echo())
+    async with two(container) as (one, other), other.open_receiver("echo") as receiver:
+        async with one.open_sender("echo") as sender:
+            await sender.transmit("x")
+            delivery = await receiver.receive()
+        await wait_all_tasks_blocked()
+        delivery.accept()
+        await wait_all_tasks_blocked()
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
 async def test_row_67_node_that_raises_loses_that_link_and_no_other(caplog: pytest.LogCaptureFixture) -> None:
     container = Container()
     container.add_node(Echo())

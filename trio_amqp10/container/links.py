@@ -16,7 +16,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.engine.states import LinkState
-from trio_amqp10.errors import Condition
+from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.peer.receiver import Receiver
 from trio_amqp10.peer.sender import Sender
 from trio_amqp10.spec.messaging import RELEASED, Accepted, Modified, Rejected
@@ -267,6 +267,8 @@ class _Watch:
                 outlet.verdict(delivery, lease)
             else:
                 lease.lost()
+        except LocalProtocolError as gone:  # a node that hands outcomes through finds its arrival's link gone
+            _log.debug("%r: %s", outlet, gone)
         except Exception:
             _log.exception("the outcome of a delivery of %r was not taken", outlet)
 

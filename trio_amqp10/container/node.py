@@ -73,6 +73,8 @@ class Peer(Protocol):
 class Arrival(Protocol):
     """A message that arrived at a node, which owes the peer one of four answers.
 
+    Each answer raises ``LocalProtocolError`` after the first, and when the link is gone.
+
     Attributes:
         settled: whether the peer wants no answer any more.
         state: the answer that was given, or None.
