@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.container import Container
-from trio_amqp10.patterns import open_requester
 from trio_amqp10.peer.urls import parse_url
 
 from .frames import ShownStream
@@ -35,7 +33,7 @@ def _show(text: str = "") -> None:
 
 async def demo(frames: bool, interrupts: Interrupts) -> None:  # noqa: ARG001 - it is cancelled whole
     """Send, receive, ask and be answered; say each step as it happens."""
-    container = Container("demo")
+    container = amqp.Container("demo")
     container.add_queue("greetings")
 
     @container.function("upper")
@@ -74,7 +72,7 @@ async def _use_queue(connection: amqp.Connection) -> None:
 
 
 async def _use_function(connection: amqp.Connection) -> None:
-    async with open_requester(connection, "upper") as requester:
+    async with amqp.open_requester(connection, "upper") as requester:
         reply = await requester.request("is anybody there?")
         _show(f"asked     'is anybody there?': {reply.body!r}\n")
 

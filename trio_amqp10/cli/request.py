@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.patterns import open_requester
 
 from .run import CommandError, Interrupts, write_out
 from .text import body_octets, message_json
@@ -37,7 +36,7 @@ async def request(options: RequestOptions, interrupts: Interrupts) -> None:  # n
         amqp.open_connection(
             options.url, allow_plaintext_password=options.allow_plaintext_password
         ) as connection,
-        open_requester(connection, options.address) as requester,
+        amqp.open_requester(connection, options.address) as requester,
     ):
         try:
             with trio.fail_after(options.timeout):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.container import Container
 
 from .run import Interrupts, say, write_out
 
@@ -39,7 +38,7 @@ async def serve(options: ServeOptions, interrupts: Interrupts) -> None:
     Raises:
         OSError: it is not possible to listen there.
     """
-    container = Container("amqp10", strict=options.strict)
+    container = amqp.Container("amqp10", strict=options.strict)
     for queue in options.queues:
         container.add_queue(queue)
     start = partial(
