@@ -77,11 +77,14 @@ def encoded(number: int) -> st.SearchStrategy[Typed]:
 # -- reading ------------------------------------------------------------------------------------
 
 
+STATES: list[Any] = [None, None, ("accepted", {})]
+
+
 @st.composite
 def transfers(draw: st.DrawFn) -> bytes:
     """A transfer with any fields, in any encoding that they may have, and a payload."""
     uint = uints.flatmap(encoded)
-    values = [
+    values: list[Any] = [
         draw(uint),
         draw(st.none() | uint),
         draw(st.none() | st.binary(max_size=40)),
@@ -89,14 +92,14 @@ def transfers(draw: st.DrawFn) -> bytes:
         draw(flags),
         draw(flags),
         draw(st.none() | st.just(1)),
-        draw(st.sampled_from([None, None, ("accepted", {})])),
+        draw(st.sampled_from(STATES)),
         draw(flags),
         draw(flags),
         draw(flags),
     ]
     names = "handle delivery_id delivery_tag message_format settled more rcv_settle_mode state resume aborted batchable"
     keep = draw(st.integers(1, 11))
-    fields = dict(zip(names.split()[:keep], values, strict=False))
+    fields: dict[str, Any] = dict(zip(names.split()[:keep], values, strict=False))
     body = composite(
         "transfer",
         fields,
@@ -109,7 +112,7 @@ def transfers(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def dispositions(draw: st.DrawFn) -> bytes:
-    states = [
+    states: list[Any] = [
         None,
         ("accepted", {}),
         ("released", {}),

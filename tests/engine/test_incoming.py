@@ -415,9 +415,9 @@ def test_deliveries_come_whole_however_they_are_cut_and_interleaved(
     for handle, link in enumerate(receivers):
         attached(script, session, link, handle, credit=100)
     wanted: list[list[bytes]] = [[] for _ in range(links)]
-    lines: list[list[tuple[bytes, bool, bool]]] = []
+    lines: list[list[tuple[bytes, bool, bool | None]]] = []
     for handle in range(links):
-        line: list[tuple[bytes, bool, bool]] = []
+        line: list[tuple[bytes, bool, bool | None]] = []
         for number in range(count):
             payload = bytes([handle, number]) * data.draw(st.integers(0, 6))
             cuts = sorted(data.draw(st.lists(st.integers(0, len(payload)), max_size=4)))
@@ -426,7 +426,7 @@ def test_deliveries_come_whole_however_they_are_cut_and_interleaved(
             for n, part in enumerate(parts):
                 line.append((part, n == 0, n == len(parts) - 1))
             if aborted:
-                line[-1] = (b"", False, None)  # type: ignore[assignment]
+                line[-1] = (b"", False, None)
             else:
                 wanted[handle].append(payload)
         lines.append(line)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.naive.performatives import frame
-from tests.naive.script import expected
+from tests.naive.script import expected, filled
 from trio_amqp10.engine.events import LinkAttached, LinkDetached, SessionEnded
 from trio_amqp10.engine.link import Link
 from trio_amqp10.engine.states import LinkState, SessionState
@@ -110,7 +110,7 @@ def test_attach_raises_and_changes_nothing_when_the_session_is_not_begun(ended: 
     if ended:
         session.begin()
         script >> expected("begin")
-        script << frame("begin", remote_channel=0, **BEGIN)
+        script << filled("begin", BEGIN, {"remote_channel": 0})
         session.end()
         script >> expected("end")
     link = session.receiver("x")
@@ -144,7 +144,7 @@ def test_row_31_attach_with_a_wrong_field_ends_the_session() -> None:
 
 def test_row_55_attach_with_a_large_unsettled_map_is_taken() -> None:
     session, script = begun()
-    unsettled = {f"tag-{n}".encode(): ("accepted", {}) for n in range(2000)}
+    unsettled: dict[bytes, Any] = {f"tag-{n}".encode(): ("accepted", {}) for n in range(2000)}
     script << attach("x", 0, role=False, unsettled=unsettled)
     link = script.expect_event(LinkAttached).link
     assert len(link.remote.unsettled) == 2000

@@ -4,16 +4,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from tests.naive.performatives import frame
-from tests.naive.script import expected
+from tests.naive.script import expected, filled
 from trio_amqp10.engine.events import LinkAttached, LinkDetached
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.errors import LocalProtocolError
 
 from .helpers import BEGIN, begun
 from .links import attach
+
+if TYPE_CHECKING:
+    from trio_amqp10.engine.link import Link
 
 
 def test_name_is_taken_once_for_each_direction() -> None:
@@ -44,7 +49,7 @@ def test_name_is_free_when_its_link_is_over() -> None:
 
 def test_attach_is_answered_in_order_when_a_name_is_used_again_before_the_first_answer() -> None:
     session, script = begun()
-    links = []
+    links: list[Link] = []
     for _ in range(3):
         link = session.sender("x")
         link.attach()
@@ -89,7 +94,7 @@ def test_row_41_attach_in_another_session_steals_a_link_whose_own_answer_is_stil
     link = session.receiver("x")
     link.attach()
     script >> expected("attach")
-    script << frame("begin", channel=1, **BEGIN)
+    script << filled("begin", BEGIN, {}, channel=1)
     script << frame("attach", channel=1, name="x", handle=0, role=False, initial_delivery_count=0)
     script >> expected(
         "detach", channel=0, handle=0, error=("error", {"condition": "amqp:link:stolen"}), closed=True

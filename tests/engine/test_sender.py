@@ -1,6 +1,6 @@
 """The sending end: credit, windows, parts of a message, drain (2.6.7, 2.7.5)."""
 
-# pyright: reportUnusedExpression=false
+# pyright: reportUnusedExpression=false, reportPrivateUsage=false
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_send_raises_and_changes_nothing_when_a_rule_is_broken(options: dict[str
     link, script = sending(remote={"max_frame_size": 512}, max_message_size=100)
     before = snapshot(link)
     with pytest.raises(LocalProtocolError, match=text):
-        link.send(**{"payload": b"m", **options})
+        link.send(options.pop("payload", b"m"), **options)
     assert snapshot(link) == before
     script.expect_nothing()
 
@@ -364,7 +364,7 @@ def _second(pair: Pair, first: SenderLink) -> tuple[SenderLink, Any]:
     again = first.session.sender("again")
     again.attach(source=Source(), target=Target())
     pair.run()
-    receiver = next(
+    receiver: Any = next(
         e.link for e in pair.events[pair.b] if isinstance(e, LinkAttached) and e.link.name == "again"
     )
     receiver.set_credit(5)

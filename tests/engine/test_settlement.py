@@ -214,9 +214,14 @@ def test_receiver_that_settles_second_waits_for_the_senders_word() -> None:
     script.expect_nothing()
 
 
-@pytest.mark.parametrize(
-    ("state", "echoed"), [("accepted", ("accepted", {})), ("released", ("released", {})), ("received", None)]
-)
+ECHOED: list[Any] = [
+    ("accepted", ("accepted", {})),
+    ("released", ("released", {})),
+    ("received", None),
+]
+
+
+@pytest.mark.parametrize(("state", "echoed"), ECHOED)
 def test_sender_settles_in_answer_to_an_outcome_that_is_not_settled(
     state: str, echoed: tuple[str, dict[str, Any]] | None
 ) -> None:

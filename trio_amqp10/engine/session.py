@@ -252,10 +252,10 @@ class Session(Lifecycle):
         if link.state is LinkState.GONE:
             if self._by_handle.pop(link.handle, None) is not None:
                 self._lowest_free = min(self._lowest_free, link.handle)
-            if link.remote_handle is not None:
-                self._by_remote_handle.pop(link.remote_handle, None)
-                if errant:
-                    self._errant.add(link.remote_handle)
+            assert link.remote_handle is not None
+            self._by_remote_handle.pop(link.remote_handle, None)
+            if errant:
+                self._errant.add(link.remote_handle)
             self._forget(link)
             self.connection.names.release(link)
             link.wake()
