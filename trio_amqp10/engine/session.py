@@ -2,6 +2,8 @@
 
 A session owns its links, its windows and its settlement. Upwards it only enqueues frames,
 and tells events, through its connection.
+
+Longer than 400 lines: what the peer sends and what we owe it meet in the same tables of handles.
 """
 
 from __future__ import annotations
