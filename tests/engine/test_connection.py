@@ -724,3 +724,13 @@ def test_connection_copies_the_octets_behind_many_faults_once() -> None:
         connection.receive_data(octets, 0.0)
     assert process_time() - began < 1.0
     assert connection.state is S.DISCARDING
+
+
+def test_connection_rings_when_a_session_has_something_to_say() -> None:
+    session, script = begun()
+    rung: list[int] = []
+    session.connection.outbox.bell = lambda: rung.append(1)
+    session.owe_flow()
+    session.owe_flow()
+    assert rung == [1]
+    script >> expected("flow")

@@ -382,10 +382,6 @@ class Session(Lifecycle):
             return  # discarding: the peer has not read our end yet (2.5.5)
         try:
             self._dispatch(performative, payload)
-        except RemoteProtocolError as fault:
-            if fault.scope == "connection":
-                raise
-            self.fail(Condition(fault.condition), fault.description)
         except LocalProtocolError as failure:
             self._cannot_answer(failure)
 
