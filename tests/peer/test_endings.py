@@ -420,11 +420,13 @@ async def test_lost_connection_names_what_the_transport_said(autojump_clock: Moc
 async def test_session_that_ends_is_gone_for_new_links(autojump_clock: MockClock) -> None:
     async with talk() as t:
         await peer_ends_with_error(t)
+        await wait_all_tasks_blocked()
         with pytest.raises(ENDED, match="resource-deleted"):
             await t.session.open_sender("q").__aenter__()
         assert t.session.is_over
     async with talk() as t:
         await peer_ends(t)
+        await wait_all_tasks_blocked()
         with pytest.raises(ENDED):
             await t.session.open_sender("q").__aenter__()
     async with talk() as t:

@@ -204,9 +204,9 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
     def _has_terminus(self) -> bool:
         raise NotImplementedError
 
-    def check_guarantee(self, guarantee: str) -> None:
-        """Compare the negotiated settle modes with what the guarantee needs (2.7.3)."""
-        sender, receiver = settle_modes(guarantee)
+    def check_guarantee(self, options: LinkOptions) -> None:
+        """Compare the negotiated settle modes with those that were asked for (2.7.3)."""
+        sender, receiver = options.modes()
         weaker = (
             sender is SenderSettleMode.UNSETTLED and self._link.snd_settle_mode == SenderSettleMode.SETTLED
         )
@@ -215,7 +215,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             weaker = weaker or any(mode != ReceiverSettleMode.SECOND for mode in modes)
         if weaker:
             raise GuaranteeNotSupportedError(
-                f"link {self.name!r} was to be {guarantee}, and the peer settles weaker: "
+                f"link {self.name!r} was to be {options.guarantee}, and the peer settles weaker: "
                 f"snd-settle-mode {self._link.snd_settle_mode}, rcv-settle-mode {self.remote.rcv_settle_mode}"
             )
 
@@ -271,13 +271,16 @@ class Opening(Generic[L]):
         await trio.lowlevel.checkpoint()
         options = self._options
         session = self._connection.session_for(self._session, own=options.own_session)
-        self._link = link = self._make(session, options.name or self._connection.new_name())
         try:
-            link.start(options)
-            await link.attached()
-            link.check_guarantee(options.guarantee)
+            self._link = link = self._make(session, options.name or self._connection.new_name())
+            try:
+                link.start(options)
+                await link.attached()
+                link.check_guarantee(options)
+            except BaseException:
+                link.abandon()
+                raise
         except BaseException:
-            link.abandon()
             if options.own_session:
                 session.abandon()
             raise
