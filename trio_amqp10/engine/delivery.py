@@ -64,11 +64,13 @@ class IncomingDelivery:
         state: what we last said of it, or None.
         remote_state: what the sender last said of it, or None.
         watcher: woken when the sender settles it or changes its state.
+        memo: what the adapter makes of the payload, to make it once.
     """
 
     __slots__ = (
         "delivery_id",
         "link",
+        "memo",
         "message_format",
         "payload",
         "remote_state",
@@ -95,6 +97,7 @@ class IncomingDelivery:
         self.payload = payload
         self.state: Any = None
         self.remote_state: Any = None
+        self.memo: Any = None
         self.watcher: Touchable | None = None
 
     def accept(self) -> None:

@@ -64,18 +64,14 @@ class Delivery(EngineIncoming):
         message_format: 0 for a message in sections (3.2); the meaning of others is the application's.
     """
 
-    __slots__ = ("_message",)
-
-    _message: Message
+    __slots__ = ()
 
     @property
     def message(self) -> Message:
         """The message; its sections are decoded as they are read."""
-        try:
-            return self._message
-        except AttributeError:
-            self._message = Message.from_payload(self.payload, self.message_format)
-            return self._message
+        if self.memo is None:
+            self.memo = Message.from_payload(self.payload, self.message_format)
+        return cast("Message", self.memo)
 
     async def wait_settled(self) -> None:
         """Wait until both ends have settled it: at once, but where the receiver settles second.
