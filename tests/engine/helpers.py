@@ -24,9 +24,24 @@ if TYPE_CHECKING:
     from trio_amqp10.engine.sender import SenderLink
     from trio_amqp10.engine.session import Session
 
-__all__ = ["Pair", "answer", "begun", "begun_by_peer", "flow", "opened", "receiving", "refused", "sending"]
+__all__ = [
+    "BEGIN",
+    "Owner",
+    "Pair",
+    "answer",
+    "attach",
+    "begun",
+    "begun_by_peer",
+    "error",
+    "flow",
+    "opened",
+    "receiving",
+    "refused",
+    "sending",
+    "transfer",
+]
 
-BEGIN = {"next_outgoing_id": 0, "incoming_window": 100, "outgoing_window": 100}
+BEGIN: dict[str, Any] = {"next_outgoing_id": 0, "incoming_window": 100, "outgoing_window": 100}
 
 
 def opened(
@@ -190,3 +205,29 @@ def refused(script: Script, *octets: bytes) -> RemoteProtocolError:
         script.send(*octets)
     script.collect()
     return caught.value
+
+
+def error(condition: str) -> tuple[str, dict[str, object]]:
+    """An error of this condition, as a composite that a transcript expects."""
+    return ("error", {"condition": condition})
+
+
+def attach(**fields: Any) -> bytes:
+    """A sender's attach, unless the fields say otherwise."""
+    usual = {"name": "x", "handle": 0, "role": False, "initial_delivery_count": 0}
+    return frame("attach", **{**usual, **fields})
+
+
+def transfer(number: int, **fields: Any) -> bytes:
+    """A whole delivery of this id, on handle 0 unless the fields say otherwise."""
+    payload = fields.pop("payload", b"x")
+    usual = {"handle": 0, "delivery_id": number, "delivery_tag": b"%d" % number, "message_format": 0}
+    return frame("transfer", payload=payload, **{**usual, **fields})
+
+
+class Owner:
+    """Something that waits."""
+
+    touched = False
+
+    def wake(self) -> None: ...

@@ -251,7 +251,7 @@ def test_sound_conversations_are_no_fault_of_the_peers() -> None:
 
 # -- cost ---------------------------------------------------------------------------------------------
 
-FIELDS = {"next_outgoing_id": 0, "incoming_window": 1, "outgoing_window": 1}
+FIELDS: dict[str, Any] = {"next_outgoing_id": 0, "incoming_window": 1, "outgoing_window": 1}
 FLOODS: dict[str, Callable[[int], bytes]] = {
     "begin and end": lambda n: (frame("begin", channel=1, **FIELDS) + frame("end", channel=1)) * n,
     "attach and detach": lambda n: (

@@ -83,7 +83,7 @@ class Machine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.patches = [
+        self.patches: list[Any] = [
             patch.object(session_module, "INITIAL_ID", START),
             patch.object(SessionWindows.__init__, "__defaults__", (START,)),
         ]
@@ -95,6 +95,7 @@ class Machine(RuleBasedStateMachine):
         self.got: dict[int, list[IncomingDelivery]] = {}
         self.settled_here: set[OutgoingDelivery] = set()
         self.steps = 0
+        self.closed = False
 
     # -- the wire ---------------------------------------------------------------------------
 
@@ -213,7 +214,7 @@ class Machine(RuleBasedStateMachine):
         side = self.sides[which]
         # Where two begins cross, each needs a channel of the other's: no more than fit both ways.
         live = [s for each in self.sides for s in each.sessions if s.state is not SessionState.ENDED]
-        if len(live) > LIMITS.channel_max:
+        if len(live) > LIMITS.channel_max or self.closed:
             return
         try:
             session = side.connection.session()
@@ -338,6 +339,7 @@ class Machine(RuleBasedStateMachine):
     @rule(which=sides)
     @precondition(lambda self: self.is_late(40))
     def close(self, which: int) -> None:
+        self.closed = True
         self.sides[which].connection.close()
 
     # -- what always holds ------------------------------------------------------------------
@@ -351,6 +353,24 @@ class Machine(RuleBasedStateMachine):
             for link in side.links:
                 assert link.credit >= 0
             assert side.connection.partial_octets >= 0
+
+    @invariant()
+    def nothing_is_kept_that_is_over(self) -> None:
+        for side in self.sides:
+            connection = side.connection
+            if connection.state is not ConnectionState.OPENED:
+                continue
+            live = [s for s in side.sessions if s.state is not SessionState.ENDED]
+            assert set(connection._by_channel.values()) == set(live)
+            assert set(connection._mapped.values()) == {s for s in live if s.remote is not None}
+            for session in live:
+                attached = {k for k in side.links if k.session is session and k.state is not LinkState.GONE}
+                if session.state in (MAPPED, SessionState.BEGIN_SENT):
+                    # A link that was closed while we only detached is attached once more, to be closed.
+                    again = set(session.links) - attached
+                    assert attached <= set(session.links)
+                    assert all(k.state is LinkState.DETACH_SENT and k.told for k in again)
+            assert {k for k in connection.names if k.handle >= 0} <= {k for s in live for k in s.links}
 
     @invariant()
     def outcomes_are_the_receivers(self) -> None:
