@@ -314,3 +314,57 @@ def test_session_opens_first_when_it_is_begun_before_the_connection_is() -> None
     script.events[1].session.begin()
     script.expect_header()
     script >> expected("open") >> expected("begin")
+
+
+# -- types that nobody here knows -----------------------------------------------------------------------
+
+UNKNOWN = [("x:foo", [1]), (0x99, [])]
+
+
+@pytest.mark.parametrize("unknown", UNKNOWN)
+@pytest.mark.parametrize("which", ["source", "target"])
+def test_row_30_unknown_terminus_is_refused_as_not_implemented(which: str, unknown: Any) -> None:
+    session, script = begun()
+    script << attach(**{which: unknown})
+    script >> expected("attach", name="x", role=True, target=None)
+    script >> expected("detach", closed=True, error=error("amqp:not-implemented"))
+    assert not script.events
+    script << frame("detach", handle=0, closed=True)
+    assert session.state is SessionState.MAPPED
+
+
+def test_row_30_unknown_terminus_in_an_answer_ends_the_link() -> None:
+    session, script = begun()
+    link = session.sender("x")
+    link.attach()
+    script >> expected("attach")
+    script << attach(role=True, target=UNKNOWN[0])
+    script >> expected("detach", error=error("amqp:not-implemented"))
+    script.expect_event(LinkDetached, link=link)
+
+
+@pytest.mark.parametrize("unknown", UNKNOWN)
+def test_row_30_unknown_state_in_a_disposition_ends_the_links_that_it_is_about(unknown: Any) -> None:
+    link, script = sending()
+    for _ in range(3):
+        link.send(b"x")
+        script >> expected("transfer")
+    script << frame("disposition", role=True, first=5, last=9, settled=True, state=unknown)
+    script << frame("disposition", role=False, first=0, last=9, settled=True, state=unknown)
+    script.expect_nothing()
+    script << frame("disposition", role=True, first=1, last=9, settled=True, state=unknown)
+    script >> expected("detach", handle=0, error=error("amqp:not-implemented"))
+    script.expect_nothing()
+    script << frame("disposition", role=True, first=9, last=1, state=unknown)
+    script >> expected("end", error=error("amqp:invalid-field"))
+
+
+def test_row_30_unknown_state_in_a_transfer_ends_its_link_and_the_next_delivery_still_counts() -> None:
+    link, script = receiving()
+    script << transfer(0) + transfer(1, state=UNKNOWN[0])
+    script >> expected("detach", error=error("amqp:not-implemented"))
+    script << transfer(2, state=UNKNOWN[0])
+    script.expect_nothing()
+    assert link.session.next_incoming_delivery_id == 3
+    assert link.session.windows.next_incoming_id == 3
+    assert len(link.queue) == 1

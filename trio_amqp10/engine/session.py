@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.spec.transport import Attach, Begin, Detach, Disposition, End, Error, Flow, Role, Transfer
 from trio_amqp10.wire.encode import encode
-from trio_amqp10.wire.values import UInt
+from trio_amqp10.wire.values import Described, UInt
 
 from .fast import read_disposition, read_transfer
 from .faults import error_of, fit
@@ -461,6 +461,9 @@ class Session(Lifecycle):
             return
         link = self._attached(transfer.handle, "transfer")
         if isinstance(link, ReceiverLink):
+            if isinstance(transfer.state, Described) and link.state is not LinkState.DETACH_SENT:
+                text = f"delivery state {transfer.state.descriptor!r} is not known here"
+                link.fail(Condition.NOT_IMPLEMENTED, text)  # and count it below, as one that is dropped
             on_transfer(
                 link,
                 transfer.delivery_id,
@@ -533,7 +536,19 @@ class Session(Lifecycle):
                 )
             )
         elif link.state is not LinkState.DETACH_SENT:
-            connection.emit_attached(link)
+            self._tell_attached(link, attach)
+
+    def _tell_attached(self, link: Link, attach: Attach) -> None:
+        """Let the adapter see the link, unless its terminus is of a type that nobody here knows."""
+        unknown = next((t for t in (attach.source, attach.target) if isinstance(t, Described)), None)
+        if unknown is None:
+            self.connection.emit_attached(link)
+            return
+        text = f"terminus {unknown.descriptor!r} is not known here"
+        if link.state is LinkState.ATTACH_RCVD:
+            link.refuse(error_of(Condition.NOT_IMPLEMENTED, text))
+        else:
+            link.fail(Condition.NOT_IMPLEMENTED, text)
 
     def _stolen(self, link: Link) -> None:
         """The peer attaches a link of this name anew: the old one is over, and its name is free (2.6.1)."""

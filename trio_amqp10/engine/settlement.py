@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.spec.transport import Disposition, ReceiverSettleMode, Role
+from trio_amqp10.wire.values import Described
 
 from .delivery import ACCEPTED, RELEASED, IncomingDelivery, OutgoingDelivery, is_terminal
 from .fast import write_disposition
@@ -171,8 +172,14 @@ class Settlement:
 
     def on_disposition(self, disposition: Disposition) -> None:
         """A disposition in its general form."""
-        last = disposition.first if disposition.last is None else disposition.last
-        self.on_range(disposition.role, disposition.first, last, disposition.settled, disposition.state)
+        first, state = disposition.first, disposition.state
+        last = first if disposition.last is None else disposition.last
+        if isinstance(state, Described) and distance(last, first) >= 0:
+            held = self.outgoing if disposition.role is Role.RECEIVER else self.incoming
+            for link in {held[i].link: None for i in self._held(held, first, distance(last, first))}:
+                link.fail(Condition.NOT_IMPLEMENTED, f"delivery state {state.descriptor!r} is not known here")
+        else:
+            self.on_range(disposition.role, first, last, disposition.settled, state)
 
     def on_range(self, role: bool, first: int, last: int, settled: bool, state: Any) -> None:
         """The peer's word on every delivery from ``first`` to ``last`` that we still hold."""
