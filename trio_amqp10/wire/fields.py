@@ -38,9 +38,16 @@ __all__ = [
     "archetype",
     "binary",
     "boolean",
+    "byte",
+    "char",
+    "double",
+    "float_",
+    "int_",
+    "long",
     "multiple_of",
     "plain_map",
     "restricted",
+    "short",
     "string",
     "symbol",
     "symbol_map",
@@ -155,6 +162,16 @@ def _zero(_buf: bytes, pos: int, _budget: Budget) -> tuple[Any, int]:
     return 0, pos
 
 
+def _plain(read: Reader) -> Reader:
+    """The same reader, giving an int that remembers no wire type."""
+
+    def read_plain(buf: bytes, pos: int, budget: Budget) -> tuple[Any, int]:
+        value, pos = read(buf, pos, budget)
+        return int(value), pos
+
+    return read_plain
+
+
 _PLAIN: Final[dict[int, Reader]] = {
     codes.UBYTE: _octet,
     codes.USHORT: _u16,
@@ -164,6 +181,10 @@ _PLAIN: Final[dict[int, Reader]] = {
     codes.ULONG: _u64,
     codes.SMALL_ULONG: _octet,
     codes.ULONG0: _zero,
+    codes.BYTE: _plain(TABLE[codes.BYTE]),
+    codes.SHORT: _plain(TABLE[codes.SHORT]),
+    codes.INT: _plain(TABLE[codes.INT]),
+    codes.SMALL_INT: _plain(TABLE[codes.SMALL_INT]),
 }
 
 
@@ -321,6 +342,7 @@ def multiple_of(base: FieldType, mandatory: bool) -> FieldType:
 
 
 # Names for annotations: ``incoming_window: uint``. Restricted types follow in ``spec``, capitalised.
+# ``int`` and ``float`` are Python's, and mean other types there: the standard's have a trailing ``_``.
 
 MULTIPLE: Final = "multiple"
 """Marks an annotation as zero or more of what it wraps; any iterable of them is taken, or one."""
@@ -332,6 +354,13 @@ ubyte = Annotated[int, _scalar("ubyte")]
 ushort = Annotated[int, _scalar("ushort")]
 uint = Annotated[int, _scalar("uint")]
 ulong = Annotated[int, _scalar("ulong")]
+byte = Annotated[int, _scalar("byte")]
+short = Annotated[int, _scalar("short")]
+int_ = Annotated[int, _scalar("int")]
+long = Annotated[int, _scalar("long")]
+float_ = Annotated[float, _scalar("float")]
+double = Annotated[float, _scalar("double")]
+char = Annotated[str, _scalar("char")]
 timestamp = Annotated[int, _scalar("timestamp")]
 binary = Annotated[bytes, _scalar("binary")]
 string = Annotated[str, _scalar("string")]

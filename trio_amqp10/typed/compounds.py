@@ -1,0 +1,316 @@
+"""What holds other values: lists, tuples, sets, maps and arrays, and values of any type (1.6.22 to 1.6.24).
+
+Every level adds its step to the path of a fault from below. Knows no class of fields.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import enum
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Final
+
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.wire.decode import decode
+from trio_amqp10.wire.encode import encode
+from trio_amqp10.wire.values import TYPE_NAMES, Array, Described, ZeroWidthArray
+
+from .codec import CLOSED, Codec, Misfit, shown, wrong, wrong_object
+from .leaves import PLAIN_CODECS
+
+__all__ = ["adapted", "any_codec", "array_of", "list_of", "map_of", "multiple_of", "tuple_of"]
+
+_LISTS: Final = frozenset({list, Array, ZeroWidthArray})
+_TEXTS: Final = (str, bytes, bytearray, memoryview, Mapping)
+
+
+def _is_list(obj: Any) -> bool:
+    """What may be sent as a list: anything that holds items, but not text, octets or a mapping."""
+    return isinstance(obj, Collection) and not isinstance(obj, _TEXTS)
+
+
+def _is_mapping(obj: Any) -> bool:
+    return isinstance(obj, Mapping)
+
+
+def _is_row(obj: Any) -> bool:
+    """What keeps its items in an order that means something."""
+    return isinstance(obj, (list, tuple))
+
+
+def _items(value: Any, expects: str) -> list[Any]:
+    """The elements of a list; of an array too, which some peers send for a list of one type.
+
+    An array without octets for its elements is taken only when it is empty: ten octets can claim
+    four thousand million, and no budget of the decoder has counted them.
+    """
+    cls = value.__class__
+    if cls is list:
+        items: list[Any] = value
+        return items
+    if cls is Array:
+        array: Array[Any] = value
+        if not array.descriptors:
+            return array
+        return [_described(item, array.descriptors) for item in array]
+    if cls is ZeroWidthArray and not len(value):
+        return []
+    raise wrong(expects, value)
+
+
+def _described(item: Any, descriptors: tuple[Any, ...]) -> Any:
+    """An element of an array, under the descriptors that it shares with all the others."""
+    for descriptor in reversed(descriptors):
+        value = Described(None, item)
+        value.descriptor = descriptor
+        item = value
+    return item
+
+
+def _each(convert: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+    done: list[Any] = []
+    try:
+        for item in items:
+            done.append(convert(item))  # noqa: PERF401 - the length is the index of a fault
+    except Misfit as misfit:
+        misfit.path.append(f"[{len(done)}]")
+        raise
+    return done
+
+
+def list_of(item: Codec, make: Callable[[list[Any]], Any] | None = None) -> Codec:
+    """A list of one type, read as what ``make`` makes of it: nothing, tuple, set, frozenset or deque."""
+    expects = f"a list of {item.expects}"
+    read_item, write_item = item.read, item.write
+
+    def read(value: Any) -> Any:
+        items = _each(read_item, _items(value, expects))
+        if make is None:
+            return items
+        try:
+            return make(items)
+        except TypeError:
+            raise Misfit("an item of this set cannot be hashed") from None
+
+    def write(obj: Any) -> Any:
+        if not _is_list(obj):
+            raise wrong_object(expects, obj)
+        return _each(write_item, obj)
+
+    return Codec(expects, read, write, _LISTS, takes=_is_list, wire="list")
+
+
+def tuple_of(items: tuple[Codec, ...]) -> Codec:
+    """A list of so many elements, each of its own type: ``tuple[int, str]``."""
+    expects = f"a list of {len(items)} elements"
+    readers = [item.read for item in items]
+    writers = [item.write for item in items]
+
+    def convert(converters: list[Callable[[Any], Any]], values: Iterable[Any]) -> list[Any]:
+        done: list[Any] = []
+        try:
+            for each, value in zip(converters, values, strict=True):
+                done.append(each(value))
+        except Misfit as misfit:
+            misfit.path.append(f"[{len(done)}]")
+            raise
+        return done
+
+    def read(value: Any) -> Any:
+        values = _items(value, expects)
+        if len(values) != len(items):
+            raise Misfit(f"expected {expects}, got {len(values)}")
+        return tuple(convert(readers, values))
+
+    def write(obj: Any) -> Any:
+        if not _is_row(obj):
+            raise wrong_object(expects, obj)
+        if len(obj) != len(items):
+            raise Misfit(f"expected {expects}, got {len(obj)}")
+        return convert(writers, obj)
+
+    return Codec(expects, read, write, _LISTS, takes=_is_list, wire="list")
+
+
+def map_of(key: Codec, item: Codec, make: Callable[[dict[Any, Any]], Any] | None = None) -> Codec:
+    """A map, its keys of one type and its values of another, read as a dict or what ``make`` makes of it."""
+    expects = "a map"
+
+    def convert(
+        pairs: Mapping[Any, Any], each_key: Callable[[Any], Any], each: Callable[[Any], Any]
+    ) -> dict[Any, Any]:
+        done: dict[Any, Any] = {}
+        name: Any = None
+        try:
+            for name, value in pairs.items():
+                new, content = each_key(name), each(value)
+                try:
+                    done[new] = content
+                except TypeError:
+                    raise Misfit("cannot be the key of a map") from None
+        except Misfit as misfit:
+            misfit.path.append(f"[{shown(name)}]")
+            raise
+        if len(done) != len(pairs):
+            raise Misfit("two keys of this map become one")
+        return done
+
+    def read(value: Any) -> Any:
+        if value.__class__ is not dict:
+            raise wrong(expects, value)
+        pairs = convert(value, key.read, item.read)
+        return pairs if make is None else make(pairs)
+
+    def write(obj: Any) -> Any:
+        if not _is_mapping(obj):
+            raise wrong_object(expects, obj)
+        return convert(obj, key.write, item.write)
+
+    return Codec(expects, read, write, frozenset({dict}), takes=_is_mapping, wire="map")
+
+
+def array_of(item: Codec) -> Codec:
+    """An array, whose elements share one type on the wire: ``Array[ulong]`` (1.6.24)."""
+    expects = f"an array of {item.wire}"
+
+    def read(value: Any) -> Any:
+        if value.__class__ is list or getattr(value, "descriptors", None):
+            raise wrong(expects, value)
+        return Array(_each(item.read, _items(value, expects)), item.wire)
+
+    def write(obj: Any) -> Any:
+        if not _is_row(obj):
+            raise wrong_object(expects, obj)
+        return Array(_each(item.write, obj), item.wire)
+
+    return Codec(expects, read, write, frozenset({Array, ZeroWidthArray}), takes=_is_list, wire="array")
+
+
+def multiple_of(item: Codec) -> Codec:
+    """Zero or more of a type, read as a tuple: null, one value, or an array of them (1.4)."""
+    expects = f"zero or more of {item.wire}"
+    arrays = frozenset({Array, ZeroWidthArray})
+
+    def read(value: Any) -> Any:
+        if value is None:
+            return ()
+        if value.__class__ in arrays:
+            return tuple(_each(item.read, _items(value, expects)))
+        return (item.read(value),)
+
+    def write(obj: Any) -> Any:
+        if obj is None:
+            return None
+        if not _is_list(obj):
+            raise wrong_object(expects, obj)
+        values = _each(item.write, obj)
+        if len(values) < 2:
+            return values[0] if values else None
+        return Array(values, item.wire)
+
+    kinds = arrays | {type(None)} | (item.kinds or frozenset())
+    return Codec(expects, read, write, kinds, takes=_is_list, nullable=True)
+
+
+def adapted(
+    cls: type[Any], wire: Codec, to_wire: Callable[[Any], Any], from_wire: Callable[[Any], Any]
+) -> Codec:
+    """A class of somebody else's, carried as what two functions make of it.
+
+    A ValueError of either says that the value does not fit, and is the cause of the fault.
+    """
+
+    def read(value: Any) -> Any:
+        plain = wire.read(value)
+        try:
+            return from_wire(plain)
+        except ValueError as error:
+            raise Misfit(f"no {cls.__name__}: {error}") from error
+
+    def write(obj: Any) -> Any:
+        if not isinstance(obj, cls):
+            raise wrong_object(cls.__name__, obj)
+        try:
+            plain = to_wire(obj)
+        except ValueError as error:
+            raise Misfit(f"no {cls.__name__} to send: {error}") from error
+        return wire.write(plain)
+
+    def takes(obj: Any) -> bool:
+        return isinstance(obj, cls)
+
+    return Codec(
+        cls.__name__,
+        read,
+        write,
+        wire.kinds,
+        takes=None if wire.leaf else takes,
+        keys=wire.keys,
+        rank=CLOSED,
+        wire=wire.wire,
+    )
+
+
+# Any ---------------------------------------------------------------------------------------------
+
+_SCALARS: Final = frozenset(TYPE_NAMES) - {list, dict, Array}
+_CONVERTED: Final = (bool, int, float, str, bytes, bytearray, memoryview, datetime.datetime, decimal.Decimal)
+"""What a value of any type is sent as, where it is no class of its own; bool before the int that it is too."""
+
+
+def any_codec(
+    described: Callable[[Any], Codec | None], object_codec: Callable[[type[Any]], Codec | None]
+) -> Codec:
+    """A value of any type: described values that are known are read as their classes, all others as they are.
+
+    Args:
+        described: the codec of a descriptor, or None.
+        object_codec: the codec of a class of fields, or None.
+    """
+
+    def read(value: Any) -> Any:
+        cls = value.__class__
+        if cls is Described:
+            known = described(value.descriptor)
+            return _described(read(value.value), (value.descriptor,)) if known is None else known.read(value)
+        if cls is list:
+            return lists.read(value)
+        return maps.read(value) if cls is dict else value
+
+    def write(obj: Any) -> Any:
+        cls = obj.__class__
+        if cls is Described:
+            return _described(write(obj.value), (obj.descriptor,))
+        known = object_codec(cls)
+        if known is not None:
+            return known.write(obj)
+        if cls is Array or cls is ZeroWidthArray or obj is None:
+            return obj
+        if isinstance(obj, enum.Enum):
+            return write(obj.value)
+        if cls in _SCALARS and cls is not int and cls is not str:
+            return obj
+        if hasattr(cls, "__amqp_encode_at__") or hasattr(cls, "__amqp_encode__"):
+            return _by_way_of_octets(obj)
+        for base in _CONVERTED:
+            if isinstance(obj, base):
+                return PLAIN_CODECS[base].write(obj)
+        if isinstance(obj, Mapping):
+            return maps.write(obj)
+        if _is_list(obj):
+            return lists.write(obj)
+        raise Misfit(f"AMQP has no type for a {cls.__module__}.{cls.__qualname__}")
+
+    codec = Codec("any value", read, write, None, takes=lambda _obj: True, nullable=True)
+    lists = list_of(codec)
+    maps = map_of(codec, codec)
+    return codec
+
+
+def _by_way_of_octets(obj: Any) -> Any:
+    """The value of an object that encodes itself, such as a composite of the standard."""
+    try:
+        return decode(encode(obj))[0]
+    except LocalProtocolError as error:
+        raise Misfit(str(error)) from None

@@ -1,0 +1,147 @@
+"""The fields of a class, as its annotations and defaults say.
+
+Knows three kinds of class: dataclasses, NamedTuples and TypedDicts; generic ones too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import typing
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .marks import REST, Key
+from .structs import Declaration, Field
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .codec import Codec
+
+__all__ = ["fields_of", "is_struct"]
+
+
+def is_struct(cls: type[Any]) -> bool:
+    """Whether it is a class of fields that we know."""
+    if hasattr(cls, "__amqp__"):  # a composite of the standard's kind, which is a dataclass too
+        return False
+    return dataclasses.is_dataclass(cls) or typing.is_typeddict(cls) or hasattr(cls, "_field_defaults")
+
+
+def fields_of(
+    cls: type[Any],
+    arguments: tuple[Any, ...],
+    declaration: Declaration,
+    codec: Callable[[Any], Codec],
+    names: dict[str, Any],
+) -> list[Field]:
+    """The fields that travel, those of base classes first.
+
+    Args:
+        cls: the class.
+        arguments: what it was subscripted with, if it is generic.
+        declaration: how it travels.
+        codec: gives the codec of an annotation.
+        names: classes that annotations may name, besides the globals of their module.
+
+    Raises:
+        TypeError: an annotation says no type, or two fields have one key, or the like.
+        NameError: an annotation has a name that is not defined.
+    """
+    hints = _hints(cls, names)
+    variables = _variables(cls, arguments)
+    fields: list[Field] = []
+    for name, optional, none_is_default, key in _rows(cls, hints):
+        annotation = _substitute(hints.get(name, Any), variables)
+        marks = _marks(annotation)
+        said = next((mark.name for mark in marks if isinstance(mark, Key)), key)
+        if said is None:
+            said = declaration.rename(name) if declaration.rename else name
+        fields.append(
+            Field(
+                name, said, codec(annotation), optional, none_is_default, any(mark is REST for mark in marks)
+            )
+        )
+    _check(cls, declaration, fields)
+    return fields
+
+
+def _hints(cls: type[Any], names: dict[str, Any]) -> dict[str, Any]:
+    """The annotations, evaluated; a name that is no global of the module may be one of our classes."""
+    try:
+        return typing.get_type_hints(cls, include_extras=True)
+    except NameError:
+        own = vars(sys.modules[cls.__module__])
+        local = {name: each for name, each in names.items() if name not in own}
+        return typing.get_type_hints(cls, localns=local | {cls.__name__: cls}, include_extras=True)
+
+
+def _marks(annotation: Any) -> tuple[Any, ...]:
+    """What Annotated says, also inside of NotRequired and the like."""
+    while typing.get_origin(annotation) in (typing.Required, typing.NotRequired, typing.Final):
+        (annotation,) = typing.get_args(annotation)
+    return getattr(annotation, "__metadata__", ())
+
+
+def _rows(cls: type[Any], hints: dict[str, Any]) -> Iterator[tuple[str, bool, bool, str | None]]:
+    """Name, whether it may be absent, whether its absence reads as None, and the key that it says."""
+    if dataclasses.is_dataclass(cls):
+        for name, hint in hints.items():
+            if isinstance(hint, dataclasses.InitVar) and not hasattr(cls, name):
+                raise TypeError(
+                    f"{cls.__name__}.{name} is an InitVar without a default: nothing travels for it"
+                )
+        for field in dataclasses.fields(cls):
+            if field.init:
+                bare = field.default is field.default_factory is dataclasses.MISSING
+                yield field.name, not bare, bare or field.default is None, field.metadata.get("amqp")
+    elif typing.is_typeddict(cls):
+        for name, hint in hints.items():
+            yield name, not _required(cls, name, hint), False, None
+    else:
+        defaults = getattr(cls, "_field_defaults", {})
+        for name in getattr(cls, "_fields", ()):
+            yield name, name in defaults, defaults.get(name) is None, None
+
+
+def _required(cls: type[Any], name: str, hint: Any) -> bool:
+    """Of a key of a TypedDict: under postponed annotations the class itself knows only its totality."""
+    origin = typing.get_origin(hint)
+    if origin is typing.Required or origin is typing.NotRequired:
+        return origin is typing.Required
+    return name in getattr(cls, "__required_keys__", ())
+
+
+def _variables(cls: type[Any], arguments: tuple[Any, ...]) -> dict[Any, Any]:
+    """What the type variables of a generic class and of its bases stand for."""
+    variables = dict(zip(getattr(cls, "__parameters__", ()), arguments, strict=False))
+    for base in getattr(cls, "__orig_bases__", ()):
+        origin = typing.get_origin(base)
+        if isinstance(origin, type) and is_struct(origin):
+            given = tuple(_substitute(each, variables) for each in typing.get_args(base))
+            variables |= _variables(origin, given)
+    return variables
+
+
+def _substitute(annotation: Any, variables: dict[Any, Any]) -> Any:
+    if isinstance(annotation, TypeVar):
+        return variables.get(annotation, annotation.__bound__ or Any)
+    parameters = getattr(annotation, "__parameters__", ())
+    if not parameters or isinstance(annotation, type):
+        return annotation
+    return annotation[tuple(_substitute(each, variables) for each in parameters)]
+
+
+def _check(cls: type[Any], declaration: Declaration, fields: list[Field]) -> None:
+    rest = [field for field in fields if field.rest]
+    if len(rest) > 1 or (rest and (declaration.encoding != "map" or typing.is_typeddict(cls))):
+        raise TypeError(f"{cls.__name__}: one field of a map can hold the rest, and no key of a TypedDict")
+    if rest and dict not in (rest[0].codec.kinds or ()):
+        raise TypeError(f"{cls.__name__}.{rest[0].name} holds the rest of a map: make it a dict")
+    if declaration.encoding == "value" and len(fields) != 1:
+        raise TypeError(f"{cls.__name__} has {len(fields)} fields: the encoding 'value' is for one")
+    if typing.is_typeddict(cls) and declaration.encoding != "map":
+        raise TypeError(f"{cls.__name__} is a TypedDict, and travels as a map only")
+    keys = [field.key for field in fields if not field.rest]
+    if len(set(keys)) < len(keys):
+        raise TypeError(f"{cls.__name__} has two fields with one key: {keys}")

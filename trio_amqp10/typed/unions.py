@@ -1,0 +1,184 @@
+"""One of several types: ``Order | Refund | None``, decided by what the value says of itself.
+
+Described types are told apart by their descriptors, scalars by their types; that is one look at the
+value, never a trial of one member after the other through all that is inside, which a hostile value
+could make exponential in its depth. So of lists and of maps without a descriptor, one union can have
+one member each.
+
+Knows what codecs say of themselves, and no annotation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trio_amqp10.wire.plan import descriptor_key
+from trio_amqp10.wire.values import Described
+
+from .codec import EXACT, PLAIN, Codec, Misfit, wrong, wrong_object
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["base_codec", "optional", "union_of"]
+
+
+def optional(inner: Codec) -> Codec:
+    """A type, or null."""
+    if inner.nullable:
+        return inner
+    read_inner, write_inner = inner.read, inner.write
+
+    def read(value: Any) -> Any:
+        return None if value is None else read_inner(value)
+
+    def write(obj: Any) -> Any:
+        return None if obj is None else write_inner(obj)
+
+    kinds = None if inner.kinds is None else inner.kinds | {type(None)}
+
+    takes_inner = inner.takes
+
+    def takes(obj: Any) -> bool:
+        return obj is None or (takes_inner is not None and takes_inner(obj))
+
+    return Codec(
+        f"{inner.expects} or null",
+        read,
+        write,
+        kinds,
+        takes=None if inner.leaf else takes,
+        keys=inner.keys,
+        nullable=True,
+        rank=inner.rank,
+    )
+
+
+def union_of(members: list[Codec], subclass: Callable[[Any], Codec | None]) -> Codec:
+    """One of the members, none of which is null.
+
+    Args:
+        members: their codecs.
+        subclass: the codec of a descriptor that is none of theirs, if its class is a subclass of a member.
+
+    Raises:
+        TypeError: a value could be of two of them.
+    """
+    anything = next((codec for codec in members if codec.kinds is None), None)
+    if anything is not None:
+        return anything
+    expects = _listed([codec.expects for codec in members])
+    by_rank = sorted(members, key=lambda codec: codec.rank)
+    holders = [(codec, codec.takes) for codec in by_rank if codec.takes is not None]
+    leaves = [codec for codec in by_rank if codec.leaf]
+    by_key, by_kind = _tables(members)
+    any_described = next((codec for codec in members if _takes_any_described(codec)), None)
+
+    def read(value: Any) -> Any:
+        if value.__class__ is Described:
+            key = descriptor_key(value.descriptor)
+            codec = by_key.get(key) or subclass(key) or any_described
+            if codec is None:
+                raise wrong(expects, value)
+            return codec.read(value)
+        candidates = by_kind.get(value.__class__, leaves)
+        return candidates[0].read(value) if len(candidates) == 1 else _first(candidates, value)
+
+    def _first(candidates: list[Codec], value: Any) -> Any:
+        for codec in candidates:
+            try:
+                return codec.read(value)
+            except Misfit:  # of a scalar, so nothing was done twice
+                continue
+        raise wrong(expects, value)
+
+    def write(obj: Any) -> Any:
+        for codec, takes_it in holders:
+            if takes_it(obj):
+                return codec.write(obj)
+        for same_class in (True, False):  # 5 for float | int is an int, though a float would take it
+            for codec in leaves:
+                if same_class and codec.rank == PLAIN and not _reads(codec, obj):
+                    continue
+                try:
+                    return codec.write(obj)
+                except Misfit:
+                    continue
+        raise wrong_object(expects, obj)
+
+    kinds = frozenset(kind for codec in members for kind in codec.kinds or ())
+    keys = frozenset[Any]() if any_described else frozenset(by_key)
+    nullable = any(codec.nullable for codec in members)
+
+    def takes(obj: Any) -> bool:
+        return any(takes_it(obj) for _, takes_it in holders) or any(_writes(codec, obj) for codec in leaves)
+
+    return Codec(expects, read, write, kinds, takes=takes if holders else None, keys=keys, nullable=nullable)
+
+
+def _listed(names: list[str]) -> str:
+    *most, last = dict.fromkeys(names)
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def _takes_any_described(codec: Codec) -> bool:
+    return Described in (codec.kinds or ()) and not codec.keys
+
+
+def _reads(codec: Codec, obj: Any) -> bool:
+    return obj.__class__ in (codec.kinds or ())
+
+
+def _writes(leaf: Codec, obj: Any) -> bool:
+    try:
+        leaf.write(obj)
+    except Misfit:
+        return False
+    return True
+
+
+def _tables(members: list[Codec]) -> tuple[dict[Any, Codec], dict[type, list[Codec]]]:
+    """Which member a descriptor means, and which may read a class of values: the closest first."""
+    by_key: dict[Any, Codec] = {}
+    by_kind: dict[type, list[Codec]] = {}
+    for codec in members:
+        for key in codec.keys:
+            if by_key.setdefault(key, codec) is not codec:
+                raise TypeError(f"{codec.expects} and {by_key[key].expects} have the same descriptor")
+        for kind in (codec.kinds or frozenset()) - {Described}:
+            by_kind.setdefault(kind, []).append(codec)
+    for codecs in by_kind.values():
+        codecs.sort(key=lambda codec: codec.rank)
+        if len(codecs) > 1 and not all(codec.leaf for codec in codecs):
+            both = " and ".join(codec.expects for codec in codecs)
+            raise TypeError(f"no value tells {both} apart: make them described types, or one type")
+    return by_key, by_kind
+
+
+def base_codec(
+    cls: type[Any], subclass: Callable[[Any], Codec | None], object_codec: Callable[[type[Any]], Codec | None]
+) -> Codec:
+    """An abstract class in place of those of its subclasses that are described types, also those to come.
+
+    Args:
+        cls: the class.
+        subclass: the codec of a descriptor, if its class is a subclass.
+        object_codec: the codec of a class of fields, or None.
+    """
+
+    def read(value: Any) -> Any:
+        codec = subclass(descriptor_key(value.descriptor)) if value.__class__ is Described else None
+        if codec is None:
+            raise wrong(cls.__name__, value)
+        return codec.read(value)
+
+    def write(obj: Any) -> Any:
+        codec = object_codec(obj.__class__) if isinstance(obj, cls) else None
+        if codec is None or Described not in (codec.kinds or ()):
+            raise wrong_object(f"a described type that is a {cls.__name__}", obj)
+        return codec.write(obj)
+
+    def takes(obj: Any) -> bool:
+        return isinstance(obj, cls)
+
+    return Codec(cls.__name__, read, write, frozenset({Described}), takes=takes, rank=EXACT)
