@@ -101,12 +101,13 @@ async def dialled(
         await peer.accept_open()
         if begin:
             await peer.accept_begin()
+        answered.set()
 
+    answered = trio.Event()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(answer)
         async with amqp.open_connection(ours, **options) as connection:
-            while begin and peer.inbox.frames:
-                await trio.lowlevel.checkpoint()
+            await answered.wait()
             yield connection, peer
         await peer.aclose()
 

@@ -182,7 +182,12 @@ class Receiver(Link["ReceiverLink"]):
 
     async def _wait_for_delivery(self) -> None:
         link = self._link
-        if not self._window and link.credit <= len(self._tasks) and link.state is LinkState.ATTACHED:
+        if (
+            not self._window
+            and link.credit <= len(self._tasks)
+            and not (link.drain and link.credit)
+            and link.state is LinkState.ATTACHED
+        ):
             link.set_credit(len(self._tasks) + 1)
         await self.wait()
         self._conn.pace.blocked()
