@@ -93,3 +93,8 @@ from .peer.errors import LinkRedirectError as LinkRedirectError
 from .peer.errors import LinkRefusedError as LinkRefusedError
 from .peer.errors import LinkStolenError as LinkStolenError
 from .peer.errors import SessionEndedError as SessionEndedError
+
+# Send and receive classes of your own
+from .typed import REST as REST
+from .typed import Key as Key
+from .typed import Registry as Registry
