@@ -9,7 +9,7 @@ Sections: 2.8.14 to 2.8.18 (error, amqp-error, connection-error, session-error, 
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from typing import Any, Final, Literal
 
 __all__ = [
@@ -27,7 +27,7 @@ TEXT_LIMIT: Final = 1024
 """Characters of a peer's own text that we keep: it is shown and logged, never trusted."""
 
 
-class Condition(str, Enum):
+class Condition(StrEnum):
     """Every error condition that the standard defines, and so every one that we send.
 
     Peers may send others: received conditions stay plain symbols.
@@ -65,8 +65,6 @@ class Condition(str, Enum):
     TRANSACTION_UNKNOWN_ID = "amqp:transaction:unknown-id"
     TRANSACTION_ROLLBACK = "amqp:transaction:rollback"
     TRANSACTION_TIMEOUT = "amqp:transaction:timeout"
-
-    __str__ = str.__str__  # type: ignore[assignment]  # prints as the symbol, not as Condition.NAME
 
 
 class AmqpError(Exception):
