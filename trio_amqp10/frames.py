@@ -10,7 +10,15 @@ from typing import Final
 
 from .errors import Condition, RemoteProtocolError
 
-__all__ = ["AMQP_FRAME", "EMPTY_FRAME", "FRAME_HEADER_SIZE", "MIN_MAX_FRAME_SIZE", "SASL_FRAME", "encode_frame", "parse_frame"]
+__all__ = [
+    "AMQP_FRAME",
+    "EMPTY_FRAME",
+    "FRAME_HEADER_SIZE",
+    "MIN_MAX_FRAME_SIZE",
+    "SASL_FRAME",
+    "encode_frame",
+    "parse_frame",
+]
 
 FRAME_HEADER_SIZE: Final = 8
 MIN_MAX_FRAME_SIZE: Final = 512

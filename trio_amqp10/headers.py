@@ -9,7 +9,16 @@ from typing import Final
 
 from .errors import Condition, RemoteProtocolError
 
-__all__ = ["AMQP_HEADER", "AMQP_ID", "HEADER_SIZE", "SASL_HEADER", "SASL_ID", "TLS_HEADER", "TLS_ID", "header_id"]
+__all__ = [
+    "AMQP_HEADER",
+    "AMQP_ID",
+    "HEADER_SIZE",
+    "SASL_HEADER",
+    "SASL_ID",
+    "TLS_HEADER",
+    "TLS_ID",
+    "header_id",
+]
 
 HEADER_SIZE: Final = 8
 
@@ -39,6 +48,4 @@ def header_id(data: bytes) -> int | None:
             return protocol_id
         if header.startswith(head):
             return None
-    raise RemoteProtocolError(
-        f"expected an AMQP 1.0 protocol header, got {head!r}", Condition.FRAMING_ERROR
-    )
+    raise RemoteProtocolError(f"expected an AMQP 1.0 protocol header, got {head!r}", Condition.FRAMING_ERROR)
