@@ -791,6 +791,14 @@ def test_every_section_is_written_as_it_was_read() -> None:
 # The object
 
 
+@pytest.mark.parametrize("size", [0, 1, 255, 256, 65_536, 0xFFFFF, 0x100000])
+def test_encode_message_writes_octets_of_any_size_like_a_message(size: int) -> None:
+    body = bytes(size)
+    payload = encode_message(body)
+    assert payload == encode_message(Message(Data(body)))
+    assert Message.from_payload(payload).body == body
+
+
 def test_encode_message_takes_a_subclass() -> None:
     class Mine(Message):
         __slots__ = ()
