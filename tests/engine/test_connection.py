@@ -412,3 +412,10 @@ def test_row_35_idle_time_out_that_is_too_short_closes() -> None:
     assert connection.next_deadline() == 0.25
     connection, _ = opened(remote={"idle_time_out": 0}, idle_timeout=None)
     assert connection.next_deadline() is None
+
+
+def test_connection_has_no_more_to_say_when_it_cannot_hear_the_answer_to_its_close() -> None:
+    connection, script = opened()
+    assert refused(script, b"\0\0\0\7\2\0\0\0").condition == "amqp:connection:framing-error"
+    script >> expected("close", error=error("amqp:connection:framing-error"))
+    assert connection.data_to_send() is None

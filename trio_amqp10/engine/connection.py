@@ -593,7 +593,8 @@ class Connection(Lifecycle):
                 session.feed_partials()
         octets = self.outbox.take()
         if not octets:
-            return None if self.state is ConnectionState.END else b""
+            # The deaf will not hear the answer to their close: there is nothing to wait for.
+            return None if self.state is ConnectionState.END or self._deaf else b""
         for session in self._by_channel.values():
             session.wake_hungry()
         return octets

@@ -90,6 +90,7 @@ class Pump:
 
     __slots__ = (
         "_engine",
+        "_failed_at",
         "_flushed",
         "_idle",
         "_on_event",
@@ -126,6 +127,7 @@ class Pump:
         self._read_all = trio.Event()
         self._reader = trio.CancelScope(shield=True)
         self._writer = trio.CancelScope(shield=True)
+        self._failed_at = 0.0
         self.failure: BaseException | None = None
         self.finished = trio.Event()
         self.read_size = _FIRST_READ_SIZE
@@ -176,6 +178,7 @@ class Pump:
     def _fail(self, failure: BaseException) -> None:
         if self.failure is None:
             self.failure = failure
+            self._failed_at = trio.current_time()
             self._on_over()
 
     def _break(self, bug: Exception) -> None:
@@ -270,7 +273,7 @@ class Pump:
 
     async def _linger(self) -> None:
         """Let the peer read our last words: closing over its unread octets would reset them away."""
-        with trio.move_on_after(_LINGER):
+        with trio.move_on_at(self._failed_at + _LINGER):
             if isinstance(self._stream, trio.abc.HalfCloseableStream):
                 try:
                     await self._stream.send_eof()
