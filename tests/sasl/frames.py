@@ -71,7 +71,7 @@ class CountServer(sasl.ServerMechanism):
         self.asks = asks
         self.proof = proof
 
-    def begin(self) -> sasl.ServerExchange:
+    def begin(self, context: sasl.ServerContext) -> sasl.ServerExchange:
         return _CountServer(self)
 
 
@@ -97,3 +97,35 @@ class _CountServer(sasl.ServerExchange):
 
 async def fetch_token() -> bytes:
     return b"token"
+
+
+def settle(question: sasl.Question) -> Any:
+    """What the answer is, from a thread's work or from a coroutine that never waits."""
+    if question.work is not None:
+        return question.work()
+    coroutine: Any = question.ask()
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+    raise AssertionError("it waits")
+
+
+def carry(source: Any, target: Any) -> bytes:
+    """Hand over what there is, and answer whatever that leads to; what was carried comes back."""
+    data: bytes = source.data_to_send()
+    if data:
+        target.receive_data(data)
+    while target.question is not None:
+        target.answer(settle(target.question))
+    return data
+
+
+def converse(client: sasl.SaslClient, server: sasl.SaslServer) -> bytes:
+    """Both sides until neither has more to say."""
+    carried = b""
+    while True:
+        said = carry(server, client) + carry(client, server)
+        if not said:
+            return carried
+        carried += said

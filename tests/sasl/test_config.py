@@ -20,6 +20,16 @@ async def verify(_username: str, _password: str) -> bool:
     return True
 
 
+STRONG = ["SCRAM-SHA-512", "SCRAM-SHA-256"]
+BOUND = ["SCRAM-SHA-512-PLUS", "SCRAM-SHA-256-PLUS"]
+TLS = sasl.ServerContext(channel_bindings={"tls-exporter": b"exported"})
+KEYS = sasl.ScramKeys(bytes(16), 4096, bytes(32), bytes(32))
+
+
+async def look_up(_username: str) -> sasl.UserKeys | None:
+    return None
+
+
 def names(server: sasl.Server, secure: bool, allowed: bool = False) -> list[str]:
     return [mechanism.name for mechanism in server.offer(secure, allowed)]
 
@@ -29,17 +39,21 @@ def names(server: sasl.Server, secure: bool, allowed: bool = False) -> list[str]
     [
         (sasl.Server(), False, ["ANONYMOUS"], ["ANONYMOUS"]),
         (sasl.Server(anonymous=True), False, ["ANONYMOUS"], ["ANONYMOUS"]),
-        (sasl.Server(USERS), True, ["PLAIN"], []),
-        (sasl.Server({}), True, ["PLAIN"], []),  # users, of whom there are none: nobody gets in
+        (sasl.Server(USERS), True, [*STRONG, "PLAIN"], STRONG),
+        (sasl.Server({}), True, [*STRONG, "PLAIN"], STRONG),  # users, of whom there are none: nobody gets in
         (sasl.Server(verify=verify), True, ["PLAIN"], []),
-        (sasl.Server(USERS, anonymous=True), True, ["PLAIN", "ANONYMOUS"], ["ANONYMOUS"]),
-        (sasl.Server(USERS, anonymous=False), True, ["PLAIN"], []),
+        (sasl.Server(USERS, anonymous=True), True, [*STRONG, "PLAIN", "ANONYMOUS"], [*STRONG, "ANONYMOUS"]),
+        (sasl.Server(USERS, anonymous=False), True, [*STRONG, "PLAIN"], STRONG),
+        (sasl.Server(USERS, scram=["SCRAM-SHA-1"]), True, ["SCRAM-SHA-1", "PLAIN"], ["SCRAM-SHA-1"]),
+        (sasl.Server(credentials=look_up), True, STRONG, STRONG),
+        (sasl.Server(credentials={}), True, STRONG, STRONG),
+        (sasl.Server(credentials=look_up, verify=verify), True, [*STRONG, "PLAIN"], STRONG),
         (sasl.Server(mechanisms=[CountServer(1)]), True, ["X-COUNT"], ["X-COUNT"]),
         (
             sasl.Server(USERS, mechanisms=[CountServer(1), Token(1)]),
             True,
-            ["X-COUNT", "X-TOKEN", "PLAIN"],
-            ["X-COUNT"],
+            ["X-COUNT", "X-TOKEN", *STRONG, "PLAIN"],
+            ["X-COUNT", *STRONG],
         ),
     ],
 )
@@ -57,8 +71,8 @@ def test_server_offers_what_the_transport_may_carry(
 def test_server_permits_plain_where_it_offers_it(
     checks: dict[str, object], secure: bool, allowed: bool
 ) -> None:
-    (plain,) = sasl.Server(**checks).offer(secure, allowed)  # type: ignore[arg-type]
-    assert not isinstance(plain.begin().start(b"\0guest\0guest-secret"), sasl.Refused)
+    plain = sasl.Server(**checks).offer(secure, allowed)[-1]  # type: ignore[arg-type]
+    assert not isinstance(plain.begin(sasl.ServerContext()).start(b"\0guest\0guest-secret"), sasl.Refused)
 
 
 def test_server_refuses_to_be_configured_so_that_nobody_could_connect() -> None:
@@ -69,10 +83,12 @@ def test_server_refuses_to_be_configured_so_that_nobody_could_connect() -> None:
 def test_server_refuses_users_together_with_verify() -> None:
     with pytest.raises(LocalProtocolError, match="either users or verify"):
         sasl.Server(USERS, verify=verify)
+    with pytest.raises(LocalProtocolError, match="either users or verify and credentials"):
+        sasl.Server(USERS, credentials=look_up)
 
 
 def test_server_refuses_two_mechanisms_of_one_name() -> None:
-    with pytest.raises(LocalProtocolError, match="offered twice: PLAIN, PLAIN"):
+    with pytest.raises(LocalProtocolError, match=r"offered twice: PLAIN, SCRAM.*, PLAIN"):
         sasl.Server(USERS, mechanisms=[sasl.PlainServer(USERS)])
 
 
@@ -80,6 +96,67 @@ def test_server_keeps_passwords_out_of_its_repr() -> None:
     server = sasl.Server(USERS, anonymous=True, mechanisms=[CountServer(1)])
     assert repr(server) == "<sasl.Server: CountServer, 1 users, anonymous>"
     assert repr(sasl.Server(verify=verify)) == "<sasl.Server: verify>"
+    assert repr(sasl.Server(credentials=look_up)) == "<sasl.Server: credentials>"
+
+
+def test_server_offers_plus_where_there_is_a_channel_to_bind_to() -> None:
+    offered = [mechanism.name for mechanism in sasl.Server(USERS).offer(True, context=TLS)]
+    assert offered == [*BOUND, *STRONG, "PLAIN"]
+
+
+@pytest.mark.parametrize(
+    ("users", "scram", "offered"),
+    [
+        ({"ada": {"SCRAM-SHA-256": KEYS}}, None, ["SCRAM-SHA-256"]),
+        (
+            {"ada": {"SCRAM-SHA-256": KEYS}, "bob": {"SCRAM-SHA-512": KEYS, "SCRAM-SHA-256": KEYS}},
+            None,
+            ["SCRAM-SHA-256"],
+        ),
+        ({"ada": {"SCRAM-SHA-512": KEYS, "SCRAM-SHA-256": KEYS}}, ["SCRAM-SHA-256"], ["SCRAM-SHA-256"]),
+        ({"ada": {"SCRAM-SHA-1": KEYS}}, ["SCRAM-SHA-1"], ["SCRAM-SHA-1"]),
+        ({"ada": {"SCRAM-SHA-1": KEYS}}, None, None),
+        ({"ada": {"SCRAM-SHA-256": KEYS}, "bob": {"SCRAM-SHA-512": KEYS}}, None, None),
+        ({"ada": {"SCRAM-SHA-256": KEYS}}, ["SCRAM-SHA-512", "SCRAM-SHA-256"], None),
+        ({"ada": {"SCRAM-SHA-256": KEYS}}, [], None),
+    ],
+)
+def test_server_offers_the_scram_that_all_users_have_keys_for(
+    users: dict[str, dict[str, sasl.KeysLike]], scram: list[str] | None, offered: list[str] | None
+) -> None:
+    if offered is None:
+        with pytest.raises(LocalProtocolError, match="lack keys for SCRAM"):
+            sasl.Server(credentials=users, scram=scram)
+    else:
+        assert names(sasl.Server(credentials=users, scram=scram), secure=False) == offered
+
+
+def test_server_refuses_scram_that_it_does_not_know() -> None:
+    with pytest.raises(LocalProtocolError, match="no SCRAM mechanism"):
+        sasl.Server(USERS, scram=["SCRAM-MD5"])
+    with pytest.raises(LocalProtocolError, match="a secret of 3 octets"):
+        sasl.Server(USERS, secret=b"abc")
+
+
+def first_of(server: sasl.Server) -> bytes:
+    (exchange, *_) = [mechanism.begin(sasl.ServerContext(entropy=bytes)) for mechanism in server.offer(False)]
+    step = exchange.start(b"n,,n=nobody,r=abc")
+    assert isinstance(step, sasl.Challenge)
+    return step.data
+
+
+def test_server_makes_salts_up_from_the_secret_of_its_credentials() -> None:
+    one, same, other = (
+        sasl.Credentials(secret=bytes(32)),
+        sasl.Credentials(secret=bytes(32)),
+        sasl.Credentials(),
+    )
+    assert first_of(sasl.Server(credentials=one)) == first_of(sasl.Server(credentials=same))
+    assert first_of(sasl.Server(credentials=one)) != first_of(sasl.Server(credentials=other))
+    assert first_of(sasl.Server(credentials=other, secret=bytes(32))) == first_of(
+        sasl.Server(credentials=one)
+    )
+    assert first_of(sasl.Server(credentials={})) != first_of(sasl.Server(credentials={}))
 
 
 # The client's half of the same rule

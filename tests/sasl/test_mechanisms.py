@@ -25,7 +25,7 @@ def respond(mechanism: sasl.ClientMechanism) -> bytes | None:
 
 
 def check(message: bytes | None, users: dict[str, str] = USERS, *, permitted: bool = True) -> Any:
-    return sasl.PlainServer(users, permitted=permitted).begin().start(message)
+    return sasl.PlainServer(users, permitted=permitted).begin(sasl.ServerContext()).start(message)
 
 
 # PLAIN
@@ -117,7 +117,7 @@ def test_plain_server_verifies_nobody_by_garbage(message: bytes) -> None:
 
 
 def test_plain_server_sends_an_empty_challenge_without_an_initial_response() -> None:
-    exchange = sasl.PlainServer(USERS, permitted=True).begin()
+    exchange = sasl.PlainServer(USERS, permitted=True).begin(sasl.ServerContext())
     step = exchange.start(None)
     assert isinstance(step, sasl.Challenge)
     assert step.data == b""
@@ -126,14 +126,16 @@ def test_plain_server_sends_an_empty_challenge_without_an_initial_response() -> 
 
 def test_plain_server_refuses_the_right_password_where_it_is_not_permitted() -> None:
     assert isinstance(check(b"\0guest\0guest-secret", permitted=False), sasl.Refused)
-    assert isinstance(sasl.PlainServer(USERS).begin().start(b"\0guest\0guest-secret"), sasl.Refused)
+    assert isinstance(
+        sasl.PlainServer(USERS).begin(sasl.ServerContext()).start(b"\0guest\0guest-secret"), sasl.Refused
+    )
 
 
 def test_plain_server_looks_users_up_at_every_attempt() -> None:
     users = {"guest": "old"}
     mechanism = sasl.PlainServer(users, permitted=True)
     users["guest"] = "new"
-    assert isinstance(mechanism.begin().start(b"\0guest\0new"), sasl.Verified)
+    assert isinstance(mechanism.begin(sasl.ServerContext()).start(b"\0guest\0new"), sasl.Verified)
 
 
 async def verify(username: str, password: str) -> bool:
@@ -141,7 +143,7 @@ async def verify(username: str, password: str) -> bool:
 
 
 def ask(message: bytes) -> tuple[sasl.ServerExchange, sasl.Question]:
-    exchange = sasl.PlainServer(verify=verify, permitted=True).begin()
+    exchange = sasl.PlainServer(verify=verify, permitted=True).begin(sasl.ServerContext())
     question = exchange.start(message)
     assert isinstance(question, sasl.Question)
     return exchange, question
@@ -204,13 +206,13 @@ def test_anonymous_refuses_a_trace_that_is_too_long() -> None:
 
 @pytest.mark.parametrize("trace", [None, b"", b"joe@example.com", b"\xff", b"t" * 1020])
 def test_anonymous_server_lets_everyone_in_as_anonymous(trace: bytes | None) -> None:
-    step = sasl.AnonymousServer().begin().start(trace)
+    step = sasl.AnonymousServer().begin(sasl.ServerContext()).start(trace)
     assert isinstance(step, sasl.Verified)
     assert step.name == "anonymous"
 
 
 def test_anonymous_server_refuses_a_trace_that_no_255_characters_make() -> None:
-    assert isinstance(sasl.AnonymousServer().begin().start(b"t" * 1021), sasl.Refused)
+    assert isinstance(sasl.AnonymousServer().begin(sasl.ServerContext()).start(b"t" * 1021), sasl.Refused)
 
 
 # The shape
@@ -222,7 +224,7 @@ def test_exchange_of_one_message_takes_neither_challenge_nor_answer() -> None:
         client.challenge(b"abc")
     with pytest.raises(LocalProtocolError, match="an answer of type bool"):
         client.answer(True)
-    server = sasl.AnonymousServer().begin()
+    server = sasl.AnonymousServer().begin(sasl.ServerContext())
     assert isinstance(server.response(b""), sasl.Refused)
     assert isinstance(server.answer(True), sasl.Refused)
 
@@ -262,6 +264,7 @@ def test_steps_tell_sizes_and_not_octets_in_their_repr() -> None:
     ],
 )
 def test_authentication_error_tells_the_codes_apart(code: SaslCode, text: str, temporary: bool) -> None:
+    assert str(sasl.AuthenticationError(None, "PLAIN")).endswith("keep to the mechanism (mechanism PLAIN)")
     error = sasl.AuthenticationError(code, "PLAIN")
     assert text in str(error)
     assert f"(mechanism PLAIN, code {code.value})" in str(error)

@@ -12,6 +12,7 @@ from .mechanism import (
     ClientMechanism,
     Refused,
     Respond,
+    ServerContext,
     ServerExchange,
     ServerMechanism,
     ServerStep,
@@ -65,7 +66,7 @@ class AnonymousServer(ServerMechanism):
 
     name = NAME
 
-    def begin(self) -> ServerExchange:
+    def begin(self, context: ServerContext) -> ServerExchange:  # noqa: ARG002 - of no use to it
         return _AnonymousServer()
 
 

@@ -1,13 +1,16 @@
 """The client's side of the SASL layer: choose a mechanism, answer, and believe the outcome (5.3.2).
 
-The choice is the client's alone: the first of its own list that the server offers. The server's
-order means nothing, or anyone on the way could steer us to the weakest.
+The choice is the client's alone: the first of its own list that the server offers and that this
+connection has what it needs for. The server's order means nothing, or anyone on the way could
+steer us to the weakest.
 
 Knows no mechanism; see ``layer`` for what is common to both sides.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from os import urandom
 from typing import TYPE_CHECKING, Any
 
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
@@ -22,10 +25,18 @@ from trio_amqp10.spec.security import (
 
 from .errors import AuthenticationError, NoAcceptableMechanismError, PlaintextPasswordError
 from .layer import DEFAULT_MAX_FRAME_SIZE, MAX_ROUNDS, SaslLayer, SaslState
-from .mechanism import ClientContext, ClientExchange, ClientMechanism, ClientStep, Question, check_name
+from .mechanism import (
+    NO_BINDINGS,
+    ClientContext,
+    ClientExchange,
+    ClientMechanism,
+    ClientStep,
+    Question,
+    check_name,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 __all__ = ["SaslClient", "check_allowed"]
 
@@ -49,7 +60,7 @@ def check_allowed(
     if mechanisms and not allowed:
         names = ", ".join(mechanism.name for mechanism in mechanisms)
         raise PlaintextPasswordError(
-            f"{names} would send the password in the clear: use TLS, or allow_plaintext_password=True"
+            f"{names} would send the password in the clear, or a token: use TLS, or allow_plaintext_password=True"
         )
     return allowed
 
@@ -61,6 +72,8 @@ class SaslClient(SaslLayer):
         mechanisms: what may be used, best first. What needs secrecy was sorted out before, by
             ``check_allowed``.
         hostname: the host that we mean to reach, for servers that serve several (5.3.3.2).
+        channel_bindings: what ties an exchange to the TLS connection below, by type (RFC 5056).
+        entropy: gives so many octets that nobody can guess.
         max_frame_size: octets of a frame, in either direction; 512 is strictly the standard.
         max_rounds: challenges that we answer.
 
@@ -68,13 +81,15 @@ class SaslClient(SaslLayer):
         mechanism: the name of the chosen mechanism, once there is one.
     """
 
-    __slots__ = ("_exchange", "_hostname", "_max_rounds", "_mechanisms", "_rounds", "mechanism")
+    __slots__ = ("_context", "_exchange", "_max_rounds", "_mechanisms", "_rounds", "mechanism")
 
     def __init__(
         self,
         mechanisms: Sequence[ClientMechanism],
         *,
         hostname: str | None = None,
+        channel_bindings: Mapping[str, bytes] = NO_BINDINGS,
+        entropy: Callable[[int], bytes] = urandom,
         max_frame_size: int = DEFAULT_MAX_FRAME_SIZE,
         max_rounds: int = MAX_ROUNDS,
     ) -> None:
@@ -85,7 +100,7 @@ class SaslClient(SaslLayer):
             check_name(mechanism.name)
         self.mechanism: str | None = None
         self._mechanisms = tuple(mechanisms)
-        self._hostname = hostname
+        self._context = ClientContext(hostname, (), channel_bindings, entropy)
         self._max_rounds = max_rounds
         self._rounds = 0
         self._exchange: ClientExchange | None = None
@@ -106,11 +121,13 @@ class SaslClient(SaslLayer):
         self._mechanisms = ()
 
     def _choose(self, offered: Sequence[str]) -> None:
-        chosen = next((mechanism for mechanism in self._mechanisms if mechanism.name in offered), None)
+        context = replace(self._context, offered=tuple(offered))
+        usable = [mechanism for mechanism in self._mechanisms if mechanism.usable(context)]
+        chosen = next((mechanism for mechanism in usable if mechanism.name in offered), None)
         if chosen is None:
-            raise NoAcceptableMechanismError(offered, [mechanism.name for mechanism in self._mechanisms])
+            raise NoAcceptableMechanismError(offered, [mechanism.name for mechanism in usable])
         self.mechanism = chosen.name
-        self._exchange = chosen.begin(ClientContext(self._hostname, tuple(offered)))
+        self._exchange = chosen.begin(context)
         self._take(self._exchange.start())
 
     def _challenged(self, data: bytes) -> None:
@@ -128,7 +145,11 @@ class SaslClient(SaslLayer):
         if self._rounds == 0:
             assert self.mechanism is not None
             self._send(
-                SaslInit(mechanism=self.mechanism, initial_response=step.data, hostname=self._hostname)
+                SaslInit(
+                    mechanism=self.mechanism,
+                    initial_response=step.data,
+                    hostname=self._context.hostname,
+                )
             )
         else:
             self._send(SaslResponse(response=step.data or b""))
@@ -137,7 +158,7 @@ class SaslClient(SaslLayer):
     def _finish(self, outcome: SaslOutcome) -> None:
         assert self.mechanism is not None
         if outcome.code is not SaslCode.OK:
-            raise AuthenticationError(outcome.code, self.mechanism)
+            raise AuthenticationError(outcome.code, self.mechanism, self._running().explain())
         doubt = self._running().finish(outcome.additional_data)
         if doubt is not None:
             raise AuthenticationError(SaslCode.OK, self.mechanism, doubt)

@@ -28,6 +28,7 @@ _MEANINGS: Final = {
     SaslCode.SYS_TEMP: "the server could not check the credentials just now: a later attempt may succeed",
 }
 """The codes of an outcome (5.3.3.6) in words: only one of them is about the credentials."""
+_BROKEN_OFF: Final = "the server did not keep to the mechanism"
 
 
 class AuthenticationError(SecurityError):
@@ -36,11 +37,14 @@ class AuthenticationError(SecurityError):
     Attributes:
         code: the code of the server's outcome (5.3.3.6). ``ok`` here means that the server was
             content, but that the mechanism was not: the server failed to prove its own identity.
+            None: there was no outcome, because the mechanism broke off the exchange before.
         mechanism: the mechanism that was tried.
     """
 
-    def __init__(self, code: SaslCode, mechanism: str, reason: str | None = None) -> None:
-        super().__init__(f"{reason or _MEANINGS[code]} (mechanism {mechanism}, code {code.value})")
+    def __init__(self, code: SaslCode | None, mechanism: str, reason: str | None = None) -> None:
+        meaning = reason or (_BROKEN_OFF if code is None else _MEANINGS[code])
+        where = f"mechanism {mechanism}" if code is None else f"mechanism {mechanism}, code {code.value}"
+        super().__init__(f"{meaning} ({where})")
         self.code: Final = code
         self.mechanism: Final = mechanism
 
@@ -67,7 +71,7 @@ class NoAcceptableMechanismError(SecurityError):
 
 
 class PlaintextPasswordError(SecurityError):
-    """A mechanism would send a password readable by anyone on the way (RFC 4616, section 4).
+    """A mechanism would send a password or a token readable by anyone on the way (RFC 4616, section 4).
 
     Use TLS, or allow it by name with ``allow_plaintext_password=True``.
     """

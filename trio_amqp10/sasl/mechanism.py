@@ -7,7 +7,8 @@ send, a question to the application, or the end. So a mechanism has no frames, n
 tasks and no clock, and a test drives it with three lines.
 
 A mechanism that must look up a user, or fetch a token, asks with a ``Question``: a coroutine
-function that the adapter awaits, in its own time; what it returns comes back by ``answer``.
+function that the adapter awaits, in its own time; what it returns comes back by ``answer``. What
+it may know of its connection, entropy included, comes in a *context*.
 
 Knows nothing of frames (``client.py``, ``server.py``) or of any mechanism.
 """
@@ -16,15 +17,19 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from os import urandom
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
 __all__ = [
+    "NOTHING_KNOWN",
+    "NO_BINDINGS",
     "Challenge",
     "ClientContext",
     "ClientExchange",
@@ -34,12 +39,16 @@ __all__ = [
     "Question",
     "Refused",
     "Respond",
+    "ServerContext",
     "ServerExchange",
     "ServerMechanism",
     "ServerStep",
     "Verified",
     "check_name",
 ]
+
+NO_BINDINGS: Final[Mapping[str, bytes]] = MappingProxyType({})
+"""Of a transport without TLS: nothing that an exchange could be bound to."""
 
 _NAME: Final = re.compile(r"[A-Z0-9_-]{1,20}\Z")
 
@@ -69,13 +78,31 @@ class Question:
     """Something that only the application can answer, e.g. whether a password is right.
 
     The adapter awaits ``ask()`` and hands what it returns to ``answer`` of the layer.
+
+    Attributes:
+        about: in words, without secrets.
+        ask: the coroutine function to await.
+        work: where the answer needs no application but a lot of computing, the plain function that
+            does it: an adapter that has threads calls it in one, and does not call ``ask``. Else None.
     """
 
-    __slots__ = ("about", "ask")
+    __slots__ = ("about", "ask", "work")
 
     def __init__(self, about: str, ask: Callable[[], Awaitable[object]]) -> None:
         self.about: Final = about
         self.ask: Final = ask
+        self.work: Callable[[], object] | None = None
+
+    @classmethod
+    def of_work(cls, about: str, work: Callable[[], object]) -> Question:
+        """A question that computing answers. ``ask`` does so too, but holds up everything else meanwhile."""
+
+        async def ask() -> object:
+            return work()
+
+        question = cls(about, ask)
+        question.work = work
+        return question
 
     def __repr__(self) -> str:  # never of ``ask``: it holds what is to be verified
         return f"<Question {self.about!r}>"
@@ -145,6 +172,29 @@ class ClientContext:
     """The host that the client means to reach, as sent in sasl-init."""
     offered: tuple[str, ...] = ()
     """The server's list of mechanisms, in its order."""
+    channel_bindings: Mapping[str, bytes] = field(default_factory=lambda: NO_BINDINGS, repr=False)
+    """What ties an exchange to this TLS connection, by type of channel binding (RFC 5056)."""
+    entropy: Callable[[int], bytes] = urandom
+    """Gives so many octets that nobody can guess."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerContext:
+    """What a server's exchange may want to know of its connection."""
+
+    offered: tuple[str, ...] = ()
+    """The names that were offered to the client."""
+    channel_bindings: Mapping[str, bytes] = field(default_factory=lambda: NO_BINDINGS, repr=False)
+    """What ties an exchange to this TLS connection, by type of channel binding (RFC 5056)."""
+    peer_certificate: object = None
+    """The client's certificate, in whatever form the TLS layer gives it, and only if that layer
+    demanded and verified it; else None."""
+    entropy: Callable[[int], bytes] = urandom
+    """Gives so many octets that nobody can guess."""
+
+
+NOTHING_KNOWN: Final = ServerContext()
+"""Of a connection without TLS."""
 
 
 class ClientExchange(ABC):
@@ -178,6 +228,10 @@ class ClientExchange(ABC):
         """
         return None
 
+    def explain(self) -> str | None:
+        """Why the server refused, if the mechanism let it say so; in our words, never in the server's."""
+        return None
+
 
 class ClientMechanism(ABC):
     """A mechanism with its credentials, as the client configures it. Reusable, and without secrets in its repr."""
@@ -188,6 +242,10 @@ class ClientMechanism(ABC):
     """As in the server's list (RFC 4422, section 3.1)."""
     needs_secrecy: bool = False
     """Whether what it sends is as good as the password, so that it must not be sent in the clear."""
+
+    def usable(self, context: ClientContext) -> bool:  # noqa: ARG002 - for those that override it
+        """Whether it can be used on this connection: False if it needs what this one has not."""
+        return True
 
     @abstractmethod
     def begin(self, context: ClientContext) -> ClientExchange:
@@ -227,8 +285,12 @@ class ServerMechanism(ABC):
     """Whether the client's message is as good as the password: then it is offered only where
     nobody can read along, or where that was allowed by name."""
 
+    def usable(self, context: ServerContext) -> bool:  # noqa: ARG002 - for those that override it
+        """Whether to offer it on this connection: False if it needs what this one has not."""
+        return True
+
     @abstractmethod
-    def begin(self) -> ServerExchange:
+    def begin(self, context: ServerContext) -> ServerExchange:
         """A new exchange, for one connection."""
 
     def __repr__(self) -> str:

@@ -21,6 +21,7 @@ from .mechanism import (
     Question,
     Refused,
     Respond,
+    ServerContext,
     ServerExchange,
     ServerMechanism,
     ServerStep,
@@ -108,7 +109,7 @@ class PlainServer(ServerMechanism):
         self._verify: Final = verify
         self._permitted: Final = permitted
 
-    def begin(self) -> ServerExchange:
+    def begin(self, context: ServerContext) -> ServerExchange:  # noqa: ARG002 - of no use to it
         return _PlainServer(self._check, permitted=self._permitted)
 
     def _check(self, username: str, password: str) -> ServerStep:

@@ -14,6 +14,7 @@ Knows no mechanism and no user.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.errors import LocalProtocolError
@@ -31,7 +32,16 @@ from trio_amqp10.wire.encode import encode_into, write_compound
 from trio_amqp10.wire.values import Array, Symbol
 
 from .layer import DEFAULT_MAX_FRAME_SIZE, MAX_ROUNDS, SaslLayer, SaslState
-from .mechanism import Challenge, Identity, Question, ServerStep, Verified, check_name
+from .mechanism import (
+    NOTHING_KNOWN,
+    Challenge,
+    Identity,
+    Question,
+    ServerContext,
+    ServerStep,
+    Verified,
+    check_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -51,6 +61,7 @@ class SaslServer(SaslLayer):
 
     Args:
         mechanisms: what is offered, best first (5.3.3.1).
+        context: what is known of the connection below; the same that ``Server.offer`` was given.
         max_frame_size: octets of a frame, in either direction; 512 is strictly the standard.
         max_rounds: challenges that a mechanism may send.
 
@@ -64,6 +75,7 @@ class SaslServer(SaslLayer):
     """
 
     __slots__ = (
+        "_context",
         "_exchange",
         "_max_rounds",
         "_mechanisms",
@@ -78,6 +90,7 @@ class SaslServer(SaslLayer):
         self,
         mechanisms: Sequence[ServerMechanism],
         *,
+        context: ServerContext = NOTHING_KNOWN,
         max_frame_size: int = DEFAULT_MAX_FRAME_SIZE,
         max_rounds: int = MAX_ROUNDS,
     ) -> None:
@@ -88,6 +101,7 @@ class SaslServer(SaslLayer):
         self.identity: Identity | None = None
         self.error: Exception | None = None
         self._mechanisms = {check_name(mechanism.name): mechanism for mechanism in mechanisms}
+        self._context = replace(context, offered=tuple(self._mechanisms))
         self._max_rounds = max_rounds
         self._rounds = 0
         self._penalty = 0.0
@@ -139,7 +153,7 @@ class SaslServer(SaslLayer):
         self.mechanism = mechanism.name
 
         def start() -> ServerStep:
-            self._exchange = mechanism.begin()
+            self._exchange = mechanism.begin(self._context)
             return self._exchange.start(init.initial_response)
 
         self._step(start)

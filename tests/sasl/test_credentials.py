@@ -1,0 +1,243 @@
+"""What a server keeps of its users, and the file that it is kept in."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scramp import ScramMechanism  # type: ignore[import-untyped]
+
+from trio_amqp10 import sasl
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.sasl.scram_messages import HASHES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEYS = sasl.ScramKeys(bytes(16), 4096, b"k" * 32, b"s" * 32)
+TEXT = """\
+trio-amqp10-users 1
+secret AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=
+user ada SCRAM-SHA-256 4096 AAAAAAAAAAAAAAAAAAAAAA== a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s= c3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3M=
+"""
+
+
+def run(coroutine: Any) -> Any:
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+    raise AssertionError("it waits")
+
+
+# Keys
+
+
+@pytest.mark.parametrize("mechanism", HASHES)
+def test_derive_keys_agrees_with_a_second_implementation(mechanism: str) -> None:
+    keys = sasl.derive_keys("pen\u00adcil", mechanism, iterations=5000)
+    salt, stored_key, server_key, iterations = ScramMechanism(mechanism).make_auth_info(
+        "pencil", 5000, keys.salt
+    )
+    assert (keys.salt, keys.stored_key, keys.server_key) == (salt, stored_key, server_key)
+    assert (keys.iterations, len(salt)) == (iterations, 16)
+
+
+def test_derive_keys_takes_a_new_salt_each_time_and_15000_iterations() -> None:
+    one, other = sasl.derive_keys("pencil"), sasl.derive_keys("pencil")
+    assert one.salt != other.salt
+    assert one.iterations == 15_000
+    assert sasl.derive_keys("pencil", entropy=bytes, iterations=4096).salt == bytes(16)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"password": ""}, "a password has"),
+        ({"password": "secret\0"}, "a control character"),
+        ({"password": "secret" * 50}, "a password has"),
+        (
+            {"mechanism": "SCRAM-SHA-256-PLUS"},
+            "has no keys; those have: SCRAM-SHA-512, SCRAM-SHA-256, SCRAM-SHA-1",
+        ),
+        ({"iterations": 4095}, "4095 iterations, not 4096 to 1000000"),
+        ({"salt": bytes(7)}, "a salt of 7 octets"),
+    ],
+)
+def test_derive_keys_refuses(arguments: dict[str, Any], reason: str) -> None:
+    with pytest.raises(LocalProtocolError, match=reason) as caught:
+        sasl.derive_keys(**{"password": "secret", **arguments})
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (bytes(7), 4096, bytes(32), bytes(32)),
+        (bytes(16), 4095, bytes(32), bytes(32)),
+        (bytes(16), 1_000_001, bytes(32), bytes(32)),
+        (bytes(16), 4096, b"", b""),
+        (bytes(16), 4096, bytes(32), bytes(20)),
+    ],
+)
+def test_scram_keys_refuse_what_cannot_be(arguments: Any) -> None:
+    with pytest.raises(LocalProtocolError):
+        sasl.ScramKeys(*arguments)
+
+
+def test_scram_keys_stay_out_of_a_repr() -> None:
+    assert repr(KEYS) == f"ScramKeys(salt={bytes(16)!r}, iterations=4096)"
+
+
+# Users
+
+
+def test_credentials_are_a_mapping_of_users() -> None:
+    credentials = sasl.Credentials()
+    credentials.set_password("zoe\u0308", "pencil", iterations=4096)
+    credentials.set_password("ada", "enigma", mechanisms=["SCRAM-SHA-1"], iterations=4096)
+    assert (list(credentials), len(credentials)) == (["zo\u00eb", "ada"], 2)
+    assert list(credentials["zo\u00eb"]) == ["SCRAM-SHA-512", "SCRAM-SHA-256"]
+    before = credentials["ada"]
+    credentials.set_password("ada", "other", iterations=4096)
+    assert credentials["ada"] != before
+    credentials.remove("ada")
+    assert "ada" not in credentials
+    with pytest.raises(KeyError):
+        credentials.remove("ada")
+    assert repr(credentials) == "<Credentials of 1 users>"
+    assert len(credentials.secret) == 32
+    assert credentials.secret != sasl.Credentials().secret
+
+
+def test_credentials_refuse_a_user_without_keys() -> None:
+    with pytest.raises(LocalProtocolError, match="at least one mechanism"):
+        sasl.Credentials({"ada": {}})
+    credentials = sasl.Credentials()
+    for username, mechanisms in (("ada", []), ("", ["SCRAM-SHA-1"]), ("ada", ["PLAIN"])):
+        with pytest.raises(LocalProtocolError):
+            credentials.set_password(username, "enigma", mechanisms=mechanisms)
+    assert len(credentials) == 0
+
+
+def test_credentials_verify_passwords_for_plain() -> None:
+    credentials = sasl.Credentials()
+    assert run(credentials.verify("ada", "enigma")) is False
+    credentials.set_password("ada", "enigma", iterations=4096)
+    assert run(credentials.verify("ada", "enigma")) is True
+    for username, password in (("ada", "other"), ("ada", ""), ("ada", "\0"), ("nobody", "enigma")):
+        assert run(credentials.verify(username, password)) is False
+
+
+# The file
+
+
+def test_users_file_has_the_form_that_is_written_down() -> None:
+    credentials = sasl.parse_users(TEXT)
+    assert credentials["ada"] == {"SCRAM-SHA-256": KEYS}
+    assert credentials.secret == bytes(32)
+    assert sasl.format_users(credentials) == TEXT
+
+
+def test_users_file_may_hold_comments_and_no_secret() -> None:
+    head, _, user = TEXT.splitlines()
+    text = f"# users\n\n{head}\n  \n# ada\n{user}\r\n"
+    assert sasl.parse_users(text)["ada"] == {"SCRAM-SHA-256": KEYS}
+    assert sasl.parse_users(text).secret != sasl.parse_users(text).secret
+
+
+USER = TEXT.splitlines()[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "line 1 .* the first line is not"),
+        ("# nothing\n", "line 1 .* the first line is not"),
+        ("trio-amqp10-users 2\n", "line 1 .* the first line is not"),
+        (USER, "line 1 .* the first line is not"),
+        (TEXT + "secret AAAA\n", "line 4 .* neither one secret"),
+        (TEXT + "user bob\n", "line 4 .* neither one secret"),
+        (TEXT + USER + " more\n", "line 4 .* neither one secret"),
+        (TEXT + "password ada enigma\n", "line 4 .* neither one secret"),
+        (TEXT + USER, "line 4 .* given already"),
+        (TEXT + USER.replace("ada", "b=b"), "line 4 .* another spelling"),
+        (TEXT + USER.replace("ada", "%62ob"), "line 4 .* another spelling"),
+        (TEXT + USER.replace("ada", "zoe%CC%88"), "line 4 .* another spelling"),
+        (TEXT + USER.replace("ada", "%FF"), "line 4 .* a user name that cannot be"),
+        (TEXT + USER.replace("ada", "%07"), "line 4 .* a user name that cannot be"),
+        (TEXT + USER.replace("ada", "bob").replace("256", "3"), "line 4 .* a mechanism that is not known"),
+        (TEXT + USER.replace("ada", "bob").replace("256", "1"), "line 4 .* not of the length"),
+        (TEXT + USER.replace("ada", "bob").replace("4096", "4_96"), "line 4 .* an iteration count"),
+        (
+            TEXT + USER.replace("ada", "bob").replace("4096", "\u0664\u0660\u0669\u0666"),
+            "line 4 .* an iteration count",
+        ),
+        (TEXT + USER.replace("ada", "bob").replace("4096", "4" * 5000), "line 4 .* an iteration count"),
+        (TEXT + USER.replace("ada", "bob").replace("4096", "4095"), "line 4 .* 4095 iterations"),
+        (TEXT + USER.replace("ada", "bob").replace("c3Nz", "?"), "line 4 .* Base64"),
+    ],
+)
+def test_parse_users_names_the_line_that_is_wrong_and_quotes_nothing(text: str, reason: str) -> None:
+    with pytest.raises(LocalProtocolError, match=reason) as caught:
+        sasl.parse_users(text)
+    assert "a2tr" not in str(caught.value)
+
+
+names = st.text(min_size=1, max_size=8)
+
+
+@settings(max_examples=50)
+@given(names=st.lists(names, max_size=4), secret=st.binary(min_size=1, max_size=40))
+def test_parse_users_reads_what_format_users_wrote(names: list[str], secret: bytes) -> None:
+    prepared: set[str] = set()
+    for name in names:
+        try:
+            sasl.Scram(name, "")
+        except LocalProtocolError:
+            continue
+        prepared.add(sasl.Scram(name, "").username)
+    users = {name: {"SCRAM-SHA-256": KEYS} for name in prepared}
+    credentials = sasl.parse_users(sasl.format_users(sasl.Credentials(users, secret=secret)))
+    assert dict(credentials) == users
+    assert credentials.secret == secret
+
+
+def test_write_users_writes_for_the_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "users"
+    path.write_text("old")
+    path.chmod(0o644)
+    sasl.write_users(path, sasl.parse_users(TEXT))
+    assert path.read_text() == TEXT
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert os.listdir(tmp_path) == ["users"]
+    assert dict(sasl.read_users(str(path))) == {"ada": {"SCRAM-SHA-256": KEYS}}
+
+
+def test_write_users_leaves_what_was_there_when_it_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "users"
+    path.write_text("old")
+
+    def fail(*_: object) -> None:
+        raise OSError("no room")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="no room"):
+        sasl.write_users(path, sasl.parse_users(TEXT))
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["users"]
+
+
+def test_read_users_refuses_a_file_that_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "users"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(LocalProtocolError, match="is no users file: it is not ASCII"):
+        sasl.read_users(path)
+    with pytest.raises(OSError, match="No such file"):
+        sasl.read_users(tmp_path / "nothing")

@@ -1,0 +1,306 @@
+"""OAUTHBEARER and XOAUTH2: a token of an authorization server, in two spellings (RFC 7628, RFC 6750).
+
+XOAUTH2 is the older spelling, of a few large providers; the exchange is the same. A token is as
+good as a password for as long as it lives, so both need secrecy; it never shows in a repr, a
+question or an exception, and neither does what a server says about it, which may quote it.
+
+A server that refuses says why in a challenge, which the client has to answer, with nothing of
+meaning, before the outcome comes (RFC 7628, section 3.2.3). Tokens pass the 512 octets of the
+standard's SASL frames (5.3.1): with ``max_frame_size=512`` the layer raises instead of sending.
+
+Knows no HTTP and no JWT: tokens are fetched and verified by the user's coroutines.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import abstractmethod
+from functools import partial
+from typing import TYPE_CHECKING, Final, cast
+
+from trio_amqp10.errors import LocalProtocolError
+
+from .mechanism import (
+    Challenge,
+    ClientContext,
+    ClientExchange,
+    ClientMechanism,
+    ClientStep,
+    Question,
+    Refused,
+    Respond,
+    ServerContext,
+    ServerExchange,
+    ServerMechanism,
+    ServerStep,
+    Verified,
+)
+from .scram_messages import escape_name, parse_name
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+__all__ = ["OAuthBearer", "OAuthBearerServer", "XOAuth2", "XOAuth2Server"]
+
+OAUTHBEARER: Final = "OAUTHBEARER"
+XOAUTH2: Final = "XOAUTH2"
+NAME_LIMIT: Final = 255
+"""Octets of a user name, as for other mechanisms."""
+
+_TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*\Z")
+_BEARER: Final = re.compile(r"(?i:bearer) +([A-Za-z0-9._~+/-]+=*)\Z")
+_PAIR: Final = re.compile(r"([A-Za-z]+)=([\t\r\n\x20-\x7e]*)\Z")
+_MEANINGS: Final = {
+    "invalid_request": "the server could not make sense of the request for a token's sake",
+    "invalid_token": "the server refused the token: expired, revoked or not for this service",
+    "insufficient_scope": "the server refused the token: it does not reach this far",
+    "400": "the server could not make sense of the request for a token's sake",
+    "401": "the server refused the token: expired, revoked or not for this service",
+    "403": "the server refused the token: it does not reach this far",
+}
+"""What RFC 6750, section 3.1 lets a server say, and the numbers that XOAUTH2 has for it."""
+
+
+class _BearerClient(ClientMechanism):
+    """What the two have in common, but for the message and the answer to an error."""
+
+    __slots__ = ("_fetch_token", "username")
+
+    needs_secrecy = True
+    _dummy: bytes
+
+    def __init__(self, fetch_token: Callable[[], Awaitable[str]], username: str = "") -> None:
+        try:
+            size = len(username.encode())
+        except UnicodeEncodeError:
+            raise LocalProtocolError("the user name holds a lone surrogate, which UTF-8 cannot") from None
+        if "\0" in username or "\1" in username or size > NAME_LIMIT:
+            raise LocalProtocolError(f"a user name has no control characters and at most {NAME_LIMIT} octets")
+        self.username: Final = username
+        self._fetch_token: Final = fetch_token
+
+    def begin(self, context: ClientContext) -> ClientExchange:  # noqa: ARG002 - of no use to it
+        return _BearerClientExchange(self.name, self._fetch_token, self._message, self._dummy)
+
+    @abstractmethod
+    def _message(self, token: str) -> bytes:
+        """What goes out as the initial response."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(..., {self.username!r})"
+
+
+class OAuthBearer(_BearerClient):
+    """Authenticate by a token (RFC 7628).
+
+    Args:
+        fetch_token: an async function that returns a token that is good now; called once for each connection.
+        username: whom to act as; empty: whom the token is for.
+
+    Raises:
+        LocalProtocolError: a user name with control characters, or longer than 255 octets.
+    """
+
+    __slots__ = ()
+
+    name = OAUTHBEARER
+    _dummy = b"\1"
+
+    def _message(self, token: str) -> bytes:
+        authzid = f"a={escape_name(self.username)}" if self.username else ""
+        return f"n,{authzid},\1auth=Bearer {token}\1\1".encode()
+
+
+class XOAuth2(_BearerClient):
+    """Authenticate by a token, for servers that know only the spelling before RFC 7628.
+
+    Args:
+        fetch_token: as for ``OAuthBearer``.
+        username: whom the token is for: most servers want it.
+
+    Raises:
+        LocalProtocolError: a user name with control characters, or longer than 255 octets.
+    """
+
+    __slots__ = ()
+
+    name = XOAUTH2
+    _dummy = b""
+
+    def _message(self, token: str) -> bytes:
+        return f"user={self.username}\1auth=Bearer {token}\1\1".encode()
+
+
+class _BearerClientExchange(ClientExchange):
+    __slots__ = ("_dummy", "_fetch_token", "_message", "_name", "_refusal")
+
+    def __init__(
+        self,
+        name: str,
+        fetch_token: Callable[[], Awaitable[str]],
+        message: Callable[[str], bytes],
+        dummy: bytes,
+    ) -> None:
+        self._name = name
+        self._fetch_token = fetch_token
+        self._message = message
+        self._dummy = dummy
+        self._refusal: str | None = None
+
+    def start(self) -> Question:
+        return Question(f"{self._name}: a token", self._fetch_token)
+
+    def answer(self, value: object) -> ClientStep:
+        if not isinstance(value, str) or not _TOKEN.match(value):
+            raise LocalProtocolError("what was fetched is no bearer token (RFC 6750, 2.1)")
+        return Respond(self._message(value))
+
+    def challenge(self, data: bytes) -> ClientStep:
+        if self._refusal is not None:
+            return super().challenge(data)
+        self._refusal = _MEANINGS.get(_status(data), "the server refused the token")
+        return Respond(self._dummy)
+
+    def finish(self, data: bytes | None) -> str | None:  # noqa: ARG002 - it proves nothing
+        return None if self._refusal is None else f"{self._refusal}; then it said ok"
+
+    def explain(self) -> str | None:
+        return self._refusal
+
+
+def _status(data: bytes) -> str:
+    """The status in a server's error; empty if there is none to be read."""
+    try:
+        error: object = json.loads(data)
+    except (ValueError, RecursionError):
+        return ""
+    status = cast("dict[str, object]", error).get("status") if isinstance(error, dict) else None
+    return status if isinstance(status, str) else ""
+
+
+class _BearerServer(ServerMechanism):
+    """What the two have in common, but for the grammar."""
+
+    __slots__ = ("_error", "_verify")
+
+    needs_secrecy = True
+    _status: str
+
+    def __init__(
+        self,
+        verify: Callable[[str, str], Awaitable[str | None]],
+        *,
+        scope: str | None = None,
+        openid_configuration: str | None = None,
+    ) -> None:
+        error = {"status": self._status, "scope": scope, "openid-configuration": openid_configuration}
+        self._verify: Final = verify
+        self._error: Final = json.dumps(
+            {key: value for key, value in error.items() if value is not None}
+        ).encode()
+
+    def begin(self, context: ServerContext) -> ServerExchange:  # noqa: ARG002 - of no use to it
+        return _BearerServerExchange(self.name, self._parse, self._verify, self._error)
+
+    @abstractmethod
+    def _parse(self, message: bytes) -> tuple[str, str] | None:
+        """User name and token, or None for whatever the grammar does not allow."""
+
+
+class OAuthBearerServer(_BearerServer):
+    """Let in who has a token that the application believes (RFC 7628).
+
+    Args:
+        verify: an async function that is given the user name that the client asks to act as (empty
+            if none) and the token, and returns the name of whom the token lets in, or None.
+            It decides alone: the client's user name counts for nothing but what it makes of it.
+            What it raises is answered with ``sys``.
+        scope: what a client that is refused should ask of its authorization server.
+        openid_configuration: the URL where that client finds its authorization server.
+    """
+
+    __slots__ = ()
+
+    name = OAUTHBEARER
+    _status = "invalid_token"
+
+    def _parse(self, message: bytes) -> tuple[str, str] | None:
+        header, *pairs = message.split(b"\1")
+        try:
+            flag, authzid, rest = header.decode().split(",")
+            username = parse_name(authzid.removeprefix("a=")) if authzid.startswith("a=") else authzid
+        except ValueError:
+            return None
+        # ``y``: it could be bound to the TLS connection, if only we offered that. ``p`` cannot be meant.
+        if flag not in ("n", "y") or rest or (username and not authzid.startswith("a=")):
+            return None
+        return _with_token(username, pairs)
+
+
+class XOAuth2Server(_BearerServer):
+    """``OAuthBearerServer`` for clients that know only the spelling before RFC 7628."""
+
+    __slots__ = ()
+
+    name = XOAUTH2
+    _status = "401"
+
+    def _parse(self, message: bytes) -> tuple[str, str] | None:
+        header, *pairs = message.split(b"\1")
+        try:
+            username = header.decode()
+        except UnicodeDecodeError:
+            return None
+        if not username.startswith("user=") or "\0" in username:
+            return None
+        return _with_token(username.removeprefix("user="), pairs)
+
+
+def _with_token(username: str, pairs: list[bytes]) -> tuple[str, str] | None:
+    """``key=value`` pairs, each ended by an octet of 1, and one more of those (RFC 7628, section 3.1)."""
+    if len(username.encode()) > NAME_LIMIT or pairs[-2:] != [b"", b""]:
+        return None
+    matches = [_PAIR.match(pair.decode("latin-1")) for pair in pairs[:-2]]
+    values = {match[1]: match[2] for match in matches if match is not None}
+    if len(values) != len(matches):
+        return None  # one that is no pair, or a key that comes twice
+    token = _BEARER.match(values.get("auth", ""))
+    return None if token is None else (username, token[1])
+
+
+class _BearerServerExchange(ServerExchange):
+    __slots__ = ("_error", "_failed", "_name", "_parse", "_verify")
+
+    def __init__(
+        self,
+        name: str,
+        parse: Callable[[bytes], tuple[str, str] | None],
+        verify: Callable[[str, str], Awaitable[str | None]],
+        error: bytes,
+    ) -> None:
+        self._name = name
+        self._parse = parse
+        self._verify = verify
+        self._error = error
+        self._failed = False
+
+    def start(self, initial_response: bytes | None) -> ServerStep:
+        if initial_response is None:
+            return Challenge(b"")
+        return self.response(initial_response)
+
+    def response(self, data: bytes) -> ServerStep:
+        if self._failed:
+            return Refused()  # whatever the client says to the error: a dummy, if it keeps to the rules
+        parsed = self._parse(data)
+        if parsed is None:
+            return self._fail()
+        return Question(f"{self._name}: verify a token", partial(self._verify, *parsed))
+
+    def answer(self, value: object) -> ServerStep:
+        return Verified(value) if isinstance(value, str) and value else self._fail()
+
+    def _fail(self) -> Challenge:
+        self._failed = True
+        return Challenge(self._error)

@@ -1,0 +1,315 @@
+"""SCRAM, the server's side: knows salted keys, never a password (RFC 5802, RFC 7677).
+
+A user who is not there gets a salt all the same, the same one each time, and is refused where a
+wrong password is: after the proof, in the same words. Otherwise anyone could ask who exists. The
+server's own proof goes out with the outcome (5.3.3.5), which saves a round.
+
+With ``-PLUS`` the proofs hold for this TLS connection only. A client that says it could have used
+that, had it been offered (``y``), is refused if it was: someone on the way has changed the list.
+
+Messages and keys: ``scram_messages``; what is kept of users: ``credentials``. Knows no TLS.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from enum import Enum, auto
+from functools import partial
+from hmac import compare_digest
+from typing import TYPE_CHECKING, Final, cast
+
+from trio_amqp10.errors import LocalProtocolError
+
+from .credentials import DEFAULT_ITERATIONS, SALT_SIZE, KeysLike, ScramKeys, UserKeys
+from .mechanism import (
+    Challenge,
+    Question,
+    Refused,
+    ServerContext,
+    ServerExchange,
+    ServerMechanism,
+    ServerStep,
+    Verified,
+)
+from .saslprep import prepare
+from .scram_messages import (
+    BINDINGS,
+    HASHES,
+    PLUS,
+    ClientFinal,
+    ClientFirst,
+    MalformedError,
+    auth_message,
+    base64,
+    base_name,
+    binding_input,
+    derive_client_and_server_key,
+    hash_of,
+    hmac_of,
+    make_nonce,
+    parse_client_final,
+    parse_client_first,
+    xor,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+__all__ = ["PasswordKeys", "ScramServer", "made_up_salt"]
+
+
+def made_up_salt(secret: bytes, mechanism: str, username: str) -> bytes:
+    """A salt that looks like any other, the same each time, and that nobody else can tell."""
+    return hmac_of(mechanism, secret, f"salt {mechanism} {username}".encode())[:SALT_SIZE]
+
+
+class ScramServer(ServerMechanism):
+    """Let in who knows the password, and prove to them that the server knows them.
+
+    Args:
+        mechanism: as for ``Scram``. With ``-PLUS`` it is offered only where there is TLS to bind to.
+        credentials: salted keys by user name and mechanism; looked up at every attempt, so they may
+            change. Or an async function that is given a (prepared) user name and returns that
+            user's keys by mechanism, or None. What it raises is answered with ``sys``.
+        secret: at least 16 octets to make salts up from, for users who are not there. Keep it over
+            restarts, or whoever tries a name before and after one learns whether it exists.
+        iterations: those that are made up; None: as most users have, or 15,000.
+
+    Raises:
+        LocalProtocolError: no such mechanism, or too short a secret.
+    """
+
+    __slots__ = ("_credentials", "_iterations", "_secret", "name")
+
+    def __init__(
+        self,
+        mechanism: str,
+        credentials: Mapping[str, UserKeys] | Callable[[str], Awaitable[UserKeys | None]],
+        *,
+        secret: bytes,
+        iterations: int | None = None,
+    ) -> None:
+        if base_name(mechanism) not in HASHES:
+            raise LocalProtocolError(f"{mechanism!r} is no SCRAM mechanism that is known here")
+        if len(secret) < SALT_SIZE:
+            raise LocalProtocolError(f"a secret of {len(secret)} octets, fewer than {SALT_SIZE}")
+        self.name = mechanism
+        self._credentials: Final = credentials
+        self._secret: Final = secret
+        self._iterations: Final = (
+            _usual_iterations(credentials, mechanism) if iterations is None else iterations
+        )
+
+    def usable(self, context: ServerContext) -> bool:
+        return not self.name.endswith(PLUS) or any(kind in context.channel_bindings for kind in BINDINGS)
+
+    def begin(self, context: ServerContext) -> ServerExchange:
+        return _ScramServer(self.name, context, self._look_up, self._made_up)
+
+    def __repr__(self) -> str:
+        return f"ScramServer({self.name!r})"
+
+    def _look_up(self, username: str) -> UserKeys | Question | None:
+        look_up = self._credentials
+        if not callable(look_up):
+            return look_up.get(username)
+        return Question(f"{self.name}: look up user {username!r}", partial(look_up, username))
+
+    def _made_up(self, username: str) -> KeysLike:
+        """Keys for someone who is not there; no password has them, for nobody knows what hashes to them."""
+        base = base_name(self.name)
+        key = hmac_of(base, self._secret, b"no key")
+        return ScramKeys(made_up_salt(self._secret, base, username), self._iterations, key, key)
+
+
+def _usual_iterations(credentials: object, mechanism: str) -> int:
+    if isinstance(credentials, PasswordKeys) or not isinstance(credentials, Mapping):
+        return DEFAULT_ITERATIONS
+    users = cast("Mapping[str, UserKeys]", credentials)
+    base = base_name(mechanism)
+    counts = Counter(keys[base].iterations for keys in users.values() if base in keys)
+    return counts.most_common(1)[0][0] if counts else DEFAULT_ITERATIONS
+
+
+class _Awaits(Enum):
+    CLIENT_FIRST = auto()
+    KEYS = auto()
+    CLIENT_FINAL = auto()
+
+
+class _ScramServer(ServerExchange):
+    __slots__ = (
+        "_awaits",
+        "_base",
+        "_context",
+        "_first",
+        "_keys",
+        "_known",
+        "_look_up",
+        "_made_up",
+        "_name",
+        "_nonce",
+        "_server_first",
+        "_username",
+    )
+
+    _first: ClientFirst
+    _keys: KeysLike
+
+    def __init__(
+        self,
+        name: str,
+        context: ServerContext,
+        look_up: Callable[[str], UserKeys | Question | None],
+        made_up: Callable[[str], KeysLike],
+    ) -> None:
+        self._name = name
+        self._base = base_name(name)
+        self._context = context
+        self._look_up = look_up
+        self._made_up = made_up
+        self._awaits = _Awaits.CLIENT_FIRST
+        self._username = ""
+        self._nonce = ""
+        self._server_first = ""
+        self._known = False
+
+    def start(self, initial_response: bytes | None) -> ServerStep:
+        if initial_response is None:
+            return Challenge(b"")  # the client speaks first, but had not room to (RFC 4422, section 3.3)
+        return self.response(initial_response)
+
+    def response(self, data: bytes) -> ServerStep:
+        try:
+            if self._awaits is _Awaits.CLIENT_FIRST:
+                return self._client_first(parse_client_first(data))
+            return self._client_final(parse_client_final(data))
+        except MalformedError:
+            return Refused()
+
+    def answer(self, value: object) -> ServerStep:
+        if value is not None and not isinstance(value, Mapping):
+            raise LocalProtocolError(f"the look-up of a user gave {type(value).__name__}, no mapping of keys")
+        return self._found(cast("UserKeys | None", value))
+
+    def _client_first(self, first: ClientFirst) -> ServerStep:
+        try:
+            self._username = prepare(first.username, "user name")
+        except LocalProtocolError:
+            return Refused()
+        if not self._flag_will_do(first) or first.authzid not in ("", first.username):
+            return Refused()  # to act for another user is nothing that we could authorise
+        self._first = first
+        self._nonce = first.nonce + make_nonce(self._context.entropy)
+        self._awaits = _Awaits.KEYS
+        found = self._look_up(self._username)
+        return found if isinstance(found, Question) else self._found(found)
+
+    def _flag_will_do(self, first: ClientFirst) -> bool:
+        if self._name.endswith(PLUS):
+            return first.binding in BINDINGS and first.binding in self._context.channel_bindings
+        plus_offered = any(base + PLUS in self._context.offered for base in HASHES)
+        return first.flag == "n" or (first.flag == "y" and not plus_offered)
+
+    def _found(self, user: UserKeys | None) -> Challenge:
+        keys = user.get(self._base) if user is not None else None
+        self._known = keys is not None
+        self._keys = self._made_up(self._username) if keys is None else keys
+        self._server_first = f"r={self._nonce},s={base64(self._keys.salt)},i={self._keys.iterations}"
+        self._awaits = _Awaits.CLIENT_FINAL
+        return Challenge(self._server_first.encode())
+
+    def _client_final(self, final: ClientFinal) -> ServerStep:
+        first = self._first
+        data = b"" if first.binding is None else self._context.channel_bindings[first.binding]
+        bound = compare_digest(final.binding.encode(), binding_input(first.header, data).encode())
+        fresh = compare_digest(final.nonce.encode(), self._nonce.encode())
+        stored_key = self._keys.stored_key
+        signed = auth_message(first.bare, self._server_first, final.without_proof)
+        signature = hmac_of(self._base, stored_key, signed)
+        if len(final.proof) != len(signature):
+            return Refused()
+        client_key = xor(final.proof, signature)
+        proven = compare_digest(hash_of(self._base, client_key), stored_key)
+        if not (bound and fresh and proven and self._known):
+            return Refused()
+        server_signature = hmac_of(self._base, self._keys.server_key, signed)
+        return Verified(self._username, f"v={base64(server_signature)}".encode())
+
+
+# -- users with passwords
+
+
+class PasswordKeys(Mapping[str, UserKeys]):
+    """Keys of users whose passwords are at hand: made of a password once, at the first proof for it.
+
+    The salt is made up in the same way as for those who are not there, and is known without
+    touching the password: up to the proof, which may fail for either, nothing differs in octets
+    or in time.
+
+    Args:
+        users: passwords by user name, the names prepared (RFC 4013); looked up at every attempt,
+            so it may change. An empty password, or one that RFC 4013 prohibits, fails like a wrong
+            one, and ``SaslServer.error`` says why.
+        secret: at least 16 octets to make the salts from.
+    """
+
+    __slots__ = ("_made", "_secret", "_users")
+
+    def __init__(self, users: Mapping[str, str], secret: bytes) -> None:
+        self._users: Final = users
+        self._secret: Final = secret
+        self._made: Final[dict[tuple[str, str], _LazyKeys]] = {}
+
+    def __getitem__(self, username: str) -> UserKeys:
+        password = self._users[username]
+        return {mechanism: self._keys_of(username, password, mechanism) for mechanism in HASHES}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._users)
+
+    def __len__(self) -> int:
+        return len(self._users)
+
+    def _keys_of(self, username: str, password: str, mechanism: str) -> _LazyKeys:
+        made = self._made.get((username, mechanism))
+        if made is None or made.password != password:
+            salt = made_up_salt(self._secret, mechanism, username)
+            made = self._made[username, mechanism] = _LazyKeys(mechanism, password, salt)
+        return made
+
+
+class _LazyKeys:
+    """Salt now, keys when somebody looks."""
+
+    __slots__ = ("_keys", "_mechanism", "password", "salt")
+
+    salt: bytes
+
+    def __init__(self, mechanism: str, password: str, salt: bytes) -> None:
+        self._mechanism = mechanism
+        self.password = password
+        self.salt = salt
+        self._keys: tuple[bytes, bytes] | None = None
+
+    @property
+    def iterations(self) -> int:
+        return DEFAULT_ITERATIONS
+
+    @property
+    def stored_key(self) -> bytes:
+        return self._derived()[0]
+
+    @property
+    def server_key(self) -> bytes:
+        return self._derived()[1]
+
+    def _derived(self) -> tuple[bytes, bytes]:
+        if self._keys is None:
+            prepared = prepare(self.password, "password")
+            client_key, server_key = derive_client_and_server_key(
+                self._mechanism, prepared, self.salt, self.iterations
+            )
+            self._keys = hash_of(self._mechanism, client_key), server_key
+        return self._keys
