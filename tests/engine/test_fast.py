@@ -15,6 +15,7 @@ from trio_amqp10.engine.fast import (
     DISPOSITION,
     TRANSFER,
     WHOLE_OVERHEAD,
+    TransferReader,
     read_disposition,
     read_transfer,
     transfer_head,
@@ -222,6 +223,40 @@ def test_reader_reads_no_broken_octets_that_the_generic_path_refuses(
     body: bytes, around: tuple[bytes, bytes]
 ) -> None:
     check(body, around)
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.sampled_from([body for body in USUAL if body[:3] == TRANSFER]) | transfers(), max_size=3),
+    st.data(),
+)
+def test_transfer_reader_reads_like_a_forgetful_one_whatever_it_has_seen(
+    seen: list[bytes], data: st.DataObject
+) -> None:
+    reader = TransferReader()
+    for body in seen:
+        for _ in range(data.draw(st.integers(1, 3))):  # a shape is kept when it has come twice in a row
+            assert reader.read(body, 0, len(body)) == read_transfer(body, 0, len(body))
+    for body in [*seen, data.draw(transfers() | broken())]:
+        before, end = data.draw(st.binary(max_size=4)), data.draw(st.integers(0, 30))
+        buf, pos = before + body + bytes(end), len(before)
+        assert reader.read(buf, pos, pos + len(body)) == read_transfer(buf, pos, pos + len(body))
+
+
+@pytest.mark.parametrize("handle", [0, 7, 300])
+@pytest.mark.parametrize("settled", [False, True])
+def test_transfer_reader_keeps_a_shape_that_has_come_twice(handle: int, settled: bool) -> None:
+    reader = TransferReader()
+    head = transfer_head(0, handle)
+    for number in range(5):
+        frame = write_transfer(head, 100, number, 9 - number, settled) + bytes(8)
+        wanted = (handle, number, (9 - number).to_bytes(4, "big"), 0, settled, False, WHOLE_OVERHEAD)
+        assert reader.read(frame, 8, len(frame)) == wanted
+    octets = bytearray(write_transfer(head, 100, 9, 9, settled))
+    for place in range(11, len(octets)):
+        for octet in range(256):
+            changed = bytes(octets[:place]) + bytes([octet]) + bytes(octets[place + 1 :])
+            assert reader.read(changed, 8, len(changed)) == read_transfer(changed, 8, len(changed))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from trio_amqp10.spec.transport import Attach, Begin, Detach, Disposition, End, 
 from trio_amqp10.wire.encode import encode
 from trio_amqp10.wire.values import Described, UInt
 
-from .fast import read_disposition, read_transfer
+from .fast import TransferReader, read_disposition
 from .faults import error_of, fit
 from .incoming import drop_incoming, on_transfer, skip
 from .receiver import ReceiverLink
@@ -55,6 +55,7 @@ class Session(Lifecycle):
         "_is_dirty",
         "_lowest_free",
         "_owes_flow",
+        "_transfers",
         "answered",
         "channel",
         "connection",
@@ -97,6 +98,7 @@ class Session(Lifecycle):
         self._flow_links: dict[Link, None] = {}
         self._owes_flow = False
         self._is_dirty = False
+        self._transfers = TransferReader()
 
     def __repr__(self) -> str:
         return f"<session {self.channel} {self.state.name} links={len(self._by_handle)}>"
@@ -344,13 +346,19 @@ class Session(Lifecycle):
 
     def fast_transfer(self, buf: bytes, pos: int, end: int) -> bool:
         """A transfer of a common shape; False leaves it to the general path."""
-        fields = read_transfer(buf, pos, end)
+        fields = self._transfers.read(buf, pos, end)
         if fields is None:
             return False
         handle, delivery_id, tag, message_format, settled, more, start = fields
         link = self._by_remote_handle.get(handle)
-        if not isinstance(link, ReceiverLink) or not self._room_for_transfer():
+        if not isinstance(link, ReceiverLink):
             return False
+        windows = self.windows
+        left = windows.received()
+        if left <= windows.low:
+            if left < 0:
+                return False
+            self.owe_flow()
         try:
             on_transfer(link, delivery_id, tag, message_format, settled, more, buf[start:end])
         except LocalProtocolError as failure:
@@ -366,11 +374,10 @@ class Session(Lifecycle):
         return True
 
     def _room_for_transfer(self) -> bool:
-        if not self.windows.received():
-            return False
-        if self.windows.needs_refill():
+        left = self.windows.received()
+        if left <= self.windows.low:
             self.owe_flow()
-        return True
+        return left >= 0
 
     def dispatch(self, performative: Any, payload: bytes) -> None:
         """Any frame of this session but begin."""

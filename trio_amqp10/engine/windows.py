@@ -52,6 +52,7 @@ class SessionWindows:
     __slots__ = (
         "incoming_max",
         "incoming_window",
+        "low",
         "next_incoming_id",
         "next_outgoing_id",
         "outgoing_window",
@@ -66,6 +67,7 @@ class SessionWindows:
         self.next_incoming_id: int | None = None
         self.incoming_max = incoming_max
         self.incoming_window = incoming_max
+        self.low = incoming_max // 2  # with so much room left, or less, it is announced whole again
         self.remote_outgoing_window = 0
 
     def sent(self) -> None:
@@ -73,14 +75,14 @@ class SessionWindows:
         self.next_outgoing_id = (self.next_outgoing_id + 1) & MASK
         self.remote_incoming_window -= 1
 
-    def received(self) -> bool:
-        """One transfer came in; False where there was no room for it."""
-        if self.incoming_window <= 0:
-            return False
-        self.next_incoming_id = ((self.next_incoming_id or 0) + 1) & MASK
-        self.incoming_window -= 1
-        self.remote_outgoing_window -= 1
-        return True
+    def received(self) -> int:
+        """One transfer came in: how many more there is room for; below zero where there was none for it."""
+        left = self.incoming_window - 1
+        if left >= 0:
+            self.next_incoming_id = ((self.next_incoming_id or 0) + 1) & MASK
+            self.incoming_window = left
+            self.remote_outgoing_window -= 1
+        return left
 
     def begun(self, next_outgoing_id: int, incoming_window: int, outgoing_window: int) -> None:
         """The peer's begin: where its ids start and how much room it has.
@@ -110,10 +112,6 @@ class SessionWindows:
             add(base, min(incoming_window, _OUTGOING_WINDOW)), self.next_outgoing_id
         )
         return True
-
-    def needs_refill(self) -> bool:
-        """Whether half of our room has been used since we last announced it."""
-        return self.incoming_window * 2 <= self.incoming_max
 
     def refill(self, room: int | None = None) -> None:
         """Announce room for ``incoming_max`` transfers, or for fewer where buffers are short.

@@ -6,10 +6,13 @@ Knows trio's scheduler, and nothing of AMQP.
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 from trio.lowlevel import Abort, RaiseCancelT, Task, current_task, reschedule, wait_task_rescheduled
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
 
 __all__ = ["Pace", "Waiter"]
 
@@ -68,19 +71,21 @@ class Pace:
         self._count = 0
         self._since = 0.0
 
-    async def checkpoint(self) -> None:
-        """A checkpoint, as cheap as may be. Cancelled: raises, and nothing has happened."""
+    def checkpoint(self) -> Coroutine[Any, Any, None]:
+        """A checkpoint to await, as cheap as may be. Cancelled: it raises, and nothing has happened."""
         task = current_task()
-        if task is not self._task:
+        now = perf_counter()
+        self._count += 1
+        if task is self._task:
+            if self._count >= _CALLS or now - self._since > _SECONDS:
+                self._count = 0
+                self._task = None  # what comes next begins anew, whoever it is
+                return trio.lowlevel.checkpoint()  # noqa: ASYNC105 - the caller awaits it
+        else:
             self._task = task
             self._count = 0
-            self._since = perf_counter()
-        self._count += 1
-        if self._count >= _CALLS or perf_counter() - self._since > _SECONDS:
-            await trio.lowlevel.checkpoint()
-            self.blocked()
-        else:
-            await trio.lowlevel.checkpoint_if_cancelled()
+            self._since = now
+        return trio.lowlevel.checkpoint_if_cancelled()  # noqa: ASYNC105 - the caller awaits it
 
     def blocked(self) -> None:
         """The calling task has just been parked, which is a checkpoint and more."""
