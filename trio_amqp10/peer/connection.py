@@ -318,7 +318,10 @@ class Connection(Waiter, trio.abc.AsyncResource):
         """Ask the application what a SASL mechanism wants to know."""
         with scope:
             try:
-                value = await question.ask()
+                if question.work is None:
+                    value = await question.ask()
+                else:  # a key derivation, which would hold up the loop
+                    value = await trio.to_thread.run_sync(question.work, abandon_on_cancel=True)
             except Exception as failure:
                 _log.exception("no answer to %s", question)
                 self.pump.feed(partial(self._stack.abandon_question, failure, trio.current_time()))

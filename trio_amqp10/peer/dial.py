@@ -11,7 +11,7 @@ from trio_amqp10.engine.connection import Connection as EngineConnection
 from trio_amqp10.engine.limits import Limits
 from trio_amqp10.engine.stack import Stack
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.sasl import Anonymous, ClientMechanism, Plain, SaslClient, check_allowed
+from trio_amqp10.sasl import ClientMechanism, SaslClient, check_allowed, default_mechanisms
 
 from .connection import Connection
 from .delivery import Delivery, OutgoingDelivery
@@ -48,7 +48,7 @@ class Dialling:
         self._allow_plaintext_password = allow_plaintext_password
         self._close_timeout = close_timeout
 
-    def _mechanisms(self) -> Sequence[ClientMechanism]:
+    def _mechanisms(self, secure: bool) -> Sequence[ClientMechanism]:
         chosen = self._sasl
         if isinstance(chosen, ClientMechanism):
             return (chosen,)
@@ -58,9 +58,7 @@ class Dialling:
             return tuple(chosen)
         if self._url is None:
             return ()
-        if self._url.username is None:
-            return (Anonymous(),)
-        return (Plain(self._url.username, self._url.password or ""),)
+        return default_mechanisms(self._url.username, self._url.password, secure=secure)
 
     async def __aenter__(self) -> Connection:
         stream = self._stream
@@ -68,11 +66,8 @@ class Dialling:
             assert self._url is not None
             stream = await connect(self._url)
         try:
-            mechanisms = check_allowed(
-                self._mechanisms(),
-                secure=is_private(stream),
-                allow_plaintext_password=self._allow_plaintext_password,
-            )
+            secure = is_private(stream) or self._allow_plaintext_password
+            mechanisms = check_allowed(self._mechanisms(secure), secure=secure)
             sasl = SaslClient(mechanisms, hostname=self._hostname) if mechanisms else None
             stack = Stack(self._engine, trio.current_time(), sasl=sasl)
             self._engine.open()
@@ -134,8 +129,8 @@ def open_connection(
             connected already.
         container_id: who we are (2.4.1); a fresh UUID if None.
         hostname: the host that ``open`` and ``sasl-init`` name; the URL's if None.
-        sasl: a mechanism, or several, best first; False for no SASL layer. If None: PLAIN where the
-            URL has a user, else ANONYMOUS, and for a stream no SASL layer.
+        sasl: a mechanism, or several, best first; False for no SASL layer. If None: where the URL has
+            a user, SCRAM, and PLAIN where nobody can read along; else ANONYMOUS; for a stream no SASL layer.
         allow_plaintext_password: send a password where somebody could read along.
         idle_timeout: seconds of silence after which the peer counts as gone (2.4.5); None: never.
         max_frame_size, channel_max: as in ``limits``, which they override.
