@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -13,7 +14,7 @@ from trio_amqp10.errors import Condition, RemoteProtocolError
 from trio_amqp10.spec.messaging import Source
 
 from .progress import Progress
-from .run import CommandError, Interrupts, say, write_out
+from .run import CommandError, Interrupts, say, unhurried, write_out
 from .text import body_octets, message_json
 
 if TYPE_CHECKING:
@@ -51,6 +52,10 @@ class _Printer:
         self._keep = keep
 
     async def take(self, deliveries: list[amqp.Delivery]) -> None:
+        """Write and settle; an interrupt that comes meanwhile leaves nothing written and not settled."""
+        await unhurried(partial(self._take, deliveries))
+
+    async def _take(self, deliveries: list[amqp.Delivery]) -> None:
         lines: list[bytes] = []
         good: list[amqp.Delivery] = []
         for delivery in deliveries:

@@ -18,7 +18,7 @@ from trio_amqp10.errors import AmqpError, SecurityError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable, Generator, Sequence
 
-__all__ = ["CommandError", "Interrupts", "explain", "run", "say", "write_out"]
+__all__ = ["CommandError", "Interrupts", "explain", "run", "say", "unhurried", "write_out"]
 
 _CREDENTIALS = "user and password belong in the URL, as in amqp://user:password@host/address"
 _HINTS = {
@@ -95,6 +95,28 @@ async def write_out(octets: bytes) -> None:
         raise CommandError(
             "nobody reads the output any more; what was not written was not accepted"
         ) from None
+
+
+async def unhurried(function: Callable[[], Awaitable[None]]) -> None:
+    """Run what should not be torn in the middle; once cancelled, it has half a second to come to its end."""
+    failure: CommandError | None = None
+    async with trio.open_nursery() as nursery:
+        with trio.CancelScope(shield=True) as patience:
+            nursery.start_soon(_end_soon, patience)
+            try:
+                await function()
+            except CommandError as its_own:  # or it would come out as a group of one
+                failure = its_own
+        nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+
+
+async def _end_soon(patience: trio.CancelScope) -> None:
+    try:
+        await trio.sleep_forever()
+    finally:
+        patience.deadline = trio.current_time() + 0.5
 
 
 def _write_all(fd: int, octets: bytes) -> None:
