@@ -10,7 +10,6 @@ Longer than 400 lines: the eight calls of a pump and the handlers behind them ar
 
 from __future__ import annotations
 
-from collections import deque
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
@@ -147,7 +146,7 @@ class Connection(Lifecycle):
         self._dirty: list[Session] = []
         self._by_channel: dict[int, Session] = {}
         self._mapped: dict[int, Session] = {}
-        self._events: deque[Event] = deque()
+        self._events: list[Event] = []
         self._touched: list[Touchable] = []
         self._in: list[bytes] = []
         self._have = 0
@@ -603,7 +602,7 @@ class Connection(Lifecycle):
 
     def next_event(self) -> Event | None:
         """What the peer did, oldest first; None when all is told."""
-        return self._events.popleft() if self._events else None
+        return self._events.pop(0) if self._events else None
 
     def touch(self, item: Touchable | None) -> None:
         """List ``item`` for ``take_touched``, once."""

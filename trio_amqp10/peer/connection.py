@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -66,6 +65,27 @@ class Connection(Waiter, trio.abc.AsyncResource):
         pace: checkpoints for calls that are cheaper than one.
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_asking",
+        "_closed",
+        "_default_session",
+        "_incoming",
+        "_incoming_waiter",
+        "_iterated",
+        "_lost",
+        "_nursery",
+        "_peer_closed",
+        "_refusing",
+        "_remote",
+        "_stack",
+        "close_timeout",
+        "engine",
+        "identity",
+        "pace",
+        "pump",
+    )
+
     def __init__(
         self,
         engine: EngineConnection,
@@ -87,7 +107,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self._peer_closed: ConnectionClosed | None = None
         self._lost: str | None = None
         self._default_session: Session | None = None
-        self._incoming: deque[IncomingSender | IncomingReceiver] = deque()
+        self._incoming: list[IncomingSender | IncomingReceiver] = []
         self._incoming_waiter = Waiter()
         self._iterated = False
         self._refusing: trio.CancelScope | None = None
@@ -231,7 +251,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         """What ``incoming_links`` yields next. Cancelled: no link is lost."""
         while True:
             while self._incoming:
-                link = self._incoming.popleft()
+                link = self._incoming.pop(0)
                 if link.is_waiting:
                     return link
             if self.closed:
@@ -258,7 +278,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
                 if link.owner is not None:
                     cast("Link[Any]", link.owner).on_detached(event)
                 else:
-                    self._incoming = deque(one for one in self._incoming if one.is_waiting)
+                    self._incoming = [one for one in self._incoming if one.is_waiting]
             case SessionBegun(session):
                 if session.state is SessionState.BEGIN_RCVD:
                     session.begin()
@@ -311,7 +331,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         with scope:
             await trio.sleep(_PATIENCE)
             while self._incoming and not self._iterated:
-                self._incoming.popleft().refuse_now(Condition.NOT_ALLOWED, "no links are accepted here")
+                self._incoming.pop(0).refuse_now(Condition.NOT_ALLOWED, "no links are accepted here")
             self._refusing = None
 
     async def _answer(self, question: Any, scope: trio.CancelScope) -> None:

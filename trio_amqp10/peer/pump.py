@@ -12,9 +12,11 @@ all of it at once, and writes; where there is nothing, it sleeps until the bell 
 engine's next deadline, and is the timer too. User code changes the engine synchronously and
 rings the bell; whatever many tasks said until the writer runs again leaves in one write.
 
-Both run in scopes that are shielded from the user's cancellation. ``send_all`` cancelled in the
-middle leaves a stream that nobody can use, so a user's cancel never reaches it: only ``cancel``
-does, which the connection calls on its way out, after the close handshake or its time-out.
+Both are shielded from the user's cancellation. ``send_all`` cancelled in the middle leaves a stream
+that nobody can use, so a user's cancel never reaches it: only ``cancel`` does, which the connection
+calls on its way out, after the close handshake or its time-out. The writer has a scope for each
+single wait, which is shield, time-out and timer in one: scopes are most of what an idle connection
+costs.
 
 Errors of the peer's and of the transport are kept in ``failure`` and never raised here: they
 reach the user through the calls that need the connection. ``finished`` is set last, when the
@@ -95,10 +97,11 @@ class Pump:
         "_idle",
         "_on_event",
         "_on_over",
-        "_read_all",
         "_reader",
+        "_reading",
         "_rung",
         "_sleeper",
+        "_stopped",
         "_stream",
         "_write_stall",
         "_writer",
@@ -124,9 +127,10 @@ class Pump:
         self._idle = False
         self._flushed = Waiter()
         self._sleeper = Waiter()
-        self._read_all = trio.Event()
         self._reader = trio.CancelScope(shield=True)
-        self._writer = trio.CancelScope(shield=True)
+        self._reading = True
+        self._writer: trio.CancelScope | None = None
+        self._stopped = False
         self._failed_at = 0.0
         self.failure: BaseException | None = None
         self.finished = trio.Event()
@@ -145,8 +149,10 @@ class Pump:
 
     def cancel(self) -> None:
         """Stop where it stands: nothing more is read or written."""
+        self._stopped = True
         self._reader.cancel()
-        self._writer.cancel()
+        if self._writer is not None:
+            self._writer.cancel()
 
     async def flushed(self) -> None:
         """Wait until all that the engine has to send is written, or the pump is finished."""
@@ -192,34 +198,31 @@ class Pump:
         self.feed(self._engine.transport_lost)
 
     async def _read(self) -> None:
+        engine, stream = self._engine, self._stream
         try:
             with self._reader:
-                await self._read_until_eof()
+                while True:
+                    try:
+                        data = await stream.receive_some(self.read_size)
+                    except Exception as lost:  # BrokenResourceError; somebody's own stream may raise others
+                        self._lose(lost)
+                        return
+                    if not data:
+                        self.feed(engine.receive_eof, trio.current_time())
+                        return
+                    self.feed(engine.receive_data, bytes(data), trio.current_time())
         finally:
-            self._read_all.set()
-
-    async def _read_until_eof(self) -> None:
-        engine, stream = self._engine, self._stream
-        while True:
-            try:
-                data = await stream.receive_some(self.read_size)
-            except Exception as lost:  # BrokenResourceError; a stream of somebody's own may raise others
-                self._lose(lost)
-                return
-            if not data:
-                self.feed(engine.receive_eof, trio.current_time())
-                return
-            self.feed(engine.receive_data, bytes(data), trio.current_time())
+            self._reading = False
+            self._flushed.wake()
 
     async def _write(self) -> None:
         try:
-            with self._writer:
-                try:
-                    await self._write_all()
-                except Exception as bug:
-                    self._break(bug)
-                if self.failure is not None:
-                    await self._linger()
+            try:
+                await self._write_all()
+            except Exception as bug:
+                self._break(bug)
+            if self.failure is not None:
+                await self._linger()
         finally:
             self._reader.cancel()
             await self._close_stream()
@@ -229,7 +232,7 @@ class Pump:
             self._on_over()
 
     async def _write_all(self) -> None:
-        while (data := self._octets()) is not None:
+        while (data := self._octets()) is not None and not self._stopped:
             if data:
                 if not await self._send(data):
                     return
@@ -237,13 +240,18 @@ class Pump:
             self._idle = True
             self._flushed.wake()
             deadline = self._engine.next_deadline()
-            if deadline is None:
-                await self._sleep()
-            else:
-                with trio.move_on_at(deadline) as timer:
-                    await self._sleep()
-                if timer.cancelled_caught:
-                    self.feed(self._engine.handle_timer, trio.current_time())
+            with self._shield(inf if deadline is None else deadline) as timer:
+                while not self._rung:
+                    await self._sleeper.wait()
+            if timer.cancelled_caught and not self._stopped:
+                self.feed(self._engine.handle_timer, trio.current_time())
+
+    def _shield(self, deadline: float) -> trio.CancelScope:
+        """For one wait of the writer: until ``deadline``, or until ``cancel``."""
+        self._writer = trio.CancelScope(shield=True, deadline=deadline)
+        if self._stopped:
+            self._writer.cancel()
+        return self._writer
 
     def _octets(self) -> bytes | None:
         """What there is to write, as ``data_to_send`` has it."""
@@ -257,29 +265,27 @@ class Pump:
     async def _send(self, data: bytes) -> bool:
         """Write all of it; False where the transport is of no use any more."""
         try:
-            with trio.move_on_after(self._write_stall) as patience:
+            with self._shield(trio.current_time() + self._write_stall) as patience:
                 await self._stream.send_all(data)
         except Exception as lost:  # as in reading
             self._lose(lost)
             return False
         if patience.cancelled_caught:
-            self._lose(TimeoutError(f"the peer read nothing for {self._write_stall:g} s"))
+            if not self._stopped:
+                self._lose(TimeoutError(f"the peer read nothing for {self._write_stall:g} s"))
             return False
         return True
 
-    async def _sleep(self) -> None:
-        while not self._rung:
-            await self._sleeper.wait()
-
     async def _linger(self) -> None:
         """Let the peer read our last words: closing over its unread octets would reset them away."""
-        with trio.move_on_at(self._failed_at + _LINGER):
+        with self._shield(self._failed_at + _LINGER):
             if isinstance(self._stream, trio.abc.HalfCloseableStream):
                 try:
                     await self._stream.send_eof()
                 except Exception:
                     return  # it is gone already
-            await self._read_all.wait()
+            while self._reading:
+                await self._flushed.wait()
 
     async def _close_stream(self) -> None:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + _LINGER):
