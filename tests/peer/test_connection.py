@@ -368,7 +368,6 @@ async def test_connection_that_a_bug_of_ours_ends_raises_what_it_was(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with dialled() as (conn, peer):
-        conn._on_event = None  # type: ignore[assignment]
         conn.pump._on_event = lambda _: {}["bug"]
         await peer.send(frame("end"))
         with pytest.raises(amqp.ConnectionClosedError, match="bug") as caught:
