@@ -246,7 +246,8 @@ def check(conn: Connection, service: Service, seen: dict[str, Any]) -> None:
 def _tasks() -> list[trio.lowlevel.Task]:
     root = trio.lowlevel.current_root_task()
     assert root is not None
-    found, todo = [], [root]
+    found: list[trio.lowlevel.Task] = []
+    todo = [root]
     while todo:
         task = todo.pop()
         found.append(task)

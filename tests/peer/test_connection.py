@@ -368,7 +368,11 @@ async def test_connection_that_a_bug_of_ours_ends_raises_what_it_was(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with dialled() as (conn, peer):
-        conn.pump._on_event = lambda _: {}["bug"]
+
+        def raising(_: object) -> None:
+            raise KeyError("bug")
+
+        conn.pump._on_event = raising
         await peer.send(frame("end"))
         with pytest.raises(amqp.ConnectionClosedError, match="bug") as caught:
             await conn.wait_closed()
@@ -489,6 +493,7 @@ async def test_session_of_the_peer_is_begun_and_ended_with_it(autojump_clock: Mo
         await peer.dial_begin(channel=5, **WINDOWS)
         await peer.send(their_attach(0, channel=5))
         link = await conn.incoming_links().__anext__()
+        assert isinstance(link, amqp.IncomingReceiver)
         async with link.accept() as receiver:
             attached = await peer.expect("attach", name="theirs-0")
             await peer.expect("flow", link_credit=100)

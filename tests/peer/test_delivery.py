@@ -14,26 +14,25 @@ from tests.naive.performatives import frame, sections
 from .helpers import Node, served
 from .test_receiver import receiving, transfer
 
+OUTCOMES: list[tuple[str, dict[str, Any], Any]] = [
+    ("accept", {}, ("accepted", {})),
+    ("release", {}, ("released", {})),
+    ("reject", {}, ("rejected", {"error": ("error", {"condition": "amqp:internal-error"})})),
+    (
+        "reject",
+        {"condition": "x:y", "description": "z"},
+        ("rejected", {"error": ("error", {"condition": "x:y", "description": "z"})}),
+    ),
+    ("modify", {"delivery_failed": True}, ("modified", {"delivery_failed": True})),
+    (
+        "modify",
+        {"undeliverable_here": True, "annotations": {"x-a": 1}},
+        ("modified", {"undeliverable_here": True, "message_annotations": {"x-a": 1}}),
+    ),
+]
 
-@pytest.mark.parametrize(
-    ("settle", "arguments", "state"),
-    [
-        ("accept", {}, ("accepted", {})),
-        ("release", {}, ("released", {})),
-        ("reject", {}, ("rejected", {"error": ("error", {"condition": "amqp:internal-error"})})),
-        (
-            "reject",
-            {"condition": "x:y", "description": "z"},
-            ("rejected", {"error": ("error", {"condition": "x:y", "description": "z"})}),
-        ),
-        ("modify", {"delivery_failed": True}, ("modified", {"delivery_failed": True})),
-        (
-            "modify",
-            {"undeliverable_here": True, "annotations": {"x-a": 1}},
-            ("modified", {"undeliverable_here": True, "message_annotations": {"x-a": 1}}),
-        ),
-    ],
-)
+
+@pytest.mark.parametrize(("settle", "arguments", "state"), OUTCOMES)
 async def test_delivery_is_settled_once_with_its_outcome(
     settle: str, arguments: dict[str, Any], state: Any, autojump_clock: MockClock
 ) -> None:

@@ -113,7 +113,8 @@ async def link_is_closed_here(t: Talk) -> None:
         await t.peer.skip_to("detach")
         await t.peer.send(on(1, detached(handle)))
 
-    for handle, link in enumerate((t.receiver, t.sender)):
+    links: tuple[trio.abc.AsyncResource, ...] = (t.receiver, t.sender)
+    for handle, link in enumerate(links):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(answer, handle)
             nursery.start_soon(link.aclose)

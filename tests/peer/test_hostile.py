@@ -6,7 +6,7 @@ One test for each row of the reaction table that a listener meets.
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
@@ -251,7 +251,7 @@ async def test_row_63_peer_that_does_not_read_is_given_up() -> None:
         stream = await trio.open_tcp_stream("127.0.0.1", listener.port)
         peer = ScriptedPeer(stream)
         await peer.dial_open()
-        windows = {"next_outgoing_id": 0, "incoming_window": 100_000, "outgoing_window": 1}
+        windows: dict[str, Any] = {"next_outgoing_id": 0, "incoming_window": 100_000, "outgoing_window": 1}
         await peer.dial_begin(**windows)
         await peer.send(
             frame("attach", name="n", handle=0, role=True, source=("source", {}), target=("target", {})),
@@ -276,7 +276,8 @@ async def test_row_66_text_of_the_peer_is_bounded_and_escaped(caplog: pytest.Log
 
 async def test_hundred_hostile_peers_leave_the_service_as_it_was() -> None:
     async with stranger(QUICK) as peer:
-        port = peer.stream.socket.getpeername()[1]  # type: ignore[attr-defined]
+        assert isinstance(peer.stream, trio.SocketStream)
+        port: int = peer.stream.socket.getpeername()[1]
         starts = [
             b"",
             b"junk",

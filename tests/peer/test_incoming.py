@@ -186,6 +186,6 @@ async def test_modes_of_the_peer_are_taken() -> None:
 
     async with served(handle) as conn:
         for guarantee in ("at-most-once", "at-least-once", "exactly-once"):
-            async with conn.open_sender("q", guarantee=guarantee) as sender:  # type: ignore[arg-type]
+            async with conn.open_sender("q", guarantee=guarantee) as sender:
                 await sender.send("x")
     assert got == [(1, 0, True), (0, 0, False), (0, 1, False)]

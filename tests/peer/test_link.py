@@ -205,7 +205,7 @@ async def test_settle_modes_of_the_standard_may_be_given(autojump_clock: MockClo
                 properties={"p": 1},
                 capabilities="queue",
                 source=amqp.Source(address="here"),
-                target=amqp.Target(address="there", durable=1),
+                target=amqp.Target(address="there", timeout=7),
             ).__aenter__()
         # What the scripted peer answered is in its transcript: it echoed what it was sent.
         said = "\n".join(peer.inbox.transcript)
@@ -225,7 +225,7 @@ async def test_wrong_options_are_refused_before_anything_is_done(options: Any, s
         with pytest.raises(amqp.LocalProtocolError, match=said):
             conn.open_receiver("q", **options)
         with pytest.raises(amqp.LocalProtocolError, match="an address is a str, not 7"):
-            conn.open_sender(7)  # type: ignore[arg-type]
+            conn.open_sender(7)
 
 
 async def test_name_is_unique_while_the_link_lives_and_free_afterwards() -> None:

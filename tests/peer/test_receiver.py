@@ -49,6 +49,12 @@ def transfer(number: int, *, settled: bool = False, body: Any = None) -> bytes:
     )
 
 
+def drained_flow(count: int, *, sent: int) -> bytes:
+    """The sender gives up what is left of ``count`` credits, having sent some."""
+    windows: dict[str, Any] = {**WINDOWS, "next_incoming_id": 0, "next_outgoing_id": sent}
+    return frame("flow", **windows, handle=0, delivery_count=count, link_credit=0, available=0, drain=True)
+
+
 # -- credit ---------------------------------------------------------------------------------
 
 
@@ -272,17 +278,7 @@ async def test_drain_returns_what_still_came(autojump_clock: MockClock) -> None:
             await peer.send(transfer(0), transfer(1))
             await wait_all_tasks_blocked()
             assert not drained
-            await peer.send(
-                frame(
-                    "flow",
-                    **{**WINDOWS, "next_incoming_id": 0, "next_outgoing_id": 2},
-                    handle=0,
-                    delivery_count=10,
-                    link_credit=0,
-                    available=0,
-                    drain=True,
-                )
-            )
+            await peer.send(drained_flow(10, sent=2))
         assert [delivery.message.body for delivery in drained] == [0, 1]
         assert receiver.credit == 0
         await peer.expect_nothing(1)
@@ -339,16 +335,7 @@ async def test_drain_is_not_undone_by_a_task_that_receives(credit: int, autojump
             nursery.start_soon(receive)
             await wait_all_tasks_blocked()
             assert got == [0]
-            await peer.send(
-                frame(
-                    "flow",
-                    **{**WINDOWS, "next_incoming_id": 0, "next_outgoing_id": 1},
-                    handle=0,
-                    delivery_count=credit,
-                    link_credit=0,
-                    drain=True,
-                )
-            )
+            await peer.send(drained_flow(credit, sent=1))
             await wait_all_tasks_blocked()
             assert got == [0, "drained"]
             # Only now may the one who still waits have credit again.

@@ -44,8 +44,9 @@ async def sending(
 
 
 def flow(credit: int, count: int, **fields: Any) -> bytes:
-    windows = {**WINDOWS, "next_incoming_id": count}
-    return frame("flow", **{**windows, "handle": 0, "delivery_count": count, "link_credit": credit, **fields})
+    usual: dict[str, Any] = {**WINDOWS, "next_incoming_id": count, "handle": 0}
+    usual |= {"delivery_count": count, "link_credit": credit, **fields}
+    return frame("flow", **usual)
 
 
 def settled(first: int, last: int | None = None, state: Any = ("accepted", {})) -> bytes:

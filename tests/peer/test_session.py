@@ -76,9 +76,8 @@ async def test_session_that_is_cancelled_while_it_begins_is_ended(autojump_clock
 
 async def refuse_like_rabbitmq(peer: ScriptedPeer, attaches: int = 1) -> None:
     """End the whole session over one address."""
-    for _ in range(attaches):
-        attach = await peer.skip_to("attach")
-    await peer.send(frame("end", channel=attach.channel, error=NOT_FOUND))
+    seen = [await peer.skip_to("attach") for _ in range(attaches)]
+    await peer.send(frame("end", channel=seen[0].channel, error=NOT_FOUND))
 
 
 async def test_peer_that_ends_the_session_over_an_address_refuses_the_link(autojump_clock: MockClock) -> None:
@@ -146,7 +145,7 @@ async def test_session_of_its_own_goes_with_its_link() -> None:
         for options in ({"guarantee": "exactly-once"}, {"name": "twice"}):
             async with conn.open_sender("q", name="twice"):
                 with pytest.raises(amqp.AmqpError):
-                    async with conn.open_sender("none", own_session=True, **options):  # type: ignore[arg-type]
+                    async with conn.open_sender("none", own_session=True, **options):
                         pass
         with trio.CancelScope() as scope:
             async with conn.open_sender("q", own_session=True):

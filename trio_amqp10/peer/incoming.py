@@ -57,14 +57,14 @@ class IncomingLink:
         return self._engine.state is LinkState.ATTACH_RCVD
 
     def refuse_now(self, condition: str, description: str | None = None) -> None:
-        """Refuse without waiting; nothing happens where the peer is gone already."""
-        self._answered = True
+        """Refuse without waiting; nothing happens where the peer is gone already.
+
+        Raises:
+            LocalProtocolError: the error is longer than a frame of the peer's.
+        """
         if self.is_waiting:
-            try:
-                self._engine.refuse(Error(condition=str(condition), description=description))
-            except LocalProtocolError as unanswerable:
-                # The peer takes no frame, or no handle, in which it could be told: not our fault.
-                self._engine.session.fail(Condition.RESOURCE_LIMIT_EXCEEDED, str(unanswerable))
+            self._engine.refuse(Error(condition=str(condition), description=description))
+        self._answered = True
 
     def claim(self) -> None:
         """From now on the link is somebody's.

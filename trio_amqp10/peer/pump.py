@@ -211,6 +211,7 @@ class Pump:
                         self.feed(engine.receive_eof, trio.current_time())
                         return
                     self.feed(engine.receive_data, bytes(data), trio.current_time())
+                    del data  # or an idle connection would hold what it read last
         finally:
             self._reading = False
             self._flushed.wake()
