@@ -28,8 +28,8 @@ from trio_amqp10.engine.states import ConnectionState, SessionState
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError
 from trio_amqp10.spec.transport import Role
 
-from .errors import ConnectionClosedError, describe
-from .incoming import IncomingReceiver, IncomingSender
+from .errors import ConnectionClosedError, anew, describe
+from .incoming import IncomingLinks, IncomingReceiver, IncomingSender
 from .pump import READ_SIZE, Pump
 from .receiver import Receiver, open_receiver
 from .remote import Remote
@@ -151,7 +151,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
             return ConnectionClosedError(f"the peer closed the connection, {describe(error)}", error)
         failure = self.pump.failure
         if isinstance(failure, AmqpError):
-            return _again(failure)
+            return anew(failure)
         if self._closed or (failure is None and self._lost is None):
             return None
         reason = self._lost if failure is None else str(failure) or str(failure.__cause__ or self._lost)
@@ -385,32 +385,3 @@ class Connection(Waiter, trio.abc.AsyncResource):
     def __repr__(self) -> str:
         peer = "?" if self._remote is None else self._remote.container_id
         return f"<Connection to {peer!r} {self.engine.state.name}>"
-
-
-def _again(failure: AmqpError) -> AmqpError:
-    """The same exception anew: one object raised in several tasks would gather all their tracebacks."""
-    kind = type(failure)
-    again = kind.__new__(kind, *failure.args)
-    again.__dict__.update(failure.__dict__)
-    again.__cause__ = failure.__cause__
-    return again.with_traceback(failure.__traceback__)
-
-
-class IncomingLinks:
-    """Iterates over the links that the peer opens; ends with the connection."""
-
-    __slots__ = ("_conn",)
-
-    def __init__(self, connection: Connection) -> None:
-        self._conn = connection
-
-    def __aiter__(self) -> IncomingLinks:
-        return self
-
-    async def __anext__(self) -> IncomingSender | IncomingReceiver:
-        """The next link. Raises what ended the connection, if that was an error.
-
-        Cancelled: no link is lost.
-        """
-        await trio.lowlevel.checkpoint()
-        return await self._conn.next_incoming_link()

@@ -28,6 +28,7 @@ __all__ = [
     "LinkRefusedError",
     "LinkStolenError",
     "SessionEndedError",
+    "anew",
     "describe",
     "link_error",
 ]
@@ -148,3 +149,12 @@ def link_error(
     kind = default if error is None else _KINDS.get(str(error.condition), default)
     verb = "refused" if kind is LinkRefusedError else "detached"
     return kind(f"link {name!r} was {verb}, {describe(error)}", error, closed=closed)
+
+
+def anew(failure: AmqpError) -> AmqpError:
+    """The same exception anew: one object raised in several tasks would gather all their tracebacks."""
+    kind = type(failure)
+    again = kind.__new__(kind, *failure.args)
+    again.__dict__.update(failure.__dict__)
+    again.__cause__ = failure.__cause__
+    return again.with_traceback(failure.__traceback__)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .connection import Connection
     from .session import Session
 
-__all__ = ["Accepting", "IncomingLink", "IncomingReceiver", "IncomingSender"]
+__all__ = ["Accepting", "IncomingLink", "IncomingLinks", "IncomingReceiver", "IncomingSender"]
 
 L = TypeVar("L", bound="Link[Any]")
 
@@ -232,3 +232,23 @@ class Accepting(Generic[L]):
         self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
         await self._link.aclose()
+
+
+class IncomingLinks:
+    """Iterates over the links that the peer opens; ends with the connection."""
+
+    __slots__ = ("_conn",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._conn = connection
+
+    def __aiter__(self) -> IncomingLinks:
+        return self
+
+    async def __anext__(self) -> IncomingSender | IncomingReceiver:
+        """The next link. Raises what ended the connection, if that was an error.
+
+        Cancelled: no link is lost.
+        """
+        await trio.lowlevel.checkpoint()
+        return await self._conn.next_incoming_link()
