@@ -552,3 +552,58 @@ async def test_senders_that_never_block_share_the_loop() -> None:
             nursery.start_soon(work, 1)
             nursery.start_soon(work, 2)
         assert len(turns) >= 6
+
+
+# -- leaving ----------------------------------------------------------------------------------
+
+
+async def handled_slowly(seconds: float, got: list[Any]) -> Any:
+    async def handle(conn: amqp.Connection) -> None:
+        async for link in conn.incoming_links():
+            assert isinstance(link, amqp.IncomingReceiver)
+            async with link.accept() as receiver:
+                async for delivery in receiver:
+                    await trio.sleep(seconds)
+                    got.append(delivery.message.body)
+                    delivery.accept()
+
+    return handle
+
+
+async def left_after_transmitting(seconds: float, error: Exception | None = None) -> tuple[list[Any], float]:
+    """What a receiver that takes its time has accepted when the sender's block is left, and how long that took."""
+    got: list[Any] = []
+    ours, theirs = memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(acceptor().run, theirs, await handled_slowly(seconds, got))
+        async with amqp.open_connection(ours) as conn:
+            began = trio.current_time()
+            try:
+                async with conn.open_sender("work") as sender:
+                    for number in range(4):
+                        await sender.transmit(number)
+                    if error is not None:
+                        raise error
+            except ValueError:
+                pass
+            took = trio.current_time() - began
+            accepted = list(got)
+    return accepted, took
+
+
+async def test_leaving_lets_the_receiver_finish_what_it_has(autojump_clock: MockClock) -> None:
+    assert await left_after_transmitting(1.0) == ([0, 1, 2, 3], 4.0)
+
+
+async def test_leaving_waits_for_a_receiver_no_longer_than_the_close_timeout(
+    autojump_clock: MockClock,
+) -> None:
+    accepted, took = await left_after_transmitting(2.0)
+    assert accepted == [0, 1]
+    assert took == 5.0
+
+
+async def test_leaving_by_an_exception_waits_for_no_outcome(autojump_clock: MockClock) -> None:
+    accepted, took = await left_after_transmitting(1.0, ValueError("no more"))
+    assert accepted == []
+    assert took == 0.0

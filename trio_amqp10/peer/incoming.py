@@ -231,6 +231,8 @@ class Accepting(Generic[L]):
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
+        if kind is None:
+            await self._link.settle_up()
         await self._link.aclose()
 
 

@@ -240,6 +240,9 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             while self._link.state is not LinkState.GONE:
                 await self.wait()
 
+    async def settle_up(self) -> None:
+        """Give the peer its time with what it has of ours, before a block is left without an exception."""
+
     async def _before_detach(self) -> None:
         await trio.lowlevel.checkpoint()
 
@@ -290,6 +293,8 @@ class Opening(Generic[L]):
         self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
         try:
+            if kind is None:
+                await self._link.settle_up()
             await self._link.aclose()
         finally:
             if self._options.own_session:

@@ -162,6 +162,15 @@ class Sender(Link["SenderLink"]):
         if link.in_doubt:
             self.check_alive()
 
+    async def settle_up(self) -> None:
+        # A receiver that is detached in the middle must forget what it was not done with (2.6.6), and
+        # the message would be lost without a sound: so let it finish, for as long as a close may take.
+        link = self._link
+        with trio.move_on_after(self._conn.close_timeout):
+            while link.unsettled and not self._is_over:
+                link.watch_unsettled = True
+                await self.wait()
+
     def wake(self) -> None:
         super().wake()
         if self._link.drain and not self._blocked:
