@@ -142,9 +142,9 @@ class Entry:
 
     def _acquired(self, *, failed: bool = False, annotations: Mapping[Any, Any] | None = None) -> None:
         """Note in header and annotations what happened; the bare message stays as it is (3.2)."""
-        message = self.message
-        if message.message_format != 0:
+        if self.message.message_format != 0:
             return
+        message = Message.from_payload(self.message.to_payload())  # others may have the same one
         try:
             if message.first_acquirer:
                 message.first_acquirer = False

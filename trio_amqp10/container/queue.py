@@ -49,14 +49,14 @@ from .hops import for_next_hop
 from .node import Arrival, Inlet, Node, Outlet, Peer, RefusedError
 from .shelf import Shelf
 from .takers import Browser, Consumer, Selector
-from .terms import terms_of
+from .terms import Terms, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trio_amqp10.message import Message
 
-__all__ = ["Queue"]
+__all__ = ["Queue", "accept"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
@@ -130,8 +130,7 @@ class Queue(Node):
         super().check_inlet(peer)
 
     def on_arrivals(self, inlet: Inlet) -> None:
-        if self._deadlines:
-            self._sweep()
+        self.sweep()
         limit = self.max_length
         origin = inlet.peer.container_id
         while limit is None or self._length < limit:
@@ -139,8 +138,9 @@ class Queue(Node):
             if arrival is None:
                 self._blocked.pop(inlet, None)
                 return
-            self._put(for_next_hop(arrival.message), origin)
-            _accept(arrival)
+            message = for_next_hop(arrival.message)
+            self.put(message, origin, terms_of(message))
+            accept(arrival)
         self._blocked[inlet] = None
 
     def remove_inlet(self, inlet: Inlet) -> None:
@@ -148,8 +148,9 @@ class Queue(Node):
         self._blocked.pop(inlet, None)
         self.check_used()
 
-    def _put(self, message: Message, origin: str | None) -> None:
-        priority, ttl, expiry = terms_of(message)
+    def put(self, message: Message, origin: str | None, terms: Terms) -> None:
+        """Hold a message that came from the peer of this container-id."""
+        priority, ttl, expiry = terms
         entry = Entry(self, order_of(priority, next(self._sequence)), message, origin)
         if ttl is not None or expiry is not None:
             now = self._clock.now()
@@ -198,8 +199,7 @@ class Queue(Node):
             self._selectors[selector] = None
 
     def on_demand(self, outlet: Outlet) -> None:
-        if self._deadlines:
-            self._sweep()
+        self.sweep()
         browser = self._browsers.get(outlet)
         if browser is not None:
             self._show(browser)
@@ -334,9 +334,11 @@ class Queue(Node):
         if self._kept_by is not None and not self._length:
             self.check_used()
 
-    def _sweep(self) -> None:
+    def sweep(self) -> None:
         """Drop what has expired and nobody has; forget the deadlines of what is gone."""
         deadlines = self._deadlines
+        if not deadlines:
+            return
         now = self._clock.now()
         while deadlines and deadlines[0][0] <= now:
             entry = heapq.heappop(deadlines)[2]
@@ -382,7 +384,8 @@ class Queue(Node):
         return f"<Queue {self.address!r} length={self._length} links={len(self.inlets) + len(self.outlets)}>"
 
 
-def _accept(arrival: Arrival) -> None:
+def accept(arrival: Arrival) -> None:
+    """It is in safe hands, whether its sender still wants to know or not."""
     try:
         arrival.accept()
     except LocalProtocolError as gone:  # the message came all the same; its sender cannot know

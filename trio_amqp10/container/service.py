@@ -29,6 +29,7 @@ from .memory import memory_stream_pair
 from .node import Node, Peer, RefusedError
 from .queue import Queue
 from .relay import Relay, post
+from .topic import MAX_BACKLOG, Topic
 
 if TYPE_CHECKING:
     from trio_amqp10.peer.connection import Connection
@@ -120,6 +121,21 @@ class Container:
         queue = Queue(name, max_length=max_length, clock=self._clock)
         self.add_node(queue)
         return queue
+
+    def add_topic(self, name: str, *, max_backlog: int | None = MAX_BACKLOG) -> Topic:
+        """A topic: every message goes to every receiver there is at the time.
+
+        Args:
+            name: its address.
+            max_backlog: messages that a receiver may be behind before it is detached with
+                ``amqp:resource-limit-exceeded``; None for any number. Senders never wait.
+
+        Raises:
+            LocalProtocolError: the address is taken, or ``max_backlog`` is not at least 1.
+        """
+        topic = Topic(name, max_backlog=max_backlog, clock=self._clock)
+        self.add_node(topic)
+        return topic
 
     def function(self, name: str, *, concurrency: int = 100) -> Callable[[F], F]:
         """Decorates an async function of a ``Message`` that returns the reply: any AMQP value, or a ``Message``.
