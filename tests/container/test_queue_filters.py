@@ -82,6 +82,28 @@ async def test_consumer_with_a_filter_gets_what_another_gives_back() -> None:
             assert await bodies(all_of_it, 3) == [1, 3, 5]
 
 
+async def test_consumer_with_a_filter_does_not_get_what_came_back_and_was_taken_again() -> None:
+    async with open_container(["q"]) as container, two(container) as (one, other):
+        await fill(one, "q", *numbered(6))
+        async with (
+            one.open_receiver("q", credit=0) as all_of_it,
+            other.open_receiver("q", source=by_subject("even"), credit=0) as even,
+        ):
+            all_of_it.grant(4)
+            held = [await all_of_it.receive() for _ in range(4)]
+            assert await bodies(even, 1) == [4]
+            for delivery in held:
+                delivery.release()
+            await wait_all_tasks_blocked()
+            all_of_it.grant(3)
+            held = [await all_of_it.receive() for _ in range(3)]
+            even.grant(5)
+            await wait_all_tasks_blocked()
+            assert even.buffered == 0
+            held[2].release()
+            assert await bodies(even, 1) == [2]
+
+
 async def test_consumer_with_a_filter_does_not_get_what_it_found_undeliverable() -> None:
     async with open_container(["q"]) as container, two(container) as (one, other):
         await fill(one, "q", *numbered(4))

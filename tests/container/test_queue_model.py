@@ -76,9 +76,23 @@ PRIORITIES = (4, 4, 7, 200, 0)
 
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["put", "put", "credit", "accept", "release", "fail", "refuse", "lose", "leave"]),
+        st.sampled_from(
+            [
+                "put",
+                "put",
+                "credit",
+                "credit",
+                "accept",
+                "release",
+                "release",
+                "fail",
+                "refuse",
+                "lose",
+                "leave",
+            ]
+        ),
         st.integers(0, 3),
-        st.integers(1, 4),
+        st.sampled_from([1, 1, 1, 2, 4]),
     ),
     max_size=60,
 )
