@@ -27,6 +27,7 @@ from .peer.incoming import IncomingSender as IncomingSender
 # Serve a container of named nodes
 from .container.service import Container as Container
 from .container.queue import Queue as Queue
+from .container.topic import Topic as Topic
 from .container.node import Arrival as Arrival
 from .container.node import Inlet as Inlet
 from .container.node import Lease as Lease

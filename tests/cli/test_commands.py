@@ -196,6 +196,12 @@ def test_serve_refuses_unknown_addresses_when_strict() -> None:
         assert "amqp:not-found" in failed("send", f"{url}/other", "--body", "x")
 
 
+def test_serve_has_topics_that_keep_nothing_for_later() -> None:
+    with serving("--topic", "prices", "--strict") as url:
+        assert done("send", f"{url}/prices", "--body", "x") == b"sent 1\n"
+        assert done("receive", f"{url}/prices", "--timeout", "0.2") == b""
+
+
 def test_serve_lets_in_only_users_when_it_has_some() -> None:
     with serving("--user", "ada:enigma", "--user", "bob:with:colon") as url:
         ada, bob = url.replace("//", "//ada:enigma@"), url.replace("//", "//bob:with%3Acolon@")

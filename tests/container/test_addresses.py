@@ -16,6 +16,7 @@ from trio_amqp10.peer.errors import (
     LinkStolenError,
 )
 from trio_amqp10.spec.messaging import (
+    DeleteOnClose,
     DeleteOnNoLinks,
     DeleteOnNoLinksOrMessages,
     DeleteOnNoMessages,
@@ -176,6 +177,7 @@ async def test_dynamic_target_is_a_queue_too() -> None:
 @pytest.mark.parametrize(
     ("policy", "kept"),
     [
+        (DeleteOnClose(), [True, False, False]),
         (DeleteOnNoLinks(), [True, True, False]),
         (DeleteOnNoMessages(), [True, True, True]),
         (DeleteOnNoLinksOrMessages(), [True, True, True]),
@@ -207,3 +209,50 @@ async def test_dynamic_node_lives_as_long_as_its_lifetime_policy_says(policy: An
                 await bodies(receiver, 1)
             await look()
             assert not seen[-1]
+
+
+POLICIES = [DeleteOnClose(), DeleteOnNoLinks(), DeleteOnNoMessages(), DeleteOnNoLinksOrMessages()]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+async def test_dynamic_terminus_is_answered_with_the_properties_that_its_node_has(policy: Any) -> None:
+    asked = {"lifetime-policy": policy, "supported-dist-modes": "copy", "x-colour": "red"}
+    async with open_container() as container, container.connect() as conn:
+        source = Source(dynamic=True, dynamic_node_properties=asked)
+        target = Target(dynamic=True, dynamic_node_properties=asked)
+        async with (
+            conn.open_receiver(None, source=source) as receiver,
+            conn.open_sender(None, target=target) as sender,
+        ):
+            for terminus in (receiver.remote.source, sender.remote.target):
+                actual = dict(terminus.dynamic_node_properties)
+                assert set(actual) == {"lifetime-policy", "supported-dist-modes"}
+                assert type(actual["lifetime-policy"]) is type(policy)
+                assert list(actual["supported-dist-modes"]) == ["move", "copy"]
+
+
+async def test_dynamic_terminus_is_deleted_on_close_where_no_policy_is_asked_for() -> None:
+    async with open_container() as container, container.connect() as conn:
+        async with conn.open_receiver(None, source=DYNAMIC) as receiver:
+            answer = receiver.remote.source
+            assert isinstance(answer.dynamic_node_properties["lifetime-policy"], DeleteOnClose)
+        async with conn.open_receiver("q") as receiver:
+            assert receiver.remote.source.dynamic_node_properties is None
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("settles", [True, False])
+async def test_dynamic_node_with_a_message_under_lease_is_not_without_messages(
+    policy: Any, settles: bool
+) -> None:
+    source = Source(dynamic=True, dynamic_node_properties={"lifetime-policy": policy})
+    kept = isinstance(policy, (DeleteOnNoMessages, DeleteOnNoLinksOrMessages))
+    async with open_container() as container, two(container) as (one, other):
+        async with one.open_receiver(None, source=source) as maker:
+            assert maker.address is not None
+            await fill(other, maker.address, "x")
+            delivery = await maker.receive()
+            if settles:
+                delivery.accept()
+        await wait_all_tasks_blocked()  # a link that goes with its message unsettled gives it back
+        assert bool(container.nodes) is (kept and not settles)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 from hypothesis import given, settings
@@ -14,7 +15,7 @@ from trio_amqp10.container import Queue
 class In:
     """An inlet with what is pushed to it."""
 
-    peer: Any = None
+    peer = SimpleNamespace(container_id="from")
 
     def __init__(self) -> None:
         self.arrivals: list[Any] = []
@@ -29,8 +30,8 @@ class Arrived:
     settled = False
     state: Any = None
 
-    def __init__(self, number: int) -> None:
-        self.message = amqp.Message(number)
+    def __init__(self, number: int, priority: int | None = None) -> None:
+        self.message = amqp.Message(number, priority=priority)
         self.accepted = 0
 
     def accept(self) -> None:
@@ -44,13 +45,18 @@ class Out:
     target = None
     closed = False
 
-    def __init__(self, key: int, copying: bool = False) -> None:
+    def __init__(self, key: int, copying: bool = False, selective: bool = False) -> None:
         self.key = key
+        self.selective = selective
+        self.wants = (lambda message, origin: self.may_have(message.body)) if selective else None
         self.copying = copying
         self.credit = 0
         self.held: list[tuple[int, Any]] = []
         self.seen: list[int] = []
         self.more: int | None = None
+
+    def may_have(self, number: int) -> bool:
+        return not self.selective or self.key in (0, 1) or bool(number % self.key)
 
     def ready(self) -> bool:
         return self.credit > 0
@@ -66,20 +72,36 @@ class Out:
         self.more = more
 
 
+PRIORITIES = (4, 4, 7, 200, 0)
+
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["put", "put", "credit", "accept", "release", "fail", "refuse", "lose", "leave"]),
+        st.sampled_from(
+            [
+                "put",
+                "put",
+                "credit",
+                "credit",
+                "accept",
+                "release",
+                "release",
+                "fail",
+                "refuse",
+                "lose",
+                "leave",
+            ]
+        ),
         st.integers(0, 3),
-        st.integers(1, 4),
+        st.sampled_from([1, 1, 1, 2, 4]),
     ),
     max_size=60,
 )
 
 
-@settings(max_examples=150, deadline=None)
-@given(steps, st.sampled_from([None, 1, 5]))
+@settings(max_examples=250, deadline=None)
+@given(steps, st.sampled_from([None, 1, 5]), st.booleans(), st.booleans())
 def test_queue_keeps_every_message_once_and_gives_the_first_that_may_be_had(
-    script: list[tuple[str, int, int]], max_length: int | None
+    script: list[tuple[str, int, int]], max_length: int | None, selective: bool, prioritised: bool
 ) -> None:
     queue = Queue("q", max_length=max_length)
     source = In()
@@ -89,28 +111,36 @@ def test_queue_keeps_every_message_once_and_gives_the_first_that_may_be_had(
     done: set[int] = set()
     excluded: dict[int, set[int]] = {}
 
+    def place(number: int) -> tuple[int, int]:
+        return (-min(PRIORITIES[number % 5], 9) if prioritised else 0), number
+
     def held() -> set[int]:
         return {number for out in outlets.values() for number, _ in out.held}
 
     for what, who, count in script:
         out = outlets.get(who)
         if out is None:
-            out = outlets[who] = Out(who)
+            out = outlets[who] = Out(who, selective=selective and who > 0)
             queue.add_outlet(out)
             queue.on_demand(out)
         if what == "put":
             for _ in range(count):
-                arrivals.append(Arrived(len(arrivals)))
+                priority = PRIORITIES[len(arrivals) % 5] if prioritised else None
+                arrivals.append(Arrived(len(arrivals), priority))
                 source.arrivals.append(arrivals[-1])
             queue.on_arrivals(source)
         elif what == "credit":
             taken = {n for n, each in enumerate(arrivals) if each.accepted}
-            waiting = sorted(n for n in taken - done - held() if who not in excluded.get(n, set()))
+            waiting = sorted(
+                (n for n in taken - done - held() if who not in excluded.get(n, set()) and out.may_have(n)),
+                key=place,
+            )
             before = len(out.seen)
             out.credit += count
             queue.on_demand(out)
             got = out.seen[before:]
             assert got[: len(waiting)] == waiting[: len(got)]
+            assert len(got) >= min(count, len(waiting))
         elif what == "leave":
             del outlets[who]
             queue.remove_outlet(out)
@@ -138,18 +168,19 @@ def test_queue_keeps_every_message_once_and_gives_the_first_that_may_be_had(
         assert queue.available == len(queue) - len(numbers)
         for key, each in outlets.items():  # nobody waits while there is something for him
             if each.credit:
-                assert all(key in excluded.get(n, set()) for n in taken - done - set(numbers))
+                free = taken - done - set(numbers)
+                assert all(key in excluded.get(n, set()) or not each.may_have(n) for n in free)
     assert all(each.accepted <= 1 for each in arrivals)
-    _drain(queue, done, arrivals)
+    _drain(queue, done, arrivals, place)
 
 
-def _drain(queue: Queue, done: set[int], arrivals: list[Arrived]) -> None:
+def _drain(queue: Queue, done: set[int], arrivals: list[Arrived], place: Any) -> None:
     """Whoever comes last gets all that is left, in order."""
     browser = Out(98, copying=True)
     queue.add_outlet(browser)
     browser.credit = 1000
     queue.on_demand(browser)
-    assert browser.seen == sorted(browser.seen)
+    assert browser.seen == sorted(browser.seen, key=place)
     assert len(browser.seen) >= queue.available
     last = Out(99)
     queue.add_outlet(last)
@@ -163,7 +194,7 @@ def _drain(queue: Queue, done: set[int], arrivals: list[Arrived]) -> None:
             lease.accepted()
         last.held.clear()
     if queue.max_length is None:
-        assert last.seen == sorted(last.seen)
+        assert last.seen == sorted(last.seen, key=place)
         assert last.seen[: len(browser.seen)] == browser.seen
     assert last.more == 0
     leased = len(queue)

@@ -114,6 +114,7 @@ def demo_command(frames: bool) -> None:
 @click.option(
     "--queue", "queues", metavar="NAME", multiple=True, help="A queue to begin with. May be repeated."
 )
+@click.option("--topic", "topics", metavar="NAME", multiple=True, help="A topic. May be repeated.")
 @click.option(
     "--user",
     "users",
@@ -123,16 +124,19 @@ def demo_command(frames: bool) -> None:
     help="Somebody who may connect; without any, everybody may. May be repeated.",
 )
 @click.option(
-    "--strict", is_flag=True, help="Refuse addresses that are no --queue, rather than make a queue of them."
+    "--strict",
+    is_flag=True,
+    help="Refuse addresses that nobody named here, rather than make a queue of them.",
 )
 def serve_command(
     urls: tuple[str, ...],
     allow_plaintext_password: bool,
     queues: tuple[str, ...],
+    topics: tuple[str, ...],
     users: tuple[tuple[str, str], ...],
     strict: bool,
 ) -> None:
-    """A container of queues, in memory.
+    """A container of queues and topics, in memory.
 
     Prints "listening URL" for each listener once it is ready. SIGTERM and SIGINT finish the
     deliveries in flight, for at most 5 seconds.
@@ -140,6 +144,7 @@ def serve_command(
     options = ServeOptions(
         urls=urls or ("amqp://127.0.0.1:5672",),
         queues=queues,
+        topics=topics,
         users=dict(users),
         strict=strict,
         allow_plaintext_password=allow_plaintext_password,

@@ -1,4 +1,4 @@
-"""``amqp10 serve``: a container of queues that live as long as the process."""
+"""``amqp10 serve``: a container of queues and topics that live as long as the process."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ class ServeOptions:
 
     urls: Sequence[str]
     queues: Sequence[str] = ()
+    topics: Sequence[str] = ()
     users: dict[str, str] = field(default_factory=dict[str, str])
     strict: bool = False
     allow_plaintext_password: bool = False
@@ -41,6 +42,8 @@ async def serve(options: ServeOptions, interrupts: Interrupts) -> None:
     container = amqp.Container("amqp10", strict=options.strict)
     for queue in options.queues:
         container.add_queue(queue)
+    for topic in options.topics:
+        container.add_topic(topic)
     start = partial(
         container.serve,
         *options.urls,

@@ -1,4 +1,4 @@
-"""A named peer that holds nodes: queues, functions, consumers, producers, and the user's own."""
+"""A named peer that holds nodes: queues, topics, functions, consumers, producers, and the user's own."""
 
 from .conversation import Conversation as Conversation
 from .handlers import Consumer as Consumer
@@ -13,3 +13,4 @@ from .node import Peer as Peer
 from .node import RefusedError as RefusedError
 from .queue import Queue as Queue
 from .service import Container as Container
+from .topic import Topic as Topic

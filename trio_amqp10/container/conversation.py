@@ -10,11 +10,13 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.filters import FilterError, FilterSet, capabilities, parse_filters
 from trio_amqp10.peer.incoming import Accepting, IncomingLink, IncomingReceiver, IncomingSender
 from trio_amqp10.peer.link import LinkOptions
 from trio_amqp10.spec.messaging import DistributionMode, ExpiryPolicy, Source, Target
 from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
 
+from .lifetimes import actual_properties
 from .links import ReceiverInlet, SenderOutlet
 from .node import Node, RefusedError
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     import trio
 
+    from trio_amqp10.message import Message
     from trio_amqp10.peer.connection import Connection
     from trio_amqp10.peer.session import Session
 
@@ -145,7 +148,7 @@ class Conversation:
                 address=asked.address if node is self._container.relay else node.address,
                 expiry_policy=ExpiryPolicy.LINK_DETACH,
                 dynamic=made,
-                dynamic_node_properties=asked.dynamic_node_properties,
+                dynamic_node_properties=actual_properties(asked.dynamic_node_properties) if made else None,
                 capabilities=_shared(asked.capabilities, node),
             )
             options = _options(link, source=link.remote.source, target=target)
@@ -171,7 +174,8 @@ class Conversation:
                 f"distribution-mode {asked.distribution_mode!r}: move or copy is possible",
             )
         copying = asked.distribution_mode == DistributionMode.COPY
-        if asked.dynamic:
+        made = asked.dynamic
+        if made:
             node: Node = self._container.make_temporary(asked.dynamic_node_properties)
         elif asked.address is None:
             raise RefusedError(Condition.INVALID_FIELD, "a source without an address that is not dynamic")
@@ -179,26 +183,39 @@ class Conversation:
             node = self._container.find(_checked(asked.address))
         try:
             node.check_outlet(self, copying=copying, target=getattr(link.remote.target, "address", None))
+            filters = _filters(asked, node)
             source = Source(
                 address=node.address,
-                # Filters are not echoed: to echo one is to promise to apply it (3.5.3).
                 expiry_policy=ExpiryPolicy.LINK_DETACH,
-                dynamic=asked.dynamic,
-                dynamic_node_properties=asked.dynamic_node_properties,
+                dynamic=made,
+                dynamic_node_properties=actual_properties(asked.dynamic_node_properties) if made else None,
                 distribution_mode=DistributionMode.COPY if copying else DistributionMode.MOVE,
+                # What is left out is not applied (3.5.3).
+                filter=filters.echo or None,
                 default_outcome=asked.default_outcome,
                 outcomes=asked.outcomes,
                 capabilities=_shared(asked.capabilities, node),
             )
             options = _options(link, source=source, target=link.remote.target)
-            outlet = SenderOutlet(session, engine, node, self, copying=copying)
+            wants = self._wanted(filters)
+            outlet = SenderOutlet(session, engine, node, self, copying=copying, wants=wants)
             Accepting(link, lambda: outlet, options).enter_now()
         except BaseException:
             self._container.forget_unused(node)
             raise
-        if asked.dynamic:
+        if made:
             self._made[outlet] = node
         outlet.begin()
+
+    def _wanted(self, filters: FilterSet) -> Callable[[Message, str | None], bool] | None:
+        if not filters:
+            return None
+        container_id = self.container_id
+
+        def wants(message: Message, origin: str | None) -> bool:
+            return filters.matches(message, link_container_id=container_id, origin=origin)
+
+        return wants
 
     def forget(self, link: object) -> None:
         """The link is over; what was made for it alone goes too."""
@@ -227,7 +244,16 @@ def _checked(address: object) -> str:
 
 
 def _shared(asked: Sequence[str], node: Node) -> tuple[str, ...]:
-    return tuple([each for each in asked if str(each) in node.capabilities])
+    has = (*node.capabilities, *capabilities()) if node.filters and asked else node.capabilities
+    return tuple([each for each in asked if str(each) in has])
+
+
+def _filters(asked: Source, node: Node) -> FilterSet:
+    """What the node is to apply of the filters that are asked for (3.5.8)."""
+    try:
+        return parse_filters(asked.filter if node.filters else None)
+    except FilterError as fault:
+        raise RefusedError(fault.condition, str(fault)) from fault
 
 
 def _ends(link: IncomingLink) -> tuple[Any, Session]:

@@ -23,6 +23,8 @@ from trio_amqp10.spec.messaging import RELEASED, Accepted, Modified, Rejected
 from trio_amqp10.spec.transport import Error
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trio_amqp10.engine.delivery import OutgoingDelivery
     from trio_amqp10.engine.receiver import ReceiverLink
     from trio_amqp10.engine.sender import SenderLink
@@ -117,17 +119,26 @@ class SenderOutlet(Sender):
         peer: whose it is.
         key: names the link: its peer and its name (2.6.1).
         copying: whether messages are copied to it (3.5.7).
+        wants: its filter, given a message and its sender's container-id; None for all (3.5.8).
     """
 
-    __slots__ = ("_node", "_outcomes", "_over", "copying", "key", "peer")
+    __slots__ = ("_node", "_outcomes", "_over", "copying", "key", "peer", "wants")
 
     def __init__(
-        self, session: Session, link: SenderLink, node: Node, peer: Conversation, *, copying: bool
+        self,
+        session: Session,
+        link: SenderLink,
+        node: Node,
+        peer: Conversation,
+        *,
+        copying: bool,
+        wants: Callable[[Message, str | None], bool] | None = None,
     ) -> None:
         super().__init__(session, link)
         self.peer = peer
         self.key: object = (peer.container_id, link.name)
         self.copying = copying
+        self.wants = wants
         self._node = node
         self._over = False
         source = None if link.remote is None else link.remote.source

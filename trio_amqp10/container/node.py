@@ -173,6 +173,11 @@ class Outlet(Protocol):
         ...
 
     @property
+    def wants(self) -> Callable[[Message, str | None], bool] | None:
+        """Whether the peer wants a message that came from the peer of that container-id; None if it wants all."""
+        ...
+
+    @property
     def target(self) -> str | None:
         """What the peer calls the place that the messages go to, if it has a name."""
         ...
@@ -216,12 +221,14 @@ class Node:
     Attributes:
         takes: whether peers may send to it.
         gives: whether peers may receive from it.
+        filters: whether it asks ``outlet.wants``; where not, peers are told that their filters are not applied.
         capabilities: what kind of node it is, told to peers that ask, e.g. ``("queue",)``.
         inlets, outlets: the links to it, in the order in which they came.
     """
 
     takes: bool = False
     gives: bool = False
+    filters: bool = False
     capabilities: tuple[str, ...] = ()
 
     def __init__(self, address: str) -> None:

@@ -5,6 +5,7 @@ Knows which nodes there are and who may have them made; knows nothing of links o
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -13,19 +14,22 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import trio
 
 from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.filters import capabilities
 from trio_amqp10.message import Message
 from trio_amqp10.peer.dial import effective_limits, open_connection
 from trio_amqp10.peer.listen import Acceptor, Listener, serve
 from trio_amqp10.sasl import Server
-from trio_amqp10.spec.messaging import DeleteOnNoLinks, DeleteOnNoLinksOrMessages, DeleteOnNoMessages
 
+from .clock import Clock
 from .conversation import Conversation
 from .handlers import Consumer, Function, Producer
+from .lifetimes import kept_by
 from .local import LocalConnection
 from .memory import memory_stream_pair
 from .node import Node, Peer, RefusedError
 from .queue import Queue
 from .relay import Relay, post
+from .topic import MAX_BACKLOG, Topic
 
 if TYPE_CHECKING:
     from trio_amqp10.peer.connection import Connection
@@ -34,16 +38,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Container"]
 
-_CAPABILITIES: Final = ("ANONYMOUS-RELAY",)
+_RELAY: Final = "ANONYMOUS-RELAY"
 _TEMPORARY: Final = "temporary/"
 """Addresses that begin so are made here, and by nobody's wish: a late reply must not bring one back."""
 
-_LIFETIMES: Final[dict[type, frozenset[str]]] = {
-    DeleteOnNoLinks: frozenset({"links"}),
-    DeleteOnNoMessages: frozenset({"maker", "messages"}),
-    DeleteOnNoLinksOrMessages: frozenset({"links", "messages"}),
-}
-_UNTIL_CLOSE: Final = frozenset({"maker"})
 _FIRST_USE: Final = frozenset({"links", "messages"})
 
 F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
@@ -58,6 +56,7 @@ class Container:
             used, and forgotten when neither links nor messages are left.
         max_unsettled_octets: octets of messages that one connection may hold unsettled; the link that
             goes beyond is detached with ``amqp:resource-limit-exceeded``. None for no limit.
+        wall_clock: seconds since 1970; messages with an absolute expiry time are measured by it once, when they come.
 
     Attributes:
         name: as given.
@@ -72,6 +71,7 @@ class Container:
         *,
         strict: bool = False,
         max_unsettled_octets: int | None = 64 * 1024 * 1024,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.name = str(uuid.uuid4()) if name is None else name
         self.strict = strict
@@ -79,6 +79,7 @@ class Container:
         self.nodes: dict[str, Node] = {}
         self.relay = Relay(self.find)
         self.resting = False
+        self._clock = Clock(wall_clock)
         self._conversations: dict[Conversation, None] = {}
         self._idle = trio.lowlevel.ParkingLot()
 
@@ -117,9 +118,24 @@ class Container:
         Raises:
             LocalProtocolError: the address is taken.
         """
-        queue = Queue(name, max_length=max_length)
+        queue = Queue(name, max_length=max_length, clock=self._clock)
         self.add_node(queue)
         return queue
+
+    def add_topic(self, name: str, *, max_backlog: int | None = MAX_BACKLOG) -> Topic:
+        """A topic: every message goes to every receiver there is at the time.
+
+        Args:
+            name: its address.
+            max_backlog: messages that a receiver may be behind before it is detached with
+                ``amqp:resource-limit-exceeded``; None for any number. Senders never wait.
+
+        Raises:
+            LocalProtocolError: the address is taken, or ``max_backlog`` is not at least 1.
+        """
+        topic = Topic(name, max_backlog=max_backlog, clock=self._clock)
+        self.add_node(topic)
+        return topic
 
     def function(self, name: str, *, concurrency: int = 100) -> Callable[[F], F]:
         """Decorates an async function of a ``Message`` that returns the reply: any AMQP value, or a ``Message``.
@@ -192,14 +208,12 @@ class Container:
 
     def make_temporary(self, properties: Mapping[Any, Any] | None) -> Queue:
         """The node behind a dynamic source or target, for as long as its lifetime policy says (3.5.9)."""
-        policy: object = properties.get("lifetime-policy") if properties else None
-        kept_by = next((kept for kind, kept in _LIFETIMES.items() if isinstance(policy, kind)), _UNTIL_CLOSE)
-        queue = self._make_queue(f"{_TEMPORARY}{uuid.uuid4()}", kept_by)
+        queue = self._make_queue(f"{_TEMPORARY}{uuid.uuid4()}", kept_by(properties))
         queue.has_maker = True
         return queue
 
-    def _make_queue(self, address: str, kept_by: frozenset[str]) -> Queue:
-        queue = Queue(address, kept_by=kept_by, on_unused=self._on_unused)
+    def _make_queue(self, address: str, keepers: frozenset[str]) -> Queue:
+        queue = Queue(address, kept_by=keepers, on_unused=self._on_unused, clock=self._clock)
         self.nodes[address] = queue
         return queue
 
@@ -289,7 +303,7 @@ class Container:
         for what is under way to come to its end.
         """
         options.setdefault("container_id", self.name)
-        options.setdefault("offered_capabilities", _CAPABILITIES)
+        options.setdefault("offered_capabilities", (_RELAY, *capabilities()))
         await serve(self.handle, *urls, task_status=task_status, **options)
 
     def connect(self, *, container_id: str | None = None, **options: Any) -> LocalConnection:
@@ -306,7 +320,7 @@ class Container:
         acceptor = Acceptor(
             container_id=self.name,
             sasl=Server(),
-            offered_capabilities=_CAPABILITIES,
+            offered_capabilities=(_RELAY, *capabilities()),
             limits=effective_limits(options.get("limits"), None, None),
             close_timeout=options.get("close_timeout", 5.0),
         )

@@ -67,7 +67,7 @@ class FilterSet:
     def matches(
         self, message: Message, *, link_container_id: str | None = None, origin: str | None = None
     ) -> bool:
-        """Whether a message passes. One that cannot be decoded passes no filter that has to read it.
+        """Whether a message passes. One that cannot be read passes no filter that has to read it.
 
         Args:
             message: it is read no further than the filters need, and not changed.
@@ -75,6 +75,8 @@ class FilterSet:
             origin: the container-id of the peer that sent the message, None if nobody knows.
         """
         if self.no_local and origin is not None and origin == link_container_id:
+            return False
+        if message.message_format != 0 and self._tests:  # of its sections nothing is known (2.8.11)
             return False
         try:
             for test in self._tests:

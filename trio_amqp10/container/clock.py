@@ -1,0 +1,51 @@
+"""Clock: trio's time, and what a time of day is on it.
+
+Trio's clock runs evenly, and in tests as fast as they like; so a time of day is looked at once, when a
+message arrives with it, and becomes a time on trio's clock. A wall clock that is set later changes
+nothing for messages that are here.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import trio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Clock"]
+
+
+class Clock:
+    """What nodes ask for the time.
+
+    Args:
+        wall: seconds since 1970.
+        now: seconds on the clock that deadlines are on; the default needs trio to run, and is asked
+            only by messages with a ttl or an expiry time.
+    """
+
+    __slots__ = ("_wall", "now")
+
+    def __init__(
+        self, wall: Callable[[], float] = time.time, now: Callable[[], float] = trio.current_time
+    ) -> None:
+        self._wall = wall
+        self.now = now
+
+    def deadline(self, now: float, ttl: int | None, expiry: int | None) -> float:
+        """When a message that arrives ``now`` is no longer worth delivering: the earlier of both, if both are given.
+
+        Args:
+            now: seconds on our clock.
+            ttl: milliseconds from its arrival (3.2.1).
+            expiry: milliseconds since 1970 (3.2.4).
+        """
+        ends: list[float] = []
+        if ttl is not None:
+            ends.append(now + ttl / 1000)
+        if expiry is not None:
+            ends.append(now + expiry / 1000 - self._wall())
+        return min(ends)

@@ -1,0 +1,157 @@
+"""Entry: a message that a queue holds, and the lease on it while it is given out.
+
+What each answer to a lease does is told in ``queue``; the notes that it leaves in the message are made
+here (3.2.1, 3.4). Knows one message; knows no links.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
+from trio_amqp10.message import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["NOBODY", "RANKS", "Entry", "order_of", "rank_of"]
+
+_log = logging.getLogger("trio_amqp10.container")
+
+NOBODY: Final[frozenset[object]] = frozenset()
+
+RANKS: Final = 10
+"""Priorities that are told apart, as JMS has them; those above 9 are as 9, which 3.2.1 permits."""
+_SHIFT: Final = 48
+
+
+def order_of(priority: int, sequence: int) -> int:
+    """The place among all messages: by priority, highest first, and then as they came."""
+    return (RANKS - 1 - min(priority, RANKS - 1)) << _SHIFT | sequence
+
+
+def rank_of(order: int) -> int:
+    """Which of the priorities has this order, 0 for the highest."""
+    return order >> _SHIFT
+
+
+class Keeper(Protocol):
+    """The queue, as far as an entry needs it."""
+
+    def put_back(self, entry: Entry) -> None:
+        """Its lease has ended, and it is available again."""
+        ...
+
+    def drop(self, entry: Entry) -> None:
+        """Its lease has ended, and it with it."""
+        ...
+
+
+class Entry:
+    """A message that a queue holds.
+
+    Attributes:
+        order: its place in the queue.
+        origin: the container-id of the peer that sent it.
+        available: whether nobody has a lease on it.
+        ended: whether it is gone for good.
+        excluded: the keys of links that may not have it.
+        outlet_key: the link that has, or last had, a lease on it.
+        deadline: when it expires, in seconds on the queue's clock; None for never.
+        timed: whether the queue watches the deadline.
+        noted: whether a consumer that had passed its place was told to look at it again.
+    """
+
+    __slots__ = (
+        "_arrived",
+        "_keeper",
+        "_ttl",
+        "available",
+        "deadline",
+        "ended",
+        "excluded",
+        "message",
+        "noted",
+        "order",
+        "origin",
+        "outlet_key",
+        "timed",
+    )
+
+    def __init__(self, keeper: Keeper, order: int, message: Message, origin: str | None) -> None:
+        self._keeper = keeper
+        self._arrived = 0.0
+        self._ttl: int | None = None
+        self.order = order
+        self.message = message
+        self.origin = origin
+        self.available = False
+        self.ended = False
+        self.excluded = NOBODY
+        self.outlet_key: object = None
+        self.deadline: float | None = None
+        self.timed = False
+        self.noted = False
+
+    def limit(self, now: float, deadline: float, ttl: int | None) -> None:
+        """Let it expire."""
+        self.deadline = deadline
+        self._arrived = now
+        self._ttl = ttl
+
+    @property
+    def ages(self) -> bool:
+        """Whether its ttl shrinks while it is here."""
+        return self._ttl is not None
+
+    def aged(self, now: float) -> Message:
+        """The message with what is left of its ttl, so that it dies even on a way in circles (3.2.1)."""
+        assert self._ttl is not None
+        left = max(0, self._ttl - round((now - self._arrived) * 1000))
+        if left == self._ttl:
+            return self.message
+        message = Message.from_payload(self.message.to_payload())
+        message.ttl = left
+        return message
+
+    # -- as a lease -------------------------------------------------------------------------
+
+    def accepted(self) -> None:
+        self._keeper.drop(self)
+
+    def rejected(self, condition: str | None, description: str | None) -> None:
+        _log.debug("%r: a message was rejected, %.100s: %.1000s", self._keeper, condition, description)
+        self._keeper.drop(self)
+
+    def released(self) -> None:
+        self._acquired()
+        self._keeper.put_back(self)
+
+    def modified(
+        self, *, failed: bool, undeliverable_here: bool, annotations: Mapping[Any, Any] | None
+    ) -> None:
+        self._acquired(failed=failed, annotations=annotations)
+        if undeliverable_here:
+            self.excluded |= {self.outlet_key}
+        self._keeper.put_back(self)
+
+    def lost(self) -> None:
+        self._acquired(failed=True)
+        self._keeper.put_back(self)
+
+    def _acquired(self, *, failed: bool = False, annotations: Mapping[Any, Any] | None = None) -> None:
+        """Note in header and annotations what happened; the bare message stays as it is (3.2)."""
+        if self.message.message_format != 0:
+            return
+        message = Message.from_payload(self.message.to_payload())  # others may have the same one
+        try:
+            if message.first_acquirer:
+                message.first_acquirer = False
+            if failed:
+                message.delivery_count = min(message.delivery_count + 1, 0xFFFFFFFF)
+            if annotations:
+                message.annotations = {**message.annotations, **annotations}
+            self.message = Message.from_payload(message.to_payload())
+        except (RemoteProtocolError, LocalProtocolError) as fault:
+            _log.debug("%r: a message goes on unchanged: %s", self._keeper, fault)
