@@ -241,7 +241,10 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
                 await self.wait()
 
     async def settle_up(self) -> None:
-        """Give the peer its time with what it has of ours, before a block is left without an exception."""
+        """Give the peer its time with what it has of ours, before a block is left without an exception.
+
+        Cancelled: nothing has happened; the link can be used on.
+        """
 
     async def _before_detach(self) -> None:
         await trio.lowlevel.checkpoint()

@@ -163,6 +163,10 @@ class Sender(Link["SenderLink"]):
             self.check_alive()
 
     async def settle_up(self) -> None:
+        """Wait until nothing is unsettled, for at most ``close_timeout`` seconds.
+
+        Cancelled: nothing has happened; the link can be used on.
+        """
         # A receiver that is detached in the middle must forget what it was not done with (2.6.6), and
         # the message would be lost without a sound: so let it finish, for as long as a close may take.
         link = self._link
