@@ -216,12 +216,14 @@ class Node:
     Attributes:
         takes: whether peers may send to it.
         gives: whether peers may receive from it.
+        leasing: whether what it gives may come back by its lease, so that a transaction can acquire it.
         capabilities: what kind of node it is, told to peers that ask, e.g. ``("queue",)``.
         inlets, outlets: the links to it, in the order in which they came.
     """
 
     takes: bool = False
     gives: bool = False
+    leasing: bool = False
     capabilities: tuple[str, ...] = ()
 
     def __init__(self, address: str) -> None:
@@ -235,6 +237,10 @@ class Node:
         """Raise ``RefusedError`` if this peer may not send here."""
         if not self.takes:
             raise RefusedError(Condition.NOT_ALLOWED, f"{self.address!r} takes no messages")
+
+    def destination(self, message: Message) -> Node:
+        """The node that this message ends up in, or raise ``RefusedError``: another one if this only hands it on."""
+        return self
 
     def add_inlet(self, inlet: Inlet) -> None:
         """A peer may send from now on."""

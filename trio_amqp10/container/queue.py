@@ -153,7 +153,7 @@ class Queue(Node):
         LocalProtocolError: ``max_length`` is not at least 1.
     """
 
-    takes = gives = True
+    takes = gives = leasing = True
     capabilities = ("queue",)
 
     def __init__(
