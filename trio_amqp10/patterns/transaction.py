@@ -208,7 +208,7 @@ class Transaction:
             self._undo()
 
     async def _settle_down(self) -> None:
-        """No message half sent, and no credit that would acquire more, when the discharge comes (4.4.1, 4.4.3)."""
+        """When the discharge comes: no message half sent, no credit to acquire more, no outcome unsaid (4.4)."""
         for sender in self._senders:
             await sender.wait_written()
         for receiver in self._receivers:
@@ -216,6 +216,8 @@ class Transaction:
                 await receiver.use_up()
             receiver.acquire_in(None)
             self._acquired += receiver.acquired_in(self.id)
+        for session in {retired.link.session for retired in self._retired}:
+            session.flush()  # outcomes are gathered, and the discharge is a transfer, which would overtake them
 
     async def _discharge(self, *, fail: bool) -> Rejected | None:
         """Ask for the end, and wait for the answer; what stands against it, if anything."""
