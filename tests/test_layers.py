@@ -52,8 +52,8 @@ IMPURE = {
 LEAVES = {"testing", "cli"}
 EXTRAS = {"testing": {"pytest"}, "filters": {"lark"}, "cli": {"click", "rich"}}
 """What a part may import beside the standard library and trio; each comes with an extra of that name or a tool."""
-UPWARD = {("peer/connection.py", "patterns")}
-"""``Connection.open_requester`` is a method of the peer's and a pattern by its nature: the one climb there is."""
+UPWARD = {("peer/climbs.py", "patterns")}
+"""``open_requester`` and ``open_transaction`` are methods of the peer's and patterns by nature: the one climb there is."""
 
 LINES = 400
 FUNCTION_LINES = 60

@@ -40,6 +40,10 @@ from .container.node import RefusedError as RefusedError
 from .patterns.requester import Requester as Requester
 from .patterns.requester import open_requester as open_requester
 
+# All together, or not at all
+from .patterns.transaction import Transaction as Transaction
+from .patterns.transaction import open_transaction as open_transaction
+
 # Say it: messages and values
 from .message import Data as Data
 from .message import Message as Message
@@ -94,6 +98,9 @@ from .peer.errors import LinkRedirectError as LinkRedirectError
 from .peer.errors import LinkRefusedError as LinkRefusedError
 from .peer.errors import LinkStolenError as LinkStolenError
 from .peer.errors import SessionEndedError as SessionEndedError
+from .peer.errors import TransactionError as TransactionError
+from .peer.errors import TransactionInDoubtError as TransactionInDoubtError
+from .peer.errors import TransactionRolledBackError as TransactionRolledBackError
 
 # Send and receive classes of your own
 from .typed import REST as REST

@@ -298,6 +298,17 @@ def test_message_in_parts_keeps_to_window_and_frame_size(
     script.expect_nothing()
 
 
+def test_every_part_of_a_message_says_its_state() -> None:
+    link, script = sending(remote={"max_frame_size": 512})
+    link.send(bytes(1200), state=TransactionalState(txn_id=b"t"))
+    script.collect()
+    frames = list(script.inbox.frames)
+    assert len(frames) == 3
+    assert frames[0]["state"] is not None
+    assert [one["state"] for one in frames] == [frames[0]["state"]] * 3
+    assert b"".join(one.payload for one in frames) == bytes(1200)
+
+
 def test_messages_in_parts_take_turns_on_one_session() -> None:
     link, script = sending(credit=10, remote={"max_frame_size": 512})
     other = link.session.sender("other")
@@ -481,3 +492,19 @@ def test_row_62_granted_credit_is_never_ignored_and_what_is_unsettled_can_be_cou
     script << frame("disposition", role=True, first=10, last=19, settled=True)
     assert link.unsettled == 70
     assert len(link.session.settlement.outgoing) == 70
+
+
+def test_flow_says_in_which_transaction_to_acquire() -> None:
+    link, script = sending()
+    assert link.txn_id is None
+    script << flow(handle=0, link_credit=1, properties={"txn-id": b"t"})
+    assert link.txn_id == b"t"
+    script << flow(handle=0, link_credit=1, properties={"other": 1}) << flow(handle=0, link_credit=1)
+    assert link.txn_id == b"t"
+
+
+def test_flow_carries_properties_when_there_are_some() -> None:
+    link, script = sending()
+    link.flow_properties = {"txn-id": b"t"}
+    script << flow(handle=0, link_credit=1, echo=True)
+    script >> expected("flow", handle=0, properties={"txn-id": b"t"})

@@ -481,3 +481,34 @@ def test_delivery_outcomes_go_out_as_the_standard_names_them() -> None:
     assert isinstance(one.state, Rejected)
     assert isinstance(three.state, Modified)
     assert not isinstance(three.state, Released)
+
+
+# -- inside a transaction (4.4) -----------------------------------------------------------------
+
+
+def test_outcome_that_is_not_to_settle_leaves_the_delivery_to_be_settled_later() -> None:
+    link, script, (one, two) = receive(2)
+    settlement = link.session.settlement
+    state = TransactionalState(txn_id=b"t", outcome=Accepted())
+    settlement.dispose(one, state, settle=False)
+    script >> expected("disposition", first=0, settled=None)
+    assert (one.settled, one.state) == (False, state)
+    settlement.settle_incoming(one, ACCEPTED)
+    script >> expected("disposition", role=True, first=0, settled=True, state=("accepted", {}))
+    assert (one.settled, one.state, link.tags) == (True, ACCEPTED, {two.tag})
+    settlement.settle_incoming(one, RELEASED)
+    script.expect_nothing()
+    link.detach()
+    script << frame("detach", handle=0, closed=True)
+    with pytest.raises(LocalProtocolError, match="its link is gone"):
+        settlement.settle_incoming(two, ACCEPTED)
+
+
+def test_outcome_in_a_transaction_does_not_make_the_sender_settle() -> None:
+    link, script = sending()
+    delivery = link.send(b"m")
+    assert delivery is not None
+    state = ("transactional-state", {"txn_id": b"t", "outcome": ("accepted", {})})
+    script << disposition(True, 0, settled=False, state=state)
+    assert not delivery.settled
+    assert delivery.state == TransactionalState(txn_id=b"t", outcome=Accepted())

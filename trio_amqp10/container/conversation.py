@@ -14,8 +14,10 @@ from trio_amqp10.filters import FilterError, FilterSet, capabilities, parse_filt
 from trio_amqp10.peer.incoming import Accepting, IncomingLink, IncomingReceiver, IncomingSender
 from trio_amqp10.peer.link import LinkOptions
 from trio_amqp10.spec.messaging import DistributionMode, ExpiryPolicy, Source, Target
+from trio_amqp10.spec.transactions import Coordinator as CoordinatorTarget
 from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
 
+from .coordinator import CAPABILITIES, CONTROL_CREDIT, ControlInlet, Coordinator
 from .lifetimes import actual_properties
 from .links import ReceiverInlet, SenderOutlet
 from .node import Node, RefusedError
@@ -49,6 +51,7 @@ class Conversation:
         resting: whether nothing new is taken or given, because the service ends.
         leases: deliveries that went out and have no outcome yet.
         working: handlers that run for this peer.
+        coordinator: of its transactions.
         nursery: where they run; set before the first link is admitted.
     """
 
@@ -58,6 +61,9 @@ class Conversation:
         self.leases = 0
         self.working = 0
         self.nursery: trio.Nursery | None = None
+        self.coordinator = Coordinator(
+            self, timeout=container.transaction_timeout, max_octets=container.max_unsettled_octets
+        )
         self._container = container
         self._retained = 0
         self._made: dict[object, Any] = {}
@@ -132,6 +138,9 @@ class Conversation:
         asked = link.remote.target
         if asked is None:
             raise RefusedError(Condition.INVALID_FIELD, "an attach without a target: where do messages go?")
+        if isinstance(asked, CoordinatorTarget):
+            self._admit_control(link)
+            return
         if not isinstance(asked, Target):
             raise RefusedError(Condition.NOT_IMPLEMENTED, f"no {type(asked).__name__.lower()} here")
         made = asked.dynamic
@@ -159,6 +168,16 @@ class Conversation:
             raise
         if made:
             self._made[inlet] = node
+        inlet.begin()
+
+    def _admit_control(self, link: IncomingReceiver) -> None:
+        """A control link: every peer has a coordinator of its own (4.1)."""
+        engine, session = _ends(link)
+        options = _options(
+            link, source=link.remote.source, target=CoordinatorTarget(capabilities=CAPABILITIES)
+        )
+        inlet = ControlInlet(session, engine, CONTROL_CREDIT, self.coordinator, self)
+        Accepting(link, lambda: inlet, options).enter_now()
         inlet.begin()
 
     def _admit_outlet(self, link: IncomingSender) -> None:

@@ -13,6 +13,7 @@ Knows links, and where outcomes go (3.4); does not know what any node does with 
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.engine.states import LinkState
@@ -20,6 +21,7 @@ from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.peer.receiver import Receiver
 from trio_amqp10.peer.sender import Sender
 from trio_amqp10.spec.messaging import RELEASED, Accepted, Modified, Rejected
+from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Error
 
 if TYPE_CHECKING:
@@ -34,8 +36,9 @@ if TYPE_CHECKING:
 
     from .conversation import Conversation
     from .node import Lease, Node
+    from .work import Work
 
-__all__ = ["ReceiverInlet", "SenderOutlet"]
+__all__ = ["ReceiverInlet", "SenderOutlet", "Watch"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
@@ -69,9 +72,24 @@ class ReceiverInlet(Receiver):
 
     def take(self) -> Delivery | None:
         """The next delivery that came. What came whole is handed out even when its link is gone."""
-        if not self._queue or self.peer.resting:
-            return None
-        return self._take()
+        while self._queue and not self.peer.resting:
+            delivery = self._take()
+            if delivery.remote_state.__class__ is not TransactionalState:
+                return delivery
+            self.peer.coordinator.post(self, self._node, delivery)
+        return None
+
+    def _post(self) -> None:
+        """What came in transactions waits for their end, not for room in the node (4.4.1)."""
+        kept: list[Delivery] = []
+        posted: list[Delivery] = []
+        for delivery in self._queue:
+            (posted if isinstance(delivery.remote_state, TransactionalState) else kept).append(delivery)
+        if posted:
+            self._queue.clear()
+            self._queue.extend(kept)
+            for delivery in posted:
+                self.peer.coordinator.post(self, self._node, delivery)
 
     def wake(self) -> None:
         if self._tasks:
@@ -79,6 +97,8 @@ class ReceiverInlet(Receiver):
         if self._over:
             return
         try:
+            if self._queue and self.peer.coordinator.busy:
+                self._post()
             self._top_up()
             self._node.on_arrivals(self)
             if self._is_over:
@@ -163,6 +183,8 @@ class SenderOutlet(Sender):
         """Whether a message may go out now; if not, the node hears when it may."""
         link = self._link
         if link.sendable():
+            if link.txn_id is not None and not self.copying and not self.peer.coordinator.live(link.txn_id):
+                return False
             return not self.peer.resting
         if link.credit and link.state is _ATTACHED:
             link.await_sendable()
@@ -172,12 +194,21 @@ class SenderOutlet(Sender):
         """Send now, without waiting; the lease hears of the outcome."""
         payload = message.to_payload()
         link = self._link
-        delivery = link.send(payload, lease is None, None, message.message_format)
+        work: Work | None = None
+        if link.txn_id is not None and lease is not None:
+            work = self.peer.coordinator.live(link.txn_id)
+        state = None if work is None else work.state
+        delivery = link.send(payload, lease is None, None, message.message_format, state)
         assert delivery is not None  # ready() said so
         if not delivery.settled:
-            delivery.watcher = _Watch(self, delivery, len(payload) + _OVERHEAD, lease)
+            delivery.watcher = watch = Watch(self, delivery, len(payload) + _OVERHEAD, lease)
+            if work is not None:
+                work.acquire(watch)
         elif lease is not None:
-            lease.accepted()  # at most once: gone when it is sent
+            if work is None:
+                lease.accepted()  # at most once: gone when it is sent
+            else:
+                work.consume(lease)
 
     def rest(self, more: int) -> None:
         """Tell how many more there are, and give credit back where the receiver drains (2.6.7)."""
@@ -196,9 +227,31 @@ class SenderOutlet(Sender):
             if self._is_over:
                 self._end()
             elif not waited:  # else it is a producer's, who goes first
+                if self._link.txn_id is not None:
+                    self._enlist(self._link.txn_id)
                 self._node.on_demand(self)
+            elif self._link.txn_id is not None:
+                self._enlist(self._link.txn_id)
         except Exception:
             self._fail()
+
+    def _enlist(self, txn_id: Any) -> None:
+        """The receiver wants what it gets to be acquired in a transaction (4.4.3)."""
+        work = self.peer.coordinator.find(txn_id)
+        if work is None:
+            self.close(Condition.TRANSACTION_UNKNOWN_ID.value, "a flow with a txn-id that there is none of")
+        elif not self._node.leasing and not self.copying:
+            self.close(Condition.NOT_IMPLEMENTED.value, f"nothing of {self._node!r} can be acquired")
+        else:
+            work.enlist(self)
+            self._link.flow_properties = {"txn-id": txn_id}
+
+    def leave(self, txn_id: bytes) -> None:
+        """A transaction is over: what is given from now on is not part of it, unless the receiver names another."""
+        link = self._link
+        if link.txn_id == txn_id:
+            link.txn_id = link.flow_properties = None
+            self._conn.engine.touch(self)
 
     def _fail(self) -> None:
         _log.exception("%r failed, and with it %r", self._node, self)
@@ -249,32 +302,47 @@ class SenderOutlet(Sender):
         return f"amqp:{type(outcome).__name__.lower()}:list" in self._outcomes
 
 
-class _Watch:
-    """Woken by the connection when the peer speaks of a delivery, or its link is gone."""
+class Watch:
+    """Woken by the connection when the peer speaks of a delivery, or its link is gone.
 
-    __slots__ = ("_delivery", "_lease", "_outlet", "_size", "touched")
+    Attributes:
+        outlet: that it went through.
+        delivery: which.
+        work: the transaction that is to decide on it, while there is one.
+    """
+
+    __slots__ = ("_lease", "_size", "delivery", "outlet", "touched", "work")
 
     def __init__(
         self, outlet: SenderOutlet, delivery: OutgoingDelivery, size: int, lease: Lease | None
     ) -> None:
         self.touched = False
-        self._outlet = outlet
-        self._delivery = delivery
+        self.outlet = outlet
+        self.delivery = delivery
+        self.work: Work | None = None
         self._size = size
         self._lease = lease
         outlet.peer.retain(outlet, size)
 
     def wake(self) -> None:
-        delivery = self._delivery
+        delivery = self.delivery
+        if (
+            self.work is not None or delivery.state.__class__ is TransactionalState
+        ) and not self.outlet.peer.coordinator.retire(self):
+            return
         if not delivery.settled and delivery.link.state is not _GONE:
             return  # how far it came so far (3.4.1)
-        outlet = self._outlet
+        self._finish()
+
+    def _finish(self, *, released: bool = False) -> None:
+        delivery, outlet, lease = self.delivery, self.outlet, self._lease
         outlet.peer.let_go(self._size)
-        lease = self._lease
         if lease is None:
             return
         try:
-            if delivery.settled:
+            if released:
+                lease.released()
+            elif delivery.settled:
                 outlet.verdict(delivery, lease)
             else:
                 lease.lost()
@@ -282,6 +350,34 @@ class _Watch:
             _log.debug("%r: %s", outlet, gone)
         except Exception:
             _log.exception("the outcome of a delivery of %r was not taken", outlet)
+
+    # -- what the end of a transaction means for it (4.4.4) ---------------------------------
+
+    def conclude(self, outcome: Any) -> None:
+        """The outcome counts now."""
+        self._settle(outcome)
+        self.delivery.settled = True  # also where its link went meanwhile: the outcome is known
+        self._finish()
+
+    def give_back(self) -> None:
+        """It was acquired in vain."""
+        self._settle(RELEASED)
+        self._finish(released=True)
+
+    def go_on(self) -> None:
+        """It is a delivery like any other again, of which nothing was said."""
+        self.work = None
+        self.delivery.state = None
+        self.wake()
+
+    def _settle(self, outcome: Any) -> None:
+        self.work = None
+        delivery = self.delivery
+        delivery.state = outcome
+        delivery.watcher = None
+        if not delivery.settled:
+            with suppress(LocalProtocolError):
+                delivery.settle()
 
 
 def _error(condition: str | None, description: str | None) -> Error | None:

@@ -222,6 +222,7 @@ class Node:
         takes: whether peers may send to it.
         gives: whether peers may receive from it.
         filters: whether it asks ``outlet.wants``; where not, peers are told that their filters are not applied.
+        leasing: whether what it gives may come back by its lease, so that a transaction can acquire it.
         capabilities: what kind of node it is, told to peers that ask, e.g. ``("queue",)``.
         inlets, outlets: the links to it, in the order in which they came.
     """
@@ -229,6 +230,7 @@ class Node:
     takes: bool = False
     gives: bool = False
     filters: bool = False
+    leasing: bool = False
     capabilities: tuple[str, ...] = ()
 
     def __init__(self, address: str) -> None:
@@ -242,6 +244,10 @@ class Node:
         """Raise ``RefusedError`` if this peer may not send here."""
         if not self.takes:
             raise RefusedError(Condition.NOT_ALLOWED, f"{self.address!r} takes no messages")
+
+    def destination(self, message: Message) -> Node:
+        """The node that this message ends up in, or raise ``RefusedError``: another one if this only hands it on."""
+        return self
 
     def add_inlet(self, inlet: Inlet) -> None:
         """A peer may send from now on."""

@@ -80,7 +80,7 @@ class Queue(Node):
         LocalProtocolError: ``max_length`` is not at least 1.
     """
 
-    takes = gives = filters = True
+    takes = gives = filters = leasing = True
     capabilities = ("queue",)
 
     def __init__(

@@ -176,9 +176,7 @@ class Relay(Node):
 
     def _hand_on(self, inlet: Inlet, lines: _Lines, arrival: Arrival) -> None:
         try:
-            address = arrival.message.to
-            if address is None:
-                raise RefusedError(Condition.NOT_FOUND, "a message without `to`: nobody knows where it goes")
+            address = _address(arrival.message)
             feed, node = lines.feeds.get(address) or self._open_line(inlet, lines, address)
         except (RefusedError, RemoteProtocolError) as refusal:
             if arrival.settled:  # nobody waits for an answer, so the link is what can be refused
@@ -189,6 +187,9 @@ class Relay(Node):
         lines.in_hand += 1
         feed.push(arrival)
         node.on_arrivals(feed)
+
+    def destination(self, message: Message) -> Node:
+        return self._route(_address(message)).destination(message)
 
     def _open_line(self, inlet: Inlet, lines: _Lines, address: str) -> tuple[Feed, Node]:
         if len(lines.feeds) >= _MOST_LINES:
@@ -215,3 +216,9 @@ class Relay(Node):
         lines = self._lines.pop(inlet)
         for address in list(lines.feeds):
             self._close_line(lines, address)
+
+
+def _address(message: Message) -> str:
+    if message.to is None:
+        raise RefusedError(Condition.NOT_FOUND, "a message without `to`: nobody knows where it goes")
+    return message.to

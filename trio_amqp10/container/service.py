@@ -55,7 +55,10 @@ class Container:
         strict: refuse addresses that nobody has added; otherwise they are queues, made when first
             used, and forgotten when neither links nor messages are left.
         max_unsettled_octets: octets of messages that one connection may hold unsettled; the link that
-            goes beyond is detached with ``amqp:resource-limit-exceeded``. None for no limit.
+            goes beyond is detached with ``amqp:resource-limit-exceeded``. None for no limit. As many
+            may wait for the commit of one transaction, and one that goes beyond is rolled back.
+        transaction_timeout: seconds that a transaction may take before it is rolled back with
+            ``amqp:transaction:timeout``; None for any time.
         wall_clock: seconds since 1970; messages with an absolute expiry time are measured by it once, when they come.
 
     Attributes:
@@ -72,10 +75,12 @@ class Container:
         strict: bool = False,
         max_unsettled_octets: int | None = 64 * 1024 * 1024,
         wall_clock: Callable[[], float] = time.time,
+        transaction_timeout: float | None = 120.0,
     ) -> None:
         self.name = str(uuid.uuid4()) if name is None else name
         self.strict = strict
         self.max_unsettled_octets = max_unsettled_octets
+        self.transaction_timeout = transaction_timeout
         self.nodes: dict[str, Node] = {}
         self.relay = Relay(self.find)
         self.resting = False
@@ -283,6 +288,7 @@ class Container:
                         conversation.admit(link)
                 except Exception as lost:
                     loss = lost  # raised in here, it would cancel the handlers
+                conversation.coordinator.close()
         finally:
             del self._conversations[conversation]
             self.check_idle(conversation)

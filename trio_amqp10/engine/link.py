@@ -48,6 +48,7 @@ class Link(Lifecycle):
         credit: deliveries that may still be sent.
         delivery_count: deliveries sent so far, wrapped; None until the sender has said it.
         snd_settle_mode, rcv_settle_mode: as negotiated, once both have attached (2.7.3).
+        flow_properties: what our flows say beside the numbers, e.g. a ``txn-id`` (4.4.3).
         owner: woken when credit, deliveries or settlements came.
         error: why the link is gone, where an error ended it.
     """
@@ -59,6 +60,7 @@ class Link(Lifecycle):
         "delivery_count",
         "drain",
         "error",
+        "flow_properties",
         "handle",
         "name",
         "owner",
@@ -91,6 +93,7 @@ class Link(Lifecycle):
         self.credit = 0
         self.delivery_count: int | None = None
         self.drain = False
+        self.flow_properties: dict[Any, Any] | None = None
         self.snd_settle_mode: int = SenderSettleMode.MIXED
         self.rcv_settle_mode: int = ReceiverSettleMode.FIRST
         self.owner: Touchable | None = None
@@ -273,6 +276,7 @@ class Link(Lifecycle):
                     available=self._available(),
                     drain=self.drain,
                     echo=echo,
+                    properties=self.flow_properties,
                 )
             )
         )

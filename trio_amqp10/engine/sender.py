@@ -35,6 +35,7 @@ class SenderLink(Link):
         available: messages waiting for credit, told to the receiver in each flow; or None.
         unsettled: deliveries sent and not settled.
         in_doubt: deliveries that were unsettled when the link went: their outcome will not be known.
+        txn_id: the transaction that what is sent from now on is acquired in, as the receiver asked (4.4.3).
         watch_unsettled: wake the owner when ``unsettled`` falls to zero.
         outcomes: names of those that our source permits; None for all (3.5.3).
     """
@@ -45,11 +46,13 @@ class SenderLink(Link):
         "_head",
         "_next_tag",
         "_partial",
+        "_partial_state",
         "_size_limit",
         "_whole_limit",
         "available",
         "in_doubt",
         "outcomes",
+        "txn_id",
         "unsettled",
         "waiting",
         "watch_unsettled",
@@ -73,6 +76,8 @@ class SenderLink(Link):
         self._next_tag = 0
         self._head = b""
         self._partial: tuple[bytes, int, bytes] | None = None
+        self._partial_state: Any = None
+        self.txn_id: Any = None
 
     def _available(self) -> int | None:
         return self.available
@@ -111,6 +116,8 @@ class SenderLink(Link):
             limit = add(base, min(flow.link_credit, FAR))
             self.credit = max(0, distance(limit, self.delivery_count or 0))
         self.drain = flow.drain
+        if flow.properties:
+            self.txn_id = flow.properties.get("txn-id", self.txn_id)
         self.wake()
 
     def sendable(self) -> bool:
@@ -147,7 +154,7 @@ class SenderLink(Link):
             settled: forget it at once; overridden by a settle mode that leaves no choice.
             tag: at most 32 octets, unique among the link's unsettled ones; made here if None.
             message_format: 0 for the sections of Part 3.
-            state: sent with the first transfer, e.g. a transactional state (4.4).
+            state: sent with every transfer, e.g. a transactional state (4.4.1).
 
         Raises:
             LocalProtocolError: a tag that is too long, a message larger than the peer takes, or a state
@@ -220,6 +227,7 @@ class SenderLink(Link):
                 f"{Condition.FRAME_SIZE_TOO_SMALL}: the transfer alone takes {len(head)} octets of the peer's {room + 8}"
             )
         self._partial = (payload, 0, head)
+        self._partial_state = state
         self.session.partials[self] = None
         self.send_part()
 
@@ -229,16 +237,20 @@ class SenderLink(Link):
         payload, offset, head = self._partial
         take = self.session.connection.outbox.frame_size - FRAME_HEADER_SIZE - len(head)
         if offset and len(payload) - offset <= take:
-            head = encode(Transfer(handle=self.handle, more=False))
+            head = self._continuation(more=False)
         chunk = payload[offset : offset + take]
         self.session.write_body(head, chunk)
         self.session.windows.sent()
         offset += len(chunk)
         if offset < len(payload):
-            self._partial = (payload, offset, encode(Transfer(handle=self.handle, more=True)))
+            self._partial = (payload, offset, self._continuation(more=True))
             return
         self.drop_partial()
         self.wake()
+
+    def _continuation(self, *, more: bool) -> bytes:
+        # Every frame of a delivery names its transaction (4.4.1).
+        return encode(Transfer(handle=self.handle, more=more, state=self._partial_state))
 
     def _abort(self) -> None:
         # Without room for a transfer the detach has to do: it ends the delivery just as well (2.6.6).

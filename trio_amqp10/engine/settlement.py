@@ -32,6 +32,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Disposition, ReceiverSettleMode, Role
 from trio_amqp10.wire.values import Described
 
@@ -77,8 +78,13 @@ class Settlement:
 
     # -- what we say ------------------------------------------------------------------------
 
-    def dispose(self, delivery: IncomingDelivery, state: Any) -> None:
+    def dispose(self, delivery: IncomingDelivery, state: Any, *, settle: bool = True) -> None:
         """Give a received delivery its outcome; settles it, unless the receiver settles second.
+
+        Args:
+            delivery: which.
+            state: its outcome, or how far it has come.
+            settle: False leaves it unsettled in either mode, e.g. until a transaction is discharged (4.4.2).
 
         Raises:
             LocalProtocolError: it has an outcome already, or its link is gone, or the outcome does not
@@ -100,7 +106,7 @@ class Settlement:
         mode = link.rcv_settle_mode
         if self.modes:
             mode = self.modes.get(delivery_id, mode)
-        settles = mode == _FIRST and (state is ACCEPTED or is_terminal(state))
+        settles = settle and mode == _FIRST and (state is ACCEPTED or is_terminal(state))
         if settles:
             delivery.settled = True
             del self.incoming[delivery_id]
@@ -108,6 +114,24 @@ class Settlement:
             if self.modes:
                 self.modes.pop(delivery_id, None)
         self._say(Role.RECEIVER, delivery_id, settles, state)
+
+    def settle_incoming(self, delivery: IncomingDelivery, state: Any) -> None:
+        """Settle a received delivery with ``state``, whatever was said of it; nothing happens where it is settled.
+
+        For what a transaction left open, once it is discharged (4.4.4).
+
+        Raises:
+            LocalProtocolError: its link is gone, or the state fits no frame.
+        """
+        if delivery.settled:
+            return
+        if delivery.delivery_id not in self.incoming:
+            raise LocalProtocolError(f"cannot settle delivery {delivery.tag!r}: its link is gone")
+        self._check(state)
+        delivery.state = state
+        delivery.settled = True
+        self.drop(delivery)
+        self._say(Role.RECEIVER, delivery.delivery_id, True, state)
 
     def drop(self, delivery: IncomingDelivery) -> None:
         """A received delivery is settled, or aborted: nothing will be said of it any more."""
@@ -214,7 +238,8 @@ class Settlement:
             del self.outgoing[delivery.delivery_id]
             if link.watch_unsettled and not link.unsettled:
                 self.session.connection.touch(link.owner)
-        elif is_terminal(state):
+        elif is_terminal(state) and not isinstance(state, TransactionalState):
+            # (An outcome inside a transaction is none before the discharge: who knows of that settles, 4.4.2.)
             # The receiver settles second: our settlement is what it waits for.
             self.settle_outgoing(delivery)
         if delivery.watcher is not None:

@@ -28,6 +28,7 @@ from trio_amqp10.engine.states import ConnectionState, SessionState
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError
 from trio_amqp10.spec.transport import Role
 
+from .climbs import open_requester, open_transaction
 from .errors import ConnectionClosedError, anew, describe
 from .incoming import IncomingLinks, IncomingReceiver, IncomingSender
 from .pump import READ_SIZE, Pump
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from trio_amqp10.engine.connection import Connection as EngineConnection
     from trio_amqp10.engine.session import Session as EngineSession
     from trio_amqp10.engine.stack import Stack
-    from trio_amqp10.patterns.requester import RequesterOpening
     from trio_amqp10.spec.transport import Error
 
     from .link import Link, Opening
@@ -208,22 +208,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
 
     open_sender: Callable[..., Opening[Sender]] = open_sender
     open_receiver: Callable[..., Opening[Receiver]] = open_receiver
-
-    def open_requester(
-        self, address: str, *, reply_to: str | None = None, **options: Any
-    ) -> RequesterOpening:
-        """Ask a service: ``async with conn.open_requester("upper") as r: reply = await r.request("hi")``.
-
-        Args:
-            address: the node that answers.
-            reply_to: where it is to send replies; a node that the peer makes for us if None.
-            options: for the sender of the requests, as for ``open_sender``.
-        """
-        # The one climb in the house: the method stands here for who looks for it, its code where
-        # only the public API is used.
-        from trio_amqp10.patterns.requester import open_requester
-
-        return open_requester(self, address, reply_to=reply_to, **options)
+    open_requester = open_requester
+    open_transaction = open_transaction
 
     def new_session(self) -> Session:
         """Begin a session, without waiting for the peer."""

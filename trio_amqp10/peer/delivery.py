@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import trio
 
-from trio_amqp10.engine.delivery import RELEASED, is_terminal
+from trio_amqp10.engine.delivery import ACCEPTED, RELEASED, is_terminal
 from trio_amqp10.engine.delivery import IncomingDelivery as EngineIncoming
 from trio_amqp10.engine.delivery import OutgoingDelivery as EngineOutgoing
 from trio_amqp10.message import Message
 from trio_amqp10.spec.messaging import Accepted, Modified, Rejected, Released
+from trio_amqp10.spec.transactions import TransactionalState
+from trio_amqp10.spec.transport import Error
 
 from .errors import DeliveryError, DeliveryModifiedError, DeliveryRejectedError, DeliveryReleasedError
 from .waiting import Waiter
@@ -20,9 +22,29 @@ if TYPE_CHECKING:
 
     from .link import Link
 
-__all__ = ["Delivery", "Outcome", "OutgoingDelivery", "raise_unless_accepted"]
+__all__ = ["Delivery", "Outcome", "OutgoingDelivery", "Transactional", "raise_unless_accepted"]
 
 Outcome = Accepted | Rejected | Released | Modified
+
+
+class Transactional(Protocol):
+    """A transaction, as far as senders, receivers and deliveries need to know it (4.4)."""
+
+    def state_on(self, link: Link[Any]) -> TransactionalState:
+        """What a transfer on this link says to be part of it; raises ``LocalProtocolError`` where it cannot be."""
+        ...
+
+    def posted(self, delivery: OutgoingDelivery) -> None:
+        """This was sent as part of it."""
+        ...
+
+    def retire(self, delivery: Delivery, outcome: Outcome) -> None:
+        """Give a delivery that came in its outcome as part of it."""
+        ...
+
+    def acquire(self, link: Link[Any]) -> None:
+        """What comes on this link from now on is acquired as part of it."""
+        ...
 
 
 class _Callback:
@@ -54,7 +76,7 @@ class Delivery(EngineIncoming):
 
     Those four are synchronous, and settle the delivery at once unless the link settles second
     (``guarantee="exactly-once"``). Each raises ``LocalProtocolError`` after the first, and when
-    the link is gone.
+    the link is gone. With ``transaction`` the outcome counts from the commit on (4.4.2).
 
     Attributes:
         tag: the sender's name for it: at most 32 octets.
@@ -72,6 +94,64 @@ class Delivery(EngineIncoming):
         if self.memo is None:
             self.memo = Message.from_payload(self.payload, self.message_format)
         return cast("Message", self.memo)
+
+    def accept(self, *, transaction: Transactional | None = None) -> None:
+        """Say that the message was processed (3.4.2)."""
+        if transaction is None:
+            self.link.session.settlement.dispose(self, ACCEPTED)
+        else:
+            transaction.retire(self, ACCEPTED)
+
+    def reject(
+        self,
+        condition: str = "amqp:internal-error",
+        description: str | None = None,
+        *,
+        transaction: Transactional | None = None,
+    ) -> None:
+        """Say that the message is invalid, and why (3.4.3)."""
+        if transaction is None:
+            super().reject(condition, description)
+        else:
+            error = Error(condition=condition, description=description)
+            transaction.retire(self, Rejected(error=error))
+
+    def release(self, *, transaction: Transactional | None = None) -> None:
+        """Give the message back, as if it had never been delivered (3.4.4)."""
+        if transaction is None:
+            super().release()
+        else:
+            transaction.retire(self, RELEASED)
+
+    def modify(
+        self,
+        *,
+        delivery_failed: bool = False,
+        undeliverable_here: bool = False,
+        annotations: dict[Any, Any] | None = None,
+        transaction: Transactional | None = None,
+    ) -> None:
+        """Give the message back changed (3.4.5).
+
+        Args:
+            delivery_failed: count this as a failed attempt.
+            undeliverable_here: do not send it to this link again.
+            annotations: merged into its message-annotations.
+            transaction: that this is a part of.
+        """
+        if transaction is None:
+            super().modify(
+                delivery_failed=delivery_failed,
+                undeliverable_here=undeliverable_here,
+                annotations=annotations,
+            )
+        else:
+            state = Modified(
+                delivery_failed=delivery_failed or None,
+                undeliverable_here=undeliverable_here or None,
+                message_annotations=annotations,
+            )
+            transaction.retire(self, state)
 
     async def wait_settled(self) -> None:
         """Wait until both ends have settled it: at once, but where the receiver settles second.
@@ -104,6 +184,8 @@ class OutgoingDelivery(EngineOutgoing):
     async def outcome(self) -> Outcome | None:
         """Wait for what the receiver makes of the message; None where it was sent settled.
 
+        Inside a transaction it is the outcome that a commit will have.
+
         A receiver that settles without a word leaves it to the link's default outcome, or to
         ``Released`` where it has none (3.5.3).
 
@@ -121,7 +203,8 @@ class OutgoingDelivery(EngineOutgoing):
                 return cast("Outcome", getattr(source, "default_outcome", None) or RELEASED)
             _owner(self).check_alive()
             await _changed(self)
-        return cast("Outcome", self.state)
+        state = self.state
+        return cast("Outcome", state.outcome if isinstance(state, TransactionalState) else state)
 
     def watch(self, call: Callable[[], object]) -> None:
         """Have ``call`` called, synchronously, when the receiver speaks of it or the link is gone.

@@ -28,6 +28,9 @@ __all__ = [
     "LinkRefusedError",
     "LinkStolenError",
     "SessionEndedError",
+    "TransactionError",
+    "TransactionInDoubtError",
+    "TransactionRolledBackError",
     "anew",
     "describe",
     "link_error",
@@ -92,6 +95,28 @@ class LinkRedirectError(LinkDetachedError):
 
 class GuaranteeNotSupportedError(AmqpError):
     """The peer settles in a way that is weaker than the guarantee asked for (2.7.3)."""
+
+
+class TransactionError(AmqpError):
+    """The coordinator would not do what was asked of it: declare a transaction, or discharge it (4.2, 4.3).
+
+    Attributes:
+        error: what the coordinator said of it, or None.
+        condition: its condition, or None.
+    """
+
+    def __init__(self, message: str, error: Error | None = None) -> None:
+        super().__init__(message)
+        self.error = error
+        self.condition: str | None = None if error is None else str(error.condition)
+
+
+class TransactionRolledBackError(TransactionError):
+    """The transaction was to be committed, and was rolled back: nothing of it has happened (4.3)."""
+
+
+class TransactionInDoubtError(TransactionError):
+    """The commit was asked for, and the answer was lost: all of it has happened, or nothing."""
 
 
 class DeliveryError(AmqpError):

@@ -177,8 +177,9 @@ class Pump:
         engine = self._engine
         while (event := engine.next_event()) is not None:
             self._on_event(event)
-        for item in engine.take_touched():
-            item.wake()
+        while touched := engine.take_touched():  # who is woken may touch others, or itself to go last
+            for item in touched:
+                item.wake()
         self.ring()
 
     def _fail(self, failure: BaseException) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
 
     from .connection import Connection
-    from .delivery import Delivery
+    from .delivery import Delivery, Transactional
     from .session import Session
 
 __all__ = ["Receiver", "open_receiver"]
@@ -71,17 +71,43 @@ class Receiver(Link["ReceiverLink"]):
         if self._window:
             link.set_credit(self._window)
 
-    def grant(self, credit: int) -> None:
+    def grant(self, credit: int, *, transaction: Transactional | None = None) -> None:
         """Let the sender send ``credit`` more messages (for ``credit=0``, where nothing is granted otherwise).
 
+        Args:
+            credit: how many.
+            transaction: acquire them as part of it: a rollback takes them back, whether they have an
+                outcome or not (4.4.3). They can be settled as part of the same transaction only.
+
         Raises:
-            LocalProtocolError: not a number of messages.
+            LocalProtocolError: not a number of messages, or the transaction cannot have them.
             LinkDetachedError, trio.ClosedResourceError, ...: the link is gone.
         """
         if credit <= 0:
             raise LocalProtocolError(f"grant({credit}): a number of messages, at least 1, is possible")
         self.check_alive()
+        if transaction is not None:
+            if self._window:
+                raise LocalProtocolError(
+                    "a receiver that grants credit by itself would acquire more than asked for: open it with credit=0"
+                )
+            transaction.acquire(self)
         self._link.set_credit(self._link.credit + credit)
+
+    def acquire_in(self, txn_id: bytes | None) -> None:
+        """Name the transaction that messages are acquired in from the next flow on; None for none (4.4.3)."""
+        self._link.flow_properties = None if txn_id is None else {"txn-id": txn_id}
+
+    def acquired_in(self, txn_id: bytes) -> list[Delivery]:
+        """What was acquired in this transaction and not handed out yet."""
+        return [one for one in self._queue if getattr(one.remote_state, "txn_id", None) == txn_id]
+
+    def drop(self, deliveries: list[Delivery]) -> None:
+        """These are not to be handed out: the sender has taken them back."""
+        dropped = set(map(id, deliveries))
+        kept = [one for one in self._queue if id(one) not in dropped]
+        self._queue.clear()
+        self._queue.extend(kept)
 
     def _top_up(self) -> None:
         """Keep ``_window`` deliveries granted or waiting here; asked for by halves, not one by one."""
@@ -99,6 +125,16 @@ class Receiver(Link["ReceiverLink"]):
 
         Cancelled: the drain goes on, and what it brings is there for ``receive``.
         """
+        await self.use_up()
+        drained = list(self._queue)
+        self._queue.clear()
+        return drained
+
+    async def use_up(self) -> None:
+        """As ``drain``, but what comes stays here for ``receive``.
+
+        Raises: as ``drain``. Cancelled: the drain goes on.
+        """
         self.check_alive()
         self._window = 0
         link = self._link
@@ -108,9 +144,6 @@ class Receiver(Link["ReceiverLink"]):
             self.check_alive()
             await self.wait()
         self.check_alive()
-        drained = list(self._queue)
-        self._queue.clear()
-        return drained
 
     # -- deliveries -------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import trio
 from trio_amqp10.message import Message, encode_message
 from trio_amqp10.spec.messaging import Source, Target
 
-from .delivery import Outcome, OutgoingDelivery, raise_unless_accepted
+from .delivery import Outcome, OutgoingDelivery, Transactional, raise_unless_accepted
 from .link import Guarantee, Link, LinkOptions, Opening, check_address, symbols
 
 if TYPE_CHECKING:
@@ -48,13 +48,21 @@ class Sender(Link["SenderLink"]):
         """Whether the receiver wants its credit used or given back now (2.6.7)."""
         return self._link.drain
 
-    async def send(self, message: Any, *, tag: bytes | None = None, settled: bool = False) -> Outcome | None:
+    async def send(
+        self,
+        message: Any,
+        *,
+        tag: bytes | None = None,
+        settled: bool = False,
+        transaction: Transactional | None = None,
+    ) -> Outcome | None:
         """Send a message and wait until the peer has accepted it.
 
         Args:
             message: bytes, str, any AMQP value, or a ``Message``.
             tag: at most 32 octets that name the delivery; made here if None.
             settled: do not wait for an outcome, at most once (on a link that leaves the choice).
+            transaction: send as part of it: the message is there for others once it commits (4.4.1).
 
         Returns:
             The accepted outcome; None where the delivery was sent settled.
@@ -67,13 +75,18 @@ class Sender(Link["SenderLink"]):
 
         Cancelled: the outcome is unknown. Use ``transmit`` and keep the delivery, if that matters.
         """
-        delivery = await self.transmit(message, tag=tag, settled=settled)
+        delivery = await self.transmit(message, tag=tag, settled=settled, transaction=transaction)
         outcome = await delivery.outcome()
         raise_unless_accepted(outcome, delivery)
         return outcome
 
     async def transmit(
-        self, message: Any, *, tag: bytes | None = None, settled: bool = False
+        self,
+        message: Any,
+        *,
+        tag: bytes | None = None,
+        settled: bool = False,
+        transaction: Transactional | None = None,
     ) -> OutgoingDelivery:
         """Wait for credit and room, send, and return without waiting for the outcome.
 
@@ -85,15 +98,25 @@ class Sender(Link["SenderLink"]):
         message_format = message.message_format if isinstance(message, Message) else 0
         await self._conn.pace.checkpoint()
         link = self._link
-        while (delivery := link.send(payload, settled, tag, message_format)) is None:
+        state = None if transaction is None else transaction.state_on(self)
+        while (delivery := link.send(payload, settled, tag, message_format, state)) is None:
             await self._until_sendable()
             self._conn.pace.blocked()
+            if transaction is not None:
+                state = transaction.state_on(self)  # it may be over by now
+        if transaction is not None:
+            transaction.posted(cast("OutgoingDelivery", delivery))
         if link.drain and not self._blocked:
             link.drained()
         return cast("OutgoingDelivery", delivery)  # the connection makes deliveries of our class
 
     def send_nowait(
-        self, message: Any, *, tag: bytes | None = None, settled: bool = False
+        self,
+        message: Any,
+        *,
+        tag: bytes | None = None,
+        settled: bool = False,
+        transaction: Transactional | None = None,
     ) -> OutgoingDelivery:
         """Send at once or not at all.
 
@@ -103,10 +126,13 @@ class Sender(Link["SenderLink"]):
         """
         payload = encode_message(message)
         message_format = message.message_format if isinstance(message, Message) else 0
-        delivery = self._link.send(payload, settled, tag, message_format)
+        state = None if transaction is None else transaction.state_on(self)
+        delivery = self._link.send(payload, settled, tag, message_format, state)
         if delivery is None:
             self.check_alive()
             raise trio.WouldBlock
+        if transaction is not None:
+            transaction.posted(cast("OutgoingDelivery", delivery))
         return cast("OutgoingDelivery", delivery)
 
     async def wait_sendable(self) -> None:
@@ -143,6 +169,15 @@ class Sender(Link["SenderLink"]):
         receiver does not ask for it.
         """
         self._link.drained()
+
+    async def wait_written(self) -> None:
+        """Wait until no message is partly sent: all frames of each are on their way, or the link is gone.
+
+        Cancelled: nothing is lost; call it again.
+        """
+        await trio.lowlevel.checkpoint()
+        while self._link.in_progress and not self._is_over:
+            await self.wait()
 
     async def flush(self) -> None:
         """Wait until no delivery of this link is unsettled.
@@ -184,9 +219,7 @@ class Sender(Link["SenderLink"]):
         return self.remote.target is not None
 
     async def _before_detach(self) -> None:
-        await trio.lowlevel.checkpoint()
-        while self._link.in_progress and not self._is_over:
-            await self.wait()
+        await self.wait_written()
 
     def __repr__(self) -> str:
         return f"<Sender {self.address!r} {self._link.state.name} credit={self.credit} unsettled={self.unsettled}>"

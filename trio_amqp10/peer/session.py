@@ -8,6 +8,7 @@ import trio
 
 from trio_amqp10.engine.states import SessionState
 
+from .climbs import open_transaction_on_session
 from .errors import LinkRefusedError, SessionEndedError, describe
 from .receiver import Receiver, open_receiver
 from .sender import Sender, open_sender
@@ -84,6 +85,8 @@ class Session(Waiter, trio.abc.AsyncResource):
     def open_receiver(self, address: str | None, **options: Any) -> Opening[Receiver]:
         """As ``Connection.open_receiver``, on this session."""
         return open_receiver(self.connection, address, session=self, **options)
+
+    open_transaction = open_transaction_on_session
 
     async def begun(self) -> None:
         """Wait until the peer has begun it too. Cancelled: nothing has happened."""

@@ -1,0 +1,456 @@
+"""The coordinator against a controller that says what it likes: ids, states, control links, limits."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+import trio_amqp10 as amqp
+from tests.container.helpers import bodies, fill, queue_of, two
+from trio_amqp10.spec.messaging import ACCEPTED
+from trio_amqp10.spec.transactions import (
+    Coordinator,
+    Declare,
+    Declared,
+    Discharge,
+    TransactionalState,
+)
+from trio_amqp10.testing import open_container
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+NO_REJECTING = amqp.Source(outcomes=("amqp:accepted:list",))
+
+
+class Control:
+    """A control link, asked by hand."""
+
+    def __init__(self, link: amqp.Sender) -> None:
+        self.link = link
+
+    async def ask(self, body: Any) -> Any:
+        delivery = await self.link.transmit(amqp.Message(amqp.Value(body)))
+        return await delivery.outcome()
+
+    async def declare(self) -> bytes:
+        outcome = await self.ask(Declare())
+        assert isinstance(outcome, Declared)
+        assert isinstance(outcome.txn_id, bytes)
+        assert len(outcome.txn_id) <= 32
+        return outcome.txn_id
+
+    async def discharge(self, txn_id: Any, *, fail: bool | None = None) -> str | None:
+        """The condition against it, None where it is accepted."""
+        outcome = await self.ask(Discharge(txn_id=txn_id, fail=fail))
+        if outcome == ACCEPTED:
+            return None
+        return str(outcome.error.condition)
+
+
+@asynccontextmanager
+async def control_of(conn: amqp.Connection, **options: Any) -> AsyncGenerator[Control, None]:
+    async with conn.open_sender(None, target=Coordinator(), **options) as link:
+        yield Control(link)
+
+
+def post(sender: amqp.Sender, body: Any, txn_id: Any, *, settled: bool = False) -> Any:
+    payload = amqp.Message(body).to_payload()
+    return sender._link.send(payload, settled, None, 0, TransactionalState(txn_id=txn_id))
+
+
+def retire(delivery: amqp.Delivery, txn_id: bytes, outcome: Any = ACCEPTED, *, settle: bool = False) -> None:
+    state = TransactionalState(txn_id=txn_id, outcome=outcome)
+    delivery.link.session.settlement.dispose(delivery, state, settle=settle)
+
+
+async def gone(link: amqp.Sender | amqp.Receiver) -> str:
+    """The condition that the link was detached with."""
+    await wait_all_tasks_blocked()
+    with pytest.raises(amqp.LinkDetachedError) as lost:
+        link.check_alive()
+    assert lost.value.condition is not None
+    return lost.value.condition
+
+
+# -- what is asked of it ------------------------------------------------------------------------
+
+
+async def test_coordinator_tells_what_it_can_do() -> None:
+    async with open_container() as container, container.connect() as conn, control_of(conn) as control:
+        target: Any = control.link.remote.target
+        assert set(target.capabilities) == {
+            "amqp:local-transactions",
+            "amqp:multi-txns-per-ssn",
+            "amqp:multi-ssns-per-txn",
+        }
+
+
+@pytest.mark.parametrize(
+    ("body", "condition"),
+    [
+        (Declare(global_id=b"far"), "amqp:not-implemented"),
+        (Discharge(txn_id=b"none"), "amqp:transaction:unknown-id"),
+        (Discharge(txn_id=b"none", fail=True), "amqp:transaction:unknown-id"),
+        ("a body", "amqp:not-implemented"),
+        (amqp.Described(amqp.Symbol("amqp:discharge:list"), []), "amqp:invalid-field"),
+        (amqp.Described(amqp.Symbol("amqp:none:list"), []), "amqp:not-implemented"),
+    ],
+)
+async def test_coordinator_rejects_or_detaches_with_what_it_cannot_do(body: Any, condition: str) -> None:
+    async with open_container() as container, container.connect() as conn:
+        async with control_of(conn) as control:
+            outcome = await control.ask(body)
+            assert isinstance(outcome, amqp.Rejected)
+            assert outcome.error is not None
+            assert str(outcome.error.condition) == condition
+            await control.declare()
+        async with control_of(conn, source=NO_REJECTING) as control:
+            await control.link.transmit(amqp.Message(amqp.Value(body)))
+            assert await gone(control.link) == condition
+
+
+async def test_coordinator_detaches_a_control_link_that_sends_settled() -> None:
+    async with (
+        open_container() as container,
+        container.connect() as conn,
+        control_of(conn, snd_settle_mode=amqp.SenderSettleMode.MIXED) as control,
+    ):
+        await control.link.transmit(amqp.Message(amqp.Value(Declare())), settled=True)
+        assert await gone(control.link) == "amqp:not-allowed"
+
+
+async def test_coordinator_declares_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trio_amqp10.container.coordinator._MOST", 2)
+    async with open_container() as container, container.connect() as conn, control_of(conn) as control:
+        ids = [await control.declare() for _ in range(2)]
+        refused = await control.ask(Declare())
+        assert str(refused.error.condition) == "amqp:resource-limit-exceeded"
+        assert await control.discharge(ids[0]) is None
+        await control.declare()
+
+
+async def test_coordinator_discharges_and_declares_nothing_while_the_service_ends() -> None:
+    async with (
+        open_container() as container,
+        container.connect() as conn,
+        control_of(conn) as control,
+        conn.open_sender("q") as sender,
+    ):
+        txn = await control.declare()
+        post(sender, "last", txn)
+        await wait_all_tasks_blocked()
+        assert await container.finish(0)
+        refused = await control.ask(Declare())
+        assert str(refused.error.condition) == "amqp:resource-limit-exceeded"
+        assert await control.discharge(txn) is None
+        assert len(queue_of(container)) == 1
+
+
+async def test_work_before_a_discharge_in_the_same_read_is_part_of_it() -> None:
+    async with open_container(["q"]) as container, two(container) as (conn, other):
+        await fill(other, "r", "in")
+        async with (
+            control_of(conn) as control,
+            conn.open_sender("q") as sender,
+            conn.open_receiver("r") as receiver,
+        ):
+            txn = await control.declare()
+            delivery = await receiver.receive()
+            await wait_all_tasks_blocked()
+            asked = control.link.send_nowait(amqp.Message(amqp.Value(Declare())))
+            post(sender, "out", txn)
+            retire(delivery, txn)
+            done = control.link.send_nowait(amqp.Message(amqp.Value(Discharge(txn_id=txn))))
+            assert isinstance(await asked.outcome(), Declared)
+            assert await done.outcome() == ACCEPTED
+            assert len(queue_of(container, "q")) == 1
+        await wait_all_tasks_blocked()
+        assert "r" not in container.nodes
+
+
+# -- posting ------------------------------------------------------------------------------------
+
+
+async def test_message_for_no_transaction_is_rejected_or_ends_its_link() -> None:
+    async with open_container(["q"]) as container, container.connect() as conn:
+        async with conn.open_sender("q") as sender:
+            outcome = await post(sender, "x", b"none").outcome()
+            assert str(outcome.error.condition) == "amqp:transaction:unknown-id"
+        async with conn.open_sender("q", guarantee="at-most-once") as sender:
+            post(sender, "x", b"none", settled=True)
+            assert await gone(sender) == "amqp:transaction:unknown-id"
+        assert not len(queue_of(container))
+
+
+async def test_control_link_is_detached_when_discharged_with_a_message_partly_sent() -> None:
+    async with open_container(["q"]) as container, container.connect() as conn:
+        async with control_of(conn) as control, conn.open_sender("q") as sender:
+            txn = await control.declare()
+            link = sender._link
+            room = conn.engine.outbox.frame_size
+            window, link.session.windows.remote_incoming_window = (
+                link.session.windows.remote_incoming_window,
+                1,
+            )
+            post(sender, bytes(3 * room), txn)
+            link.session.windows.remote_incoming_window = window
+            link.session.partials.clear()
+            await control.link.transmit(amqp.Message(amqp.Value(Discharge(txn_id=txn))))
+            assert await gone(control.link) == "amqp:transaction:rollback"
+            link._partial = None
+        await wait_all_tasks_blocked()
+        assert not len(queue_of(container))
+
+
+async def test_transaction_that_holds_too_much_is_rolled_back() -> None:
+    container = amqp.Container(max_unsettled_octets=10_000)
+    container.add_queue("q")
+    async with (
+        container.connect() as conn,
+        control_of(conn) as control,
+        conn.open_sender("q") as sender,
+    ):
+        txn = await control.declare()
+        await post(sender, bytes(9_000), txn).outcome()
+        await post(sender, bytes(9_000), txn).outcome()
+        late = await post(sender, "x", txn).outcome()
+        assert str(late.error.condition) == "amqp:transaction:rollback"
+        assert await control.discharge(txn) == "amqp:transaction:rollback"
+        assert await control.discharge(txn) == "amqp:transaction:unknown-id"
+        assert not len(queue_of(container))
+
+
+@pytest.mark.parametrize("fail", [False, True])
+async def test_transaction_is_rolled_back_when_a_node_that_it_posts_to_is_removed(fail: bool) -> None:
+    async with open_container(["p", "q"]) as container, container.connect() as conn:
+        async with (
+            control_of(conn) as control,
+            conn.open_sender("p") as one,
+            conn.open_sender("q") as other,
+        ):
+            txn = await control.declare()
+            await post(one, "x", txn).outcome()
+            await post(other, "y", txn).outcome()
+            container.remove_node("p")
+            assert await control.discharge(txn, fail=fail) == (None if fail else "amqp:transaction:rollback")
+        assert not len(queue_of(container))
+
+
+async def test_commit_fails_when_a_node_takes_no_messages_any_more() -> None:
+    async with (
+        open_container(["q"]) as container,
+        container.connect() as conn,
+        control_of(conn) as control,
+        conn.open_sender("q") as sender,
+    ):
+        txn = await control.declare()
+        await post(sender, "x", txn).outcome()
+        queue_of(container).takes = False
+        assert await control.discharge(txn) == "amqp:transaction:rollback"
+
+
+async def test_commit_goes_on_when_a_node_fails_on_its_messages(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(amqp.Node):
+        takes = True
+
+        def on_arrivals(self, inlet: amqp.Inlet) -> None:
+            if inlet.take() is not None:
+                raise ValueError
+
+    async with open_container(["q"]) as container, container.connect() as conn:
+        container.add_node(Broken("broken"))
+        async with (
+            control_of(conn) as control,
+            conn.open_sender("broken") as one,
+            conn.open_sender("q") as other,
+        ):
+            txn = await control.declare()
+            await post(one, "x", txn).outcome()
+            await post(other, "y", txn).outcome()
+            assert await control.discharge(txn) is None
+            assert len(queue_of(container)) == 1
+    assert "failed on the messages" in caplog.text
+
+
+async def test_message_on_a_link_that_settles_second_is_settled_by_its_sender() -> None:
+    async with (
+        open_container(["q"]) as container,
+        container.connect() as conn,
+        control_of(conn) as control,
+        conn.open_sender("q", guarantee="exactly-once") as sender,
+    ):
+        txn = await control.declare()
+        delivery = post(sender, "x", txn)
+        assert await delivery.outcome() == ACCEPTED
+        assert not delivery.settled
+        assert await control.discharge(txn) is None
+        await wait_all_tasks_blocked()
+        assert delivery.settled  # the coordinator has said the outcome once more, without the transaction
+
+
+# -- retiring -----------------------------------------------------------------------------------
+
+
+async def test_outcome_for_no_transaction_ends_the_link_and_the_message_goes_back() -> None:
+    async with open_container() as container, two(container) as (conn, other):
+        await fill(other, "q", "a", "b")
+        for settle in (False, True):
+            async with conn.open_receiver("q", credit=0) as receiver:
+                delivery = await receiver.receive()
+                retire(delivery, b"none", settle=settle)
+                assert await gone(receiver) == "amqp:transaction:unknown-id"
+        await wait_all_tasks_blocked()
+        assert queue_of(container).available == 2
+
+
+@pytest.mark.parametrize("settle", [False, True])
+async def test_rollback_leaves_a_delivery_live_unless_it_was_settled(settle: bool) -> None:
+    async with open_container() as container, two(container) as (conn, other):
+        await fill(other, "q", "a")
+        async with control_of(conn) as control, conn.open_receiver("q", credit=0) as receiver:
+            txn = await control.declare()
+            delivery = await receiver.receive()
+            retire(delivery, txn, settle=settle)
+            assert await control.discharge(txn, fail=True) is None
+            assert queue_of(container).available == settle  # the default outcome, which is released
+            if not settle:
+                delivery.state = None
+                delivery.accept()
+                await wait_all_tasks_blocked()
+                assert not container.nodes["q"].inlets
+                assert not len(queue_of(container))
+
+
+async def test_outcome_can_be_changed_until_the_commit_within_the_transaction() -> None:
+    async with open_container() as container, two(container) as (conn, other):
+        await fill(other, "q", "a")
+        async with control_of(conn) as control, conn.open_receiver("q", credit=0) as receiver:
+            txn = await control.declare()
+            delivery = await receiver.receive()
+            for outcome in (ACCEPTED, amqp.Released()):
+                delivery.state = None
+                retire(delivery, txn, outcome)
+                await wait_all_tasks_blocked()
+            delivery.state = None
+            retire(delivery, txn, None)
+            assert await control.discharge(txn) is None
+            assert queue_of(container).available == 1
+
+
+@pytest.mark.parametrize("acquired", [False, True])
+@pytest.mark.parametrize("other_txn", [False, True])
+async def test_control_link_is_detached_when_a_delivery_gets_an_outcome_elsewhere(
+    acquired: bool, other_txn: bool
+) -> None:
+    async with open_container() as container, two(container) as (conn, other):
+        await fill(other, "q", "a")
+        async with (
+            control_of(conn) as control,
+            control_of(conn) as second,
+            conn.open_receiver("q", credit=0) as receiver,
+        ):
+            txn = await control.declare()
+            elsewhere = await second.declare()
+            if acquired:
+                receiver.acquire_in(txn)
+            delivery = await receiver.receive()
+            if not acquired:
+                retire(delivery, txn)
+                await wait_all_tasks_blocked()
+                delivery.state = None
+            if other_txn:
+                retire(delivery, elsewhere)
+            else:
+                delivery.accept()
+            assert await gone(control.link) == "amqp:transaction:rollback"
+            receiver.acquire_in(None)
+            assert await second.discharge(elsewhere) is None
+            await wait_all_tasks_blocked()
+            assert (len(container.nodes) == 1, queue_of(container).available) == (True, int(acquired))
+
+
+async def test_outcome_in_a_transaction_that_timed_out_is_as_never_said(autojump_clock: Any) -> None:
+    container = amqp.Container(transaction_timeout=1)
+    async with two(container) as (conn, other):
+        await fill(other, "q", "a", "b")
+        async with control_of(conn) as control, conn.open_receiver("q", credit=0) as receiver:
+            txn = await control.declare()
+            live, settled = await receiver.receive(), await receiver.receive()
+            await trio.sleep(2)
+            retire(live, txn)
+            retire(settled, txn, settle=True)
+            await wait_all_tasks_blocked()
+            assert queue_of(container).available == 1
+            assert await control.discharge(txn) == "amqp:transaction:timeout"
+            again = await control.declare()
+            live.state = None
+            retire(live, again)
+            assert await control.discharge(again) is None
+            assert len(queue_of(container)) == 1
+
+
+# -- acquiring ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("txn_id", [b"none", [1]])
+async def test_flow_that_names_no_transaction_of_ours_ends_its_link(txn_id: Any) -> None:
+    async with (
+        open_container(["q"]) as container,
+        container.connect() as conn,
+        conn.open_receiver("q", credit=0) as receiver,
+    ):
+        receiver.acquire_in(txn_id)
+        receiver.grant(1)
+        assert await gone(receiver) == "amqp:transaction:unknown-id"
+
+
+async def test_nothing_is_acquired_in_a_transaction_that_timed_out(autojump_clock: Any) -> None:
+    container = amqp.Container(transaction_timeout=1)
+    async with (
+        two(container) as (conn, other),
+        control_of(conn) as control,
+        conn.open_receiver("q", credit=0) as receiver,
+    ):
+        txn = await control.declare()
+        receiver.acquire_in(txn)
+        receiver.grant(1)
+        await trio.sleep(2)
+        await fill(other, "q", "a")
+        await wait_all_tasks_blocked()
+        assert receiver.buffered == 0
+        receiver.acquire_in(None)
+        assert await control.discharge(txn, fail=True) is None
+        assert await bodies(receiver, 1) == ["a"]  # its credit stands, in no transaction
+
+
+async def test_acquired_delivery_follows_the_discharge_when_its_link_goes() -> None:
+    async with open_container() as container, two(container) as (conn, other):
+        await fill(other, "q", "a")
+        for fail in (True, False):
+            async with control_of(conn) as control:
+                txn = await control.declare()
+                async with conn.open_receiver("q", credit=0) as receiver:
+                    receiver.acquire_in(txn)
+                    await receiver.receive()
+                await wait_all_tasks_blocked()
+                assert queue_of(container).available == 0
+                assert await control.discharge(txn, fail=fail) is None
+                assert queue_of(container).available == 1
+
+
+async def test_browser_copies_what_it_likes_in_a_transaction() -> None:
+    async with open_container() as container, two(container) as (conn, other):
+        await fill(other, "q", "a")
+        source = amqp.Source(address="q", distribution_mode="copy")
+        async with (
+            control_of(conn) as control,
+            conn.open_receiver("q", source=source, credit=0) as receiver,
+        ):
+            receiver.acquire_in(await control.declare())
+            assert await bodies(receiver, 1) == ["a"]
+        assert queue_of(container).available == 1

@@ -1,0 +1,286 @@
+"""Coordinator: declares and discharges the transactions of one connection (4.2, 4.3).
+
+A node for control links only, made for each peer: a transaction is its controller's, may be used
+on every session of the connection, and ends with the control link that declared it. A transaction
+that lasts too long is rolled back, and remembered until its controller asks: then it is told
+``amqp:transaction:timeout``.
+
+A control link takes its turn after all else that came in the same read, so that every transfer
+and outcome that went before a discharge is part of it, on whichever link it came.
+
+Knows control links and which transactions there are; what is done in them is the business of ``work``.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from trio_amqp10.engine.receiver import ReceiverLink
+from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
+from trio_amqp10.spec import TYPES
+from trio_amqp10.spec.messaging import Rejected
+from trio_amqp10.spec.transactions import Declare, Declared, Discharge, TransactionalState, TxnCapability
+from trio_amqp10.spec.transport import Error
+
+from .links import ReceiverInlet
+from .node import Node
+from .work import Work
+
+if TYPE_CHECKING:
+    from trio_amqp10.peer.delivery import Delivery
+
+    from .conversation import Conversation
+    from .links import Watch
+    from .node import Inlet
+
+__all__ = ["CAPABILITIES", "CONTROL_CREDIT", "ControlInlet", "Coordinator"]
+
+_log = logging.getLogger("trio_amqp10.container")
+
+CAPABILITIES: Final = (
+    TxnCapability.LOCAL_TRANSACTIONS,
+    TxnCapability.MULTI_TXNS_PER_SSN,
+    TxnCapability.MULTI_SSNS_PER_TXN,
+)
+CONTROL_CREDIT: Final = 10
+"""Declares and discharges that a controller may send ahead; each is answered at once."""
+
+_MOST: Final = 1000
+"""Transactions that one connection may have open."""
+
+
+class ControlInlet(ReceiverInlet):
+    """A control link: its turn comes last, and it is served also while the service ends."""
+
+    __slots__ = ("_is_last",)
+
+    def begin(self) -> None:
+        self._is_last = True  # what came already came alone: there was no transaction to work for
+        super().begin()
+
+    def take(self) -> Delivery | None:
+        return self._take() if self._queue else None
+
+    def wake(self) -> None:
+        if self._is_last:
+            self._is_last = False
+            super().wake()
+        else:
+            self._is_last = True
+            self._conn.engine.touch(self)
+
+
+class Coordinator(Node):
+    """The transactions of one connection.
+
+    Args:
+        peer: whose they are.
+        timeout: seconds that a transaction may take; None for any time.
+        max_octets: octets of messages that one transaction may hold back; None for any number.
+    """
+
+    takes = True
+
+    def __init__(self, peer: Conversation, *, timeout: float | None, max_octets: int | None) -> None:
+        super().__init__("")
+        self.peer = peer
+        self.max_octets = max_octets
+        self._timeout = timeout
+        self._works: dict[bytes, Work] = {}
+
+    # -- control links ----------------------------------------------------------------------
+
+    def on_arrivals(self, inlet: Inlet) -> None:
+        assert isinstance(inlet, ControlInlet)
+        while (request := inlet.take()) is not None:
+            if request.settled:
+                inlet.close(
+                    Condition.NOT_ALLOWED.value,
+                    "what is asked of a coordinator must not be sent settled (4.2)",
+                )
+                return
+            self._answer(inlet, request)
+
+    def _answer(self, inlet: ControlInlet, request: Delivery) -> None:
+        try:
+            body = TYPES.resolve(request.message.body)
+        except RemoteProtocolError as fault:
+            self._refuse(inlet, request, fault.condition, fault.description)
+            return
+        if isinstance(body, Declare):
+            self._declare(inlet, request, body)
+        elif isinstance(body, Discharge):
+            self._discharge(inlet, request, body)
+        else:
+            self._refuse(
+                inlet,
+                request,
+                Condition.NOT_IMPLEMENTED.value,
+                "a coordinator takes a declare or a discharge in an amqp-value section",
+            )
+
+    def remove_inlet(self, inlet: Inlet) -> None:
+        """A control link is gone: its transactions are rolled back (4.1)."""
+        super().remove_inlet(inlet)
+        for work in [work for work in self._works.values() if work.control is inlet]:
+            self._end(work)
+
+    def close(self) -> None:
+        """The connection is over."""
+        for work in list(self._works.values()):
+            self._end(work)
+
+    # -- declare (4.2) ----------------------------------------------------------------------
+
+    def _declare(self, inlet: ControlInlet, request: Delivery, declare: Declare) -> None:
+        if declare.global_id is not None:
+            self._refuse(
+                inlet, request, Condition.NOT_IMPLEMENTED.value, "no distributed transactions here (4.5.7)"
+            )
+        elif len(self._works) >= _MOST or self.peer.resting:
+            reason = "the service ends" if self.peer.resting else f"{_MOST} transactions are open"
+            self._refuse(inlet, request, Condition.RESOURCE_LIMIT_EXCEEDED.value, reason)
+        else:
+            work = Work(self, inlet, uuid.uuid4().bytes)
+            self._works[work.id] = work
+            self._say(request, Declared(txn_id=work.id))
+            if self._timeout is not None:
+                assert self.peer.nursery is not None
+                self.peer.nursery.start_soon(self._expire, work, self._timeout)
+
+    async def _expire(self, work: Work, seconds: float) -> None:
+        with work.timer:
+            await trio.sleep(seconds)
+            work.doom(Condition.TRANSACTION_TIMEOUT, f"it took longer than {seconds:g} s")
+
+    # -- discharge (4.3) --------------------------------------------------------------------
+
+    def _discharge(self, inlet: ControlInlet, request: Delivery, discharge: Discharge) -> None:
+        work = self.find(discharge.txn_id)
+        if work is None:
+            self._refuse(
+                inlet, request, Condition.TRANSACTION_UNKNOWN_ID.value, "there is no transaction of that id"
+            )
+            return
+        if self._has_partial(work):
+            work.control.close(
+                Condition.TRANSACTION_ROLLBACK.value, "discharged while a message was partly sent (4.4.1)"
+            )
+            return
+        if not discharge.fail and work.fate is None:
+            work.commit()
+        fate = None if discharge.fail else work.fate
+        self._end(work)
+        if fate is None:
+            self._say(request, None)
+        else:
+            self._refuse(inlet, request, *fate)
+
+    def _has_partial(self, work: Work) -> bool:
+        for link in self.peer.connection.engine.names:
+            if isinstance(link, ReceiverLink) and link.incoming is not None:
+                state = link.incoming.delivery.remote_state
+                if isinstance(state, TransactionalState) and state.txn_id == work.id:
+                    return True
+        return False
+
+    def _end(self, work: Work) -> None:
+        """Forget a transaction; one that was not committed is rolled back."""
+        del self._works[work.id]
+        work.end()
+
+    # -- answers ----------------------------------------------------------------------------
+
+    @staticmethod
+    def _say(request: Delivery, outcome: Any) -> None:
+        with suppress(LocalProtocolError):  # its link is gone: nobody wants to know
+            if outcome is None:
+                request.accept()
+            else:
+                request.link.session.settlement.dispose(request, outcome)
+
+    def _refuse(self, inlet: ControlInlet, request: Delivery, condition: str, description: str) -> None:
+        """Reject, or detach where the controller's source does not permit that (4.2, 4.3)."""
+        _log.debug("%r: refused, %s: %s", self, condition, description)
+        outcomes = getattr(inlet.remote.source, "outcomes", ())
+        if outcomes and "amqp:rejected:list" not in outcomes:
+            inlet.close(condition, description)
+        else:
+            self._say(request, _rejected(condition, description))
+
+    # -- work (4.4) -------------------------------------------------------------------------
+
+    @property
+    def busy(self) -> bool:
+        """Whether there are transactions."""
+        return bool(self._works)
+
+    def find(self, txn_id: object) -> Work | None:
+        """The transaction of this id, whether it lives or was rolled back here."""
+        return self._works.get(txn_id) if isinstance(txn_id, bytes) else None
+
+    def live(self, txn_id: object) -> Work | None:
+        """The transaction of this id, if there is still work to be done in it."""
+        work = self.find(txn_id)
+        return None if work is None or work.fate is not None else work
+
+    def post(self, inlet: ReceiverInlet, node: Node, delivery: Delivery) -> None:
+        """A message came that is part of a transaction (4.4.1)."""
+        work = self.find(delivery.remote_state.txn_id)
+        if work is not None and work.fate is None:
+            work.post(node, delivery)
+            return
+        fate = (Condition.TRANSACTION_UNKNOWN_ID.value, "there is no transaction of that id")
+        if work is not None and work.fate is not None:
+            fate = work.fate
+        elif delivery.settled:
+            inlet.close(*fate)
+        if not delivery.settled:
+            self._say(delivery, _rejected(*fate))
+
+    def retire(self, watch: Watch) -> bool:
+        """The peer has spoken of a delivery in a transaction, or its link is gone; True if that counts now (4.4.2)."""
+        delivery, work = watch.delivery, watch.work
+        state = delivery.state
+        if not isinstance(state, TransactionalState):
+            if state is None or work is None:
+                return False  # acquired, and nothing said of it: the discharge decides
+            return not self._conflict(work, watch)
+        found = self.find(state.txn_id)
+        if work is not None and found is not work:
+            acquired = self._conflict(work, watch)
+            if acquired:
+                return False
+        if found is None:
+            delivery.state = None
+            watch.outlet.close(
+                Condition.TRANSACTION_UNKNOWN_ID.value, "an outcome in a transaction that there is none of"
+            )
+            return True
+        if found.fate is not None:
+            delivery.state = None  # it was rolled back, and this with it
+            return True
+        if state.outcome is not None:
+            found.retire(watch, state.outcome)
+        return False
+
+    @staticmethod
+    def _conflict(work: Work, watch: Watch) -> bool:
+        """An outcome outside of the transaction that the delivery is part of ends that (4.4.2).
+
+        True if the delivery was acquired in it, so that it went back.
+        """
+        acquired = work.drop(watch)
+        work.control.close(
+            Condition.TRANSACTION_ROLLBACK.value, "a delivery of this transaction was given another outcome"
+        )
+        return acquired
+
+
+def _rejected(condition: str, description: str) -> Rejected:
+    return Rejected(error=Error(condition=condition, description=description))

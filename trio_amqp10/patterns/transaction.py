@@ -1,0 +1,358 @@
+"""Transactions, from the side of who controls them: messages sent and settled all together, or not at all (4.1).
+
+A control link to the peer's coordinator declares the transaction (4.2) and discharges it (4.3);
+what is done in between names it: transfers, outcomes, and flows that acquire (4.4). Closing the
+control link rolls back, so that an end that gets lost leaves nothing half done.
+
+Settlement: outcomes given in a transaction leave their deliveries unsettled until the discharge,
+or a rollback could not undo them (4.4.4). After it both ends settle; whoever speaks second says
+it to one who has forgotten, and nothing comes of it.
+
+Uses only what any program may use of a connection; knows nothing of how a coordinator works.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from trio_amqp10.errors import AmqpError, LocalProtocolError
+from trio_amqp10.message import Message, Value
+from trio_amqp10.peer.errors import (
+    LinkDetachedError,
+    TransactionError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+    describe,
+)
+from trio_amqp10.spec.messaging import RELEASED, Accepted, Rejected, Source
+from trio_amqp10.spec.transactions import (
+    Coordinator,
+    Declare,
+    Declared,
+    Discharge,
+    TransactionalState,
+    TxnCapability,
+)
+from trio_amqp10.wire.values import Symbol
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from trio_amqp10.peer.connection import Connection
+    from trio_amqp10.peer.delivery import Delivery, Outcome, OutgoingDelivery
+    from trio_amqp10.peer.link import Link
+    from trio_amqp10.peer.receiver import Receiver
+    from trio_amqp10.peer.sender import Sender
+    from trio_amqp10.peer.session import Session
+
+__all__ = ["Transaction", "TransactionOpening", "open_transaction"]
+
+_WANTED: Final = (
+    TxnCapability.LOCAL_TRANSACTIONS,
+    TxnCapability.MULTI_TXNS_PER_SSN,
+    TxnCapability.MULTI_SSNS_PER_TXN,
+)
+_OUTCOMES: Final = tuple(
+    Symbol(f"amqp:{name}:list") for name in ("accepted", "rejected", "released", "modified")
+)
+"""With ``rejected`` among them, a coordinator says in an outcome what it will not do; else it detaches (4.2)."""
+
+_LIVE: Final = "live"
+_ENDING: Final = "being discharged"
+_COMMITTED: Final = "committed"
+_ROLLED_BACK: Final = "rolled back"
+_IN_DOUBT: Final = "in doubt"
+
+
+class Transaction:
+    """A transaction that was declared: name it as ``transaction`` where you send and settle.
+
+    ``sender.send(m, transaction=txn)`` makes a message available once the transaction commits,
+    ``delivery.accept(transaction=txn)`` and its like count from then on, and what
+    ``receiver.grant(n, transaction=txn)`` brings goes back when it is rolled back. Any number of tasks
+    may do so, and any number of transactions be open.
+
+    Attributes:
+        id: the coordinator's name for it: at most 32 octets.
+        state: ``"live"``, ``"being discharged"``, ``"committed"``, ``"rolled back"``, or ``"in doubt"``.
+    """
+
+    def __init__(self, control: Sender, txn_id: bytes, *, keep: bool) -> None:
+        self.id = txn_id
+        self.state = _LIVE
+        self._control = control
+        self._keep = keep
+        target: Any = control.remote.target
+        self._any_session = TxnCapability.MULTI_SSNS_PER_TXN in target.capabilities
+        self._posted: list[OutgoingDelivery] = []
+        self._retired: list[Delivery] = []
+        self._acquired: list[Delivery] = []  # some of them retired too
+        self._senders: dict[Sender, None] = {}
+        self._receivers: dict[Receiver, None] = {}
+
+    # -- work (4.4) -------------------------------------------------------------------------
+
+    def state_on(self, link: Link[Any]) -> TransactionalState:
+        """What a transfer on this link says to be part of the transaction.
+
+        Raises:
+            LocalProtocolError: the transaction is over, or the link on another session, and the coordinator
+                does not offer ``amqp:multi-ssns-per-txn``.
+            TransactionRolledBackError: the coordinator is gone, and the transaction with it.
+        """
+        self._check(link.session)
+        return TransactionalState(txn_id=self.id)
+
+    def posted(self, delivery: OutgoingDelivery) -> None:
+        """This was sent as part of the transaction."""
+        self._posted.append(delivery)
+        owner: Any = delivery.link.owner
+        self._senders[owner] = None
+
+    def retire(self, delivery: Delivery, outcome: Outcome) -> None:
+        """Give a delivery its outcome, as from the commit on (4.4.2).
+
+        Raises: as ``state_on``, and ``LocalProtocolError`` where it has an outcome or its link is gone.
+        """
+        owner: Any = delivery.link.owner
+        self._check(owner.session)
+        state = TransactionalState(txn_id=self.id, outcome=outcome)
+        delivery.link.session.settlement.dispose(delivery, state, settle=False)
+        self._retired.append(delivery)
+        if getattr(delivery.remote_state, "txn_id", None) == self.id:
+            self._acquired.append(delivery)
+
+    def acquire(self, link: Link[Any]) -> None:
+        """What comes on this link from now on is acquired in the transaction, as long as it lives (4.4.3).
+
+        Raises: as ``state_on``.
+        """
+        self._check(link.session)
+        receiver: Any = link
+        receiver.acquire_in(self.id)
+        self._receivers[receiver] = None
+
+    def _check(self, session: Session) -> None:
+        self._check_live()
+        ours = self._control.session
+        if session is not ours:
+            if session.connection is not ours.connection:
+                raise LocalProtocolError("a transaction is for links of its own connection")
+            if not self._any_session:
+                raise LocalProtocolError(
+                    "a transaction is for links of its own session, as this coordinator does not offer "
+                    f"{TxnCapability.MULTI_SSNS_PER_TXN}: use session.open_transaction()"
+                )
+        self._check_control()
+
+    def _check_live(self) -> None:
+        if self.state != _LIVE:
+            raise LocalProtocolError(f"this transaction is {self.state}: there is no more work for it")
+
+    def _check_control(self) -> None:
+        try:
+            self._control.check_alive()
+        except (AmqpError, trio.ClosedResourceError) as lost:
+            raise self._lost(lost, asked=False) from lost
+
+    # -- discharge (4.3) --------------------------------------------------------------------
+
+    async def commit(self) -> None:
+        """Have all of it happen; leaving the block does so.
+
+        Raises:
+            TransactionRolledBackError: the coordinator would not, or was lost before it was asked.
+            TransactionInDoubtError: it was lost before it answered.
+            LocalProtocolError: the transaction is over.
+
+        Cancelled: it is not known whether it happened.
+        """
+        self._check_live()
+        self.state = _ENDING
+        try:
+            self._check_control()
+            await self._settle_down()
+            error = await self._discharge(fail=False)
+        except TransactionRolledBackError:
+            self._undo()
+            raise
+        except BaseException:
+            self.state = _IN_DOUBT
+            raise
+        if error is not None:
+            self._undo()
+            raise TransactionRolledBackError(
+                f"the transaction was rolled back, {describe(error.error)}", error.error
+            )
+        self._apply()
+
+    async def rollback(self) -> None:
+        """Have nothing of it happen; leaving the block by an exception does so.
+
+        Waits for the coordinator at most ``close_timeout`` seconds: what is lost is rolled back too.
+
+        Raises:
+            LocalProtocolError: the transaction is over.
+
+        Cancelled: it will be rolled back when the block is left.
+        """
+        self._check_live()
+        self.state = _ROLLED_BACK
+        with trio.move_on_after(self._control.session.connection.close_timeout):
+            await self._settle_down()
+            with suppress(TransactionError):
+                await self._discharge(fail=True)
+            self._undo()
+
+    async def _settle_down(self) -> None:
+        """When the discharge comes: no message half sent, no credit to acquire more, no outcome unsaid (4.4)."""
+        for sender in self._senders:
+            await sender.wait_written()
+        for receiver in self._receivers:
+            with suppress(AmqpError, trio.ClosedResourceError):
+                await receiver.use_up()
+            receiver.acquire_in(None)
+            self._acquired += receiver.acquired_in(self.id)
+        for session in {retired.link.session for retired in self._retired}:
+            session.flush()  # outcomes are gathered, and the discharge is a transfer, which would overtake them
+
+    async def _discharge(self, *, fail: bool) -> Rejected | None:
+        """Ask for the end, and wait for the answer; what stands against it, if anything."""
+        asked = False
+        try:
+            delivery = await self._control.transmit(Message(Value(Discharge(txn_id=self.id, fail=fail))))
+            asked = True
+            outcome: Any = await delivery.outcome()
+        except (AmqpError, trio.ClosedResourceError) as lost:
+            raise self._lost(lost, asked=asked) from lost
+        if isinstance(outcome, Accepted):
+            return None
+        return outcome if isinstance(outcome, Rejected) else Rejected()
+
+    @staticmethod
+    def _lost(lost: Exception, *, asked: bool) -> TransactionError:
+        """The control link is gone: with an error, or before it was asked anything, that is a rollback (4.4.2)."""
+        error = getattr(lost, "error", None)
+        if not asked or (isinstance(lost, LinkDetachedError) and error is not None):
+            return TransactionRolledBackError(f"the transaction was rolled back: {lost}", error)
+        return TransactionInDoubtError(f"whether the transaction was committed is not known: {lost}", error)
+
+    # -- and afterwards (4.4.4) -------------------------------------------------------------
+
+    def _apply(self) -> None:
+        self.state = _COMMITTED
+        for retired in self._retired:
+            outcome = _inner(retired.state)
+            retired.state = outcome
+            with suppress(LocalProtocolError):  # its link is gone: the coordinator has the outcome
+                retired.link.session.settlement.settle_incoming(retired, outcome)
+        self._forget()
+
+    def _undo(self) -> None:
+        self.state = _ROLLED_BACK
+        for receiver in self._receivers:
+            receiver.drop(self._acquired)
+        for retired in self._retired:
+            retired.state = None
+        for lost in self._acquired if self._keep else [*self._retired, *self._acquired]:
+            with suppress(LocalProtocolError):
+                lost.link.session.settlement.settle_incoming(lost, RELEASED)
+        for posted in self._posted:
+            posted.state = None
+        self._forget()
+
+    def _forget(self) -> None:
+        for posted in self._posted:
+            posted.state = _inner(posted.state)
+            if not posted.settled:
+                with suppress(LocalProtocolError):
+                    posted.settle()
+        self._posted.clear()
+        self._retired.clear()
+        self._acquired.clear()
+        self._receivers.clear()
+
+    def close(self) -> None:
+        """The control link is closed, which rolls back what was not discharged."""
+        if self.state == _ROLLED_BACK:
+            self._undo()  # what a cancelled rollback has left
+        elif self.state == _IN_DOUBT:
+            for retired in self._retired:
+                if not retired.settled:
+                    retired.state = None  # if it was not committed, it is yours again
+
+    def __repr__(self) -> str:
+        return f"<Transaction {self.id.hex()} {self.state}>"
+
+
+def _inner(state: Any) -> Any:
+    return state.outcome if isinstance(state, TransactionalState) else state
+
+
+class TransactionOpening:
+    """A transaction that is yet to be declared: enter it with ``async with``.
+
+    Raises (on entering):
+        LinkRefusedError: the peer has no coordinator.
+        TransactionError: it has one, which would not declare a transaction.
+    """
+
+    __slots__ = ("_control", "_keep", "_transaction")
+
+    def __init__(self, connection: Connection, session: Session | None, *, keep: bool) -> None:
+        self._keep = keep
+        self._control = connection.open_sender(
+            None,
+            session=session,
+            source=Source(outcomes=_OUTCOMES),
+            target=Coordinator(capabilities=_WANTED),
+        )
+
+    async def __aenter__(self) -> Transaction:
+        control = await self._control.__aenter__()
+        try:
+            if not isinstance(control.remote.target, Coordinator):
+                raise TransactionError("what the peer has attached is no coordinator")
+            delivery = await control.transmit(Message(Value(Declare())))
+            outcome: Any = await delivery.outcome()
+            if not isinstance(outcome, Declared):
+                error = getattr(outcome, "error", None)
+                raise TransactionError(f"no transaction was declared, {describe(error)}", error)
+        except BaseException:
+            await self._control.__aexit__(None, None, None)
+            raise
+        self._transaction = Transaction(control, outcome.txn_id, keep=self._keep)
+        return self._transaction
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        transaction = self._transaction
+        try:
+            if transaction.state == _LIVE:
+                if exc is None:
+                    await transaction.commit()
+                else:
+                    await transaction.rollback()
+        finally:
+            try:
+                await self._control.__aexit__(kind, exc, tb)
+            finally:
+                transaction.close()
+
+
+def open_transaction(
+    connection: Connection, *, session: Session | None = None, keep: bool = False
+) -> TransactionOpening:
+    """A transaction: ``async with conn.open_transaction() as txn``.
+
+    Args:
+        connection: to the peer whose coordinator controls it.
+        session: that the control link goes on; the default one if None.
+        keep: after a rollback, leave deliveries that were settled in it to be settled anew by you;
+            otherwise they are released.
+    """
+    return TransactionOpening(connection, session, keep=keep)
