@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConnectionClosedError",
+    "DeliveryAbortedError",
     "DeliveryError",
     "DeliveryModifiedError",
     "DeliveryRejectedError",
@@ -92,6 +93,10 @@ class LinkRedirectError(LinkDetachedError):
 
 class GuaranteeNotSupportedError(AmqpError):
     """The peer settles in a way that is weaker than the guarantee asked for (2.7.3)."""
+
+
+class DeliveryAbortedError(AmqpError):
+    """The sender took a message back while it was read (2.7.5): drop what you have of it."""
 
 
 class DeliveryError(AmqpError):
