@@ -44,10 +44,11 @@ interop: $(VENV)/.test ## against real peers; installs them first, and skips tho
 	-tests/interop/install.sh
 	$(BIN)/python -m pytest tests/interop
 
-bench: $(VENV)/.cli ## processor time for each message, beside python-qpid-proton, and memory
+bench: $(VENV)/.cli ## processor time for each message, beside python-qpid-proton, memory, and 1 GiB in one message
 	tests/interop/install.sh proton
 	$(BIN)/python -m bench.throughput
 	$(BIN)/python -m bench.memory
+	$(BIN)/python -m bench.stream
 
 fuzz: $(VENV)/.test ## throw broken octets at everything that reads them, for FUZZ_SECONDS seconds
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench import memory, throughput
+from bench import memory, stream, throughput
 from trio_amqp10.cli.bench_sides import Side
 
 
@@ -17,3 +17,11 @@ def test_throughput_measures_both_ends_of_a_pair() -> None:
 def test_memory_measures_links_and_connections() -> None:
     for what, least in (("links", 500), ("connections", 5_000)):
         assert least < memory.run_one(what, 50, ["--trace"]) < 100_000
+
+
+def test_stream_larger_than_memory_leaves_both_ends_small() -> None:
+    size = 64 * 1024 * 1024
+    found = stream.measure(size, slow=True)
+    assert found["receiver"]["size"] == size
+    assert found["receiver"]["grown"] < 16 * 1024 * 1024
+    assert found["sender"]["grown"] < 16 * 1024 * 1024

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 from functools import partial
 from pathlib import Path
@@ -100,6 +101,15 @@ async def test_workers_share_the_jobs(capsys: pytest.CaptureFixture[str]) -> Non
     lines = [line.split(": ") for line in capsys.readouterr().out.splitlines()]
     assert sorted(int(result) for _, result in lines) == [job**2 for job in range(30)]
     assert {name for name, _ in lines} == {"worker 0", "worker 1", "worker 2"}
+
+
+async def test_upload_sends_a_file_block_by_block(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "large.bin"
+    file.write_bytes(bytes(range(256)) * 4096)
+    with trio.fail_after(20):
+        await load("upload").main(str(file))
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    assert capsys.readouterr().out == f"large.bin {digest}\n"
 
 
 def test_shop_tests_pass() -> None:

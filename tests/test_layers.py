@@ -21,6 +21,7 @@ LEVELS = {
     "spec": 2,
     "frames": 3,
     "headers": 3,
+    "_body_reader": 3,
     "_sections": 3,
     "_section_writers": 3,
     "_message_fields": 3,

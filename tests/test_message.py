@@ -17,7 +17,7 @@ from trio_amqp10 import _sections
 from trio_amqp10._section_writers import SECTION_WRITERS
 from trio_amqp10._sections import BODY, HEADER, PROPERTIES, read_section, scan
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
-from trio_amqp10.message import Data, Message, Sequence, Value, encode_message
+from trio_amqp10.message import Data, Message, Sequence, Value, encode_around, encode_message
 from trio_amqp10.spec.messaging import Header, Properties
 from trio_amqp10.wire.encode import encode
 from trio_amqp10.wire.values import Array, Char, Described, Symbol, Timestamp, UByte, UInt, ULong
@@ -879,3 +879,18 @@ def test_payload_says_the_same_to_the_second_codec(
         "data": chunk,
         "footer": {5: None},
     }
+
+
+# -- around a body that is sent apart ---------------------------------------------------------------
+
+
+def test_encode_around_gives_the_sections_on_both_sides_of_the_body() -> None:
+    head, footer = encode_around(Message(subject="s", ttl=5, footer={"f": 1}))
+    whole = Message.from_payload(head + b"\x00\x53\x75\xa0\x01x" + footer)
+    assert whole == Message(b"x", subject="s", ttl=5, footer={"f": 1})
+    assert encode_around(Message()) == (b"", b"")
+
+
+def test_encode_around_refuses_a_message_with_a_body() -> None:
+    with pytest.raises(LocalProtocolError, match="without a body"):
+        encode_around(Message(b""))

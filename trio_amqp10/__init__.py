@@ -15,8 +15,10 @@ from .peer.connection import Connection as Connection
 from .peer.connection import Remote as Remote
 from .peer.session import Session as Session
 from .peer.sender import Sender as Sender
+from .peer.stream import StreamSender as StreamSender
 from .peer.receiver import Receiver as Receiver
 from .peer.delivery import Delivery as Delivery
+from .peer.chunks import Chunks as Chunks
 from .peer.delivery import OutgoingDelivery as OutgoingDelivery
 
 # Accept or refuse what the peer opens
@@ -88,6 +90,7 @@ from .errors import LocalProtocolError as LocalProtocolError
 from .errors import RemoteProtocolError as RemoteProtocolError
 from .errors import SecurityError as SecurityError
 from .peer.errors import ConnectionClosedError as ConnectionClosedError
+from .peer.errors import DeliveryAbortedError as DeliveryAbortedError
 from .peer.errors import DeliveryError as DeliveryError
 from .peer.errors import DeliveryModifiedError as DeliveryModifiedError
 from .peer.errors import DeliveryRejectedError as DeliveryRejectedError

@@ -26,9 +26,12 @@ __all__ = [
     "ANNOTATIONS",
     "APPLICATION_PROPERTIES",
     "BODY",
+    "CODES",
     "DELIVERY_ANNOTATIONS",
     "FOOTER",
     "HEADER",
+    "NAMES",
+    "PLACES",
     "PROPERTIES",
     "Data",
     "Mark",
@@ -36,9 +39,12 @@ __all__ = [
     "Span",
     "Value",
     "body_sections",
+    "malformed",
     "only_body",
     "read_section",
     "scan",
+    "section_code",
+    "skip_value",
     "stored_body",
 ]
 
@@ -64,9 +70,9 @@ _KINDS: Final[dict[Plan | Section, int]] = {
     standard.AMQP_VALUE: BODY,
     standard.FOOTER: FOOTER,
 }
-_PLACES: Final = {int(kind.code): place for kind, place in _KINDS.items()}
-_NAMES: Final = {int(kind.code): str(kind.name) for kind in _KINDS}
-_CODES: Final = {name: code for code, name in _NAMES.items()}
+PLACES: Final = {int(kind.code): place for kind, place in _KINDS.items()}
+NAMES: Final = {int(kind.code): str(kind.name) for kind in _KINDS}
+CODES: Final = {name: code for code, name in NAMES.items()}
 _DATA: Final = int(standard.DATA.code)
 _SEQUENCE: Final = int(standard.AMQP_SEQUENCE.code)
 _VALUE: Final = int(standard.AMQP_VALUE.code)
@@ -185,13 +191,13 @@ def scan(payload: bytes) -> list[Span | None]:
     while pos < end:
         start = pos
         try:
-            code, pos = _section_code(payload, pos)
-            pos = _skip(payload, pos)
+            code, pos = section_code(payload, pos)
+            pos = skip_value(payload, pos)
         except (IndexError, struct.error):
-            raise _malformed("the octets end inside a section") from None
+            raise malformed("the octets end inside a section") from None
         if pos > end:
-            raise _malformed("the octets end inside a section")
-        place = _PLACES[code]
+            raise malformed("the octets end inside a section")
+        place = PLACES[code]
         if place > last_place:
             spans[place] = (start, pos)
         elif code == last_code and code in (_DATA, _SEQUENCE):
@@ -204,12 +210,12 @@ def scan(payload: bytes) -> list[Span | None]:
             assert first is not None
             spans[BODY] = (first[0], pos)
         else:
-            raise _malformed(f"section {_NAMES[code]} after {_NAMES[last_code]}")
+            raise malformed(f"section {NAMES[code]} after {NAMES[last_code]}")
         last_place, last_code = place, code
     return spans
 
 
-def _section_code(payload: bytes, pos: int) -> tuple[int, int]:
+def section_code(payload: bytes, pos: int) -> tuple[int, int]:
     """The code of the section whose descriptor is at ``pos``, and where its value begins."""
     if payload[pos : pos + 2] == b"\x00\x53":
         descriptor: Any = payload[pos + 2]
@@ -217,13 +223,13 @@ def _section_code(payload: bytes, pos: int) -> tuple[int, int]:
     elif payload[pos] == codes.DESCRIBED:
         descriptor, pos = _decode(payload, pos + 1, "the descriptor of a section")
         if isinstance(descriptor, Symbol):
-            descriptor = _CODES.get(descriptor, descriptor)
+            descriptor = CODES.get(descriptor, descriptor)
         elif not isinstance(descriptor, ULong):
-            raise _malformed(f"{descriptor!r} describes no section")
+            raise malformed(f"{descriptor!r} describes no section")
     else:
-        raise _malformed(f"{payload[pos]:#04x} begins no section")
-    if descriptor not in _PLACES:
-        raise _malformed(f"{descriptor!r} describes no section")
+        raise malformed(f"{payload[pos]:#04x} begins no section")
+    if descriptor not in PLACES:
+        raise malformed(f"{descriptor!r} describes no section")
     return int(descriptor), pos
 
 
@@ -255,7 +261,7 @@ def only_body(payload: bytes) -> bytes | str | None:
 _WIDTHS: Final = {0x4: 0, 0x5: 1, 0x6: 2, 0x7: 4, 0x8: 8, 0x9: 16}
 
 
-def _skip(payload: bytes, pos: int) -> int:
+def skip_value(payload: bytes, pos: int) -> int:
     """Where the value at ``pos`` ends, by its constructor's upper half alone (1.2)."""
     values = 1
     while values:
@@ -272,7 +278,7 @@ def _skip(payload: bytes, pos: int) -> int:
         elif code == codes.DESCRIBED:
             values += 2  # the descriptor, and what it describes
         else:
-            raise _malformed(f"{code:#04x} constructs no type")
+            raise malformed(f"{code:#04x} constructs no type")
         values -= 1
     return pos
 
@@ -289,13 +295,13 @@ def read_section(place: int, payload: bytes, span: Span) -> Any:
     start, end = span
     if place == BODY:
         return _read_body(payload, start, end)
-    code, pos = _section_code(payload, start)
-    name = _NAMES[code]
+    code, pos = section_code(payload, start)
+    name = NAMES[code]
     value, _ = _decode(payload, pos, name)
     if place in (HEADER, PROPERTIES):
         return _plain_fields(place, value) or _read_fields(place, payload, start, name)
     if value.__class__ is not dict:
-        raise _malformed(f"{name} is not a map")
+        raise malformed(f"{name} is not a map")
     return value
 
 
@@ -346,19 +352,19 @@ def _read_fields(place: int, payload: bytes, start: int, name: str) -> list[Any]
 
 
 def _read_body(payload: bytes, start: int, end: int) -> Any:
-    code, pos = _section_code(payload, start)
+    code, pos = section_code(payload, start)
     budget = Budget()
     values: list[Any] = []
     while True:
-        value, pos = _decode(payload, pos, _NAMES[code], budget)
+        value, pos = _decode(payload, pos, NAMES[code], budget)
         if code == _VALUE:  # described values stay as they are: what they mean, the reader knows
             return Value(value) if value is None or isinstance(value, bytes) else value
         if not isinstance(value, bytes if code == _DATA else list):
-            raise _malformed(f"{_NAMES[code]} of type {type(value).__name__}")
+            raise malformed(f"{NAMES[code]} of type {type(value).__name__}")
         values.append(value)
         if pos == end:
             break
-        _, pos = _section_code(payload, pos)
+        _, pos = section_code(payload, pos)
     if code == _SEQUENCE:
         return Sequence(*values)
     return values[0] if len(values) == 1 else Data(*values)
@@ -371,5 +377,5 @@ def _decode(payload: bytes, pos: int, name: str, budget: Budget | None = None) -
         raise RemoteProtocolError(f"{name}: {error.description}", error.condition, "link") from None
 
 
-def _malformed(text: str) -> RemoteProtocolError:
+def malformed(text: str) -> RemoteProtocolError:
     return RemoteProtocolError(text, Condition.DECODE_ERROR, "link")

@@ -55,7 +55,7 @@ from .wire.values import Symbol, Timestamp
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Data", "Message", "Sequence", "Value", "encode_message"]
+__all__ = ["Data", "Message", "Sequence", "Value", "encode_around", "encode_message"]
 
 MessageId = str | bytes | uuid.UUID | int
 Time = int | datetime.datetime
@@ -81,6 +81,24 @@ def encode_message(message: Any) -> bytes:
     out = bytearray()
     write_body(out, message)
     return bytes(out)
+
+
+def encode_around(message: Message) -> tuple[bytes, bytes]:
+    """The sections before the body, and the footer behind it, for a body that is sent apart.
+
+    Raises:
+        LocalProtocolError: the message has a body already; or as ``encode_message``.
+    """
+    if message.body is not None:
+        raise LocalProtocolError(
+            "the message of a stream is one without a body, which is what the stream is for"
+        )
+    parts = bytearray(), bytearray()
+    for place, writer in enumerate(SECTION_WRITERS):
+        value = message._load(place)  # noqa: SLF001 - our own # pyright: ignore[reportPrivateUsage]
+        if place != BODY and value is not None:
+            writer(parts[place > BODY], value)
+    return bytes(parts[0]), bytes(parts[1])
 
 
 _BUILT: Final = (None,) * 7

@@ -202,7 +202,7 @@ async def test_control_link_is_detached_when_discharged_with_a_message_partly_se
             link.session.partials.clear()
             await control.link.transmit(amqp.Message(amqp.Value(Discharge(txn_id=txn))))
             assert await gone(control.link) == "amqp:transaction:rollback"
-            link._partial = None
+            link.partial = None
         await wait_all_tasks_blocked()
         assert not len(queue_of(container))
 

@@ -133,3 +133,14 @@ def test_expressions_are_dropped_when_the_parser_is_not_installed(monkeypatch: p
     assert list(filters.dropped) == ["x"]
     assert list(filters.echo) == ["y"]
     assert capabilities() == ("APACHE.ORG:NO_LOCAL", "AMQP_FILTEX_PROP_V1_0")
+
+
+def test_message_of_another_format_passes_no_filter_that_reads_it() -> None:
+    other = Message.from_payload(RED.to_payload(), message_format=1)
+    assert parse_filters({}).matches(other)
+    assert parse_filters({Symbol("x"): Described(Symbol("apache.org:no-local-filter:list"), [])}).matches(
+        other
+    )
+    only_apples = parse_filters({Symbol("x"): Described(ULong(0x173), {Symbol("subject"): "fruit.apple"})})
+    assert only_apples.matches(RED)
+    assert not only_apples.matches(other)

@@ -13,6 +13,7 @@ from trio_amqp10.spec.messaging import Accepted, Modified, Received, Rejected, R
 from trio_amqp10.spec.transport import Error
 
 if TYPE_CHECKING:
+    from .inflow import Inflow
     from .receiver import ReceiverLink
     from .sender import SenderLink
 
@@ -23,6 +24,7 @@ __all__ = [
     "IncomingDelivery",
     "OutgoingDelivery",
     "Touchable",
+    "is_refusal",
     "is_terminal",
 ]
 
@@ -51,6 +53,11 @@ def is_terminal(state: object) -> bool:
     return getattr(state, "outcome", state) is not None
 
 
+def is_refusal(state: object) -> bool:
+    """Whether it says that the message was not processed (3.4.3 to 3.4.5)."""
+    return isinstance(getattr(state, "outcome", state), (Rejected, Released, Modified))
+
+
 class IncomingDelivery:
     """A message that the peer sends us.
 
@@ -59,7 +66,9 @@ class IncomingDelivery:
         delivery_id: its number on the session.
         tag: the sender's name for it, unique among the link's unsettled ones; at most 32 octets.
         message_format: 0 for the sections of Part 3.
-        payload: the octets of its sections, whole.
+        payload: the octets of its sections, whole; none where they come as a stream.
+        inflow: those that have come in and were not read, of a delivery that is handed out at its first
+            transfer (``ReceiverLink.stream``); None of any other.
         settled: whether this end may forget it.
         state: what we last said of it, or None.
         remote_state: what the sender last said of it, or None.
@@ -69,6 +78,7 @@ class IncomingDelivery:
 
     __slots__ = (
         "delivery_id",
+        "inflow",
         "link",
         "memo",
         "message_format",
@@ -98,6 +108,7 @@ class IncomingDelivery:
         self.state: Any = None
         self.remote_state: Any = None
         self.memo: Any = None
+        self.inflow: Inflow | None = None
         self.watcher: Touchable | None = None
 
     def accept(self) -> None:

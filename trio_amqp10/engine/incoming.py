@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from trio_amqp10.errors import Condition, RemoteProtocolError
 
 from .delivery import MAX_TAG
+from .inflow import Inflow
 from .receiver import ReceiverLink
 from .serial import MASK
 from .states import LinkState
@@ -29,7 +30,9 @@ _ATTACHED = LinkState.ATTACHED
 class Incoming:
     """A delivery of which some transfers have come, and not the last.
 
-    ``ignored``: it resumes a delivery that we do not know, and nothing is made of it (2.7.5).
+    Attributes:
+        ignored: it resumes a delivery that we do not know, and nothing is made of it (2.7.5).
+        size: octets so far; those of a streamed delivery are kept, and counted, by its ``inflow``.
     """
 
     __slots__ = ("chunks", "delivery", "empty", "ignored", "size")
@@ -40,6 +43,12 @@ class Incoming:
         self.chunks: list[bytes] = []
         self.size = 0
         self.empty = 0
+
+    @property
+    def held(self) -> int:
+        """Octets that are kept of it."""
+        inflow = self.delivery.inflow
+        return self.size if inflow is None else inflow.size
 
 
 def on_transfer(
@@ -126,6 +135,11 @@ def _general(
             link.wake()
             return
         link.incoming = Incoming(delivery)
+        if link.streaming and more and (rare is None or not rare.aborted):
+            delivery.payload = b""
+            delivery.inflow = Inflow(link)
+            link.queue.append(delivery)
+            link.wake()
     else:
         return
     _continue(link, link.incoming, None, None, None, settled, more, payload, rare)
@@ -171,6 +185,10 @@ def _continue(
     if rare is not None and rare.aborted:
         _drop(link, incoming)
         link.session.settlement.drop(delivery)
+        delivery.settled = True
+        if delivery.inflow is not None:
+            delivery.inflow.abort()
+            _withdraw(link, delivery)
         link.wake()  # its credit is used up, though nothing will be handed out
         return
     if (
@@ -195,9 +213,13 @@ def _continue(
     if not payload:
         incoming.empty += 1
     elif not incoming.ignored:
-        incoming.chunks.append(payload)
         incoming.size += len(payload)
-        link.session.connection.partial_octets += len(payload)
+        if delivery.inflow is None:
+            incoming.chunks.append(payload)
+            link.session.connection.partial_octets += len(payload)
+        else:
+            delivery.inflow.append(payload)
+            link.session.connection.touch(delivery.watcher)
     if _is_within_limits(link, incoming) and not more:
         _complete(link, incoming)
 
@@ -222,9 +244,13 @@ def _is_within_limits(link: ReceiverLink, incoming: Incoming) -> bool:
 
 def _complete(link: ReceiverLink, incoming: Incoming) -> None:
     _drop(link, incoming)
-    if not incoming.ignored:
-        incoming.delivery.payload = b"".join(incoming.chunks)
-        link.queue.append(incoming.delivery)
+    delivery = incoming.delivery
+    if delivery.inflow is not None:
+        delivery.inflow.finish()
+        link.session.connection.touch(delivery.watcher)
+    elif not incoming.ignored:
+        delivery.payload = b"".join(incoming.chunks)
+        link.queue.append(delivery)
     link.wake()
 
 
@@ -235,7 +261,7 @@ def _is_too_large(link: ReceiverLink, size: int) -> bool:
 def _drop_largest(connection: Connection) -> None:
     """Deliveries in progress fill the budget: the largest goes, with its link."""
     begun = [
-        (link.incoming.size, position, link)
+        (link.incoming.held, position, link)
         for position, link in enumerate(connection.names)
         if isinstance(link, ReceiverLink) and link.incoming is not None
     ]
@@ -248,11 +274,25 @@ def _drop_largest(connection: Connection) -> None:
 
 
 def _drop(link: ReceiverLink, incoming: Incoming) -> None:
-    link.session.connection.partial_octets -= incoming.size
+    if incoming.delivery.inflow is None:
+        link.session.connection.partial_octets -= incoming.size
     link.incoming = None
+
+
+def _withdraw(link: ReceiverLink, delivery: IncomingDelivery) -> None:
+    """It will never be complete: take it back, or wake who has it."""
+    if delivery in link.queue:
+        link.queue.remove(delivery)
+    link.session.connection.touch(delivery.watcher)
 
 
 def drop_incoming(link: ReceiverLink) -> None:
     """The link is gone, or its delivery is too much: what came of it so far is dropped."""
-    if link.incoming is not None:
-        _drop(link, link.incoming)
+    incoming = link.incoming
+    if incoming is not None:
+        _drop(link, incoming)
+        if incoming.delivery.inflow is not None:
+            _withdraw(link, incoming.delivery)
+    for inflow in tuple(link.inflows):
+        inflow.detach()
+    link.inflows.clear()

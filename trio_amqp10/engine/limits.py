@@ -22,6 +22,7 @@ class Limits:
         max_message_size: octets of one message that we take (2.7.3); None announces no limit.
         incoming_window: transfers that we take before we announce room again (2.5.6).
         partial_octets: octets of deliveries begun and not complete, on the whole connection.
+        stream_octets: octets of streamed deliveries that nobody has read yet, on one session with such a receiver.
         empty_transfers: transfers without payload in one delivery.
         performative_nodes: values in one performative; ``attach.unsettled`` counts apart.
         handshake_timeout: from the first octet possible to the peer's ``open``.
@@ -42,6 +43,7 @@ class Limits:
     max_message_size: int | None = 16 * 1024 * 1024
     incoming_window: int = 2_048
     partial_octets: int | None = 64 * 1024 * 1024
+    stream_octets: int = 2 * 1024 * 1024
     empty_transfers: int | None = 1_024
     performative_nodes: int = 1_024
     handshake_timeout: float | None = 10.0

@@ -15,6 +15,7 @@ from .states import LinkState
 if TYPE_CHECKING:
     from .delivery import IncomingDelivery
     from .incoming import Incoming
+    from .inflow import Inflow
     from .session import Session
 
 __all__ = ["ReceiverLink"]
@@ -28,10 +29,21 @@ class ReceiverLink(Link):
         available: what the sender last said is waiting for credit.
         max_message_size: octets of one message that we take, or None.
         incoming: the delivery that has begun to come in and is not complete.
+        streaming: deliveries in several transfers are queued at their first, and grow.
+        inflows: those that are not both complete and read.
         tags: of the unsettled deliveries.
     """
 
-    __slots__ = ("_forgiven", "available", "incoming", "max_message_size", "queue", "tags")
+    __slots__ = (
+        "_forgiven",
+        "available",
+        "incoming",
+        "inflows",
+        "max_message_size",
+        "queue",
+        "streaming",
+        "tags",
+    )
 
     role = Role.RECEIVER
 
@@ -42,6 +54,8 @@ class ReceiverLink(Link):
         self.max_message_size: int | None = session.connection.limits.max_message_size
         self.incoming: Incoming | None = None
         self.tags: set[bytes] = set()
+        self.streaming = False
+        self.inflows: dict[Inflow, None] = {}
         self._forgiven = 0
 
     def attach(self, *, max_message_size: int | None = None, **fields: Any) -> None:
@@ -53,6 +67,17 @@ class ReceiverLink(Link):
     def on_attach(self, attach: Attach) -> None:
         super().on_attach(attach)
         self.delivery_count = attach.initial_delivery_count or 0
+
+    def stream(self) -> None:
+        """Hand out deliveries before they are complete; for a link that has given no credit yet.
+
+        There is no limit to the size of a message then, but for one set afterwards. What waits to be
+        read is bounded by the window of the session instead, which all its links share.
+        """
+        limits = self.session.connection.limits
+        self.streaming = True
+        self.max_message_size = None
+        self.session.windows.narrow(max(2, limits.stream_octets // limits.max_frame_size))
 
     def set_credit(self, credit: int, *, drain: bool = False) -> None:
         """How many deliveries the sender may send from now on; with ``drain``: now or not at all.

@@ -15,6 +15,7 @@ from trio_amqp10.wire.encode import encode
 from .delivery import MAX_TAG, RELEASED
 from .fast import WHOLE_OVERHEAD, transfer_head, write_transfer
 from .link import FAR, Link
+from .outgoing import Outgoing
 from .serial import MASK, add, distance
 from .states import LinkState
 
@@ -38,6 +39,7 @@ class SenderLink(Link):
         txn_id: the transaction that what is sent from now on is acquired in, as the receiver asked (4.4.3).
         watch_unsettled: wake the owner when ``unsettled`` falls to zero.
         outcomes: names of those that our source permits; None for all (3.5.3).
+        partial: the delivery that has begun to go out and is not complete.
     """
 
     __slots__ = (
@@ -45,13 +47,12 @@ class SenderLink(Link):
         "_first_count",
         "_head",
         "_next_tag",
-        "_partial",
-        "_partial_state",
         "_size_limit",
         "_whole_limit",
         "available",
         "in_doubt",
         "outcomes",
+        "partial",
         "txn_id",
         "unsettled",
         "waiting",
@@ -75,8 +76,7 @@ class SenderLink(Link):
         self._whole_limit = 0
         self._next_tag = 0
         self._head = b""
-        self._partial: tuple[bytes, int, bytes] | None = None
-        self._partial_state: Any = None
+        self.partial: Outgoing | None = None
         self.txn_id: Any = None
 
     def _available(self) -> int | None:
@@ -125,7 +125,7 @@ class SenderLink(Link):
         session = self.session
         return (
             self.credit > 0
-            and self._partial is None
+            and self.partial is None
             and session.windows.remote_incoming_window > 0
             and session.connection.outbox.has_room()
             and self.state is _ATTACHED
@@ -196,9 +196,17 @@ class SenderLink(Link):
             raise LocalProtocolError(
                 f"a delivery tag of {len(tag)} octets: at most {MAX_TAG} are possible (2.8.7)"
             )
-        if self._size_limit is not None and len(payload) > self._size_limit:
+        self.check_size(len(payload))
+
+    def check_size(self, size: int) -> None:
+        """Refuse a message of ``size`` octets that the peer would not take.
+
+        Raises:
+            LocalProtocolError: it takes less (2.7.3).
+        """
+        if self._size_limit is not None and size > self._size_limit:
             raise LocalProtocolError(
-                f"{Condition.MESSAGE_SIZE_EXCEEDED}: a message of {len(payload)} octets, "
+                f"{Condition.MESSAGE_SIZE_EXCEEDED}: a message of {size} octets, "
                 f"where the peer takes {self._size_limit} on this link (2.7.3)"
             )
 
@@ -206,66 +214,101 @@ class SenderLink(Link):
         self, delivery: OutgoingDelivery, payload: bytes, message_format: int, state: Any
     ) -> None:
         room = self.session.connection.outbox.frame_size - FRAME_HEADER_SIZE
-        for more in (False, True):
-            head = encode(
-                Transfer(
-                    handle=self.handle,
-                    delivery_id=delivery.delivery_id,
-                    delivery_tag=delivery.tag,
-                    message_format=message_format,
-                    settled=delivery.settled,
-                    more=more,
-                    state=state,
-                )
+        head = self._first_head(delivery, message_format, state, more=False)
+        if len(head) + len(payload) <= room:
+            self.session.write_body(head, payload)
+            self.session.windows.sent()
+            return
+        self._send_first(delivery, payload, message_format, state, ended=True)
+
+    def _first_head(
+        self, delivery: OutgoingDelivery, message_format: int, state: Any, *, more: bool
+    ) -> bytes:
+        return encode(
+            Transfer(
+                handle=self.handle,
+                delivery_id=delivery.delivery_id,
+                delivery_tag=delivery.tag,
+                message_format=message_format,
+                settled=delivery.settled,
+                more=more,
+                state=state,
             )
-            if not more and len(head) + len(payload) <= room:
-                self.session.write_body(head, payload)
-                self.session.windows.sent()
-                return
+        )
+
+    def _send_first(
+        self, delivery: OutgoingDelivery, octets: bytes, message_format: int, state: Any, *, ended: bool
+    ) -> Outgoing:
+        """The first of several transfers."""
+        room = self.session.connection.outbox.frame_size - FRAME_HEADER_SIZE
+        head = self._first_head(delivery, message_format, state, more=True)
         if len(head) >= room:
             raise LocalProtocolError(
                 f"{Condition.FRAME_SIZE_TOO_SMALL}: the transfer alone takes {len(head)} octets of the peer's {room + 8}"
             )
-        self._partial = (payload, 0, head)
-        self._partial_state = state
+        self.partial = partial = Outgoing(self, delivery, head, octets, state, ended=ended)
         self.session.partials[self] = None
-        self.send_part()
+        partial.send_part()
+        return partial
+
+    def begin(
+        self,
+        octets: bytes = b"",
+        settled: bool = False,
+        tag: bytes | None = None,
+        message_format: int = 0,
+        state: Any = None,
+    ) -> Outgoing | None:
+        """Begin a message of which more is to follow, or None where nothing is ``sendable``.
+
+        Until it is finished or aborted nothing else is sendable on this link.
+
+        Args:
+            octets: how it begins; the first transfer goes out at once, whatever they are.
+            settled, tag, message_format, state: as for ``send``.
+
+        Raises: as ``send``.
+        """
+        if not self.sendable():
+            return None
+        self._check(octets, tag)
+        session = self.session
+        delivery_id = session.next_delivery_id
+        number = self._next_tag
+        made = number.to_bytes(4, "big") if tag is None else tag
+        if self._always_settled is not None:
+            settled = self._always_settled
+        delivery = session.connection.outgoing_class(self, delivery_id, made, settled)
+        partial = self._send_first(delivery, octets, message_format, state, ended=False)
+        if tag is None:
+            self._next_tag = (number + 1) & MASK
+        session.next_delivery_id = (delivery_id + 1) & MASK
+        self.credit -= 1
+        self.delivery_count = ((self.delivery_count or 0) + 1) & MASK
+        if not settled:
+            self.unsettled += 1
+            session.settlement.outgoing[delivery_id] = delivery
+        return partial
 
     def send_part(self) -> None:
         """One more frame of the delivery in progress; the caller has checked window and room."""
-        assert self._partial is not None
-        payload, offset, head = self._partial
-        take = self.session.connection.outbox.frame_size - FRAME_HEADER_SIZE - len(head)
-        if offset and len(payload) - offset <= take:
-            head = self._continuation(more=False)
-        chunk = payload[offset : offset + take]
-        self.session.write_body(head, chunk)
-        self.session.windows.sent()
-        offset += len(chunk)
-        if offset < len(payload):
-            self._partial = (payload, offset, self._continuation(more=True))
-            return
-        self.drop_partial()
-        self.wake()
-
-    def _continuation(self, *, more: bool) -> bytes:
-        # Every frame of a delivery names its transaction (4.4.1).
-        return encode(Transfer(handle=self.handle, more=more, state=self._partial_state))
+        assert self.partial is not None
+        self.partial.send_part()
 
     def _abort(self) -> None:
         # Without room for a transfer the detach has to do: it ends the delivery just as well (2.6.6).
-        if self._partial is not None and self.session.windows.remote_incoming_window > 0:
+        if self.partial is not None and self.session.windows.remote_incoming_window > 0:
             self.session.write_body(encode(Transfer(handle=self.handle, more=False, aborted=True)))
             self.session.windows.sent()
 
     @property
     def in_progress(self) -> bool:
         """Whether a message has begun and not yet wholly gone out."""
-        return self._partial is not None
+        return self.partial is not None
 
     def drop_partial(self) -> None:
         """No delivery is in progress any more: it is complete, or the link is gone."""
-        self._partial = None
+        self.partial = None
         self.session.partials.pop(self, None)
 
     def drained(self) -> None:

@@ -45,6 +45,7 @@ class Session(Lifecycle):
         partials: senders in the middle of a delivery, oldest first.
         hungry: senders to be woken when there may be room.
         owner: woken when the session is over.
+        unread: transfers of streamed deliveries that wait to be read; each takes a place in our window.
     """
 
     __slots__ = (
@@ -69,6 +70,7 @@ class Session(Lifecycle):
         "remote_channel",
         "settlement",
         "told",
+        "unread",
         "windows",
     )
 
@@ -99,6 +101,7 @@ class Session(Lifecycle):
         self._owes_flow = False
         self._is_dirty = False
         self._transfers = TransferReader()
+        self.unread = 0
 
     def __repr__(self) -> str:
         return f"<session {self.channel} {self.state.name} links={len(self._by_handle)}>"
@@ -309,7 +312,7 @@ class Session(Lifecycle):
         if not links and not self._owes_flow:
             return
         windows = self.windows
-        windows.refill(self.connection.window_room())  # and never without a flow that tells the peer
+        windows.refill(self._window_room())  # and never without a flow that tells the peer
         for link in links:
             del self._flow_links[link]
             link.write_flow()
@@ -325,6 +328,23 @@ class Session(Lifecycle):
                     )
                 )
             )
+
+    def _window_room(self) -> int | None:
+        """Transfers that there is room for; None for any number."""
+        room = self.connection.window_room()
+        if self.unread:
+            own = max(0, self.windows.incoming_max - self.unread)
+            room = own if room is None else min(own, room)
+        return room
+
+    def refill_if_due(self) -> None:
+        """Something was read, or has come: tell the peer, once half of the window is to be had again."""
+        windows = self.windows
+        if windows.incoming_window <= windows.low and (
+            not self.unread
+            or 2 * (windows.incoming_max - self.unread - windows.incoming_window) >= windows.incoming_max
+        ):
+            self.owe_flow()
 
     def feed_partials(self) -> None:
         """Go on with deliveries in progress, link by link in turn, while window and room last."""
@@ -358,7 +378,7 @@ class Session(Lifecycle):
         if left <= windows.low:
             if left < 0:
                 return False
-            self.owe_flow()
+            self.refill_if_due()
         try:
             on_transfer(link, delivery_id, tag, message_format, settled, more, buf[start:end])
         except LocalProtocolError as failure:
@@ -376,7 +396,7 @@ class Session(Lifecycle):
     def _room_for_transfer(self) -> bool:
         left = self.windows.received()
         if left <= self.windows.low:
-            self.owe_flow()
+            self.refill_if_due()
         return left >= 0
 
     def dispatch(self, performative: Any, payload: bytes) -> None:

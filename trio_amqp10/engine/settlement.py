@@ -36,7 +36,7 @@ from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Disposition, ReceiverSettleMode, Role
 from trio_amqp10.wire.values import Described
 
-from .delivery import ACCEPTED, RELEASED, IncomingDelivery, OutgoingDelivery, is_terminal
+from .delivery import ACCEPTED, RELEASED, IncomingDelivery, OutgoingDelivery, is_refusal, is_terminal
 from .fast import write_disposition
 from .serial import MASK, distance
 
@@ -96,12 +96,16 @@ class Settlement:
             )
         if delivery.settled:
             delivery.state = state  # the sender has forgotten it: there is nobody to tell (2.6.12)
+            if delivery.inflow is not None and is_refusal(state):
+                delivery.inflow.discard()
             return
         delivery_id = delivery.delivery_id
         if delivery_id not in self.incoming:
             raise LocalProtocolError(f"cannot settle delivery {delivery.tag!r}: its link is gone")
         self._check(state)
         delivery.state = state
+        if delivery.inflow is not None and is_refusal(state):
+            delivery.inflow.discard()  # what is left of it will not be read
         link = delivery.link
         mode = link.rcv_settle_mode
         if self.modes:
@@ -159,6 +163,16 @@ class Settlement:
         except LocalProtocolError:
             state = None  # the receiver's own words, too long for the frames that it takes
         self._say(Role.SENDER, delivery.delivery_id, True, state)
+
+    def forget_outgoing(self, delivery: OutgoingDelivery) -> None:
+        """A sent delivery is aborted, which settles it without a word more (2.7.5)."""
+        delivery.settled = True
+        if self.outgoing.pop(delivery.delivery_id, None) is not None:
+            link = delivery.link
+            link.unsettled -= 1
+            if link.watch_unsettled and not link.unsettled:
+                self.session.connection.touch(link.owner)
+            self.session.connection.touch(delivery.watcher)
 
     def _check(self, state: Any) -> None:
         """Refuse a state that fits no frame now, while it can be refused."""

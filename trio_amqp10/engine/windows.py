@@ -28,7 +28,8 @@ takes them off again. Where the peer had not read our begin yet, its ``next-inco
 null, and our ``initial-outgoing-id`` stands in for it.
 
 Our own window is announced whole again as soon as half of it is used, so that a peer at full
-speed never meets an empty one.
+speed never meets an empty one. It may be narrowed: what was announced before the peer has read of
+that may be in flight, and is let in on top of the window (``_in_flight``).
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class SessionWindows:
     """The six numbers of 2.5.6 and their arithmetic; nothing here touches a link."""
 
     __slots__ = (
+        "_in_flight",
         "incoming_max",
         "incoming_window",
         "low",
@@ -69,6 +71,7 @@ class SessionWindows:
         self.incoming_window = incoming_max
         self.low = incoming_max // 2  # with so much room left, or less, it is announced whole again
         self.remote_outgoing_window = 0
+        self._in_flight = 0
 
     def sent(self) -> None:
         """One transfer went out."""
@@ -78,6 +81,9 @@ class SessionWindows:
     def received(self) -> int:
         """One transfer came in: how many more there is room for; below zero where there was none for it."""
         left = self.incoming_window - 1
+        if left < 0 and self._in_flight:
+            self._in_flight -= 1
+            left = 0
         if left >= 0:
             self.next_incoming_id = ((self.next_incoming_id or 0) + 1) & MASK
             self.incoming_window = left
@@ -112,6 +118,14 @@ class SessionWindows:
             add(base, min(incoming_window, _OUTGOING_WINDOW)), self.next_outgoing_id
         )
         return True
+
+    def narrow(self, incoming_max: int) -> None:
+        """From the next flow on, announce no more than this."""
+        if incoming_max < self.incoming_max:
+            self.incoming_max = incoming_max
+            self.low = incoming_max // 2
+            self._in_flight += max(0, self.incoming_window - incoming_max)
+            self.incoming_window = min(self.incoming_window, incoming_max)
 
     def refill(self, room: int | None = None) -> None:
         """Announce room for ``incoming_max`` transfers, or for fewer where buffers are short.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import trio
@@ -9,16 +10,20 @@ import trio
 from trio_amqp10.engine.delivery import ACCEPTED, RELEASED, is_terminal
 from trio_amqp10.engine.delivery import IncomingDelivery as EngineIncoming
 from trio_amqp10.engine.delivery import OutgoingDelivery as EngineOutgoing
+from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.message import Message
 from trio_amqp10.spec.messaging import Accepted, Modified, Rejected, Released
 from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Error
 
+from .chunks import Chunks, Reading
 from .errors import DeliveryError, DeliveryModifiedError, DeliveryRejectedError, DeliveryReleasedError
 from .waiting import Waiter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from trio_amqp10.engine.inflow import Inflow
 
     from .link import Link
 
@@ -60,6 +65,10 @@ class _Callback:
         self._call()
 
 
+async def _never() -> None:
+    """Nothing changes in a delivery that came whole."""
+
+
 def _owner(delivery: EngineIncoming | EngineOutgoing) -> Link[Any]:
     return cast("Link[Any]", delivery.link.owner)
 
@@ -82,7 +91,7 @@ class Delivery(EngineIncoming):
         tag: the sender's name for it: at most 32 octets.
         settled: whether this end has settled it; from the start, where it was sent at most once.
         state: the outcome that we gave it, or None.
-        payload: the octets of the message as they came.
+        payload: the octets of the message as they came; none while they come as a stream.
         message_format: 0 for a message in sections (3.2); the meaning of others is the application's.
     """
 
@@ -90,7 +99,16 @@ class Delivery(EngineIncoming):
 
     @property
     def message(self) -> Message:
-        """The message; its sections are decoded as they are read."""
+        """The message; its sections are decoded as they are read.
+
+        Once ``chunks`` has given out the whole body, it is the message without that body.
+
+        Raises:
+            LocalProtocolError: not all of a streamed message has come in, or it is being read in chunks,
+                or was discarded. See ``complete``.
+        """
+        if self.inflow is not None:
+            return self._streamed_message(self.inflow)
         if self.memo is None:
             self.memo = Message.from_payload(self.payload, self.message_format)
         return cast("Message", self.memo)
@@ -153,6 +171,58 @@ class Delivery(EngineIncoming):
             )
             transaction.retire(self, state)
 
+    def _streamed_message(self, inflow: Inflow) -> Message:
+        reading = self._reading()
+        if reading.reader.finished and reading.reader.started:
+            return reading.reader.message()
+        if not inflow.complete or inflow.discarded or reading.reader.started:
+            what = "being read in chunks" if inflow.complete else "not complete"
+            raise LocalProtocolError(f"this message is {'discarded' if inflow.discarded else what}")
+        self.payload = reading.reader.raw + inflow.take_all()
+        self.inflow = self.memo = None
+        return self.message
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of the message has come in; only on a streaming receiver it may not have."""
+        return self.inflow is None or self.inflow.complete
+
+    def _reading(self) -> Reading:
+        if self.inflow is None:
+            return Reading(self, _owner(self), _never)
+        if self.memo is None:
+            self.memo = Reading(self, _owner(self), partial(_changed, self))
+        return cast("Reading", self.memo)
+
+    async def head(self) -> Message:
+        """What is said about the body (properties, annotations), as soon as it has come: a ``Message`` without one.
+
+        Raises: as ``chunks``. Cancelled: nothing is lost; call it again.
+        """
+        await trio.lowlevel.checkpoint()
+        return await self._reading().head()
+
+    def chunks(self) -> Chunks:
+        """The octets of the data sections, as they come in: ``async for chunk in delivery.chunks()``.
+
+        On a receiver with ``streaming=True`` this begins with the first transfer, and the peer sends no
+        faster than you read. It may be left and begun again: the next goes on where the last one was
+        left. The delivery may be given its outcome at any time. Reading may go on after ``accept``;
+        the other three discard what is left. After ``accept``, what a task leaves unread is discarded
+        when that task takes the receiver's next delivery, or by ``discard``.
+        """
+        return Chunks(self, self._reading(), self._enter)
+
+    def _enter(self, delivery: Delivery | None) -> None:
+        """The calling task reads this delivery, or is done with it."""
+        if self.inflow is not None:
+            _owner(self).reading(delivery)
+
+    def discard(self) -> None:
+        """Read no further: what is left of the body is dropped as it comes. The outcome is still yours to give."""
+        if self.inflow is not None:
+            self.inflow.discard()
+
     async def wait_settled(self) -> None:
         """Wait until both ends have settled it: at once, but where the receiver settles second.
 
@@ -167,7 +237,8 @@ class Delivery(EngineIncoming):
             await _changed(self)
 
     def __repr__(self) -> str:
-        return f"<Delivery {self.tag.hex()} {self.message!r} state={self.state!r} settled={self.settled}>"
+        what = "streamed" if self.inflow is not None else repr(self.message)
+        return f"<Delivery {self.tag.hex()} {what} state={self.state!r} settled={self.settled}>"
 
 
 class OutgoingDelivery(EngineOutgoing):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConnectionClosedError",
+    "DeliveryAbortedError",
     "DeliveryError",
     "DeliveryModifiedError",
     "DeliveryRejectedError",
@@ -117,6 +118,10 @@ class TransactionRolledBackError(TransactionError):
 
 class TransactionInDoubtError(TransactionError):
     """The commit was asked for, and the answer was lost: all of it has happened, or nothing."""
+
+
+class DeliveryAbortedError(AmqpError):
+    """The sender took a message back while it was read (2.7.5): drop what you have of it."""
 
 
 class DeliveryError(AmqpError):

@@ -12,7 +12,7 @@ from trio_amqp10.spec.messaging import Source, Target
 from trio_amqp10.spec.transport import Attach, Error, ReceiverSettleMode, SenderSettleMode
 
 from .link import Link, LinkOptions
-from .receiver import DEFAULT_CREDIT, Receiver
+from .receiver import Receiver, default_credit
 from .sender import Sender
 
 if TYPE_CHECKING:
@@ -108,7 +108,8 @@ class IncomingReceiver(IncomingLink):
     def accept(
         self,
         *,
-        credit: int = DEFAULT_CREDIT,
+        credit: int | None = None,
+        streaming: bool = False,
         source: Source | None = None,
         target: Any = None,
         properties: dict[Any, Any] | None = None,
@@ -119,9 +120,11 @@ class IncomingReceiver(IncomingLink):
 
         Args:
             credit: messages to keep granted; 0 grants only by ``grant()``.
+            streaming: hand out each delivery at its first transfer, for ``Delivery.chunks``. What is left
+                unread holds up all links of the session that the peer put this one on.
             source, target: what to answer, in place of what the peer asked for.
             properties, capabilities: what to answer.
-            max_message_size: octets of one message; the connection's limit if None.
+            max_message_size: octets of one message; if None the connection's limit, or none when streaming.
         """
         remote = self.remote
         options = LinkOptions(
@@ -134,7 +137,10 @@ class IncomingReceiver(IncomingLink):
             max_message_size=max_message_size,
         )
         engine = cast("ReceiverLink", self._engine)
-        return Accepting(self, lambda: Receiver(self._session(), engine, credit), options)
+        granted = default_credit(streaming) if credit is None else credit
+        return Accepting(
+            self, lambda: Receiver(self._session(), engine, granted, streaming=streaming), options
+        )
 
 
 class IncomingSender(IncomingLink):

@@ -158,6 +158,9 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
     def _is_over(self) -> bool:
         return self._closed or self._detached is not None or self._link.state is LinkState.GONE
 
+    def reading(self, delivery: Any) -> None:
+        """The calling task reads ``delivery`` in chunks; None: it is done with it."""
+
     # -- attach and close -------------------------------------------------------------------
 
     def start(self, options: LinkOptions) -> None:

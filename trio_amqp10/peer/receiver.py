@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakKeyDictionary
 
 import trio
 
-from trio_amqp10.engine.delivery import RELEASED
+from trio_amqp10.engine.delivery import RELEASED, is_terminal
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Source, Target
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["Receiver", "open_receiver"]
 
 DEFAULT_CREDIT = 100
+STREAMING_CREDIT = 10
+"""Each may be large, and the next is wanted when this one is read."""
 
 _ATTACHED = LinkState.ATTACHED
 
@@ -38,10 +41,14 @@ class Receiver(Link["ReceiverLink"]):
     without an error, or when we close; with an error or a lost transport it raises.
     """
 
-    __slots__ = ("_half", "_queue", "_window")
+    __slots__ = ("_half", "_queue", "_readers", "_window")
 
-    def __init__(self, session: Session, link: ReceiverLink, credit: int) -> None:
+    def __init__(self, session: Session, link: ReceiverLink, credit: int, *, streaming: bool = False) -> None:
         super().__init__(session, link)
+        self._readers: WeakKeyDictionary[trio.lowlevel.Task, Delivery] | None = None
+        if streaming:
+            self._readers = WeakKeyDictionary()
+            link.stream()
         self._queue = cast("deque[Delivery]", link.queue)
         self._window = credit
         self._half = credit // 2
@@ -200,6 +207,8 @@ class Receiver(Link["ReceiverLink"]):
         return self._take()
 
     def _take(self) -> Delivery:
+        if self._readers is not None:
+            self._leave_unread()
         delivery = self._queue.popleft()
         link = self._link
         if link.credit + len(self._queue) <= self._half and self._window:
@@ -213,7 +222,26 @@ class Receiver(Link["ReceiverLink"]):
         self._queue.extend(kept)
         return bool(kept)
 
+    def reading(self, delivery: Delivery | None) -> None:
+        assert self._readers is not None
+        task = trio.lowlevel.current_task()
+        if delivery is None:
+            self._readers.pop(task, None)
+        else:
+            self._readers[task] = delivery
+
+    def _leave_unread(self) -> None:
+        """Whoever wants the next delivery reads no more of the last one, if that has its outcome.
+
+        What it left unread would close the window to all that follows.
+        """
+        if self._readers is not None:
+            left = self._readers.pop(trio.lowlevel.current_task(), None)
+            if left is not None and (left.settled or is_terminal(left.state)):
+                left.discard()
+
     async def _wait_for_delivery(self) -> None:
+        self._leave_unread()
         link = self._link
         if (
             not self._window
@@ -250,16 +278,23 @@ class Receiver(Link["ReceiverLink"]):
 
 
 class _Opening(Opening[Receiver]):
-    __slots__ = ("_credit",)
+    __slots__ = ("_credit", "_streaming")
 
     def __init__(
-        self, connection: Connection, session: Session | None, credit: int, options: LinkOptions
+        self,
+        connection: Connection,
+        session: Session | None,
+        credit: int,
+        options: LinkOptions,
+        streaming: bool,
     ) -> None:
         super().__init__(connection, session, options)
         self._credit = credit
+        self._streaming = streaming
 
     def _make(self, session: Session, name: str) -> Receiver:
-        return Receiver(session, session.engine.receiver(name), self._credit)
+        link = session.engine.receiver(name)
+        return Receiver(session, link, self._credit, streaming=self._streaming)
 
 
 def open_receiver(
@@ -267,7 +302,8 @@ def open_receiver(
     address: str | None,
     *,
     session: Session | None = None,
-    own_session: bool = False,
+    own_session: bool | None = None,
+    streaming: bool = False,
     credit: int | None = None,
     name: str | None = None,
     guarantee: Guarantee = "at-least-once",
@@ -279,11 +315,16 @@ def open_receiver(
     capabilities: str | Iterable[str] = (),
     max_message_size: int | None = None,
 ) -> Opening[Receiver]:
-    """See ``Connection.open_receiver``, which this is."""
+    """See ``Connection.open_receiver``, which this is.
+
+    ``streaming=True`` hands out each delivery at its first transfer, to be read by ``Delivery.chunks``; then no
+    limit to the size of a message holds but one that is given, and the link has a session of its own, unless
+    ``session`` or ``own_session=False`` says otherwise: what is left unread holds up all links of its session.
+    """
     check_address(address)
     if credit is None:
         # What was prefetched at most once is lost with the link, so nothing is, unless asked for.
-        credit = 0 if guarantee == "at-most-once" else DEFAULT_CREDIT
+        credit = 0 if guarantee == "at-most-once" else default_credit(streaming)
     if credit < 0:
         raise LocalProtocolError(
             f"credit={credit}: a number of messages is possible, and 0 for none but by grant()"
@@ -293,11 +334,16 @@ def open_receiver(
         guarantee=guarantee,
         snd_settle_mode=snd_settle_mode,
         rcv_settle_mode=rcv_settle_mode,
-        own_session=own_session,
+        own_session=streaming and session is None if own_session is None else own_session,
         source=source or Source(address=address),
         target=Target() if target is None else target,
         properties=properties,
         desired_capabilities=symbols(capabilities),
         max_message_size=max_message_size,
     )
-    return _Opening(connection, session, credit, options)
+    return _Opening(connection, session, credit, options, streaming)
+
+
+def default_credit(streaming: bool) -> int:
+    """What is kept granted where nothing else is said."""
+    return STREAMING_CREDIT if streaming else DEFAULT_CREDIT

@@ -11,10 +11,12 @@ from trio_amqp10.spec.messaging import Source, Target
 
 from .delivery import Outcome, OutgoingDelivery, Transactional, raise_unless_accepted
 from .link import Guarantee, Link, LinkOptions, Opening, check_address, symbols
+from .stream import StreamSender
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from trio_amqp10.engine.outgoing import Outgoing
     from trio_amqp10.engine.sender import SenderLink
     from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
 
@@ -109,6 +111,43 @@ class Sender(Link["SenderLink"]):
         if link.drain and not self._blocked:
             link.drained()
         return cast("OutgoingDelivery", delivery)  # the connection makes deliveries of our class
+
+    def stream(
+        self,
+        length: int | None = None,
+        *,
+        message: Message | None = None,
+        tag: bytes | None = None,
+        settled: bool = False,
+    ) -> StreamSender:
+        """Send a message larger than memory: ``async with sender.stream() as body: await body.send_all(block)``.
+
+        Args:
+            length: octets of the body, where they are known: then it is one data section, else one for
+                each block.
+            message: what is said about the body: a ``Message`` without one.
+            tag, settled: as for ``send``.
+
+        Raises: nothing before it is entered; then as ``transmit``.
+        """
+
+        async def begin(octets: bytes, size: int, message_format: int) -> Outgoing:
+            return await self._begin(octets, size, settled, tag, message_format)
+
+        return StreamSender(self, begin, length, message)
+
+    async def _begin(
+        self, octets: bytes, size: int, settled: bool, tag: bytes | None, message_format: int
+    ) -> Outgoing:
+        await self._conn.pace.checkpoint()
+        link = self._link
+        link.check_size(size)
+        while (out := link.begin(octets, settled, tag, message_format)) is None:
+            await self._until_sendable()
+            self._conn.pace.blocked()
+        if link.drain and not self._blocked:
+            link.drained()
+        return out
 
     def send_nowait(
         self,
