@@ -67,3 +67,8 @@ def test_delivery_errors_carry_outcome_and_delivery() -> None:
     assert amqp.DeliveryRejectedError(amqp.Rejected(), delivery).condition is None
     assert "sent again" in str(amqp.DeliveryReleasedError(amqp.Released(), delivery))
     assert "delivery_failed" in str(amqp.DeliveryModifiedError(amqp.Modified(delivery_failed=True), delivery))
+
+
+def test_link_error_names_the_address_where_there_is_one() -> None:
+    raised = link_error("n", None, True, amqp.LinkRefusedError, "orders")
+    assert str(raised) == "the link to 'orders' (n) was refused, without an error"

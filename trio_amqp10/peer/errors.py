@@ -173,12 +173,17 @@ _KINDS: dict[str, type[LinkDetachedError]] = {
 
 
 def link_error(
-    name: str, error: Error | None, closed: bool, default: type[LinkDetachedError] = LinkDetachedError
+    name: str,
+    error: Error | None,
+    closed: bool,
+    default: type[LinkDetachedError] = LinkDetachedError,
+    address: str | None = None,
 ) -> LinkDetachedError:
     """The exception for a link that the peer detached with ``error``."""
     kind = default if error is None else _KINDS.get(str(error.condition), default)
     verb = "refused" if kind is LinkRefusedError else "detached"
-    return kind(f"link {name!r} was {verb}, {describe(error)}", error, closed=closed)
+    what = f"link {name!r}" if address is None else f"the link to {address!r} ({name})"
+    return kind(f"{what} was {verb}, {describe(error)}", error, closed=closed)
 
 
 def anew(failure: AmqpError) -> AmqpError:

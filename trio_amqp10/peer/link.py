@@ -14,9 +14,9 @@ from trio_amqp10.engine.events import LinkDetached
 from trio_amqp10.engine.link import Link as EngineLink
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.spec.transport import Attach, Error, ReceiverSettleMode, SenderSettleMode
+from trio_amqp10.spec.transport import Attach, Error, ReceiverSettleMode, Role, SenderSettleMode
 
-from .errors import GuaranteeNotSupportedError, LinkRefusedError, link_error
+from .errors import GuaranteeNotSupportedError, LinkDetachedError, LinkRefusedError, link_error
 from .waiting import Waiter
 
 if TYPE_CHECKING:
@@ -136,9 +136,17 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         if self._detached is not None:
             error = self._detached.error
             if self._opening:
-                return link_error(self.name, error, self._detached.closed, LinkRefusedError)
-            return None if error is None else link_error(self.name, error, self._detached.closed)
+                return self._gone(LinkRefusedError)
+            return None if error is None else self._gone()
         return self.session.cause(opening=self._opening)
+
+    def _gone(self, kind: type[LinkDetachedError] = LinkDetachedError) -> LinkDetachedError:
+        link, event = self._link, self._detached
+        terminus = link.target if link.role is Role.SENDER else link.source
+        address = getattr(terminus, "address", None)
+        if event is None:
+            return link_error(self.name, None, True, kind, address)
+        return link_error(self.name, event.error, event.closed, kind, address)
 
     def check_alive(self) -> None:
         """Raise what ended the link, if something did.
@@ -152,7 +160,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         if self._link.state is LinkState.GONE or self._detached is not None:
             if self._detached is None and self.session.closed_here:
                 raise trio.ClosedResourceError(f"link {self.name!r} was closed here, with its session")
-            raise self.cause() or link_error(self.name, None, self._detached is None or self._detached.closed)
+            raise self.cause() or self._gone()
 
     @property
     def _is_over(self) -> bool:
