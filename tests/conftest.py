@@ -7,12 +7,20 @@ so that time-outs take no time; it may last an hour of that clock. Only over mem
 from __future__ import annotations
 
 import inspect
+import os
 from functools import partial
 from typing import Any
 
 import pytest
 import trio
+from hypothesis import settings
 from trio.testing import MockClock
+
+# The same examples in every run, so that the coverage gate does not depend on luck;
+# HYPOTHESIS_PROFILE=explore looks for new ones.
+settings.register_profile("same", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 LIMIT = 30.0
 JUMPING_LIMIT = 3600.0

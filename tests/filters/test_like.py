@@ -34,6 +34,7 @@ def test_like_equals_a_regular_expression_when_characters_are_escaped(pattern: s
     ("pattern", "text", "expected"),
     [
         ("", "", True),
+        ("%_%", "", False),
         ("", "a", False),
         ("%", "", True),
         ("%%", "", True),
