@@ -86,7 +86,7 @@ def on_transfer(
         if not settled:
             session.settlement.incoming[delivery_id] = delivery
             link.tags.add(tag)
-        link.queue.append(delivery)
+        link.enqueue(delivery)
         connection.touch(link.owner)
     else:
         _general(link, delivery_id, tag, message_format, settled, more, payload, rare)
@@ -131,14 +131,14 @@ def _general(
         link.incoming = Incoming(delivery, ignored=True)
     elif _register(link, delivery, rare):
         if not more and (rare is None or not rare.aborted) and not _is_too_large(link, len(payload)):
-            link.queue.append(delivery)
+            link.enqueue(delivery)
             link.wake()
             return
         link.incoming = Incoming(delivery)
         if link.streaming and more and (rare is None or not rare.aborted):
             delivery.payload = b""
             delivery.inflow = Inflow(link)
-            link.queue.append(delivery)
+            link.enqueue(delivery)
             link.wake()
     else:
         return
@@ -250,7 +250,7 @@ def _complete(link: ReceiverLink, incoming: Incoming) -> None:
         link.session.connection.touch(delivery.watcher)
     elif not incoming.ignored:
         delivery.payload = b"".join(incoming.chunks)
-        link.queue.append(delivery)
+        link.enqueue(delivery)
     link.wake()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.transport import Attach, Flow, Role
@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from .inflow import Inflow
     from .session import Session
 
-__all__ = ["ReceiverLink"]
+__all__ = ["NOTHING", "ReceiverLink"]
+
+
+NOTHING: Final[deque[IncomingDelivery]] = deque()
+"""The queue of every link on which nothing has come yet: an empty deque of its own takes more than the rest of a link."""
 
 
 class ReceiverLink(Link):
@@ -49,7 +53,7 @@ class ReceiverLink(Link):
 
     def __init__(self, session: Session, name: str) -> None:
         super().__init__(session, name)
-        self.queue: deque[IncomingDelivery] = deque()
+        self.queue: deque[IncomingDelivery] = NOTHING
         self.available = 0
         self.max_message_size: int | None = session.connection.limits.max_message_size
         self.incoming: Incoming | None = None
@@ -78,6 +82,13 @@ class ReceiverLink(Link):
         self.streaming = True
         self.max_message_size = None
         self.session.windows.narrow(max(2, limits.stream_octets // limits.max_frame_size))
+
+    def enqueue(self, delivery: IncomingDelivery) -> None:
+        """A delivery is there to be taken."""
+        if self.queue is NOTHING:
+            made: deque[IncomingDelivery] = deque()
+            self.queue = made
+        self.queue.append(delivery)
 
     def set_credit(self, credit: int, *, drain: bool = False) -> None:
         """How many deliveries the sender may send from now on; with ``drain``: now or not at all.

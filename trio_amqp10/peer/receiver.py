@@ -41,7 +41,7 @@ class Receiver(Link["ReceiverLink"]):
     without an error, or when we close; with an error or a lost transport it raises.
     """
 
-    __slots__ = ("_half", "_queue", "_readers", "_window")
+    __slots__ = ("_half", "_readers", "_window")
 
     def __init__(self, session: Session, link: ReceiverLink, credit: int, *, streaming: bool = False) -> None:
         super().__init__(session, link)
@@ -49,9 +49,12 @@ class Receiver(Link["ReceiverLink"]):
         if streaming:
             self._readers = WeakKeyDictionary()
             link.stream()
-        self._queue = cast("deque[Delivery]", link.queue)
         self._window = credit
         self._half = credit // 2
+
+    @property
+    def _queue(self) -> deque[Delivery]:
+        return cast("deque[Delivery]", self._link.queue)
 
     @property
     def address(self) -> str | None:
@@ -165,7 +168,7 @@ class Receiver(Link["ReceiverLink"]):
         Cancelled: no delivery is lost.
         """
         await self._conn.pace.checkpoint()
-        while not (self._queue and (self._link.state is _ATTACHED or self._still_good())):
+        while not (self._link.queue and (self._link.state is _ATTACHED or self._still_good())):
             self.check_alive()
             await self._wait_for_delivery()
         return self._take()
@@ -197,7 +200,7 @@ class Receiver(Link["ReceiverLink"]):
 
     async def __anext__(self) -> Delivery:
         await self._conn.pace.checkpoint()
-        while not (self._queue and (self._link.state is _ATTACHED or self._still_good())):
+        while not (self._link.queue and (self._link.state is _ATTACHED or self._still_good())):
             if self._is_over:
                 cause = None if self._closed else self.cause()
                 if cause is None:
@@ -209,11 +212,12 @@ class Receiver(Link["ReceiverLink"]):
     def _take(self) -> Delivery:
         if self._readers is not None:
             self._leave_unread()
-        delivery = self._queue.popleft()
         link = self._link
-        if link.credit + len(self._queue) <= self._half and self._window:
+        queue = link.queue
+        delivery = queue.popleft()
+        if link.credit + len(queue) <= self._half and self._window:
             self._top_up()
-        return delivery
+        return delivery  # type: ignore[return-value]  # the connection makes deliveries of our class
 
     def _still_good(self) -> bool:
         """Drop deliveries of a link that is gone: the sender will send them again, but for settled ones."""
