@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ACCEPTED",
     "MAX_TAG",
+    "OUTCOMES",
     "RELEASED",
     "IncomingDelivery",
     "OutgoingDelivery",
@@ -28,6 +29,7 @@ __all__ = [
     "is_terminal",
 ]
 
+OUTCOMES: Final = (Accepted, Rejected, Released, Modified)
 ACCEPTED = Accepted()
 RELEASED = Released()
 

@@ -12,6 +12,7 @@ from trio_amqp10.errors import Condition, RemoteProtocolError
 from .delivery import MAX_TAG
 from .inflow import Inflow
 from .receiver import ReceiverLink
+from .resuming import retake
 from .serial import MASK
 from .states import LinkState
 
@@ -71,6 +72,7 @@ def on_transfer(
         and delivery_id == session.next_incoming_delivery_id
         and link.credit > 0
         and link.incoming is None
+        and not link.incomplete
         and len(tag) <= MAX_TAG
         and tag not in link.tags
         and link.state is _ATTACHED
@@ -86,6 +88,8 @@ def on_transfer(
         if not settled:
             session.settlement.incoming[delivery_id] = delivery
             link.tags.add(tag)
+            if link.terminus is not None:
+                link.terminus.unsettled[tag] = delivery
         link.enqueue(delivery)
         connection.touch(link.owner)
     else:
@@ -121,13 +125,23 @@ def _general(
     if tag is None or len(tag) > MAX_TAG:
         link.fail(Condition.INVALID_FIELD, f"a delivery needs a tag of at most {MAX_TAG} octets (2.7.5)")
         return
-    if not link.take_credit():
+    resumes = rare is not None and rare.resume
+    if not link.take_credit() and not (resumes and link.terminus is not None):
         link.fail(Condition.TRANSFER_LIMIT_EXCEEDED, "a delivery without credit (2.6.7)")
+        return
+    if link.incomplete and not resumes:
+        link.fail(Condition.ILLEGAL_STATE, "a new delivery, where an unsettled map was incomplete (2.7.3)")
+        return
+    if rare is not None and rare.resume and (held := retake(link, delivery_id, tag, rare)) is not None:
+        _go_on(link, *held)
+        assert link.incoming is not None
+        _continue(link, link.incoming, None, None, None, settled, more, payload, rare)
+        session.connection.touch(held[0].watcher)
         return
     delivery = session.connection.incoming_class(
         link, delivery_id, tag, message_format or 0, settled is True, payload
     )
-    if rare is not None and rare.resume:
+    if resumes:
         link.incoming = Incoming(delivery, ignored=True)
     elif _register(link, delivery, rare):
         if not more and (rare is None or not rare.aborted) and not _is_too_large(link, len(payload)):
@@ -145,6 +159,15 @@ def _general(
     _continue(link, link.incoming, None, None, None, settled, more, payload, rare)
 
 
+def _go_on(link: ReceiverLink, delivery: IncomingDelivery, have: bytes | None) -> None:
+    """A delivery is resumed behind these octets; None: it is all there, or what comes is not wanted."""
+    incoming = link.incoming = Incoming(delivery, ignored=have is None)
+    if have:
+        incoming.chunks.append(have)
+        incoming.size = len(have)
+        link.session.connection.partial_octets += len(have)
+
+
 def skip(session: Session, delivery_id: int | None) -> None:
     """A delivery that is dropped counts like any other, or the next one would seem out of order (2.6.6)."""
     if delivery_id is not None and delivery_id == session.next_incoming_delivery_id:
@@ -160,6 +183,8 @@ def _register(link: ReceiverLink, delivery: IncomingDelivery, rare: Transfer | N
     if not delivery.settled:
         settlement.incoming[delivery.delivery_id] = delivery
         link.tags.add(delivery.tag)
+        if link.terminus is not None:
+            link.terminus.unsettled[delivery.tag] = delivery
     if rare is not None:
         delivery.remote_state = rare.state
         if rare.rcv_settle_mode is not None and not delivery.settled:
@@ -286,11 +311,23 @@ def _withdraw(link: ReceiverLink, delivery: IncomingDelivery) -> None:
     link.session.connection.touch(delivery.watcher)
 
 
+def _keep(link: ReceiverLink, incoming: Incoming) -> None:
+    """Remember how far a delivery came whose link may be taken up again."""
+    terminus, delivery = link.terminus, incoming.delivery
+    if terminus is None or delivery.tag not in terminus.unsettled or incoming.ignored:
+        return
+    if delivery.inflow is None:
+        terminus.partials[delivery.tag] = b"".join(incoming.chunks)
+    else:
+        terminus.forget(delivery.tag)  # what was read of it cannot be had again: it has to come anew
+
+
 def drop_incoming(link: ReceiverLink) -> None:
     """The link is gone, or its delivery is too much: what came of it so far is dropped."""
     incoming = link.incoming
     if incoming is not None:
         _drop(link, incoming)
+        _keep(link, incoming)
         if incoming.delivery.inflow is not None:
             _withdraw(link, incoming.delivery)
     for inflow in tuple(link.inflows):

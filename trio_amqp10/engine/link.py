@@ -21,6 +21,7 @@ from trio_amqp10.spec.transport import (
 from trio_amqp10.wire.encode import encode
 
 from .faults import error_of, fit
+from .maps import unsettled_fields
 from .states import LINK, Lifecycle, LinkState, SessionState, Step
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class Link(Lifecycle):
         flow_properties: what our flows say beside the numbers, e.g. a ``txn-id`` (4.4.3).
         owner: woken when credit, deliveries or settlements came.
         error: why the link is gone, where an error ended it.
+        incomplete: one end's unsettled map did not fit its attach: only what is resumed may be sent,
+            and then the link has to be attached anew (2.7.3).
     """
 
     __slots__ = (
@@ -62,6 +65,7 @@ class Link(Lifecycle):
         "error",
         "flow_properties",
         "handle",
+        "incomplete",
         "name",
         "owner",
         "rcv_settle_mode",
@@ -78,6 +82,7 @@ class Link(Lifecycle):
     _scope = "link"
 
     role: bool
+    terminus: Any
 
     def __init__(self, session: Session, name: str) -> None:
         self.state = LinkState.DETACHED
@@ -99,6 +104,7 @@ class Link(Lifecycle):
         self.owner: Touchable | None = None
         self.error: Error | None = None
         self.told = False
+        self.incomplete = False
 
     def __repr__(self) -> str:
         role = "receiver" if self.role is Role.RECEIVER else "sender"
@@ -120,6 +126,8 @@ class Link(Lifecycle):
     ) -> None:
         """Attach this end, as the first or as the answer (2.6.3).
 
+        With a ``terminus`` that is known it resumes, and says what is unsettled: as much of it as fits.
+
         Raises:
             LocalProtocolError: it is attached already, or the attach does not fit a frame, or the
                 session is not begun or over.
@@ -127,22 +135,25 @@ class Link(Lifecycle):
         self.require(Step.SEND_ATTACH)
         self.session.require_begun()
         handle = self.session.free_handle() if self.handle < 0 else self.handle
-        body = encode(
-            Attach(
-                name=self.name,
-                handle=handle,
-                role=self.role,
-                snd_settle_mode=SenderSettleMode(snd_settle_mode),
-                rcv_settle_mode=ReceiverSettleMode(rcv_settle_mode),
-                source=source,
-                target=target,
-                initial_delivery_count=self.delivery_count,
-                max_message_size=max_message_size,
-                properties=properties,
-                offered_capabilities=offered_capabilities,
-                desired_capabilities=desired_capabilities,
-            )
-        )
+        fields: dict[str, Any] = {
+            "name": self.name,
+            "handle": handle,
+            "role": self.role,
+            "snd_settle_mode": SenderSettleMode(snd_settle_mode),
+            "rcv_settle_mode": ReceiverSettleMode(rcv_settle_mode),
+            "source": source,
+            "target": target,
+            "initial_delivery_count": self.delivery_count,
+            "max_message_size": max_message_size,
+            "properties": properties,
+            "offered_capabilities": offered_capabilities,
+            "desired_capabilities": desired_capabilities,
+        }
+        if self.terminus is not None and self.terminus.known:
+            frame_size = self.session.connection.outbox.frame_size
+            fields |= unsettled_fields(fields, self.terminus.states(), frame_size)
+        attach = Attach(**fields)
+        body = encode(attach)
         if self.session.state is SessionState.BEGIN_RCVD:
             self.session.begin()  # a detach or a fault wants the attach before anyone has begun
         self.session.write_body(body)
@@ -156,7 +167,12 @@ class Link(Lifecycle):
             self.snd_settle_mode = snd_settle_mode
         else:
             self.rcv_settle_mode = rcv_settle_mode
+        self.incomplete = self.incomplete or attach.incomplete_unsettled
         self._on_bound()
+        if self.terminus is not None:
+            self.terminus.known = True
+            if self.remote is not None and self.has_terminus():
+                self.resume()
 
     def on_attach(self, attach: Attach) -> None:
         """The peer's attach, first or second."""
@@ -168,6 +184,10 @@ class Link(Lifecycle):
             self.rcv_settle_mode = attach.rcv_settle_mode
         else:
             self.snd_settle_mode = attach.snd_settle_mode
+        self.incomplete = self.incomplete or attach.incomplete_unsettled
+
+    def resume(self) -> None:
+        """Both ends are attached: take up what is unsettled (2.6.13)."""
 
     def refuse(self, error: Error) -> None:
         """Answer an attach that cannot be had: attach without a terminus of ours, then detach (2.6.3).
@@ -195,7 +215,8 @@ class Link(Lifecycle):
     def detach(self, *, closed: bool = True, error: Error | None = None) -> None:
         """Detach; ``closed`` ends the link for good (2.6.6). Nothing happens where it is over already.
 
-        What was queued and not yet sent on this link is dropped. A description is shortened to what a
+        What was queued and not yet sent on this link is dropped, but for what its terminus keeps; and
+        what is closed keeps nothing. A description is shortened to what a
         frame of the peer's has room for.
 
         Raises:
@@ -211,6 +232,8 @@ class Link(Lifecycle):
         self.session.write_body(encode(Detach(handle=self.handle, closed=closed, error=error)))
         self.step(Step.SEND_DETACH)
         self.closing = closed
+        if closed:
+            self.terminus = None
         if self.error is None:
             self.error = error
         self.session.unbind(self)
@@ -231,6 +254,8 @@ class Link(Lifecycle):
             self.attach()
         crossed = self.state is LinkState.DETACH_SENT
         self.step(Step.RECV_DETACH)
+        if detach.closed:
+            self.terminus = None
         if self.error is None:
             self.error = detach.error
         self.detach(closed=detach.closed)
@@ -280,6 +305,11 @@ class Link(Lifecycle):
                 )
             )
         )
+
+    def has_terminus(self) -> bool:
+        """Whether the peer's attach has a terminus at its end: none there is a refusal, and a detach follows (2.6.3)."""
+        assert self.remote is not None
+        return (self.remote.target if self.role is Role.SENDER else self.remote.source) is not None
 
     def _available(self) -> int | None:
         return None

@@ -9,6 +9,7 @@ from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.transport import Attach, Flow, Role
 
 from .link import FAR, Link
+from .resuming import resume_receiver
 from .serial import MASK, distance
 from .states import LinkState
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from .incoming import Incoming
     from .inflow import Inflow
     from .session import Session
+    from .terminus import ReceiverTerminus
 
 __all__ = ["NOTHING", "ReceiverLink"]
 
@@ -36,6 +38,7 @@ class ReceiverLink(Link):
         streaming: deliveries in several transfers are queued at their first, and grow.
         inflows: those that are not both complete and read.
         tags: of the unsettled deliveries.
+        terminus: what is remembered beyond this endpoint, or None.
     """
 
     __slots__ = (
@@ -47,6 +50,7 @@ class ReceiverLink(Link):
         "queue",
         "streaming",
         "tags",
+        "terminus",
     )
 
     role = Role.RECEIVER
@@ -58,6 +62,7 @@ class ReceiverLink(Link):
         self.max_message_size: int | None = session.connection.limits.max_message_size
         self.incoming: Incoming | None = None
         self.tags: set[bytes] = set()
+        self.terminus: ReceiverTerminus | None = None
         self.streaming = False
         self.inflows: dict[Inflow, None] = {}
         self._forgiven = 0
@@ -71,6 +76,10 @@ class ReceiverLink(Link):
     def on_attach(self, attach: Attach) -> None:
         super().on_attach(attach)
         self.delivery_count = attach.initial_delivery_count or 0
+
+    def resume(self) -> None:
+        assert self.terminus is not None
+        resume_receiver(self, self.terminus)
 
     def stream(self) -> None:
         """Hand out deliveries before they are complete; for a link that has given no credit yet.

@@ -6,27 +6,30 @@ from typing import TYPE_CHECKING, Any
 
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.frames import FRAME_HEADER_SIZE
-from trio_amqp10.spec.messaging import Accepted, Modified, Rejected, Released
+from trio_amqp10.spec.messaging import Received
 from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Attach, Flow, Role, SenderSettleMode, Transfer
 from trio_amqp10.wire.composite import plan_of
 from trio_amqp10.wire.encode import encode
 
-from .delivery import MAX_TAG, RELEASED
+from .delivery import MAX_TAG, OUTCOMES, RELEASED
 from .fast import WHOLE_OVERHEAD, transfer_head, write_transfer
 from .link import FAR, Link
 from .outgoing import Outgoing
+from .resending import resume_sender
 from .serial import MASK, add, distance
 from .states import LinkState
+from .terminus import Sent
 
 if TYPE_CHECKING:
     from .delivery import OutgoingDelivery
+    from .resending import Resending
     from .session import Session
+    from .terminus import SenderTerminus
 
 __all__ = ["SenderLink"]
 
 _ATTACHED = LinkState.ATTACHED
-_OUTCOMES = (Accepted, Rejected, Released, Modified)
 
 
 class SenderLink(Link):
@@ -40,6 +43,8 @@ class SenderLink(Link):
         watch_unsettled: wake the owner when ``unsettled`` falls to zero.
         outcomes: names of those that our source permits; None for all (3.5.3).
         partial: the delivery that has begun to go out and is not complete.
+        resending: what is said again, after the link was taken up (2.6.13), before anything new is.
+        terminus: what is remembered beyond this endpoint, or None.
     """
 
     __slots__ = (
@@ -53,6 +58,8 @@ class SenderLink(Link):
         "in_doubt",
         "outcomes",
         "partial",
+        "resending",
+        "terminus",
         "txn_id",
         "unsettled",
         "waiting",
@@ -77,6 +84,8 @@ class SenderLink(Link):
         self._next_tag = 0
         self._head = b""
         self.partial: Outgoing | None = None
+        self.resending: Resending | None = None
+        self.terminus: SenderTerminus | None = None
         self.txn_id: Any = None
 
     def _available(self) -> int | None:
@@ -86,6 +95,8 @@ class SenderLink(Link):
         self._head = transfer_head(self.session.channel, self.handle)
         self._first_count = self.delivery_count or 0
         self.outcomes = frozenset(getattr(self.source, "outcomes", ())) or None
+        if self.terminus is not None:
+            self._next_tag = self.terminus.next_tag
         if self.snd_settle_mode != SenderSettleMode.MIXED:
             self._always_settled = self.snd_settle_mode == SenderSettleMode.SETTLED
 
@@ -103,7 +114,7 @@ class SenderLink(Link):
             return TransactionalState(txn_id=state.txn_id, outcome=self.permitted(state.outcome))
         if (
             self.outcomes is None
-            or not isinstance(state, _OUTCOMES)
+            or not isinstance(state, OUTCOMES)
             or plan_of(type(state)).name in self.outcomes
         ):
             return state
@@ -118,6 +129,9 @@ class SenderLink(Link):
         self.drain = flow.drain
         if flow.properties:
             self.txn_id = flow.properties.get("txn-id", self.txn_id)
+        if self.resending is not None:
+            self.session.partials[self] = None
+            self.session.feed_partials()
         self.wake()
 
     def sendable(self) -> bool:
@@ -126,6 +140,7 @@ class SenderLink(Link):
         return (
             self.credit > 0
             and self.partial is None
+            and self.resending is None
             and session.windows.remote_incoming_window > 0
             and session.connection.outbox.has_room()
             and self.state is _ATTACHED
@@ -180,22 +195,40 @@ class SenderLink(Link):
             number = self._next_tag
             made = number.to_bytes(4, "big") if tag is None else tag
             delivery = connection.outgoing_class(self, delivery_id, made, settled)
-            self._send_parts(delivery, payload, message_format, state)
+            self.send_parts(delivery, payload, message_format, state)
             if tag is None:
                 self._next_tag = (number + 1) & MASK
-        session.next_delivery_id = (delivery_id + 1) & MASK
+        self._count(delivery_id)
+        if not settled:
+            self.keep(delivery)
+            if self.terminus is not None and state is None:
+                self.terminus.unsettled[delivery.tag] = Sent(delivery, payload, message_format)
+        return delivery
+
+    def _count(self, delivery_id: int) -> None:
+        """A delivery of this id is on its way."""
+        self.session.next_delivery_id = (delivery_id + 1) & MASK
         self.credit -= 1
         self.delivery_count = ((self.delivery_count or 0) + 1) & MASK
-        if not settled:
-            self.unsettled += 1
-            session.settlement.outgoing[delivery_id] = delivery
-        return delivery
+
+    def keep(self, delivery: OutgoingDelivery) -> None:
+        """Remember a delivery that is on its way until it is settled."""
+        self.unsettled += 1
+        self.session.settlement.outgoing[delivery.delivery_id] = delivery
+
+    def adopt(self, delivery: OutgoingDelivery) -> None:
+        """A delivery of an older endpoint goes on here, under an id of this session (2.6.13)."""
+        delivery.link = self
+        delivery.delivery_id = self.session.next_delivery_id
+        self._count(delivery.delivery_id)
 
     def _check(self, payload: bytes, tag: bytes | None) -> None:
         if tag is not None and len(tag) > MAX_TAG:
             raise LocalProtocolError(
                 f"a delivery tag of {len(tag)} octets: at most {MAX_TAG} are possible (2.8.7)"
             )
+        if tag is not None and self.terminus is not None and tag in self.terminus.unsettled:
+            raise LocalProtocolError(f"delivery-tag {tag!r} is that of an unsettled delivery (2.6.12)")
         self.check_size(len(payload))
 
     def check_size(self, size: int) -> None:
@@ -210,19 +243,30 @@ class SenderLink(Link):
                 f"where the peer takes {self._size_limit} on this link (2.7.3)"
             )
 
-    def _send_parts(
-        self, delivery: OutgoingDelivery, payload: bytes, message_format: int, state: Any
+    def send_parts(
+        self,
+        delivery: OutgoingDelivery,
+        payload: bytes,
+        message_format: int,
+        state: Any,
+        *,
+        resume: bool = False,
     ) -> None:
+        """All transfers of a delivery, or as many as window and room allow now.
+
+        Raises:
+            LocalProtocolError: ``state`` is too large for a frame.
+        """
         room = self.session.connection.outbox.frame_size - FRAME_HEADER_SIZE
-        head = self._first_head(delivery, message_format, state, more=False)
+        head = self._first_head(delivery, message_format, state, more=False, resume=resume)
         if len(head) + len(payload) <= room:
             self.session.write_body(head, payload)
             self.session.windows.sent()
             return
-        self._send_first(delivery, payload, message_format, state, ended=True)
+        self._send_first(delivery, payload, message_format, state, ended=True, resume=resume)
 
     def _first_head(
-        self, delivery: OutgoingDelivery, message_format: int, state: Any, *, more: bool
+        self, delivery: OutgoingDelivery, message_format: int, state: Any, *, more: bool, resume: bool = False
     ) -> bytes:
         return encode(
             Transfer(
@@ -233,19 +277,29 @@ class SenderLink(Link):
                 settled=delivery.settled,
                 more=more,
                 state=state,
+                resume=resume,
             )
         )
 
     def _send_first(
-        self, delivery: OutgoingDelivery, octets: bytes, message_format: int, state: Any, *, ended: bool
+        self,
+        delivery: OutgoingDelivery,
+        octets: bytes,
+        message_format: int,
+        state: Any,
+        *,
+        ended: bool,
+        resume: bool = False,
     ) -> Outgoing:
         """The first of several transfers."""
         room = self.session.connection.outbox.frame_size - FRAME_HEADER_SIZE
-        head = self._first_head(delivery, message_format, state, more=True)
+        head = self._first_head(delivery, message_format, state, more=True, resume=resume)
         if len(head) >= room:
             raise LocalProtocolError(
                 f"{Condition.FRAME_SIZE_TOO_SMALL}: the transfer alone takes {len(head)} octets of the peer's {room + 8}"
             )
+        if isinstance(state, Received):
+            state = None  # where the payload goes on is for the first transfer to say (3.4.1)
         self.partial = partial = Outgoing(self, delivery, head, octets, state, ended=ended)
         self.session.partials[self] = None
         partial.send_part()
@@ -282,22 +336,31 @@ class SenderLink(Link):
         partial = self._send_first(delivery, octets, message_format, state, ended=False)
         if tag is None:
             self._next_tag = (number + 1) & MASK
-        session.next_delivery_id = (delivery_id + 1) & MASK
-        self.credit -= 1
-        self.delivery_count = ((self.delivery_count or 0) + 1) & MASK
+        self._count(delivery_id)
         if not settled:
-            self.unsettled += 1
-            session.settlement.outgoing[delivery_id] = delivery
+            self.keep(delivery)
         return partial
 
     def send_part(self) -> None:
-        """One more frame of the delivery in progress; the caller has checked window and room."""
-        assert self.partial is not None
-        self.partial.send_part()
+        """One more frame of what is in progress; the caller has checked window and room."""
+        if self.partial is not None:
+            self.partial.send_part()
+        else:
+            assert self.resending is not None
+            self.resending.go_on()
+
+    def resume(self) -> None:
+        assert self.terminus is not None
+        resume_sender(self, self.terminus)
 
     def _abort(self) -> None:
         # Without room for a transfer the detach has to do: it ends the delivery just as well (2.6.6).
-        if self.partial is not None and self.session.windows.remote_incoming_window > 0:
+        # A link that will be taken up again goes on with it then.
+        if (
+            self.terminus is None
+            and self.partial is not None
+            and self.session.windows.remote_incoming_window > 0
+        ):
             self.session.write_body(encode(Transfer(handle=self.handle, more=False, aborted=True)))
             self.session.windows.sent()
 
@@ -309,7 +372,15 @@ class SenderLink(Link):
     def drop_partial(self) -> None:
         """No delivery is in progress any more: it is complete, or the link is gone."""
         self.partial = None
-        self.session.partials.pop(self, None)
+        if self.resending is None:
+            self.session.partials.pop(self, None)
+
+    def stop(self) -> None:
+        """The link is detaching or gone: what was in progress waits for the next, if there is to be one."""
+        self.resending = None
+        self.drop_partial()
+        if self.terminus is not None:
+            self.terminus.next_tag = self._next_tag
 
     def drained(self) -> None:
         """Nothing more to send: use up the credit that the receiver wants back (2.6.7)."""

@@ -279,7 +279,7 @@ class Session(Lifecycle):
             drop_incoming(link)
         else:
             assert isinstance(link, SenderLink)
-            link.drop_partial()
+            link.stop()
 
     # -- what we owe ------------------------------------------------------------------------
 
@@ -555,6 +555,8 @@ class Session(Lifecycle):
         self._by_remote_handle[attach.handle] = link
         self._errant.discard(attach.handle)
         link.on_attach(attach)
+        if link.terminus is not None and link.state is LinkState.ATTACHED and link.has_terminus():
+            link.resume()
         if is_new and connection.too_many_links():
             link.refuse(
                 error_of(

@@ -100,13 +100,16 @@ class Settlement:
                 delivery.inflow.discard()
             return
         delivery_id = delivery.delivery_id
+        link = delivery.link
         if delivery_id not in self.incoming:
-            raise LocalProtocolError(f"cannot settle delivery {delivery.tag!r}: its link is gone")
+            if link.terminus is None or delivery.tag not in link.terminus.unsettled:
+                raise LocalProtocolError(f"cannot settle delivery {delivery.tag!r}: its link is gone")
+            delivery.state = state  # said when the link is taken up again (2.6.13)
+            return
         self._check(state)
         delivery.state = state
         if delivery.inflow is not None and is_refusal(state):
             delivery.inflow.discard()  # what is left of it will not be read
-        link = delivery.link
         mode = link.rcv_settle_mode
         if self.modes:
             mode = self.modes.get(delivery_id, mode)
@@ -115,6 +118,8 @@ class Settlement:
             delivery.settled = True
             del self.incoming[delivery_id]
             link.tags.discard(delivery.tag)
+            if link.terminus is not None:
+                link.terminus.forget(delivery.tag)
             if self.modes:
                 self.modes.pop(delivery_id, None)
         self._say(Role.RECEIVER, delivery_id, settles, state)
@@ -140,7 +145,10 @@ class Settlement:
     def drop(self, delivery: IncomingDelivery) -> None:
         """A received delivery is settled, or aborted: nothing will be said of it any more."""
         if self.incoming.pop(delivery.delivery_id, None) is not None:
-            delivery.link.tags.discard(delivery.tag)
+            link = delivery.link
+            link.tags.discard(delivery.tag)
+            if link.terminus is not None:
+                link.terminus.forget(delivery.tag)
         if self.modes:
             self.modes.pop(delivery.delivery_id, None)
 
@@ -152,11 +160,7 @@ class Settlement:
         """
         if self.outgoing.pop(delivery.delivery_id, None) is None:
             raise LocalProtocolError(f"cannot settle delivery {delivery.tag!r}: its link is gone")
-        delivery.settled = True
-        link = delivery.link
-        link.unsettled -= 1
-        if link.watch_unsettled and not link.unsettled:
-            self.session.connection.touch(link.owner)
+        self._let_go(delivery)
         state = delivery.state
         try:
             self._check(state)
@@ -166,13 +170,19 @@ class Settlement:
 
     def forget_outgoing(self, delivery: OutgoingDelivery) -> None:
         """A sent delivery is aborted, which settles it without a word more (2.7.5)."""
-        delivery.settled = True
         if self.outgoing.pop(delivery.delivery_id, None) is not None:
-            link = delivery.link
-            link.unsettled -= 1
-            if link.watch_unsettled and not link.unsettled:
-                self.session.connection.touch(link.owner)
+            self._let_go(delivery)
             self.session.connection.touch(delivery.watcher)
+
+    def _let_go(self, delivery: OutgoingDelivery) -> None:
+        """A sent delivery is no longer held."""
+        delivery.settled = True
+        link = delivery.link
+        link.unsettled -= 1
+        if link.terminus is not None:
+            link.terminus.unsettled.pop(delivery.tag, None)
+        if link.watch_unsettled and not link.unsettled:
+            self.session.connection.touch(link.owner)
 
     def _check(self, state: Any) -> None:
         """Refuse a state that fits no frame now, while it can be refused."""
@@ -247,11 +257,8 @@ class Settlement:
         if state is not None:
             delivery.state = state if link.outcomes is None else link.permitted(state)
         if settled:
-            delivery.settled = True
-            link.unsettled -= 1
             del self.outgoing[delivery.delivery_id]
-            if link.watch_unsettled and not link.unsettled:
-                self.session.connection.touch(link.owner)
+            self._let_go(delivery)
         elif is_terminal(state) and not isinstance(state, TransactionalState):
             # (An outcome inside a transaction is none before the discharge: who knows of that settles, 4.4.2.)
             # The receiver settles second: our settlement is what it waits for.
@@ -271,15 +278,21 @@ class Settlement:
     # -- the end of a link ------------------------------------------------------------------
 
     def forget(self, link: Link | None = None) -> None:
-        """Drop what a link that is gone leaves unsettled, or every link; waiters are woken and find it gone."""
+        """Drop what a link that is gone leaves unsettled, or every link; waiters are woken and find it gone.
+
+        What their termini hold stays there, without an id.
+        """
         touch = self.session.connection.touch
         if link is None or link.role is Role.RECEIVER:
             for received in [d for d in self.incoming.values() if link is None or d.link is link]:
-                self.drop(received)
+                del self.incoming[received.delivery_id]
+                received.link.tags.discard(received.tag)
+                self.modes.pop(received.delivery_id, None)
                 touch(received.watcher)
         if link is None or link.role is Role.SENDER:
             for sent in [d for d in self.outgoing.values() if link is None or d.link is link]:
                 del self.outgoing[sent.delivery_id]
                 sent.link.unsettled -= 1
-                sent.link.in_doubt += 1
+                if sent.link.terminus is None or sent.tag not in sent.link.terminus.unsettled:
+                    sent.link.in_doubt += 1
                 touch(sent.watcher)

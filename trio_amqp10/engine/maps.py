@@ -1,0 +1,29 @@
+"""The unsettled map of an attach, or as much of it as a frame has room for (2.7.3)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from trio_amqp10.frames import FRAME_HEADER_SIZE
+from trio_amqp10.spec.transport import Attach
+from trio_amqp10.wire.encode import encode
+
+__all__ = ["unsettled_fields"]
+
+_AROUND: Final = 16
+"""Octets by which the map's own header, and the wider one of the list around it, can make a frame grow."""
+_MOST: Final = 8_192
+"""Entries: who decodes a map has a limit to what one may cost, and each entry is several values."""
+
+
+def unsettled_fields(fields: dict[str, Any], states: dict[bytes, Any], frame_size: int) -> dict[str, Any]:
+    """What an attach of these ``fields`` says of what is unsettled, in a frame of this size."""
+    bare = encode(Attach(**fields, unsettled={}, incomplete_unsettled=True))
+    room = frame_size - FRAME_HEADER_SIZE - len(bare) - _AROUND
+    unsettled: dict[bytes, Any] = {}
+    for tag, state in states.items():
+        room -= len(encode(tag)) + len(encode(state))
+        if room < 0 or len(unsettled) == _MOST:
+            break
+        unsettled[tag] = state
+    return {"unsettled": unsettled, "incomplete_unsettled": len(unsettled) < len(states)}

@@ -1,0 +1,82 @@
+"""A receiver takes up its link again: what the sender has settled, and what it still has to say (2.6.13).
+
+By the sender's map each delivery that we hold is settled, or awaited: the sender must resume it, and
+until then it has no delivery-id. A resumed transfer brings the rest of a message that had begun to
+come, or only the sender's last word; one of a delivery that we do not hold is ignored. The other
+side of the comparison is told in ``resending``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trio_amqp10.spec.messaging import Received
+from trio_amqp10.spec.transport import ReceiverSettleMode
+
+from .delivery import RELEASED, is_terminal
+from .sections import offset_of
+from .terminus import final
+
+if TYPE_CHECKING:
+    from trio_amqp10.spec.transport import Transfer
+
+    from .delivery import IncomingDelivery
+    from .receiver import ReceiverLink
+    from .terminus import ReceiverTerminus
+
+__all__ = ["resume_receiver", "retake"]
+
+
+def resume_receiver(link: ReceiverLink, terminus: ReceiverTerminus) -> None:
+    """Both ends are attached: what the sender does not name it has settled."""
+    assert link.remote is not None
+    theirs = link.remote.unsettled
+    terminus.awaited.clear()
+    for tag, delivery in list(terminus.unsettled.items()):
+        if theirs is not None and tag in theirs:
+            terminus.awaited.add(tag)
+        elif theirs is None or not link.remote.incomplete_unsettled:
+            terminus.forget(tag)
+            delivery.settled = True
+            link.session.connection.touch(delivery.watcher)
+    link.tags.update(terminus.unsettled)
+
+
+def retake(
+    link: ReceiverLink, delivery_id: int, tag: bytes, rare: Transfer
+) -> tuple[IncomingDelivery, bytes | None] | None:
+    """The delivery that a first transfer resumes, and what came of it before; None for one that is not held.
+
+    The octets are None where nothing that the transfer carries is wanted.
+    """
+    terminus = link.terminus
+    if terminus is None or tag not in terminus.awaited:
+        return None
+    delivery = terminus.unsettled[tag]
+    terminus.awaited.discard(tag)
+    have = terminus.partials.pop(tag, None)
+    delivery.link = link
+    delivery.delivery_id = delivery_id
+    delivery.remote_state = rare.state
+    settlement = link.session.settlement
+    settlement.incoming[delivery_id] = delivery
+    if rare.rcv_settle_mode is not None and rare.rcv_settle_mode < link.rcv_settle_mode:
+        settlement.modes[delivery_id] = ReceiverSettleMode.FIRST
+    if rare.aborted or final(rare.state) is not None:
+        if final(delivery.state) is None and delivery in link.queue:
+            link.queue.remove(delivery)  # the sender has an outcome, so nobody here may give it one
+        if not rare.aborted and not rare.settled:
+            settlement.settle_incoming(delivery, rare.state)
+        return delivery, None
+    if is_terminal(delivery.state):
+        state, delivery.state = delivery.state, None
+        settlement.dispose(delivery, state)  # the sender does not know it yet
+        return delivery, None
+    if have is None:
+        return delivery, None
+    start = rare.state if isinstance(rare.state, Received) else Received(section_number=0, section_offset=0)
+    offset = offset_of(have, delivery.message_format, start)
+    if offset is None:
+        settlement.dispose(delivery, RELEASED)  # what is between the two is lost: it has to come anew
+        return delivery, None
+    return delivery, have[:offset]

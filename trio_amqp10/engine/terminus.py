@@ -1,0 +1,114 @@
+"""Terminus: what one end of a link remembers while the link is not attached (2.6.1, 2.6.5, 2.6.13).
+
+A link's endpoints come and go with sessions and connections; a terminus outlives them. It holds the
+deliveries that its end has not settled, by their tags: delivery-ids mean nothing on another session.
+Give one to a link before it attaches, keep it, and give it to the next link of that name.
+
+What two ends make of each other's maps is told in ``resume``. Knows nothing of time: when a
+terminus expires is for its keeper to say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .delivery import OUTCOMES
+from .sections import progress
+
+if TYPE_CHECKING:
+    from .delivery import IncomingDelivery, OutgoingDelivery
+
+__all__ = ["ReceiverTerminus", "SenderTerminus", "Sent", "Terminus", "final"]
+
+
+def final(state: Any) -> Any:
+    """``state`` where it is one of the four outcomes (3.4), else None.
+
+    What was said inside a transaction has gone with it, if the link has gone.
+    """
+    return state if isinstance(state, OUTCOMES) else None
+
+
+class Terminus:
+    """What both kinds have in common.
+
+    Attributes:
+        known: whether a link with it was attached before, so that the next attach resumes (2.6.5).
+    """
+
+    __slots__ = ("known",)
+
+    def __init__(self) -> None:
+        self.known = False
+
+
+class Sent:
+    """A message that a sender may have to send again."""
+
+    __slots__ = ("delivery", "message_format", "payload")
+
+    def __init__(self, delivery: OutgoingDelivery, payload: bytes, message_format: int) -> None:
+        self.delivery = delivery
+        self.payload = payload
+        self.message_format = message_format
+
+
+class SenderTerminus(Terminus):
+    """A sending end's memory.
+
+    Args:
+        resend: what to do where the receiving end has forgotten the link: send again what it had not
+            answered, at least once; else each such delivery is in doubt, and never repeated.
+
+    Attributes:
+        unsettled: what was sent and is not settled.
+        in_doubt: what the receiver forgot, and was not sent again.
+        next_tag: the number that the next tag is made of.
+    """
+
+    __slots__ = ("in_doubt", "next_tag", "resend", "unsettled")
+
+    def __init__(self, *, resend: bool = False) -> None:
+        super().__init__()
+        self.resend = resend
+        self.unsettled: dict[bytes, Sent] = {}
+        self.in_doubt: list[Sent] = []
+        self.next_tag = 0
+
+    def states(self) -> dict[bytes, Any]:
+        """The unsettled map of an attach: delivery states by tag, oldest first (2.7.3)."""
+        return {tag: final(sent.delivery.state) for tag, sent in self.unsettled.items()}
+
+
+class ReceiverTerminus(Terminus):
+    """A receiving end's memory.
+
+    Attributes:
+        unsettled: what has come, or begun to come, and is not settled.
+        partials: the octets so far of those that are not whole.
+        awaited: the tags that the sender has to resume, or settle.
+    """
+
+    __slots__ = ("awaited", "partials", "unsettled")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unsettled: dict[bytes, IncomingDelivery] = {}
+        self.partials: dict[bytes, bytes] = {}
+        self.awaited: set[bytes] = set()
+
+    def states(self) -> dict[bytes, Any]:
+        """The unsettled map of an attach, with how far each delivery has come (3.4.1)."""
+        return {tag: self._state(tag, delivery) for tag, delivery in self.unsettled.items()}
+
+    def _state(self, tag: bytes, delivery: IncomingDelivery) -> Any:
+        state = final(delivery.state)
+        if state is not None:
+            return state
+        return progress(self.partials.get(tag, delivery.payload), delivery.message_format)
+
+    def forget(self, tag: bytes) -> None:
+        """Nothing more will be said of this delivery."""
+        self.unsettled.pop(tag, None)
+        self.partials.pop(tag, None)
+        self.awaited.discard(tag)
