@@ -38,6 +38,11 @@ from .container.node import Outlet as Outlet
 from .container.node import Peer as Peer
 from .container.node import RefusedError as RefusedError
 
+# Come back to a link
+from .peer.memory import LinkKey as LinkKey
+from .peer.memory import MemoryTerminusStore as MemoryTerminusStore
+from .peer.memory import TerminusStore as TerminusStore
+
 # Ask, and be answered
 from .patterns.requester import Requester as Requester
 from .patterns.requester import open_requester as open_requester
@@ -77,8 +82,10 @@ from .spec.messaging import Rejected as Rejected
 from .spec.messaging import Released as Released
 
 # Say exactly which terminus, and how it settles
+from .spec.messaging import ExpiryPolicy as ExpiryPolicy
 from .spec.messaging import Source as Source
 from .spec.messaging import Target as Target
+from .spec.messaging import TerminusDurability as TerminusDurability
 from .spec.transport import Error as Error
 from .spec.transport import ReceiverSettleMode as ReceiverSettleMode
 from .spec.transport import SenderSettleMode as SenderSettleMode
@@ -92,6 +99,7 @@ from .errors import SecurityError as SecurityError
 from .peer.errors import ConnectionClosedError as ConnectionClosedError
 from .peer.errors import DeliveryAbortedError as DeliveryAbortedError
 from .peer.errors import DeliveryError as DeliveryError
+from .peer.errors import DeliveryInDoubtError as DeliveryInDoubtError
 from .peer.errors import DeliveryModifiedError as DeliveryModifiedError
 from .peer.errors import DeliveryRejectedError as DeliveryRejectedError
 from .peer.errors import DeliveryReleasedError as DeliveryReleasedError

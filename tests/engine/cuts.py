@@ -148,11 +148,8 @@ class Conversation:
 
     def _accept(self, link: ReceiverLink) -> None:
         remote: Any = link.remote
-        queue = [] if self.receiver is None else list(self.receiver.queue)
         link.terminus = self.receiving
         link.attach(source=remote.source, target=remote.target, rcv_settle_mode=self.mode)
-        for delivery in queue:
-            link.enqueue(delivery)
         self.receiver = link
         link.set_credit(CREDIT)
 

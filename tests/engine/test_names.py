@@ -97,7 +97,7 @@ def test_row_41_attach_in_another_session_steals_a_link_whose_own_answer_is_stil
     script << filled("begin", BEGIN, {}, channel=1)
     script << frame("attach", channel=1, name="x", handle=0, role=False, initial_delivery_count=0)
     script >> expected(
-        "detach", channel=0, handle=0, error=("error", {"condition": "amqp:link:stolen"}), closed=True
+        "detach", channel=0, handle=0, error=("error", {"condition": "amqp:link:stolen"}), closed=None
     )
     script << attach("x", 3, role=False) + frame("detach", handle=3, closed=True)
     script.expect_nothing()

@@ -44,16 +44,19 @@ def attached(
 
 
 def before_the_cut(
-    *frames: bytes, second: bool = True
+    *frames: bytes, second: bool = True, taken: bool = True
 ) -> tuple[ReceiverTerminus, list[IncomingDelivery], ReceiverLink]:
-    """A receiver with a memory gets ``frames``, and then its transport goes; what was queued is handed out."""
+    """A receiver with a memory gets ``frames``, hands out what is whole, and then its transport goes."""
     session, script = begun()
     link = session.receiver("x")
     terminus = link.terminus = ReceiverTerminus()
     attached(script, link, second=second)
     script << b"".join(frames)
+    deliveries = list(link.queue)
+    if taken:
+        link.queue.clear()
     script.lose()
-    return terminus, list(link.queue), link
+    return terminus, deliveries, link
 
 
 def taken_up(
@@ -206,9 +209,8 @@ def test_resumed_delivery_is_settled_when_the_sender_took_our_outcome() -> None:
 
 
 def test_resumed_delivery_is_settled_when_the_sender_holds_an_outcome_and_waits_for_us() -> None:
-    terminus, [delivery], old = before_the_cut(transfer(0, 7, PAYLOAD))
+    terminus, [delivery], _link = before_the_cut(transfer(0, 7, PAYLOAD), taken=False)
     link, script, _said = taken_up(terminus, {TAG: ACCEPTED})
-    link.queue = old.queue  # as an adapter does
     script << resumed(TAG, state=ACCEPTED)
     script >> expected("disposition", first=0, settled=True, state=ACCEPTED)
     assert delivery.settled
@@ -220,9 +222,8 @@ def test_resumed_delivery_is_settled_when_the_sender_holds_an_outcome_and_waits_
 def test_resumed_delivery_is_taken_back_when_the_sender_has_no_more_use_for_it(
     fields: dict[str, Any],
 ) -> None:
-    terminus, [delivery], old = before_the_cut(transfer(0, 7, PAYLOAD))
+    terminus, [delivery], _link = before_the_cut(transfer(0, 7, PAYLOAD), taken=False)
     link, script, _said = taken_up(terminus, {TAG: None})
-    link.queue = old.queue
     script << resumed(TAG, **fields)
     script.expect_nothing()
     assert delivery.settled
@@ -311,6 +312,13 @@ def test_resume_flag_on_a_link_without_a_memory_is_a_delivery_that_is_not_known(
     script << resumed(TAG, PAYLOAD)
     assert not link.queue
     assert link.error is None
+
+
+def test_delivery_that_nobody_took_is_there_on_the_new_link() -> None:
+    terminus, [delivery], _link = before_the_cut(transfer(0, 7, PAYLOAD), taken=False)
+    link, script, _said = taken_up(terminus, {TAG: None})
+    script << resumed(TAG)
+    assert list(link.queue) == [delivery]
 
 
 # -- what cannot be remembered ------------------------------------------------------------------

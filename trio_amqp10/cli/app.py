@@ -22,7 +22,7 @@ from .send import SendOptions, send
 from .serve import ServeOptions, serve
 
 if TYPE_CHECKING:
-    from trio_amqp10.peer.link import Guarantee
+    from trio_amqp10.peer.options import Guarantee
 
 __all__ = ["amqp10"]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trio_amqp10.message import Message
-    from trio_amqp10.peer.link import Guarantee
+    from trio_amqp10.peer.options import Guarantee
 
 __all__ = ["ReceiveOptions", "browse", "receive"]
 

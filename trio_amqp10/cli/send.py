@@ -19,7 +19,7 @@ from .run import CommandError, Interrupts, write_out
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from trio_amqp10.peer.link import Guarantee
+    from trio_amqp10.peer.options import Guarantee
 
 __all__ = ["SendOptions", "send"]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.filters import FilterError, FilterSet, capabilities, parse_filters
 from trio_amqp10.peer.incoming import Accepting, IncomingLink, IncomingReceiver, IncomingSender
-from trio_amqp10.peer.link import LinkOptions
+from trio_amqp10.peer.options import LinkOptions
 from trio_amqp10.spec.messaging import DistributionMode, ExpiryPolicy, Source, Target
 from trio_amqp10.spec.transactions import Coordinator as CoordinatorTarget
 from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode

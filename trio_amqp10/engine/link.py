@@ -170,7 +170,7 @@ class Link(Lifecycle):
         self.incomplete = self.incomplete or attach.incomplete_unsettled
         self._on_bound()
         if self.terminus is not None:
-            self.terminus.known = True
+            self.terminus.bind(self)
             if self.remote is not None and self.has_terminus():
                 self.resume()
 
@@ -238,15 +238,16 @@ class Link(Lifecycle):
             self.error = error
         self.session.unbind(self)
 
-    def fail(self, condition: Condition, description: str) -> None:
+    def fail(self, condition: Condition, description: str, *, closed: bool = True) -> None:
         """The peer broke a rule on this link: detach with the error, and tell the adapter.
 
-        A link that is detaching already has nothing left to end.
+        A link that is detaching already has nothing left to end. One that was stolen is not ``closed``:
+        it lives on elsewhere (2.6.1).
         """
         if self.state is not LinkState.DETACH_SENT:
             error = error_of(condition, f"{self.name!r}: {description}")
-            self.detach(error=error)
-            self.session.connection.emit_detached(self, True, error)
+            self.detach(closed=closed, error=error)
+            self.session.connection.emit_detached(self, closed, error)
 
     def on_detach(self, detach: Detach) -> None:
         """The peer's detach: answered at once, unless it is the answer."""

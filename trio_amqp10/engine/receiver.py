@@ -70,6 +70,8 @@ class ReceiverLink(Link):
     def attach(self, *, max_message_size: int | None = None, **fields: Any) -> None:
         """Attach as ``Link.attach``; the size that is enforced is the size that is announced (2.7.3)."""
         size = self.max_message_size if max_message_size is None else max_message_size
+        if self.terminus is not None:
+            self.queue = self.terminus.queue
         super().attach(max_message_size=size, **fields)
         self.max_message_size = size
 

@@ -582,7 +582,7 @@ class Session(Lifecycle):
     def _stolen(self, link: Link) -> None:
         """The peer attaches a link of this name anew: the old one is over, and its name is free (2.6.1)."""
         if link.state is not LinkState.DETACH_SENT:
-            link.fail(Condition.STOLEN, "attached anew (2.6.1)")
+            link.fail(Condition.STOLEN, "attached anew (2.6.1)", closed=False)
         if link.state is LinkState.DETACHED:
             link.lost()
             self.connection.names.release(link)

@@ -10,7 +10,9 @@ terminus expires is for its keeper to say.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from abc import ABC, abstractmethod
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
 
 from .delivery import OUTCOMES
 from .sections import progress
@@ -18,7 +20,10 @@ from .sections import progress
 if TYPE_CHECKING:
     from .delivery import IncomingDelivery, OutgoingDelivery
 
-__all__ = ["ReceiverTerminus", "SenderTerminus", "Sent", "Terminus", "final"]
+__all__ = ["UNBOUND", "ReceiverTerminus", "SenderTerminus", "Sent", "Terminus", "final"]
+
+UNBOUND: Final = -1
+"""The id of a delivery that is remembered, and not resumed yet on the link that it is now on."""
 
 
 def final(state: Any) -> Any:
@@ -29,17 +34,32 @@ def final(state: Any) -> Any:
     return state if isinstance(state, OUTCOMES) else None
 
 
-class Terminus:
+class Terminus(ABC):
     """What both kinds have in common.
 
+    Args:
+        offered: whether attaches say what is unsettled; False for a peer that would take it amiss.
+
     Attributes:
-        known: whether a link with it was attached before, so that the next attach resumes (2.6.5).
+        known: whether a link with it was attached before, and said so: then the next attach resumes (2.6.5).
     """
 
-    __slots__ = ("known",)
+    __slots__ = ("known", "offered")
 
-    def __init__(self) -> None:
+    def __init__(self, *, offered: bool = True) -> None:
         self.known = False
+        self.offered = offered
+
+    def bind(self, link: Any) -> None:
+        """``link`` was attached: what is unsettled is its, and has no id there before it is resumed."""
+        self.known = self.offered
+        for delivery in self.deliveries():
+            delivery.link = link
+            delivery.delivery_id = UNBOUND
+
+    @abstractmethod
+    def deliveries(self) -> list[Any]:
+        """What is unsettled, oldest first."""
 
 
 class Sent:
@@ -68,12 +88,15 @@ class SenderTerminus(Terminus):
 
     __slots__ = ("in_doubt", "next_tag", "resend", "unsettled")
 
-    def __init__(self, *, resend: bool = False) -> None:
-        super().__init__()
+    def __init__(self, *, resend: bool = False, offered: bool = True) -> None:
+        super().__init__(offered=offered)
         self.resend = resend
         self.unsettled: dict[bytes, Sent] = {}
         self.in_doubt: list[Sent] = []
         self.next_tag = 0
+
+    def deliveries(self) -> list[OutgoingDelivery]:
+        return [sent.delivery for sent in self.unsettled.values()]
 
     def states(self) -> dict[bytes, Any]:
         """The unsettled map of an attach: delivery states by tag, oldest first (2.7.3)."""
@@ -87,15 +110,20 @@ class ReceiverTerminus(Terminus):
         unsettled: what has come, or begun to come, and is not settled.
         partials: the octets so far of those that are not whole.
         awaited: the tags that the sender has to resume, or settle.
+        queue: what came whole and nobody has taken yet; the queue of each link that this is given to.
     """
 
-    __slots__ = ("awaited", "partials", "unsettled")
+    __slots__ = ("awaited", "partials", "queue", "unsettled")
 
     def __init__(self) -> None:
         super().__init__()
         self.unsettled: dict[bytes, IncomingDelivery] = {}
         self.partials: dict[bytes, bytes] = {}
         self.awaited: set[bytes] = set()
+        self.queue: deque[IncomingDelivery] = deque()
+
+    def deliveries(self) -> list[IncomingDelivery]:
+        return list(self.unsettled.values())
 
     def states(self) -> dict[bytes, Any]:
         """The unsettled map of an attach, with how far each delivery has come (3.4.1)."""

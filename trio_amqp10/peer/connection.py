@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from trio_amqp10.engine.stack import Stack
     from trio_amqp10.spec.transport import Error
 
-    from .link import Link, Opening
+    from .link import Link
+    from .opening import Opening
 
 __all__ = ["Connection", "IncomingLinks", "Remote"]
 
@@ -117,6 +118,11 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self.pump.start(nursery)
 
     # -- what the peer is -------------------------------------------------------------------
+
+    @property
+    def container_id(self) -> str:
+        """Who we are to the peer (2.4.1)."""
+        return self.engine.container_id
 
     @property
     def remote(self) -> Remote:

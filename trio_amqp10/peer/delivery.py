@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from trio_amqp10.engine.inflow import Inflow
 
     from .link import Link
+    from .sender import Sender
 
 __all__ = ["Delivery", "Outcome", "OutgoingDelivery", "Transactional", "raise_unless_accepted"]
 
@@ -262,6 +263,7 @@ class OutgoingDelivery(EngineOutgoing):
 
         Raises:
             LinkDetachedError, SessionEndedError, ConnectionClosedError: it is gone, and did not say.
+            DeliveryInDoubtError: the link was resumed, and the receiver had forgotten it.
 
         Cancelled: nothing is lost; call it again.
         """
@@ -272,7 +274,7 @@ class OutgoingDelivery(EngineOutgoing):
             if self.settled:
                 source = None if self.link.remote is None else self.link.remote.source
                 return cast("Outcome", getattr(source, "default_outcome", None) or RELEASED)
-            _owner(self).check_alive()
+            self._check()
             await _changed(self)
         state = self.state
         return cast("Outcome", state.outcome if isinstance(state, TransactionalState) else state)
@@ -294,8 +296,13 @@ class OutgoingDelivery(EngineOutgoing):
         """
         await trio.lowlevel.checkpoint()
         while not self.settled:
-            _owner(self).check_alive()
+            self._check()
             await _changed(self)
+
+    def _check(self) -> None:
+        owner = cast("Sender", self.link.owner)
+        owner.check_doubt(self)
+        owner.check_alive()
 
     def __repr__(self) -> str:
         return f"<OutgoingDelivery {self.tag.hex()} state={self.state!r} settled={self.settled}>"

@@ -15,7 +15,7 @@ from trio_amqp10.sasl import ClientMechanism, SaslClient, check_allowed, default
 
 from .connection import Connection
 from .delivery import Delivery, OutgoingDelivery
-from .link import symbols
+from .options import symbols
 from .transports import connect, is_private
 from .urls import Url, parse_url
 

@@ -20,6 +20,7 @@ __all__ = [
     "ConnectionClosedError",
     "DeliveryAbortedError",
     "DeliveryError",
+    "DeliveryInDoubtError",
     "DeliveryModifiedError",
     "DeliveryRejectedError",
     "DeliveryReleasedError",
@@ -136,6 +137,22 @@ class DeliveryError(AmqpError):
         super().__init__(message)
         self.outcome = outcome
         self.delivery = delivery
+
+
+class DeliveryInDoubtError(AmqpError):
+    """The link was taken up again, and the peer had forgotten it: whether the message arrived will not be known.
+
+    Attributes:
+        delivery: what was sent, with its tag.
+        message: the message, to be sent again by who can tell whether that does harm.
+    """
+
+    def __init__(self, delivery: Any, message: Any) -> None:
+        super().__init__(
+            f"delivery {delivery.tag!r} is in doubt: the peer kept no state of its link, and sending it again might repeat it"
+        )
+        self.delivery = delivery
+        self.message = message
 
 
 class DeliveryRejectedError(DeliveryError):

@@ -11,7 +11,8 @@ from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.spec.messaging import Source, Target
 from trio_amqp10.spec.transport import Attach, Error, ReceiverSettleMode, SenderSettleMode
 
-from .link import Link, LinkOptions
+from .opening import recall
+from .options import LinkOptions
 from .receiver import Receiver, default_credit
 from .sender import Sender
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from trio_amqp10.engine.sender import SenderLink
 
     from .connection import Connection
+    from .link import Link
+    from .memory import Memory, TerminusStore
     from .session import Session
 
 __all__ = ["Accepting", "IncomingLink", "IncomingLinks", "IncomingReceiver", "IncomingSender"]
@@ -44,6 +47,11 @@ class IncomingLink:
     def name(self) -> str:
         """The link's name (2.6.1)."""
         return self._engine.name
+
+    @property
+    def role(self) -> bool:
+        """Which end of it is ours: ``Role.SENDER`` or ``Role.RECEIVER``."""
+        return self._engine.role
 
     @property
     def remote(self) -> Attach:
@@ -115,6 +123,7 @@ class IncomingReceiver(IncomingLink):
         properties: dict[Any, Any] | None = None,
         capabilities: tuple[str, ...] = (),
         max_message_size: int | None = None,
+        store: TerminusStore | None = None,
     ) -> Accepting[Receiver]:
         """Accept, as ``async with link.accept() as receiver``.
 
@@ -125,6 +134,8 @@ class IncomingReceiver(IncomingLink):
             source, target: what to answer, in place of what the peer asked for.
             properties, capabilities: what to answer.
             max_message_size: octets of one message; if None the connection's limit, or none when streaming.
+            store: keeps what is unsettled when the peer detaches without closing, or is lost, for the next
+                link of this name that is accepted with it (2.6.5).
         """
         remote = self.remote
         options = LinkOptions(
@@ -135,6 +146,8 @@ class IncomingReceiver(IncomingLink):
             properties=properties,
             offered_capabilities=capabilities,
             max_message_size=max_message_size,
+            name=self.name,
+            store=store,
         )
         engine = cast("ReceiverLink", self._engine)
         granted = default_credit(streaming) if credit is None else credit
@@ -166,6 +179,7 @@ class IncomingSender(IncomingLink):
         target: Target | None = None,
         properties: dict[Any, Any] | None = None,
         capabilities: tuple[str, ...] = (),
+        store: TerminusStore | None = None,
     ) -> Accepting[Sender]:
         """Accept, as ``async with link.accept() as sender``.
 
@@ -174,6 +188,7 @@ class IncomingSender(IncomingLink):
             source, target: what to answer, in place of what the peer asked for. Filters are only
                 echoed where ``source`` says so: to echo one is to promise to apply it (3.5.3).
             properties, capabilities: what to answer.
+            store: as for a receiver. What the peer forgot is in doubt then, and not sent again by itself.
         """
         remote = self.remote
         asked = remote.source
@@ -196,6 +211,9 @@ class IncomingSender(IncomingLink):
             target=remote.target if target is None else target,
             properties=properties,
             offered_capabilities=capabilities,
+            guarantee="exactly-once",
+            name=self.name,
+            store=store,
         )
         engine = cast("SenderLink", self._engine)
         return Accepting(self, lambda: Sender(self._session(), engine), options)
@@ -211,7 +229,7 @@ class Accepting(Generic[L]):
         self._make = make
         self._options = options
 
-    def enter_now(self) -> L:
+    def enter_now(self, memory: Memory | None = None) -> L:
         """Accept without waiting; the caller closes the link.
 
         Where the peer has detached meanwhile, the link is one that is over, like any other that
@@ -222,6 +240,8 @@ class Accepting(Generic[L]):
         """
         self._incoming.claim()
         link: L = self._make()
+        if memory is not None:
+            link.remember(memory)
         if self._incoming.is_waiting:
             link.start(self._options)
         else:
@@ -231,8 +251,13 @@ class Accepting(Generic[L]):
         return link
 
     async def __aenter__(self) -> L:
-        await trio.lowlevel.checkpoint()
-        return self.enter_now()
+        options, incoming = self._options, self._incoming
+        if options.store is None:
+            await trio.lowlevel.checkpoint()
+            return self.enter_now()
+        role, connection = incoming.role, incoming.connection
+        memory = await recall(connection, options, incoming.name, role)
+        return self.enter_now(memory)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None

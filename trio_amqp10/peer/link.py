@@ -5,75 +5,26 @@ Knows nothing of credit or messages; see ``sender`` and ``receiver``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import trio
 
 from trio_amqp10.engine.events import LinkDetached
 from trio_amqp10.engine.link import Link as EngineLink
 from trio_amqp10.engine.states import LinkState
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.spec.transport import Attach, Error, ReceiverSettleMode, Role, SenderSettleMode
 
 from .errors import GuaranteeNotSupportedError, LinkDetachedError, LinkRefusedError, link_error
 from .waiting import Waiter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from types import TracebackType
-
-    from trio_amqp10.spec.messaging import Source
-
     from .connection import Connection
+    from .memory import Memory
+    from .options import LinkOptions
     from .session import Session
 
-__all__ = ["Guarantee", "Link", "LinkOptions", "Opening", "settle_modes"]
-
-Guarantee = Literal["at-most-once", "at-least-once", "exactly-once"]
-
-_MODES: dict[str, tuple[SenderSettleMode, ReceiverSettleMode]] = {
-    "at-most-once": (SenderSettleMode.SETTLED, ReceiverSettleMode.FIRST),
-    "at-least-once": (SenderSettleMode.UNSETTLED, ReceiverSettleMode.FIRST),
-    "exactly-once": (SenderSettleMode.UNSETTLED, ReceiverSettleMode.SECOND),
-}
-
-
-def settle_modes(guarantee: str) -> tuple[SenderSettleMode, ReceiverSettleMode]:
-    """The settle modes that give a guarantee (2.8.2, 2.8.3)."""
-    try:
-        return _MODES[guarantee]
-    except KeyError:
-        raise LocalProtocolError(f"guarantee {guarantee!r}: one of {', '.join(_MODES)} is possible") from None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkOptions:
-    """What an attach may say beyond address and guarantee (2.7.3)."""
-
-    name: str | None = None
-    guarantee: Guarantee = "at-least-once"
-    snd_settle_mode: SenderSettleMode | None = None
-    rcv_settle_mode: ReceiverSettleMode | None = None
-    own_session: bool = False
-    source: Source | None = None
-    target: Any = None
-    properties: dict[Any, Any] | None = None
-    desired_capabilities: tuple[str, ...] = ()
-    offered_capabilities: tuple[str, ...] = ()
-    max_message_size: int | None = None
-
-    def __post_init__(self) -> None:
-        self.modes()  # a wrong guarantee is refused before anything is done
-
-    def modes(self) -> tuple[SenderSettleMode, ReceiverSettleMode]:
-        """The settle modes to ask for."""
-        sender, receiver = settle_modes(self.guarantee)
-        return (
-            sender if self.snd_settle_mode is None else self.snd_settle_mode,
-            receiver if self.rcv_settle_mode is None else self.rcv_settle_mode,
-        )
-
+__all__ = ["Link"]
 
 E = TypeVar("E", bound=EngineLink)
 
@@ -85,10 +36,15 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         session: the session that it is on.
     """
 
-    __slots__ = ("_closed", "_conn", "_detached", "_link", "_opening", "session")
+    __slots__ = ("_closed", "_conn", "_detached", "_link", "_memory", "_opening", "session")
 
     def __init__(self, session: Session, link: E) -> None:
         super().__init__()
+        self._memory: Memory | None = None
+        self._bind(session, link)
+
+    def _bind(self, session: Session, link: E) -> None:
+        """From now on this is about ``link``, which is yet to be attached."""
         self._link = link
         link.owner = self
         self.session = session
@@ -173,6 +129,8 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
     def start(self, options: LinkOptions) -> None:
         """Write the attach."""
+        if self._memory is not None:
+            self._link.terminus = self._memory.terminus
         snd, rcv = options.modes()
         self._link.attach(
             source=options.source,
@@ -206,8 +164,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
         Cancelled: nothing has happened.
         """
-        link = self._link
-        while not (link.state is LinkState.ATTACHED and self._has_terminus()):
+        while not (self._link.state is LinkState.ATTACHED and self._has_terminus()):
             self.check_alive()
             await self.wait()
         self.opened()
@@ -246,10 +203,113 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             self._link.detach(closed=True, error=error)
             self._closed = True
             self.wake()
+        await self._gone_there()
+        if self._memory is not None:
+            await self._memory.discard()
+
+    async def _gone_there(self) -> None:
+        """Wait for the peer's detach, at most ``close_timeout`` seconds."""
         with trio.move_on_after(self._conn.close_timeout):
             await trio.lowlevel.checkpoint()
             while self._link.state is not LinkState.GONE:
                 await self.wait()
+
+    # -- detach and come back ---------------------------------------------------------------
+
+    def remember(self, memory: Memory) -> None:
+        """Keep what is unsettled in ``memory``; for a link that is not attached yet."""
+        self._memory = memory
+
+    async def detach(self, error: Error | None = None) -> None:
+        """Detach without closing, to ``resume`` the link later (2.6.6); waits for the answer as ``aclose`` does.
+
+        Until then it is as if it were closed. What is unsettled stays so, if the link was opened with a
+        ``store`` or an expiry policy that outlasts a detach, here and, as far as it agreed, at the peer.
+
+        Cancelled: the detach is on its way all the same, only the answer is not awaited.
+        """
+        if self._closed:
+            await trio.lowlevel.checkpoint()
+            return
+        if self._memory is None:
+            self._give_back()
+        self._link.detach(closed=False, error=error)
+        self._closed = True
+        self.wake()
+        await self._gone_there()
+
+    async def resume(self, connection: Connection | None = None) -> None:
+        """Attach this link again, and take up what is unsettled on it (2.6.5, 2.6.13).
+
+        Deliveries that you hold go on: outcomes arrive, and can be given. What the peer did not get is
+        sent again, what it got is not; what it forgot is sent again where the guarantee allows that,
+        else its ``outcome`` raises ``DeliveryInDoubtError``.
+
+        Args:
+            connection: where to; the same if None.
+
+        Raises:
+            LocalProtocolError: the link is attached, or nothing of it is remembered.
+            LinkRefusedError, GuaranteeNotSupportedError: as on opening.
+            SessionEndedError, ConnectionClosedError: what was to carry the link is gone.
+
+        Cancelled: the link is detached again, and can be resumed.
+        """
+        memory = self._memory
+        if memory is None or self._link.closing or (self._detached is not None and self._detached.closed):
+            raise LocalProtocolError(
+                f"nothing is remembered of link {self.name!r}: open it with store= or an expiry_policy, and do not close it"
+            )
+        if not self._is_over:
+            raise LocalProtocolError(f"link {self.name!r} is attached: detach it first")
+        await trio.lowlevel.checkpoint()
+        session = (connection or self._conn).session_for(None, own=memory.options.own_session)
+        self.attach_to(session)
+        try:
+            await self.attached()
+            self.check_guarantee(memory.options)
+        except BaseException:
+            self._link.detach(closed=False)
+            self._closed = True
+            raise
+
+    def attach_to(self, session: Session) -> None:
+        """Write the attach of a link that is remembered, on a session that may be another."""
+        assert self._memory is not None
+        self._bind(session, self._new_end(session))
+        self.start(self._memory.options)
+
+    def _new_end(self, session: Session) -> E:
+        raise NotImplementedError
+
+    def wake(self) -> None:
+        if self._link.incomplete and self._memory is not None and self._is_reduced():
+            self._attach_anew()
+        super().wake()
+
+    def _is_reduced(self) -> bool:
+        """Whether all that both unsettled maps name is settled."""
+        raise NotImplementedError
+
+    def _attach_anew(self) -> None:
+        """An unsettled map was incomplete, and is shorter now (2.7.3)."""
+        link, memory = self._link, self._memory
+        assert memory is not None
+        left = len(memory.terminus.unsettled)
+        if link.state is not LinkState.ATTACHED:
+            return
+        if memory.left is not None and left >= memory.left:
+            link.fail(
+                Condition.FRAME_SIZE_TOO_SMALL,
+                f"{left} unsettled deliveries fit no frame, and none can be settled",
+            )
+            return
+        memory.left = left
+        opening = self._opening
+        link.owner = None
+        link.detach(closed=False)
+        self.attach_to(self.session)
+        self._opening = opening
 
     async def settle_up(self) -> None:
         """Give the peer its time with what it has of ours, before a block is left without an exception.
@@ -262,65 +322,3 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
     def _give_back(self) -> None:
         """The last thing before the detach, whatever happens."""
-
-
-L = TypeVar("L", bound=Link[Any])
-
-
-class Opening(Generic[L]):
-    """A link that is yet to be attached: enter it with ``async with``.
-
-    Entering raises ``LinkRefusedError`` where the peer refuses, and ``GuaranteeNotSupportedError``
-    where it settles weaker than asked for; cancelled, the link is detached again.
-    """
-
-    __slots__ = ("_connection", "_link", "_options", "_session")
-
-    def __init__(self, connection: Connection, session: Session | None, options: LinkOptions) -> None:
-        self._connection = connection
-        self._session = session
-        self._options = options
-
-    def _make(self, session: Session, name: str) -> L:
-        raise NotImplementedError
-
-    async def __aenter__(self) -> L:
-        await trio.lowlevel.checkpoint()
-        options = self._options
-        session = self._connection.session_for(self._session, own=options.own_session)
-        try:
-            self._link = link = self._make(session, options.name or self._connection.new_name())
-            try:
-                link.start(options)
-                await link.attached()
-                link.check_guarantee(options)
-            except BaseException:
-                link.abandon()
-                raise
-        except BaseException:
-            if options.own_session:
-                session.abandon()
-            raise
-        return link
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        try:
-            if kind is None:
-                await self._link.settle_up()
-            await self._link.aclose()
-        finally:
-            if self._options.own_session:
-                await self._link.session.aclose()
-
-
-def check_address(address: object) -> None:
-    """Refuse an address that no terminus can have."""
-    if address is not None and not isinstance(address, str):
-        raise LocalProtocolError(f"an address is a str, not {address!r}")
-
-
-def symbols(given: str | Iterable[str]) -> tuple[str, ...]:
-    """Capabilities as a tuple; a single str is one of them."""
-    return (given,) if isinstance(given, str) else tuple(given)

@@ -20,7 +20,7 @@ from trio_amqp10.spec.transport import Error
 from .connection import Connection
 from .delivery import Delivery, OutgoingDelivery
 from .dial import effective_limits
-from .link import symbols
+from .options import symbols
 from .transports import bind, is_private, listener_url
 from .urls import parse_url
 

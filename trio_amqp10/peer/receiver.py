@@ -9,20 +9,25 @@ import trio
 
 from trio_amqp10.engine.delivery import RELEASED, is_terminal
 from trio_amqp10.engine.states import LinkState
+from trio_amqp10.engine.terminus import UNBOUND
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.spec.messaging import Source, Target
+from trio_amqp10.spec.transport import Role
 
-from .link import Guarantee, Link, LinkOptions, Opening, check_address, symbols
+from .link import Link
+from .opening import Opening
+from .options import Guarantee, LinkOptions, check_address, retention, symbols
 
 if TYPE_CHECKING:
     from collections import deque
     from collections.abc import Iterable
 
     from trio_amqp10.engine.receiver import ReceiverLink
+    from trio_amqp10.spec.messaging import Source, TerminusDurability
     from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
 
     from .connection import Connection
     from .delivery import Delivery, Transactional
+    from .memory import TerminusStore
     from .session import Session
 
 __all__ = ["Receiver", "open_receiver"]
@@ -76,10 +81,9 @@ class Receiver(Link["ReceiverLink"]):
     def start(self, options: LinkOptions) -> None:
         """Write the attach, and the first credit right behind it."""
         link = self._link
-        link.max_message_size = options.max_message_size or link.max_message_size
         super().start(options)
         if self._window:
-            link.set_credit(self._window)
+            link.set_credit(max(0, self._window - len(link.queue)))
 
     def grant(self, credit: int, *, transaction: Transactional | None = None) -> None:
         """Let the sender send ``credit`` more messages (for ``credit=0``, where nothing is granted otherwise).
@@ -150,7 +154,7 @@ class Receiver(Link["ReceiverLink"]):
         link = self._link
         link.set_credit(link.credit, drain=True)
         await trio.lowlevel.checkpoint()
-        while link.drain and link.credit:
+        while self._link.drain and self._link.credit:
             self.check_alive()
             await self.wait()
         self.check_alive()
@@ -220,7 +224,12 @@ class Receiver(Link["ReceiverLink"]):
         return delivery  # type: ignore[return-value]  # the connection makes deliveries of our class
 
     def _still_good(self) -> bool:
-        """Drop deliveries of a link that is gone: the sender will send them again, but for settled ones."""
+        """Drop deliveries of a link that is gone: the sender will send them again, but for settled ones.
+
+        Those of a link that may come back wait for that.
+        """
+        if self._memory is not None:
+            return self._closed or bool(self._queue[0].settled)
         kept = [delivery for delivery in self._queue if delivery.settled]
         self._queue.clear()
         self._queue.extend(kept)
@@ -266,6 +275,23 @@ class Receiver(Link["ReceiverLink"]):
     def _has_terminus(self) -> bool:
         return self.remote.source is not None
 
+    def opened(self) -> None:
+        super().opened()
+        if self._memory is not None:
+            awaited = len(self._memory.terminus.awaited)
+            if awaited and self._link.state is LinkState.ATTACHED:
+                # What is to be resumed needs credit like anything else, and nobody may be asking for more.
+                self._link.set_credit(self._link.credit + awaited)
+
+    def _new_end(self, session: Session) -> ReceiverLink:
+        return session.engine.receiver(self.name)
+
+    def _is_reduced(self) -> bool:
+        terminus = self._link.terminus
+        if terminus is None or terminus.awaited:
+            return False
+        return all(delivery.delivery_id == UNBOUND for delivery in terminus.unsettled.values())
+
     def _give_back(self) -> None:
         link = self._link
         self._window = 0
@@ -283,6 +309,8 @@ class Receiver(Link["ReceiverLink"]):
 
 class _Opening(Opening[Receiver]):
     __slots__ = ("_credit", "_streaming")
+
+    _role = Role.RECEIVER
 
     def __init__(
         self,
@@ -317,6 +345,10 @@ def open_receiver(
     target: Any = None,
     properties: dict[Any, Any] | None = None,
     capabilities: str | Iterable[str] = (),
+    store: TerminusStore | None = None,
+    durable: bool | TerminusDurability = False,
+    expiry_policy: str | None = None,
+    expiry_timeout: float = 0,
     max_message_size: int | None = None,
 ) -> Opening[Receiver]:
     """See ``Connection.open_receiver``, which this is.
@@ -333,16 +365,19 @@ def open_receiver(
         raise LocalProtocolError(
             f"credit={credit}: a number of messages is possible, and 0 for none but by grant()"
         )
+    kept = retention(durable, expiry_policy, expiry_timeout, stored=store is not None)
     options = LinkOptions(
         name=name,
         guarantee=guarantee,
         snd_settle_mode=snd_settle_mode,
         rcv_settle_mode=rcv_settle_mode,
         own_session=streaming and session is None if own_session is None else own_session,
-        source=source or Source(address=address),
-        target=Target() if target is None else target,
+        source=source or kept.source(address),
+        target=kept.target(None) if target is None else target,
         properties=properties,
         desired_capabilities=symbols(capabilities),
+        store=store,
+        retention=kept,
         max_message_size=max_message_size,
     )
     return _Opening(connection, session, credit, options, streaming)

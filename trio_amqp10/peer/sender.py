@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any, cast
 import trio
 
 from trio_amqp10.message import Message, encode_message
-from trio_amqp10.spec.messaging import Source, Target
+from trio_amqp10.spec.transport import Role
 
 from .delivery import Outcome, OutgoingDelivery, Transactional, raise_unless_accepted
-from .link import Guarantee, Link, LinkOptions, Opening, check_address, symbols
+from .errors import DeliveryInDoubtError
+from .link import Link
+from .opening import Opening
+from .options import Guarantee, LinkOptions, check_address, retention, symbols
 from .stream import StreamSender
 
 if TYPE_CHECKING:
@@ -18,9 +21,11 @@ if TYPE_CHECKING:
 
     from trio_amqp10.engine.outgoing import Outgoing
     from trio_amqp10.engine.sender import SenderLink
+    from trio_amqp10.spec.messaging import Source, TerminusDurability
     from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
 
     from .connection import Connection
+    from .memory import TerminusStore
     from .session import Session
 
 __all__ = ["Sender", "open_sender"]
@@ -42,8 +47,8 @@ class Sender(Link["SenderLink"]):
 
     @property
     def unsettled(self) -> int:
-        """Deliveries that went out and are not settled."""
-        return self._link.unsettled
+        """Deliveries that went out and are not settled, on this link or when it was attached before."""
+        return self._link.unsettled if self._memory is None else len(self._memory.terminus.unsettled)
 
     @property
     def draining(self) -> bool:
@@ -99,15 +104,15 @@ class Sender(Link["SenderLink"]):
         payload = encode_message(message)
         message_format = message.message_format if isinstance(message, Message) else 0
         await self._conn.pace.checkpoint()
-        link = self._link
         state = None if transaction is None else transaction.state_on(self)
-        while (delivery := link.send(payload, settled, tag, message_format, state)) is None:
+        while (delivery := self._link.send(payload, settled, tag, message_format, state)) is None:
             await self._until_sendable()
             self._conn.pace.blocked()
             if transaction is not None:
                 state = transaction.state_on(self)  # it may be over by now
         if transaction is not None:
             transaction.posted(cast("OutgoingDelivery", delivery))
+        link = self._link
         if link.drain and not self._blocked:
             link.drained()
         return cast("OutgoingDelivery", delivery)  # the connection makes deliveries of our class
@@ -140,11 +145,11 @@ class Sender(Link["SenderLink"]):
         self, octets: bytes, size: int, settled: bool, tag: bytes | None, message_format: int
     ) -> Outgoing:
         await self._conn.pace.checkpoint()
-        link = self._link
-        link.check_size(size)
-        while (out := link.begin(octets, settled, tag, message_format)) is None:
+        self._link.check_size(size)
+        while (out := self._link.begin(octets, settled, tag, message_format)) is None:
             await self._until_sendable()
             self._conn.pace.blocked()
+        link = self._link
         if link.drain and not self._blocked:
             link.drained()
         return out
@@ -187,15 +192,15 @@ class Sender(Link["SenderLink"]):
 
     async def _until_sendable(self) -> None:
         """Wait; what the receiver wants back meanwhile is kept for whoever waits here."""
-        link = self._link
         self._blocked += 1
         try:
-            while not link.sendable():
+            while not self._link.sendable():
                 self.check_alive()
-                link.await_sendable()
+                self._link.await_sendable()
                 await self.wait()
         except BaseException:
             self._blocked -= 1
+            link = self._link
             if link.drain and not self._blocked:
                 link.drained()
             raise
@@ -227,13 +232,12 @@ class Sender(Link["SenderLink"]):
         Cancelled: nothing is lost; call it again.
         """
         await trio.lowlevel.checkpoint()
-        link = self._link
-        while link.unsettled:
+        while self.unsettled:
             self.check_alive()
-            link.watch_unsettled = True
+            self._link.watch_unsettled = True
             await self.wait()
-        link.watch_unsettled = False
-        if link.in_doubt:
+        self._link.watch_unsettled = False
+        if self._link.in_doubt:
             self.check_alive()
 
     async def settle_up(self) -> None:
@@ -243,10 +247,9 @@ class Sender(Link["SenderLink"]):
         """
         # A receiver that is detached in the middle must forget what it was not done with (2.6.6), and
         # the message would be lost without a sound: so let it finish, for as long as a close may take.
-        link = self._link
         with trio.move_on_after(self._conn.close_timeout):
-            while link.unsettled and not self._is_over:
-                link.watch_unsettled = True
+            while self.unsettled and not self._is_over:
+                self._link.watch_unsettled = True
                 await self.wait()
 
     def wake(self) -> None:
@@ -257,6 +260,29 @@ class Sender(Link["SenderLink"]):
     def _has_terminus(self) -> bool:
         return self.remote.target is not None
 
+    def _new_end(self, session: Session) -> SenderLink:
+        return session.engine.sender(self.name)
+
+    def _is_reduced(self) -> bool:
+        link = self._link
+        link.watch_unsettled = True
+        return (link.resending is None or link.resending.done) and not link.unsettled
+
+    def check_doubt(self, delivery: OutgoingDelivery) -> None:
+        """Raise ``DeliveryInDoubtError`` where the peer forgot this delivery before it said what became of it."""
+        if self._memory is not None:
+            for sent in self._memory.terminus.in_doubt:
+                if sent.delivery is delivery:
+                    message = Message.from_payload(sent.payload, sent.message_format)
+                    raise DeliveryInDoubtError(delivery, message)
+
+    @property
+    def resumed(self) -> list[OutgoingDelivery]:
+        """Deliveries from before that are not settled yet, oldest first, for who did not keep them."""
+        if self._memory is None:
+            return []
+        return cast("list[OutgoingDelivery]", self._memory.terminus.deliveries())
+
     async def _before_detach(self) -> None:
         await self.wait_written()
 
@@ -266,6 +292,8 @@ class Sender(Link["SenderLink"]):
 
 class _Opening(Opening[Sender]):
     __slots__ = ()
+
+    _role = Role.SENDER
 
     def _make(self, session: Session, name: str) -> Sender:
         return Sender(session, session.engine.sender(name))
@@ -285,18 +313,25 @@ def open_sender(
     target: Any = None,
     properties: dict[Any, Any] | None = None,
     capabilities: str | Iterable[str] = (),
+    store: TerminusStore | None = None,
+    durable: bool | TerminusDurability = False,
+    expiry_policy: str | None = None,
+    expiry_timeout: float = 0,
 ) -> Opening[Sender]:
     """See ``Connection.open_sender``, which this is."""
     check_address(address)
+    kept = retention(durable, expiry_policy, expiry_timeout, stored=store is not None)
     options = LinkOptions(
         name=name,
         guarantee=guarantee,
         snd_settle_mode=snd_settle_mode,
         rcv_settle_mode=rcv_settle_mode,
         own_session=own_session,
-        source=source or Source(),
-        target=Target(address=address) if target is None else target,
+        source=source or kept.source(None),
+        target=kept.target(address) if target is None else target,
         properties=properties,
         desired_capabilities=symbols(capabilities),
+        store=store,
+        retention=kept,
     )
     return _Opening(connection, session, options)

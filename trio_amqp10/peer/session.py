@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from trio_amqp10.spec.transport import Error
 
     from .connection import Connection
-    from .link import Opening
+    from .opening import Opening
 
 __all__ = ["Session", "SessionOpening"]
 

@@ -1,0 +1,87 @@
+"""A link that is yet to be attached, or taken up from where it was left (2.6.3, 2.6.5).
+
+Knows how a block is entered and left; what a link can do is told in ``sender`` and ``receiver``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import trio
+
+from .link import Link
+from .memory import LinkKey, Memory, MemoryTerminusStore, new_terminus
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from .connection import Connection
+    from .options import LinkOptions
+    from .session import Session
+
+__all__ = ["Opening", "recall"]
+
+L = TypeVar("L", bound=Link[Any])
+
+
+async def recall(connection: Connection, options: LinkOptions, name: str, role: bool) -> Memory:
+    """What is known of the link from before, or a memory for what is to come. Cancelled: nothing has happened."""
+    key = LinkKey(connection.container_id, connection.remote.container_id, name, role)
+    store = MemoryTerminusStore() if options.store is None else options.store
+    resend = options.guarantee != "exactly-once"
+    terminus = await store.open(key, lambda: new_terminus(role, resend=resend))
+    return Memory(terminus, options, store, key)
+
+
+class Opening(Generic[L]):
+    """A link that is yet to be attached: enter it with ``async with``.
+
+    Entering raises ``LinkRefusedError`` where the peer refuses, and ``GuaranteeNotSupportedError``
+    where it settles weaker than asked for; cancelled, the link is detached again.
+    """
+
+    __slots__ = ("_connection", "_link", "_options", "_session")
+
+    _role: bool
+
+    def __init__(self, connection: Connection, session: Session | None, options: LinkOptions) -> None:
+        self._connection = connection
+        self._session = session
+        self._options = options
+
+    def _make(self, session: Session, name: str) -> L:
+        raise NotImplementedError
+
+    async def __aenter__(self) -> L:
+        await trio.lowlevel.checkpoint()
+        options = self._options
+        name = options.name or self._connection.new_name()
+        memory = await recall(self._connection, options, name, self._role) if options.remembers else None
+        session = self._connection.session_for(self._session, own=options.own_session)
+        try:
+            self._link = link = self._make(session, name)
+            try:
+                if memory is not None:
+                    link.remember(memory)
+                link.start(options)
+                await link.attached()
+                link.check_guarantee(options)
+            except BaseException:
+                link.abandon()
+                raise
+        except BaseException:
+            if options.own_session:
+                session.abandon()
+            raise
+        return link
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                await self._link.settle_up()
+            await self._link.aclose()
+        finally:
+            if self._options.own_session:
+                await self._link.session.aclose()

@@ -1,0 +1,107 @@
+"""What an attach asks for, checked before anything is done (2.7.3, 3.5).
+
+Knows no connection and no link.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING, Any, Literal
+
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.spec.messaging import ExpiryPolicy, TerminusDurability
+from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
+
+from .memory import NOTHING_KEPT, Retention, TerminusStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from trio_amqp10.spec.messaging import Source
+
+__all__ = ["Guarantee", "LinkOptions", "check_address", "retention", "settle_modes", "symbols"]
+
+_KEPT = 300
+"""Seconds that a peer is asked to keep a link whose program may come back."""
+
+Guarantee = Literal["at-most-once", "at-least-once", "exactly-once"]
+
+_MODES: dict[str, tuple[SenderSettleMode, ReceiverSettleMode]] = {
+    "at-most-once": (SenderSettleMode.SETTLED, ReceiverSettleMode.FIRST),
+    "at-least-once": (SenderSettleMode.UNSETTLED, ReceiverSettleMode.FIRST),
+    "exactly-once": (SenderSettleMode.UNSETTLED, ReceiverSettleMode.SECOND),
+}
+
+
+def settle_modes(guarantee: str) -> tuple[SenderSettleMode, ReceiverSettleMode]:
+    """The settle modes that give a guarantee (2.8.2, 2.8.3)."""
+    try:
+        return _MODES[guarantee]
+    except KeyError:
+        raise LocalProtocolError(f"guarantee {guarantee!r}: one of {', '.join(_MODES)} is possible") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkOptions:
+    """What an attach may say beyond address and guarantee (2.7.3)."""
+
+    name: str | None = None
+    guarantee: Guarantee = "at-least-once"
+    snd_settle_mode: SenderSettleMode | None = None
+    rcv_settle_mode: ReceiverSettleMode | None = None
+    own_session: bool = False
+    source: Source | None = None
+    target: Any = None
+    properties: dict[Any, Any] | None = None
+    desired_capabilities: tuple[str, ...] = ()
+    offered_capabilities: tuple[str, ...] = ()
+    max_message_size: int | None = None
+    store: TerminusStore | None = None
+    retention: Retention = NOTHING_KEPT
+
+    def __post_init__(self) -> None:
+        self.modes()  # a wrong guarantee is refused before anything is done
+        if self.store is not None and self.name is None:
+            raise LocalProtocolError("a link in a store needs a name to be found by: open it with name=")
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the link can be taken up again after a detach (2.6.5)."""
+        return self.guarantee != "at-most-once" and (self.store is not None or self.retention.survives)
+
+    def modes(self) -> tuple[SenderSettleMode, ReceiverSettleMode]:
+        """The settle modes to ask for."""
+        sender, receiver = settle_modes(self.guarantee)
+        return (
+            sender if self.snd_settle_mode is None else self.snd_settle_mode,
+            receiver if self.rcv_settle_mode is None else self.rcv_settle_mode,
+        )
+
+
+def check_address(address: object) -> None:
+    """Refuse an address that no terminus can have."""
+    if address is not None and not isinstance(address, str):
+        raise LocalProtocolError(f"an address is a str, not {address!r}")
+
+
+def retention(
+    durable: bool | TerminusDurability, expiry_policy: str | None, expiry_timeout: float, *, stored: bool
+) -> Retention:
+    """What to ask both ends to keep; a link in a store is of no use to a peer that forgets it at once.
+
+    Raises:
+        LocalProtocolError: a time-out that is none.
+    """
+    if expiry_timeout < 0:
+        raise LocalProtocolError(f"expiry_timeout={expiry_timeout}: seconds, 0 or more")
+    level = TerminusDurability(2 if durable is True else int(durable))
+    timeout = ceil(expiry_timeout)
+    if stored and expiry_policy is None and not timeout:
+        return Retention(level, ExpiryPolicy.CONNECTION_CLOSE, _KEPT)
+    return Retention(level, expiry_policy or ExpiryPolicy.SESSION_END, timeout)
+
+
+def symbols(given: str | Iterable[str]) -> tuple[str, ...]:
+    """Capabilities as a tuple; a single str is one of them."""
+    return (given,) if isinstance(given, str) else tuple(given)
