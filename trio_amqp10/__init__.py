@@ -9,6 +9,7 @@ from .peer.listen import Listener as Listener
 from .peer.listen import serve as serve
 from .engine.limits import Limits as Limits
 from . import sasl as sasl
+from .peer import tls as tls
 
 # Talk
 from .peer.connection import Connection as Connection

@@ -255,3 +255,65 @@ def test_stack_tells_the_deadline_of_the_amqp_layer_once_that_is_open() -> None:
     assert stack.next_deadline() == 60.0
     with pytest.raises(RemoteProtocolError, match="no frame from the peer"):
         script.advance(40.0)
+
+
+# -- a dialler without SASL -------------------------------------------------------------------------
+
+
+def dialling_plain() -> tuple[Stack, Script]:
+    connection = Connection("engine")
+    stack = Stack(connection, 0.0)
+    connection.open()
+    script = Script(stack)
+    script.expect_header()
+    script >> expected("open")
+    return stack, script
+
+
+@pytest.mark.parametrize("layer", ["sasl", "tls"])
+@pytest.mark.parametrize("chunk", [1, 3, 8])
+def test_row_3_dialler_without_sasl_is_told_which_layer_the_peer_insists_on(layer: str, chunk: int) -> None:
+    stack, script = dialling_plain()
+    octets = header(layer)
+    *firsts, last = [octets[start : start + chunk] for start in range(0, 8, chunk)]
+    for first in firsts:
+        script << first
+    assert f"takes nobody without {layer.upper()}" in str(security_error(script, last + AMQP))
+    script.expect_event(ConnectionLost)
+    aborted(stack, script)
+
+
+@pytest.mark.parametrize("chunk", [1, 4, 5, 8, 1000])
+def test_dialler_without_sasl_goes_on_where_the_peer_answers_in_kind(chunk: int) -> None:
+    stack, script = dialling_plain()
+    for start in range(0, len(AMQP), chunk):
+        script << AMQP[start : start + chunk]
+    script.expect_event(ConnectionOpened)
+    assert stack.connection.state is ConnectionState.OPENED
+
+
+def test_row_5_time_for_layers_below_counts_towards_the_open() -> None:
+    stack = Stack(Connection("engine"), 7.0, accepting=True, began=1.0)
+    assert stack.next_deadline() == 11.0
+    script = Script(stack, now=7.0)
+    script << header()
+    script.expect_header()
+    script.advance(4.0)
+    script.expect_event(ConnectionLost, reason="the peer took too long, before its open")
+
+
+def test_row_16_refusal_is_held_longer_by_the_jitter() -> None:
+    server = sasl.Server({"guest": "guest-secret"})
+    stack = Stack(
+        Connection("engine"),
+        0.0,
+        accept_sasl=lambda: sasl.SaslServer(server.offer(secure=True)),
+        accepting=True,
+        jitter=0.25,
+    )
+    script = Script(stack)
+    script << header("sasl")
+    script.expect_header("sasl")
+    script >> expected("sasl-mechanisms")
+    script << init(b"\0guest\0wrong")
+    assert stack.next_deadline() == 1.25

@@ -115,8 +115,6 @@ async def test_dialling_gives_up_a_peer_that_says_nothing(autojump_clock: MockCl
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "amqp:connection:framing-error"),
         (b"AMQP\0\0\x09\x01", "amqp:connection:framing-error"),
         (b"AMQP\x00\x02\x00\x00", "amqp:connection:framing-error"),
-        (header("sasl"), "amqp:connection:framing-error"),
-        (header("tls"), "amqp:connection:framing-error"),
         (header() + b"\0\0\0\x01", "amqp:connection:framing-error"),
         (header() + frame("open", container_id="x", max_frame_size=100), "amqp:invalid-field"),
         (header() + frame("open", container_id="x", idle_time_out=1), "amqp:not-allowed"),
@@ -130,6 +128,15 @@ async def test_dialling_raises_what_is_wrong_with_the_answer(
     with pytest.raises(amqp.RemoteProtocolError) as caught:
         await dial(ours)
     assert caught.value.condition == condition
+    await theirs.aclose()
+
+
+@pytest.mark.parametrize("layer", ["sasl", "tls"])
+async def test_dialling_says_which_layer_the_peer_insists_on(layer: str, autojump_clock: MockClock) -> None:
+    ours, theirs = memory_stream_pair()
+    await theirs.send_all(header(layer))
+    with pytest.raises(amqp.SecurityError, match=f"takes nobody without {layer.upper()}"):
+        await dial(ours)
     await theirs.aclose()
 
 
@@ -214,7 +221,7 @@ async def test_sasl_says_what_the_service_offers_when_nothing_of_it_will_do() ->
 
 async def test_sasl_is_needed_when_there_are_users() -> None:
     async with listening(never, sasl=USERS) as [listener]:
-        with pytest.raises(amqp.RemoteProtocolError, match="protocol id 3"):
+        with pytest.raises(amqp.SecurityError, match="takes nobody without SASL"):
             await dial(listener.url, sasl=False)
 
 

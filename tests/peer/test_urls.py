@@ -31,6 +31,13 @@ ROWS = [
     ("amqp://[::1]", Url("amqp", "::1", 5672, "", None, None, None)),
     ("amqp://[::1]:8/q", Url("amqp", "::1", 8, "", None, None, "q")),
     ("amqp://u:p@[fe80::1%25eth0]:8", Url("amqp", "fe80::1%eth0", 8, "", "u", "p", None)),
+    ("amqps://h/q", Url("amqps", "h", 5671, "", None, None, "q")),
+    ("amqp+tls://u:p@h/q", Url("amqp+tls", "h", 5672, "", "u", "p", "q")),
+    ("amqpws://h", Url("amqpws", "h", 80, "/", None, None, None)),
+    ("amqpwss://h/", Url("amqpwss", "h", 443, "/", None, None, None)),
+    ("amqpwss://h:1/a/b%20c", Url("amqpwss", "h", 1, "/a/b%20c", None, None, None)),
+    ("amqpws://u:p@h/$x?address=q%2F1", Url("amqpws", "h", 80, "/$x", "u", "p", "q/1")),
+    ("amqpws://h?address=q", Url("amqpws", "h", 80, "/", None, None, "q")),
     ("amqp+unix:///run/app.sock", Url("amqp+unix", "", 0, "/run/app.sock", None, None, None)),
     ("amqp+unix:///a%20b%3F?address=q%2F1", Url("amqp+unix", "", 0, "/a b?", None, None, "q/1")),
     ("amqp+unix:///a?address=", Url("amqp+unix", "", 0, "/a", None, None, None)),
@@ -38,7 +45,7 @@ ROWS = [
 ]
 
 WRONG = [
-    ("", "has to begin with one of amqp://, amqp\\+unix://"),
+    ("", "has to begin with one of amqp://, amqps://, amqp\\+tls://, amqpws://, amqpwss://, amqp\\+unix://"),
     ("localhost", "has to begin with"),
     ("localhost:5672", "has to begin with"),
     ("http://h", "has to begin with"),
@@ -59,6 +66,12 @@ WRONG = [
     ("amqp://h:5672 ", "from 0 to 65535"),
     ("amqp://h:\u0661", "from 0 to 65535"),
     ("amqp://h:" + "9" * 5000, "from 0 to 65535"),
+    ("amqpws://", "names no host"),
+    ("amqpws://h/a b", "percent-encoded ASCII, as in /a%20b"),
+    ("amqpws://h/\u00e4", "percent-encoded ASCII"),
+    ("amqpws://h/a#b", "percent-encoded ASCII"),
+    ("amqpws://h/a\r\nX: y", "percent-encoded ASCII"),
+    ("amqpws://h/a?adress=q", "'adress' is not known here, only \\?address="),
     ("amqp+unix://run/app.sock", "as in amqp\\+unix:///run/app.sock"),
     ("amqp+unix://", "as in amqp\\+unix:///run/app.sock"),
     ("amqp+unix:///a%00b", "as in amqp\\+unix:///run/app.sock"),
@@ -87,6 +100,9 @@ def test_url_is_refused_with_what_to_do_when_it_is_none(text: str, said: str) ->
         "amqp://me:s3cret@[::1",
         "amqp://me:s3c/s3cret@h",
         "amqp://me:x@s3cret@h:y",
+        "amqpws://me:s3cret@h/a?b=c",
+        "amqpws://me:x?s3cret@h/a",
+        "amqpwss://me:s3cret@h/\u00e4",
     ],
 )
 def test_url_shows_no_password_when_it_is_refused(text: str) -> None:
@@ -104,7 +120,7 @@ def test_url_shows_no_password_when_it_is_printed() -> None:
 @settings(max_examples=50)
 @given(st.text())
 def test_url_gives_a_url_or_a_local_error_whatever_the_text(text: str) -> None:
-    for url in (text, "amqp://" + text, "amqp+unix:///" + text):
+    for url in (text, "amqp://" + text, "amqpws://h" + text, "amqp+unix:///" + text):
         with contextlib.suppress(LocalProtocolError):
             parse_url(url)
 

@@ -27,6 +27,7 @@ class Limits:
         performative_nodes: values in one performative; ``attach.unsettled`` counts apart.
         handshake_timeout: from the first octet possible to the peer's ``open``.
         header_timeout: to the peer's first protocol header.
+        layer_timeout: for the handshake of TLS, and for that of a WebSocket.
         close_timeout: from our ``close`` to the end of the transport, at the latest.
         min_idle_timeout: a peer that asks for a shorter idle time-out is refused (2.4.5).
         heartbeats: empty frames at once, and ``heartbeat_rate`` a second after those.
@@ -48,6 +49,7 @@ class Limits:
     performative_nodes: int = 1_024
     handshake_timeout: float | None = 10.0
     header_timeout: float | None = 5.0
+    layer_timeout: float | None = 5.0
     close_timeout: float = 5.0
     min_idle_timeout: float = 1.0
     heartbeats: int | None = 100

@@ -11,7 +11,7 @@ said ok: which layer is current is our own state, never an octet of the peer's.
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError, SecurityError
 from trio_amqp10.headers import AMQP_HEADER, AMQP_ID, HEADER_SIZE, SASL_HEADER, SASL_ID, TLS_HEADER, header_id
@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     from .delivery import Touchable
 
 __all__ = ["Layer", "Stack"]
+
+_INSISTING: Final = {
+    SASL_HEADER: "SASL: it answered with protocol id 3",
+    TLS_HEADER: "TLS: it answered with protocol id 2",
+}
+"""What a peer answers that wants a layer which it was not asked for (2.2)."""
 
 
 class Layer(Enum):
@@ -50,11 +56,13 @@ class Stack:
 
     Args:
         connection: the AMQP layer. A dialler may open it, begin and attach at once: its octets wait.
-        now: seconds of the caller's clock; the handshake's deadlines count from here.
+        now: seconds of the caller's clock; the header's deadline counts from here.
         sasl: the layer that a dialler goes through first, or None.
         accept_sasl: on the accepting side, makes the layer for a peer that asks for it.
         accept_plain: on the accepting side, whether AMQP without SASL is taken.
         accepting: whether the peer speaks first.
+        began: when the transport was there, and the time to the peer's ``open`` began to count; ``now`` if None.
+        jitter: seconds that a failed authentication is held longer than its penalty.
     """
 
     def __init__(
@@ -66,6 +74,8 @@ class Stack:
         accept_sasl: Callable[[], SaslServer] | None = None,
         accept_plain: bool = True,
         accepting: bool = False,
+        began: float | None = None,
+        jitter: float = 0.0,
     ) -> None:
         self.connection = connection
         self.sasl: SaslClient | SaslServer | None = sasl
@@ -79,7 +89,11 @@ class Stack:
         self._asked: Question | None = None
         limits = connection.limits
         self._header_deadline = None if limits.header_timeout is None else now + limits.header_timeout
-        self._open_deadline = None if limits.handshake_timeout is None else now + limits.handshake_timeout
+        whole = limits.handshake_timeout
+        self._open_deadline = None if whole is None else (now if began is None else began) + whole
+        self._jitter = jitter
+        # A dialler without SASL looks at the answer: a peer that insists on a layer is no stranger (2.2).
+        self._looks = not accepting and sasl is None
         if accepting:
             self.layer = Layer.CHOICE
         elif sasl is not None:
@@ -98,6 +112,8 @@ class Stack:
             SecurityError: SASL failed, or the peer offered a weaker layer than we asked for.
         """
         if self.layer is Layer.AMQP:
+            if self._looks:
+                self._look_at_answer(data)
             self.connection.receive_data(data, now)
             return
         try:
@@ -180,6 +196,16 @@ class Stack:
 
     # -- below AMQP -------------------------------------------------------------------------
 
+    def _look_at_answer(self, data: bytes) -> None:
+        self._in = head = (self._in + data)[:HEADER_SIZE]
+        if head in _INSISTING:
+            reason = f"the peer takes nobody without {_INSISTING[head]}"
+            self._die(reason)
+            raise SecurityError(reason)
+        self._looks = any(header.startswith(head) for header in _INSISTING)
+        if not self._looks:
+            self._in = b""
+
     def answer(self, value: object, now: float) -> None:
         """What the application says to the question that a SASL mechanism asked (``QuestionAsked``).
 
@@ -248,7 +274,7 @@ class Stack:
                 "it would have us go on without authentication"
             )
         else:
-            raise SecurityError("the peer takes nobody without TLS: it answered with protocol id 2")
+            raise SecurityError(f"the peer takes nobody without {_INSISTING[TLS_HEADER]}")
 
     def _accept(self, protocol_id: int, rest: bytes, now: float) -> None:
         if protocol_id == SASL_ID and self._accept_sasl is not None:
@@ -285,7 +311,7 @@ class Stack:
             return
         if isinstance(sasl, SaslServer):
             if sasl.failed:
-                self._hold_until = now + sasl.penalty
+                self._hold_until = now + sasl.penalty + self._jitter
                 self._die("the peer failed to authenticate")
                 return
             self.identity = sasl.identity

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import logging
+import random
 import uuid
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import trio
@@ -15,16 +17,23 @@ from trio_amqp10.engine.connection import Connection as EngineConnection
 from trio_amqp10.engine.stack import Stack
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError
 from trio_amqp10.sasl import SaslServer, Server
+from trio_amqp10.sasl.mechanism import ServerContext
 from trio_amqp10.spec.transport import Error
 
 from .connection import Connection
 from .delivery import Delivery, OutgoingDelivery
 from .dial import effective_limits
+from .errors import ConnectionClosedError
+from .layers import Entrance, Transport, check_layers, has_tls, layers_of, no_less_secret
 from .options import symbols
-from .transports import bind, is_private, listener_url
-from .urls import parse_url
+from .tls import check_server_context
+from .transports import bind, is_private, listener_url, peer_host, peer_name
+from .urls import Url, parse_url
 
 if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Collection, Sequence
+
     from trio_amqp10.engine.limits import Limits
 
 __all__ = ["Acceptor", "Listener", "serve"]
@@ -32,6 +41,9 @@ __all__ = ["Acceptor", "Listener", "serve"]
 _log = logging.getLogger("trio_amqp10.listen")
 
 Handler = Callable[[Connection], Awaitable[object]]
+
+_JITTER: Final = 0.5
+"""Seconds at most, by which refusals are spread: how long one takes tells a guesser nothing."""
 
 _OUT_OF_RESOURCES: Final = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
 
@@ -66,6 +78,7 @@ class Acceptor:
     offered_capabilities: tuple[str, ...] = ()
     limits: Limits
     close_timeout: float = 5.0
+    entrance: Entrance = field(default_factory=Entrance)
 
     def __post_init__(self) -> None:
         self._engine()  # what cannot be said is found out before anybody dials
@@ -82,40 +95,87 @@ class Acceptor:
             outgoing_class=OutgoingDelivery,
         )
 
-    def accept(self, stream: trio.abc.Stream, nursery: trio.Nursery) -> Connection:
-        """Begin the conversation on ``stream``; returns before the peer has opened."""
+    async def admit(self, stream: trio.abc.Stream) -> Transport:
+        """Put on the layers that the peer asks for, within the time that there is to its open.
+
+        Raises:
+            SecurityError, RemoteProtocolError, ConnectionClosedError: it came no further.
+
+        Cancelled: the stream is of no use any more.
+        """
+        seconds = self.limits.handshake_timeout
+        with trio.move_on_after(inf if seconds is None else seconds):
+            return await self.entrance.admit(stream)
+        raise ConnectionClosedError("the peer took too long, during the handshakes")
+
+    def accept(
+        self,
+        stream: trio.abc.Stream,
+        nursery: trio.Nursery,
+        transport: Transport | None = None,
+        began: float | None = None,
+    ) -> Connection:
+        """Begin the conversation on ``stream``; returns before the peer has opened.
+
+        Args:
+            stream: what was accepted.
+            nursery: for the tasks of the connection.
+            transport: what the layers made of the stream; None if there are none.
+            began: when it was accepted; now if None.
+        """
+        transport = transport or Transport(stream=stream)
         engine = self._engine()
-        mechanisms = self.sasl.offer(is_private(stream), self.allow_plaintext_password)
+        context = ServerContext(
+            channel_bindings=transport.channel_bindings, peer_certificate=transport.peer_certificate
+        )
+        private = transport.private or is_private(stream)
+        mechanisms = self.sasl.offer(private, self.allow_plaintext_password, context)
         stack = Stack(
             engine,
             trio.current_time(),
-            accept_sasl=(lambda: SaslServer(mechanisms)) if mechanisms else None,
+            accept_sasl=(lambda: SaslServer(mechanisms, context=context)) if mechanisms else None,
             accept_plain=not self.sasl.requires_sasl,
             accepting=True,
+            began=began,
+            jitter=random.random() * _JITTER,
         )
-        return Connection(engine, stack, stream, nursery, close_timeout=self.close_timeout)
+        connection = Connection(engine, stack, transport.stream, nursery, close_timeout=self.close_timeout)
+        if transport.head:
+            connection.pump.feed(stack.receive_data, transport.head, trio.current_time())
+        return connection
 
     async def run(self, stream: trio.abc.Stream, handler: Handler) -> None:
         """One connection, from the first octet to the last. Raises nothing that the peer can cause.
 
         Cancelled: the connection is closed with ``amqp:connection:forced``.
         """
+        name = peer_name(stream)
         async with trio.open_nursery() as nursery:
-            connection = self.accept(stream, nursery)
+            began = trio.current_time()
+            try:
+                transport = await self.admit(stream)
+                connection = self.accept(stream, nursery, transport, began)
+            except AmqpError as failure:
+                _log.info("%s came no further than the handshake: %s", name, failure)
+                await trio.aclose_forcefully(stream)
+                return
+            except BaseException:
+                await trio.aclose_forcefully(stream)
+                raise
             error: Error | None = Error(
                 condition=Condition.CONNECTION_FORCED.value, description="the service ends"
             )
             try:
-                error = await self._handle(connection, handler)
+                error = await self._handle(connection, handler, name)
             finally:
                 await connection.aclose(error)
                 nursery.cancel_scope.cancel()
 
-    async def _handle(self, connection: Connection, handler: Handler) -> Error | None:
+    async def _handle(self, connection: Connection, handler: Handler, name: str) -> Error | None:
         try:
             await connection.opened()
         except Exception as failure:
-            _log.info("a peer came no further than the handshake: %s", failure)
+            _log.info("%s came no further than the handshake: %s", name, failure)
             return None
         try:
             await handler(connection)
@@ -142,6 +202,11 @@ async def serve(
     container_id: str | None = None,
     sasl: Server | None = None,
     allow_plaintext_password: bool = False,
+    ssl_context: ssl.SSLContext | None = None,
+    layers: Sequence[str] | None = None,
+    detect: bool = False,
+    origins: Collection[str] = (),
+    admit: Callable[[str | None], bool] | None = None,
     idle_timeout: float | None = 60.0,
     max_frame_size: int | None = None,
     channel_max: int | None = None,
@@ -163,18 +228,29 @@ async def serve(
 
     Args:
         handler: an async function of a ``Connection``.
-        urls: ``amqp://host[:port]`` (port 0: any that is free) or ``amqp+unix:///path``.
+        urls: as for ``open_connection``; port 0 is any that is free. A WebSocket's path, if there is one, is
+            the only one where it can be asked for.
         container_id: who we are (2.4.1); a fresh UUID if None.
         sasl: whom to accept. Without one, or without users in it, everybody: with SASL
             ANONYMOUS, or without a SASL layer.
         allow_plaintext_password: take passwords where somebody could read along.
+        ssl_context: our certificate, as ``tls.server_context`` makes it; TLS needs one. Renegotiation is
+            switched off in it.
+        layers: as for ``open_connection``: for every URL, in place of what its scheme says.
+        detect: take on each URL whatever is no less secret than what its scheme says, and tell it
+            by the first octets: on ``amqp://`` everything, on ``amqps://`` everything with TLS.
+        origins: of which pages scripts may ask for a WebSocket, e.g. ``"https://example.org"``; ``"*"`` for
+            any. Programs that are no browsers name no page, and are not asked.
+        admit: called with the IP address of everybody who dials (None: a Unix socket), before anything
+            is read; who gets False is sent away.
         max_connections: above this, those who dial wait; None for no limit.
         max_handshakes: the same, for those who have not opened their connection yet.
         others: as for ``open_connection``.
 
     Raises:
         OSError: it is not possible to listen there.
-        LocalProtocolError: a URL is not one, or there is none.
+        LocalProtocolError: a URL is not one, or there is none; TLS without ``ssl_context``, or one
+            that is not safe.
 
     Cancelled: every connection is closed with ``amqp:connection:forced``.
     """
@@ -192,22 +268,51 @@ async def serve(
         close_timeout=close_timeout,
     )
     parsed = [parse_url(url) for url in urls]
+    entrances = [_entrance(url, ssl_context, layers, detect, origins, acceptor.limits) for url in parsed]
     gates = (_gate(max_connections), _gate(max_handshakes))
-    sockets: list[trio.SocketListener] = []
+    sockets: list[tuple[trio.SocketListener, Acceptor]] = []
     listening: list[Listener] = []
     try:
-        for url in parsed:
+        for url, entrance in zip(parsed, entrances, strict=True):
             for listener in await bind(url):
-                sockets.append(listener)
+                sockets.append((listener, replace(acceptor, entrance=entrance)))
                 reached = listener_url(url, listener)
                 listening.append(Listener(reached, parse_url(reached).port))
         async with trio.open_nursery() as nursery:
-            for listener in sockets:
-                nursery.start_soon(_accept_loop, listener, acceptor, handler, *gates, nursery)
+            for listener, its_acceptor in sockets:
+                nursery.start_soon(_accept_loop, listener, its_acceptor, handler, admit, *gates, nursery)
             task_status.started(listening)
     finally:
-        for listener in sockets:
+        for listener, _ in sockets:
             listener.socket.close()
+
+
+def _entrance(
+    url: Url,
+    context: ssl.SSLContext | None,
+    layers: Sequence[str] | None,
+    detect: bool,
+    origins: Collection[str],
+    limits: Limits,
+) -> Entrance:
+    scheme = layers_of(url.scheme)
+    stack = check_layers(scheme if layers is None else layers)
+    if has_tls(scheme) and not has_tls(stack):
+        raise LocalProtocolError(f"layers={stack!r} would take the TLS out of {url}")
+    if context is not None:
+        check_server_context(context)
+    elif has_tls(stack):
+        raise LocalProtocolError(
+            f"{url} needs a certificate: serve(..., ssl_context=tls.server_context(certfile, keyfile))"
+        )
+    return Entrance(
+        stacks=no_less_secret(stack, tls=context is not None) if detect else frozenset({stack}),
+        context=context,
+        path="/" if url.scheme == "amqp+unix" else url.path or "/",
+        origins=origins,
+        seconds=limits.layer_timeout,
+        header_seconds=limits.header_timeout,
+    )
 
 
 class _Gate:
@@ -228,6 +333,7 @@ async def _accept_loop(
     listener: trio.SocketListener,
     acceptor: Acceptor,
     handler: Handler,
+    admit: Callable[[str | None], bool] | None,
     connections: trio.Semaphore | _Gate,
     handshakes: trio.Semaphore | _Gate,
     nursery: trio.Nursery,
@@ -248,7 +354,20 @@ async def _accept_loop(
             _log.warning("cannot accept for now: %s", failure)
             await trio.sleep(0.1)
             continue
+        if admit is not None and not _is_admitted(admit, stream):
+            connections.release()
+            handshakes.release()
+            await trio.aclose_forcefully(stream)
+            continue
         nursery.start_soon(_run_one, stream, acceptor, handler, connections, handshakes)
+
+
+def _is_admitted(admit: Callable[[str | None], bool], stream: trio.SocketStream) -> bool:
+    try:
+        return admit(peer_host(stream))
+    except Exception:
+        _log.exception("admit() failed: nobody gets in")
+        return False
 
 
 async def _run_one(

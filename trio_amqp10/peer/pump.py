@@ -95,6 +95,7 @@ class Pump:
         "_failed_at",
         "_flushed",
         "_idle",
+        "_lost",
         "_on_event",
         "_on_over",
         "_reader",
@@ -125,6 +126,7 @@ class Pump:
         self._write_stall = inf if write_stall is None else write_stall
         self._rung = False
         self._idle = False
+        self._lost = False
         self._flushed = Waiter()
         self._sleeper = Waiter()
         self._reader = trio.CancelScope(shield=True)
@@ -195,6 +197,7 @@ class Pump:
         self.cancel()
 
     def _lose(self, cause: BaseException) -> None:
+        self._lost = True
         self._fail(cause)
         self.feed(self._engine.transport_lost)
 
@@ -290,8 +293,15 @@ class Pump:
                 await self._flushed.wait()
 
     async def _close_stream(self) -> None:
+        """Close it: in order, so that layers below us can say goodbye, unless it failed or we are to stop."""
         with trio.CancelScope(shield=True, deadline=trio.current_time() + _LINGER):
             try:
-                await trio.aclose_forcefully(self._stream)
+                if self._stopped or self._lost:
+                    await trio.aclose_forcefully(self._stream)
+                    return
+                while self._reading:  # cancelled already: to say goodbye may take reading, too
+                    await self._flushed.wait()
+                await self._stream.aclose()
             except Exception as failure:
                 _log.warning("the stream could not be closed: %r", failure)
+                return

@@ -19,7 +19,7 @@ from trio_amqp10.errors import LocalProtocolError
 if TYPE_CHECKING:
     from .urls import Url
 
-__all__ = ["bind", "connect", "is_private", "listener_url"]
+__all__ = ["bind", "connect", "is_private", "listener_url", "peer_host", "peer_name"]
 
 _BACKLOG: Final = 128
 
@@ -70,6 +70,21 @@ def listener_url(url: Url, listener: trio.SocketListener) -> str:
     host, port = listener.socket.getsockname()[:2]
     host = f"[{host}]" if ":" in host else host
     return f"{url.scheme}://{host}:{port}"
+
+
+def peer_host(stream: trio.abc.Stream) -> str | None:
+    """The IP address of the peer; None where it has none, or is gone."""
+    if not isinstance(stream, trio.SocketStream) or stream.socket.family == socket.AF_UNIX:
+        return None
+    try:
+        return str(stream.socket.getpeername()[0])
+    except OSError:
+        return None
+
+
+def peer_name(stream: trio.abc.Stream) -> str:
+    """Who a peer is, for a log, as long as nothing else is known."""
+    return f"a peer at {peer_host(stream) or 'this machine'}"
 
 
 def is_private(stream: trio.abc.Stream) -> bool:

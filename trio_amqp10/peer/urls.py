@@ -15,9 +15,22 @@ from trio_amqp10.spec.transport import PORT
 
 __all__ = ["Url", "parse_url"]
 
-_SCHEMES = {"amqp": PORT, "amqp+unix": 0}
+SECURE_PORT: Final = 5671
+"""Where TLS comes first (5.2.1)."""
+
+_SCHEMES: Final = {
+    "amqp": PORT,
+    "amqps": SECURE_PORT,
+    "amqp+tls": PORT,
+    "amqpws": 80,
+    "amqpwss": 443,
+    "amqp+unix": 0,
+}
+_WEBSOCKET: Final = {"amqpws", "amqpwss"}
 
 _PORT: Final = re.compile(r"0*[0-9]{1,5}", re.ASCII)
+_TARGET: Final = re.compile(r"/[!$-;=@-Z_a-z~]*")
+"""A path as it stands in an HTTP request (RFC 3986, section 3.3), or nearly so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +38,10 @@ class Url:
     """A parsed URL.
 
     Attributes:
-        scheme: ``amqp`` or ``amqp+unix``.
+        scheme: ``amqp``, ``amqps``, ``amqp+tls``, ``amqpws``, ``amqpwss`` or ``amqp+unix``.
         host: a name or an address without brackets; empty for a Unix socket.
         port: 0 has a listener choose.
-        path: the path of a Unix socket.
+        path: of a Unix socket, decoded; of a WebSocket as it stands there, at least ``/``; else empty.
         username, password: decoded; None where the URL has none.
         address: the node's address, or None.
     """
@@ -45,17 +58,22 @@ class Url:
         """As it can be dialled, without credentials and address."""
         if self.scheme == "amqp+unix":
             return f"{self.scheme}://{quote(self.path)}"
+        return f"{self.scheme}://{self.authority}{self.path}"
+
+    @property
+    def authority(self) -> str:
+        """Host and port."""
         host = quote(self.host, safe=":")
         host = f"[{host}]" if ":" in host else host
-        return f"{self.scheme}://{host}:{self.port}"
+        return f"{host}:{self.port}"
 
 
 def parse_url(url: str) -> Url:
     """Read ``scheme://[user[:password]@]host[:port][/address]`` or ``amqp+unix:///path[?address=...]``.
 
     The address is everything after the first ``/`` that follows the authority, percent-decoded
-    once: ``amqp://h//queues/orders`` names ``/queues/orders``. A Unix URL keeps its path for the
-    socket.
+    once: ``amqp://h//queues/orders`` names ``/queues/orders``. The URL of a Unix socket or a WebSocket
+    keeps its path for the transport: ``amqpws://h/path?address=orders``.
 
     Raises:
         LocalProtocolError: it is none of these; says why, and shows no password.
@@ -68,7 +86,17 @@ def parse_url(url: str) -> Url:
         )
     if scheme == "amqp+unix":
         return _unix(url, rest)
-    authority, slash, address = rest.partition("/")
+    path = ""
+    if scheme in _WEBSOCKET:
+        rest, _, query = rest.partition("?")
+        authority, _, path = rest.partition("/")
+        path = f"/{path}"
+        node = _node(url, query)
+        if not _TARGET.fullmatch(path):
+            raise LocalProtocolError(f"{_shown(url)}: the path has to be percent-encoded ASCII, as in /a%20b")
+    else:
+        authority, _, address = rest.partition("/")
+        node = unquote(address) or None
     userinfo, at, host = authority.rpartition("@")
     username, colon, password = userinfo.partition(":")
     host, port = _host_and_port(url, host)
@@ -76,10 +104,10 @@ def parse_url(url: str) -> Url:
         scheme=scheme,
         host=host,
         port=_SCHEMES[scheme] if port is None else port,
-        path="",
+        path=path,
         username=unquote(username) if at else None,
         password=unquote(password) if at and colon else None,
-        address=unquote(address) if slash and address else None,
+        address=node,
     )
 
 
@@ -110,13 +138,19 @@ def _unix(url: str, rest: str) -> Url:
     path = unquote(path)
     if not path.startswith("/") or "\0" in path:
         raise LocalProtocolError(f"{url!r}: the path of the socket follows, as in amqp+unix:///run/app.sock")
+    return Url("amqp+unix", "", 0, path, None, None, _node(url, query))
+
+
+def _node(url: str, query: str) -> str | None:
+    """The address of a node, where the path is the transport's."""
     address = None
     for item in filter(None, query.split("&")):
         key, _, value = item.partition("=")
         if key != "address":
-            raise LocalProtocolError(f"{url!r}: {key!r} is not known here, only ?address=")
+            shown = "that" if "@" in key else repr(key)  # what is behind a ? in a password is a password
+            raise LocalProtocolError(f"{_shown(url)}: {shown} is not known here, only ?address=")
         address = unquote(value) or None
-    return Url("amqp+unix", "", 0, path, None, None, address)
+    return address
 
 
 def _shown(url: str) -> str:

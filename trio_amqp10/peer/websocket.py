@@ -1,0 +1,372 @@
+"""AMQP inside a WebSocket: a stream over a stream, from either side (AMQP WebSocket Binding 1.0; RFC 6455).
+
+Octets travel in binary messages, wherever these begin and end. Extensions are neither offered nor taken:
+compression would let a few octets become many, and tell of secrets by their length. Pings are answered, the
+latest of them only, without ever holding up the reader behind a writer that waits.
+
+Needs wsproto (extra ``ws``). Knows nothing of AMQP but the name of the subprotocol.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from importlib import import_module
+from operator import index
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError, SecurityError
+
+from .tls_stream import part
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Generator
+
+    from wsproto import WSConnection
+    from wsproto.events import CloseConnection, Event, Request
+
+__all__ = ["ANY_ORIGIN", "WebSocketStream", "accept_websocket", "dial_websocket", "is_there", "need_wsproto"]
+
+ANY_ORIGIN: Final = "*"
+
+_SUBPROTOCOL: Final = "amqp"
+_HEAD_LIMIT: Final = 16 * 1024
+"""Octets of an HTTP request or response."""
+_END_OF_HEAD: Final = b"\r\n\r\n"
+_CHUNK: Final = 64 * 1024
+"""Octets of one binary message that we send."""
+_CLOSE_PATIENCE: Final = 0.5
+_CLOSE_DISCARDS: Final = 256 * 1024
+"""Seconds, and octets, until the peer's close must have come once ours is out."""
+_IN_ORDER: Final = {1000, 1001, 1005}
+"""Codes of a close that is no error: done, gone elsewhere, none given (RFC 6455, 7.4.1)."""
+_NO_TEXT: Final = 1003
+_UNAUTHORIZED: Final = {401, 403, 407}
+
+
+def is_there() -> bool:
+    """Whether wsproto is installed."""
+    try:
+        import_module("wsproto")
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+def need_wsproto(what: str) -> None:
+    """Raise LocalProtocolError, with what to do, where ``what`` needs wsproto and it is not there."""
+    if not is_there():
+        raise LocalProtocolError(f"{what} needs wsproto: pip install 'trio-amqp10[ws]'")
+
+
+class WebSocketStream(trio.abc.HalfCloseableStream):
+    """A WebSocket that is open, as a stream of octets.
+
+    Args:
+        stream: what lies below; closed with this one.
+        connection: the handshake's, which is over.
+        head: octets that were read behind the handshake.
+    """
+
+    def __init__(self, stream: trio.abc.Stream, connection: WSConnection, head: bytes = b"") -> None:
+        self._stream = stream
+        self._connection = connection
+        self._lock = trio.StrictFIFOLock()
+        self._owed = b""  # a control frame that the peer has to get
+        self._torn = False  # a frame was written in part, and nothing can follow it
+        self._sending = False
+        self._ended = False
+        self._closed = False
+        self._over = False  # nothing more is read
+        self._fault: str | None = None
+        self._read = b""
+        if head:
+            self._take(head)
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """As of any stream. Cancelled: the stream is of no use any more."""
+        from wsproto.events import BytesMessage
+
+        with self._one_sender():
+            view = memoryview(data)
+            for start in range(0, max(1, len(view)), _CHUNK):
+                async with self._lock:
+                    self._check_open()
+                    chunk = bytes(view[start : start + _CHUNK])
+                    await self._write(self._connection.send(BytesMessage(data=chunk)) if chunk else b"")
+
+    async def send_eof(self) -> None:
+        """Say close, and go on reading what the peer has sent by then: a WebSocket ends both ways at once.
+
+        Cancelled: the stream is of no use any more.
+        """
+        with self._one_sender():
+            if self._ended:
+                await trio.lowlevel.checkpoint()
+                return
+            self._check_open()
+            await self._close_here()
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """As of any stream. Cancelled: nothing has happened."""
+        with self._one_sender():
+            async with self._lock:
+                self._check_open()
+                await self._stream.wait_send_all_might_not_block()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        """As of any stream; empty once the peer has closed the WebSocket in order.
+
+        Raises:
+            trio.BrokenResourceError: it was closed because of an error, or the stream below is broken.
+
+        Cancelled: no octet is lost.
+        """
+        limit = _CHUNK if max_bytes is None else index(max_bytes)
+        if limit < 1:
+            raise ValueError(f"max_bytes={max_bytes!r}: at least 1")
+        if self._read or self._over:
+            await trio.lowlevel.checkpoint()
+        while not (self._read or self._over):
+            self._take(bytes(await self._stream.receive_some(limit)))
+            await self._pay()
+        if self._closed:
+            raise trio.ClosedResourceError("this WebSocket was closed here")
+        if self._fault is not None and not self._read:
+            raise trio.BrokenResourceError(self._fault)
+        out, self._read = self._read[:limit], self._read[limit:]
+        return out
+
+    async def aclose(self) -> None:
+        """Close the WebSocket, wait half a second for the peer to do so too, and close the stream below.
+
+        Cancelled: the stream below is closed all the same.
+        """
+        try:
+            if not (self._closed or self._torn or self._lock.locked()):
+                with trio.move_on_after(_CLOSE_PATIENCE):
+                    await self._say_goodbye()
+        except (trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
+            pass  # it is gone already, or somebody still reads: then there is no order to it
+        finally:
+            self._closed = self._over = True
+            await self._stream.aclose()
+
+    async def _say_goodbye(self) -> None:
+        await self._close_here()
+        discarded = 0
+        while not self._over and discarded < _CLOSE_DISCARDS:
+            data = bytes(await self._stream.receive_some(_CHUNK))
+            discarded += len(data)
+            self._take(data)
+            self._read = b""
+
+    async def _close_here(self) -> None:
+        from wsproto.connection import ConnectionState
+        from wsproto.events import CloseConnection
+
+        self._ended = True
+        async with self._lock:
+            if self._connection.state is ConnectionState.OPEN:
+                self._owed = self._connection.send(CloseConnection(code=1000))
+            await self._write(b"")
+
+    def _take(self, data: bytes) -> None:
+        """Read what came; empty at the end of the stream below."""
+        from wsproto.events import BytesMessage, CloseConnection, Ping, TextMessage
+
+        if not data:
+            self._over = True
+            return
+        self._connection.receive_data(data)
+        parts: list[bytes] = []
+        for event in self._connection.events():
+            if isinstance(event, BytesMessage):
+                parts.append(bytes(event.data))
+            elif isinstance(event, Ping):
+                self._answer(event.response())  # the latest of several will do (RFC 6455, 5.5.3)
+            elif isinstance(event, CloseConnection):
+                self._on_close(event)
+                break
+            elif isinstance(event, TextMessage):
+                self._fail(_NO_TEXT, "AMQP travels in binary messages, and this is text")
+                break
+        self._read += b"".join(parts)
+
+    def _on_close(self, event: CloseConnection) -> None:
+        from wsproto.connection import ConnectionState
+
+        if self._connection.state is ConnectionState.OPEN:  # no close of the peer's: wsproto found a fault
+            self._fail(int(event.code), str(event.reason))
+            return
+        self._over = True
+        if event.code not in _IN_ORDER:
+            reason = "".join(c if c.isprintable() else "\ufffd" for c in event.reason or "no reason given")
+            self._fault = f"the peer closed the WebSocket with code {int(event.code)}: {reason}"
+        if self._connection.state is ConnectionState.REMOTE_CLOSING:
+            self._answer(event.response())
+
+    def _fail(self, code: int, reason: str) -> None:
+        from wsproto.events import CloseConnection
+
+        self._over = True
+        self._fault = f"the WebSocket is broken: {reason}"
+        self._answer(CloseConnection(code=code, reason=reason))
+
+    def _answer(self, event: Event) -> None:
+        from wsproto.utilities import LocalProtocolError as NotNow
+
+        with contextlib.suppress(NotNow):  # our close is out already, and nothing may follow it
+            self._owed = self._connection.send(event)
+
+    async def _pay(self) -> None:
+        """Send the control frame that is owed, unless somebody is sending: they will send it too."""
+        if self._owed and not self._torn and not self._lock.locked():
+            async with self._lock:
+                await self._write(b"")
+
+    async def _write(self, octets: bytes) -> None:
+        """With the lock: these, and what is owed by then. A frame that is cut leaves nothing to go on with."""
+        whole = False
+        try:
+            while octets or self._owed:
+                out, self._owed = octets + self._owed, b""
+                octets = b""
+                await self._stream.send_all(out)
+            whole = True
+        finally:
+            self._torn = self._torn or not whole
+
+    def _check_open(self) -> None:
+        from wsproto.connection import ConnectionState
+
+        if self._closed or self._ended:
+            raise trio.ClosedResourceError("this WebSocket was closed here")
+        if self._torn or self._connection.state is not ConnectionState.OPEN:
+            raise trio.BrokenResourceError(self._fault or "this WebSocket was closed")
+
+    @contextlib.contextmanager
+    def _one_sender(self) -> Generator[None, None, None]:
+        if self._sending:
+            raise trio.BusyResourceError("another task is sending on this WebSocket")
+        self._sending = True
+        try:
+            yield
+        finally:
+            self._sending = False
+
+
+async def dial_websocket(stream: trio.abc.Stream, host: str, target: str) -> WebSocketStream:
+    """Ask the peer for a WebSocket.
+
+    Args:
+        stream: what lies below.
+        host: the authority, as in the URL.
+        target: the path.
+
+    Raises:
+        SecurityError: the peer wants HTTP's own kind of authentication.
+        RemoteProtocolError: it answers anything else but yes.
+        trio.BrokenResourceError: the stream ended.
+
+    Cancelled: the stream below is of no use any more.
+    """
+    from wsproto import ConnectionType, WSConnection
+    from wsproto.events import AcceptConnection, RejectConnection, Request
+    from wsproto.utilities import RemoteProtocolError as NoWebSocketError
+
+    connection = WSConnection(ConnectionType.CLIENT)
+    request = Request(host=host, target=target, subprotocols=[_SUBPROTOCOL])
+    await stream.send_all(connection.send(request))
+    head, rest = await _receive_head(stream, b"")
+    try:
+        connection.receive_data(head)
+        answer = next(connection.events(), None)
+    except (NoWebSocketError, ValueError) as wrong:
+        raise _refusal(f"what answers at {host}{target} speaks no WebSocket: {wrong}") from wrong
+    if isinstance(answer, RejectConnection):
+        text = f"{host}{target} gives no WebSocket: HTTP status {answer.status_code}"
+        if answer.status_code in _UNAUTHORIZED:
+            raise SecurityError(text)
+        raise _refusal(text)
+    if not isinstance(answer, AcceptConnection) or answer.subprotocol != _SUBPROTOCOL:
+        raise _refusal(f"{host}{target} gives a WebSocket, but not with the subprotocol {_SUBPROTOCOL!r}")
+    return WebSocketStream(stream, connection, rest)
+
+
+async def accept_websocket(
+    stream: trio.abc.Stream, *, path: str, origins: Collection[str], head: bytes = b""
+) -> WebSocketStream:
+    """Give a WebSocket to a peer that asks for one.
+
+    Args:
+        stream: what lies below.
+        path: the path that it has to ask for; ``/`` for any.
+        origins: where pages may come from whose scripts connect, e.g. ``https://example.org``.
+        head: octets that were read from ``stream`` already.
+
+    Raises:
+        RemoteProtocolError: it asks for something else. It was told so.
+        SecurityError: a page from elsewhere asks. It was told so.
+        trio.BrokenResourceError: the stream ended.
+
+    Cancelled: the stream below is of no use any more.
+    """
+    from wsproto import ConnectionType, WSConnection
+    from wsproto.events import AcceptConnection, RejectConnection, Request
+    from wsproto.utilities import RemoteProtocolError as NoWebSocketError
+
+    connection = WSConnection(ConnectionType.SERVER)
+    status, why, hint = 0, "", RejectConnection()
+    octets, rest = await _receive_head(stream, head)
+    try:
+        connection.receive_data(octets)
+        request = next(connection.events(), None)
+    except (NoWebSocketError, ValueError) as wrong:
+        status, why = 400, f"no request for a WebSocket: {wrong}"
+        hint = getattr(wrong, "event_hint", None) or hint
+    else:
+        assert isinstance(request, Request)
+        status, why = _judge(request, path, origins)
+        hint = RejectConnection(status_code=status or 400)
+        if rest and not status:
+            status, why = 400, f"{len(rest)} octets behind the request, before it was answered"
+    if status:
+        await part(stream, connection.send(hint))
+        if status == 403:
+            raise SecurityError(why)
+        raise _refusal(why)
+    await stream.send_all(connection.send(AcceptConnection(subprotocol=_SUBPROTOCOL)))
+    return WebSocketStream(stream, connection)
+
+
+def _judge(request: Request, path: str, origins: Collection[str]) -> tuple[int, str]:
+    """The HTTP status of a refusal, and why; 0 if there is nothing to refuse."""
+    if path != "/" and request.target.partition("?")[0] != path:
+        return 404, f"a WebSocket at {request.target[:256]!r}, where it is at {path!r}"
+    if _SUBPROTOCOL not in request.subprotocols:
+        return 400, f"a WebSocket without the subprotocol {_SUBPROTOCOL!r}"
+    # A browser sends along for which page it asks. Any page can make any browser ask, also one that
+    # runs where we take nobody else's word, on this machine.
+    found = [value.decode("latin-1") for name, value in request.extra_headers if name == b"origin"]
+    if found and ANY_ORIGIN not in origins and not all(each in origins for each in found):
+        return 403, f"a script of a page from {found[0][:256]!r}, which is not among the origins to be let in"
+    return 0, ""
+
+
+async def _receive_head(stream: trio.abc.Stream, head: bytes) -> tuple[bytes, bytes]:
+    """The head of an HTTP message with its empty line, and what came behind it."""
+    while _END_OF_HEAD not in head:
+        if len(head) >= _HEAD_LIMIT:
+            raise _refusal(f"an HTTP head of more than {_HEAD_LIMIT} octets")
+        data = await stream.receive_some(4096)
+        if not data:
+            raise trio.BrokenResourceError("the peer ended the transport during the WebSocket handshake")
+        head += bytes(data)
+    octets, end, rest = head.partition(_END_OF_HEAD)
+    return octets + end, rest
+
+
+def _refusal(text: str) -> RemoteProtocolError:
+    return RemoteProtocolError(text, Condition.NOT_ALLOWED)
