@@ -2,6 +2,8 @@
 
 Turns events of the engine into objects and wake-ups, and knows who owns what. Octets are the
 pump's business, transports that of ``dial`` and ``listen``.
+
+Longer than 400 lines: all that users ask of a connection is documented here.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ from .session import Session, SessionOpening
 from .waiting import Pace, Waiter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from trio_amqp10.engine.connection import Connection as EngineConnection
     from trio_amqp10.engine.session import Session as EngineSession
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 
     from .link import Link
     from .opening import Opening
+    from .recovery import Changes, Recovery
 
 __all__ = ["Connection", "IncomingLinks", "Remote"]
 
@@ -85,6 +88,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         "identity",
         "pace",
         "pump",
+        "recovery",
     )
 
     def __init__(
@@ -100,22 +104,27 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self.identity: Any = None
         self.close_timeout = close_timeout
         self.pace = Pace()
-        self.engine = engine
-        self._stack = stack
+        self.recovery: Recovery | None = None
         self._nursery = nursery
-        self._remote: Remote | None = None
         self._closed = False
-        self._peer_closed: ConnectionClosed | None = None
-        self._lost: str | None = None
         self._default_session: Session | None = None
         self._incoming: list[IncomingSender | IncomingReceiver] = []
         self._incoming_waiter = Waiter()
         self._iterated = False
         self._refusing: trio.CancelScope | None = None
         self._asking: trio.CancelScope | None = None
+        self.bind(engine, stack, stream)
+
+    def bind(self, engine: EngineConnection, stack: Stack, stream: trio.abc.Stream) -> None:
+        """From now on this is the connection on ``stream``, which is yet to be opened."""
+        self.engine = engine
+        self._stack = stack
+        self._remote: Remote | None = None
+        self._peer_closed: ConnectionClosed | None = None
+        self._lost: str | None = None
         self.pump = Pump(stack, stream, self._on_event, self._wake_all, engine.limits.write_stall)
         engine.outbox.bell = self.pump.ring
-        self.pump.start(nursery)
+        self.pump.start(self._nursery)
 
     # -- what the peer is -------------------------------------------------------------------
 
@@ -133,23 +142,41 @@ class Connection(Waiter, trio.abc.AsyncResource):
 
     @property
     def closed(self) -> bool:
-        """Whether the connection is over, by either end."""
-        return self._closed or self._lost is not None or self._peer_closed is not None or self._is_dead()
+        """Whether the connection is over, by either end; one that comes back is not, while it may."""
+        return self._closed or (self._is_gone() if self.recovery is None else self.recovery.stopped)
+
+    @property
+    def recovering(self) -> bool:
+        """Whether what the loss of the transport ended comes back."""
+        return self.recovery is not None and not self.recovery.stopped
 
     @property
     def closed_here(self) -> bool:
         """Whether it was we who closed it."""
         return self._closed
 
-    def _is_dead(self) -> bool:
+    def _is_gone(self) -> bool:
         pump = self.pump
-        return self.engine.state is ConnectionState.END or pump.failure is not None or pump.finished.is_set()
+        return (
+            self._lost is not None
+            or self._peer_closed is not None
+            or self.engine.state is ConnectionState.END
+            or pump.failure is not None
+            or pump.finished.is_set()
+        )
 
     def cause(self) -> Exception | None:
         """Why the connection ended, as an exception of the caller's own.
 
-        None while it lives, or where it was closed without an error.
+        None while it lives, or may come back, or where it was closed without an error.
         """
+        if self.recovery is None:
+            return self.loss()
+        failure = self.recovery.failure
+        return anew(failure) if isinstance(failure, AmqpError) else failure
+
+    def loss(self) -> Exception | None:
+        """Why the transport that there was last is gone; None as for ``cause``."""
         if self._peer_closed is not None:
             error = self._peer_closed.error
             if error is None:
@@ -188,11 +215,16 @@ class Connection(Waiter, trio.abc.AsyncResource):
 
         Raises: as ``check_alive``. Cancelled: nothing has happened.
         """
-        while self._remote is None:
-            self.check_alive()
+        while (
+            self._remote is None or self._is_gone()
+        ):  # opened and closed in one go: a peer's way to refuse (2.4.3)
+            if self._closed:
+                self.check_alive()
+            if self._is_gone() and not (self._remote is not None and self.loss() is None):
+                raise self.loss() or ConnectionClosedError("the peer closed the connection")
+            if self._remote is not None:
+                return
             await self.wait()
-        if self.cause() is not None:
-            raise self.reason()  # opened and closed in one go: a peer's way to refuse (2.4.3)
 
     async def wait_closed(self) -> None:
         """Wait until the connection is over.
@@ -202,6 +234,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
 
         Cancelled: nothing has happened.
         """
+        while self.recovery is not None and not self.closed:
+            await self.wait()
         await self.pump.finished.wait()
         if not self._closed and self.cause() is not None:
             raise self.reason()
@@ -222,6 +256,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self.check_alive()
         session = Session(self, self.engine.session())
         session.engine.begin()
+        if self.recovery is not None:
+            self.recovery.sessions[session] = None
         return session
 
     def session_for(self, session: Session | None, *, own: bool) -> Session:
@@ -238,6 +274,10 @@ class Connection(Waiter, trio.abc.AsyncResource):
     def new_name(self) -> str:
         """A link name that nobody else has."""
         return str(uuid.uuid4())
+
+    def forget_sessions(self) -> None:
+        """Nothing was answered before the transport went: begin anew."""
+        self._default_session = None
 
     async def next_incoming_link(self) -> IncomingSender | IncomingReceiver:
         """What ``incoming_links`` yields next. Cancelled: no link is lost."""
@@ -308,9 +348,32 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self.wake()
         self._incoming_waiter.wake()
 
+    def wake_everybody(self) -> None:
+        """The connection came back, or will not: let all that waits for it, and for its links, look again."""
+        self._wake_all()
+        if self.recovery is not None:
+            for session in self.recovery.sessions:
+                session.wake()
+            for link in self.recovery.links:
+                link.wake()
+
+    def start_soon(self, function: Callable[..., Awaitable[object]], *args: Any) -> None:
+        """Run a task for as long as the connection lasts."""
+        self._nursery.start_soon(function, *args)
+
+    def changes(self) -> Changes:
+        """What happens to a connection that was opened with ``reconnect``: ``async for change in conn.changes()``.
+
+        Raises:
+            LocalProtocolError: it was opened without.
+        """
+        if self.recovery is None:
+            raise LocalProtocolError("this connection does not come back: open it with reconnect=True")
+        return self.recovery.changes()
+
     def _on_attached(self, link: Any) -> None:
         if link.owner is not None:
-            link.owner.wake()
+            link.owner.on_attached()
             return
         incoming = IncomingReceiver(self, link) if link.role is Role.RECEIVER else IncomingSender(self, link)
         self._incoming.append(incoming)
@@ -353,6 +416,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
         first = not self._closed
         self._closed = True
         if first:
+            if self.recovery is not None:
+                self.recovery.stop()
             self._stack.close(error, trio.current_time())
             self._refuse_to_wait()
             self._wake_all()

@@ -234,7 +234,7 @@ class Delivery(EngineIncoming):
         """
         await trio.lowlevel.checkpoint()
         while not self.settled:
-            _owner(self).check_alive()
+            _owner(self).check_delivery(self)
             await _changed(self)
 
     def __repr__(self) -> str:
@@ -302,7 +302,7 @@ class OutgoingDelivery(EngineOutgoing):
     def _check(self) -> None:
         owner = cast("Sender", self.link.owner)
         owner.check_doubt(self)
-        owner.check_alive()
+        owner.check_delivery(self)
 
     def __repr__(self) -> str:
         return f"<OutgoingDelivery {self.tag.hex()} state={self.state!r} settled={self.settled}>"

@@ -1,4 +1,7 @@
-"""Dial a peer: ``open_connection``, and what lies between its stream and AMQP."""
+"""Dial a peer: ``open_connection``, and what lies between its stream and AMQP.
+
+Longer than 400 lines: every option of a dial is documented here.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ from .delivery import Delivery, OutgoingDelivery
 from .errors import ConnectionClosedError
 from .layers import Transport, check_layers, dial_layers, has_tls, layers_of
 from .options import symbols
+from .recovery import Backoff, Recovery, is_final
 from .tls import check_client_context, client_context
 from .transports import connect, is_private
 from .urls import Url, parse_url
@@ -27,7 +31,7 @@ from .urls import Url, parse_url
 if TYPE_CHECKING:
     import os
     import ssl
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
 
     from .layers import Layers
@@ -106,25 +110,37 @@ class Dialling:
 
     def __init__(
         self,
-        where: str | trio.abc.Stream,
-        engine: EngineConnection,
+        where: Sequence[str] | trio.abc.Stream,
+        make_engine: Callable[[str | None], EngineConnection],
         hostname: str | None,
         sasl: SaslChoice,
         allow_plaintext_password: bool,
         close_timeout: float,
         tls: DialTls,
+        backoff: Backoff | None,
     ) -> None:
-        self._url: Url | None = parse_url(where) if isinstance(where, str) else None
+        self._stream = where if isinstance(where, trio.abc.Stream) else None
+        self._urls: list[Url | None] = (
+            [None] if isinstance(where, trio.abc.Stream) else [parse_url(url) for url in where]
+        )
+        if not self._urls:
+            raise LocalProtocolError("no URL to dial: give at least one")
+        if backoff is not None and self._stream is not None:
+            raise LocalProtocolError("a stream cannot be dialled again: reconnect needs a URL")
+        self._next = 0
         self._tls = tls
-        self._layers = tls.layers_for(self._url)
-        self._stream: trio.abc.Stream | None = None if isinstance(where, str) else where
-        self._engine = engine
+        self._layers = {url: tls.layers_for(url) for url in self._urls}
+        self._make_engine = make_engine
         self._hostname = hostname
         self._sasl = sasl
         self._allow_plaintext_password = allow_plaintext_password
         self._close_timeout = close_timeout
+        self._backoff = backoff
+        make_engine(hostname)  # what cannot be said is found out before anybody is dialled
 
-    def _mechanisms(self, secure: bool) -> Sequence[ClientMechanism]:
+    # -- one transport ----------------------------------------------------------------------
+
+    def _mechanisms(self, url: Url | None, secure: bool) -> Sequence[ClientMechanism]:
         chosen = self._sasl
         if isinstance(chosen, ClientMechanism):
             return (chosen,)
@@ -132,26 +148,26 @@ class Dialling:
             return ()
         if chosen is not None:
             return tuple(chosen)
-        if self._url is None:
+        if url is None:
             return ()
         return default_mechanisms(
-            self._url.username,
-            self._url.password,
+            url.username,
+            url.password,
             secure=secure,
             has_certificate=self._tls.certfile is not None,
         )
 
-    async def _climb(self, stream: trio.abc.Stream) -> Transport:
+    async def _climb(self, url: Url | None, stream: trio.abc.Stream, limits: Limits) -> Transport:
         """Put the layers on a stream; all of them within the time that there is to the peer's open."""
-        if not self._layers:
+        layers, tls = self._layers[url], self._tls
+        if not layers:
             return Transport(stream=stream)
-        url, tls, limits = self._url, self._tls, self._engine.limits
         host = (url.host if url is not None and url.host else tls.server_hostname) or "localhost"
         with trio.move_on_after(inf if limits.handshake_timeout is None else limits.handshake_timeout):
             return await dial_layers(
                 stream,
-                self._layers,
-                context=tls.make_context() if has_tls(self._layers) else None,
+                layers,
+                context=tls.make_context() if has_tls(layers) else None,
                 server_hostname=tls.server_hostname or host,
                 host=host if url is None or not url.port else url.authority,
                 path="/" if url is None or url.scheme == "amqp+unix" else url.path,
@@ -159,59 +175,124 @@ class Dialling:
             )
         raise ConnectionClosedError("the peer took too long, during the handshakes")
 
-    def _stack(self, stream: trio.abc.Stream, transport: Transport, began: float) -> Stack:
+    def _stack(
+        self,
+        url: Url | None,
+        engine: EngineConnection,
+        stream: trio.abc.Stream,
+        transport: Transport,
+        began: float,
+    ) -> Stack:
         secure = transport.private or is_private(stream) or self._allow_plaintext_password
-        mechanisms = check_allowed(self._mechanisms(secure), secure=secure)
+        mechanisms = check_allowed(self._mechanisms(url, secure), secure=secure)
+        hostname = self._hostname or (url.host if url is not None else None) or None
         bindings = transport.channel_bindings
-        sasl = (
-            SaslClient(mechanisms, hostname=self._hostname, channel_bindings=bindings) if mechanisms else None
-        )
-        return Stack(self._engine, trio.current_time(), sasl=sasl, began=began)
+        sasl = SaslClient(mechanisms, hostname=hostname, channel_bindings=bindings) if mechanisms else None
+        return Stack(engine, trio.current_time(), sasl=sasl, began=began)
 
-    async def __aenter__(self) -> Connection:
+    async def _reach(self) -> tuple[EngineConnection, Stack, trio.abc.Stream]:
+        """A transport to the next of the URLs, with an engine that has begun to open."""
+        url = self._urls[self._next]
+        self._next = (self._next + 1) % len(self._urls)
+        engine = self._make_engine(self._hostname or (url.host if url is not None else None) or None)
         stream = self._stream
         if stream is None:
-            assert self._url is not None
-            stream = await connect(self._url)
+            assert url is not None
+            stream = await connect(url)
         began = trio.current_time()
         try:
-            transport = await self._climb(stream)
-            stack = self._stack(stream, transport, began)
-            self._engine.open()
+            transport = await self._climb(url, stream, engine.limits)
+            stack = self._stack(url, engine, stream, transport, began)
+            engine.open()
         except BaseException:
             await trio.aclose_forcefully(stream)
             raise
+        return engine, stack, transport.stream
+
+    # -- the connection ---------------------------------------------------------------------
+
+    async def __aenter__(self) -> Connection:
         # The nursery is entered and left by hand: what the user's block raises must not pass
         # through it, or it would come out as a group of one.
         self._manager = trio.open_nursery()
-        nursery = await self._manager.__aenter__()
-        self._connection = Connection(
-            self._engine, stack, transport.stream, nursery, close_timeout=self._close_timeout
-        )
+        self._nursery = await self._manager.__aenter__()
+        self._connection: Connection | None = None
         try:
-            self._connection.session_for(None, own=False)
-            await self._connection.opened()
+            await self._dial_first()
+            assert self._connection is not None
+            if self._backoff is not None:
+                recovery = Recovery(self._connection, self._dial_again, self._backoff)
+                self._connection.recovery = recovery
+                recovery.sessions[self._connection.session_for(None, own=False)] = None
+                self._nursery.start_soon(recovery.run)
         except BaseException:
-            await self._leave(nursery)
+            await self._leave()
             raise
-        self._nursery = nursery
         return self._connection
+
+    async def _dial_first(self) -> None:
+        """Until one of the URLs answers: each once, or as often as the backoff says."""
+        pauses = iter(()) if self._backoff is None else self._backoff.pauses()
+        left = len(self._urls)
+        while True:
+            left -= 1
+            try:
+                await self._dial()
+            except (OSError, ConnectionClosedError) as failure:
+                if is_final(getattr(failure, "error", None)):
+                    raise
+                if left > 0:
+                    continue
+                pause = next(pauses, None)
+                if pause is None:
+                    raise
+                left = len(self._urls)
+                await trio.sleep(pause)
+            else:
+                return
+
+    async def _dial(self) -> None:
+        engine, stack, stream = await self._reach()
+        connection = self._connection
+        if connection is None:
+            self._connection = connection = Connection(
+                engine, stack, stream, self._nursery, close_timeout=self._close_timeout
+            )
+        else:
+            connection.bind(engine, stack, stream)
+        try:
+            if connection.recovery is None:
+                connection.forget_sessions()
+                connection.session_for(None, own=False)
+            await connection.opened()
+        except Exception:  # (who is cancelled closes in due form)
+            connection.pump.cancel()
+            with trio.CancelScope(shield=True):
+                await connection.pump.finished.wait()
+            raise
+
+    async def _dial_again(self) -> str:
+        """Once, for a connection that comes back; returns where it leads now."""
+        url = self._urls[self._next]
+        await self._dial()
+        return str(url)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
-        await self._leave(self._nursery)
+        await self._leave()
 
-    async def _leave(self, nursery: trio.Nursery) -> None:
+    async def _leave(self) -> None:
         try:
-            await self._connection.aclose()
+            if self._connection is not None:
+                await self._connection.aclose()
         finally:
-            nursery.cancel_scope.cancel()
+            self._nursery.cancel_scope.cancel()
             await self._manager.__aexit__(None, None, None)
 
 
 def open_connection(
-    where: str | trio.abc.Stream,
+    where: str | Sequence[str] | trio.abc.Stream,
     *,
     container_id: str | None = None,
     hostname: str | None = None,
@@ -233,6 +314,7 @@ def open_connection(
     limits: Limits | None = None,
     pipelined: bool = True,
     close_timeout: float = 5.0,
+    reconnect: bool | Backoff = False,
 ) -> Dialling:
     """Dial a peer: ``async with open_connection(url) as conn``.
 
@@ -241,7 +323,7 @@ def open_connection(
     the block raises leaves as itself.
 
     Args:
-        where: a URL, or a stream that is connected already. ``amqp://[user:password@]host[:port]``;
+        where: a URL, or several, tried in turn, or a stream that is connected already. ``amqp://[user:password@]host[:port]``;
             ``amqps://`` with TLS first; ``amqp+tls://`` with TLS by protocol id 2; ``amqpws://host/path``
             and ``amqpwss://`` in a WebSocket; ``amqp+unix:///path``.
         container_id: who we are (2.4.1); a fresh UUID if None.
@@ -266,6 +348,8 @@ def open_connection(
         pipelined: write open, begin and so on without waiting for the peer's; False for peers
             that cannot take it.
         close_timeout: seconds to wait for the peer whenever something is closed.
+        reconnect: come back by itself, with all links, for ever or as a ``Backoff`` says; the first dial
+            too. See ``Connection.changes``.
 
     Raises (on entering):
         OSError: nobody answers there.
@@ -277,20 +361,22 @@ def open_connection(
 
     Cancelled: what was dialled is closed; the close frame gets at most a second.
     """
-    if isinstance(where, str):
-        hostname = hostname or parse_url(where).host or None
-    engine = EngineConnection(
-        str(uuid.uuid4()) if container_id is None else container_id,
-        hostname=hostname,
-        limits=effective_limits(limits, max_frame_size, channel_max),
-        idle_timeout=idle_timeout,
-        properties=properties,
-        offered_capabilities=symbols(offered_capabilities),
-        desired_capabilities=symbols(desired_capabilities),
-        pipelined=pipelined,
-        incoming_class=Delivery,
-        outgoing_class=OutgoingDelivery,
-    )
+    name = str(uuid.uuid4()) if container_id is None else container_id
+
+    def make_engine(host: str | None) -> EngineConnection:
+        return EngineConnection(
+            name,
+            hostname=host,
+            limits=effective_limits(limits, max_frame_size, channel_max),
+            idle_timeout=idle_timeout,
+            properties=properties,
+            offered_capabilities=symbols(offered_capabilities),
+            desired_capabilities=symbols(desired_capabilities),
+            pipelined=pipelined,
+            incoming_class=Delivery,
+            outgoing_class=OutgoingDelivery,
+        )
+
     tls = DialTls(
         layers=layers,
         context=ssl_context,
@@ -300,7 +386,9 @@ def open_connection(
         server_hostname=server_hostname,
         insecure=insecure,
     )
-    return Dialling(where, engine, hostname, sasl, allow_plaintext_password, close_timeout, tls)
+    backoff = Backoff() if reconnect is True else reconnect or None
+    urls = (where,) if isinstance(where, str) else where
+    return Dialling(urls, make_engine, hostname, sasl, allow_plaintext_password, close_timeout, tls, backoff)
 
 
 def effective_limits(limits: Limits | None, max_frame_size: int | None, channel_max: int | None) -> Limits:

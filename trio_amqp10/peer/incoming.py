@@ -247,6 +247,8 @@ class Accepting(Generic[L]):
         else:
             link.missed()
         link.opened()
+        if memory is not None:
+            link.on_attached()
         self._link = link
         return link
 

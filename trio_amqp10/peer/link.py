@@ -1,6 +1,9 @@
 """What senders and receivers have in common: attach, find out why a link is gone, close.
 
 Knows nothing of credit or messages; see ``sender`` and ``receiver``.
+
+Longer than 400 lines: a link that ends, one that is detached and one that comes back are told apart
+by the same few fields.
 """
 
 from __future__ import annotations
@@ -16,9 +19,12 @@ from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.spec.transport import Attach, Error, ReceiverSettleMode, Role, SenderSettleMode
 
 from .errors import GuaranteeNotSupportedError, LinkDetachedError, LinkRefusedError, link_error
+from .recovery import is_final, lost_with
 from .waiting import Waiter
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .connection import Connection
     from .memory import Memory
     from .options import LinkOptions
@@ -61,8 +67,11 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
     @property
     def remote(self) -> Attach:
         """The peer's attach."""
-        assert self._link.remote is not None
-        return self._link.remote
+        remote = self._link.remote
+        if remote is None and self._memory is not None:
+            remote = self._memory.remote
+        assert remote is not None
+        return remote
 
     @property
     def credit(self) -> int:
@@ -71,14 +80,20 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
     @property
     def closed(self) -> bool:
-        """Whether this link is over, by either end."""
+        """Whether this link is over, by either end; one that its connection brings back is not."""
+        if self.is_suspended:
+            return False
         return self._closed or self._link.state not in (LinkState.ATTACHED, LinkState.ATTACH_SENT)
 
     # -- why it is gone ---------------------------------------------------------------------
 
     def on_detached(self, event: LinkDetached) -> None:
         """The engine tells that the link is over."""
-        self._detached = event
+        if self._covered and not self._opening and event.error is not None and not is_final(event.error):
+            self._suspend()
+        else:
+            self._detached = event
+            self._uncover()
         self.wake()
 
     def missed(self) -> None:
@@ -89,6 +104,8 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
     def cause(self) -> Exception | None:
         """Why the peer, or what carried us, ended this link; None while it lives or was ended without an error."""
+        if self._memory is not None and self._memory.failure is not None:
+            return self._memory.failure
         if self._detached is not None:
             error = self._detached.error
             if self._opening:
@@ -113,14 +130,15 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         """
         if self._closed:
             raise trio.ClosedResourceError(f"link {self.name!r} was closed here")
-        if self._link.state is LinkState.GONE or self._detached is not None:
+        if self._is_over:
             if self._detached is None and self.session.closed_here:
                 raise trio.ClosedResourceError(f"link {self.name!r} was closed here, with its session")
             raise self.cause() or self._gone()
 
     @property
     def _is_over(self) -> bool:
-        return self._closed or self._detached is not None or self._link.state is LinkState.GONE
+        gone = self._detached is not None or self._link.state is LinkState.GONE
+        return self._closed or (gone and not self.is_suspended)
 
     def reading(self, delivery: Any) -> None:
         """The calling task reads ``delivery`` in chunks; None: it is done with it."""
@@ -154,6 +172,21 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
     def opened(self) -> None:
         """Both ends are attached: from now on a detach is no refusal."""
         self._opening = False
+
+    def on_attached(self) -> None:
+        """The peer has answered our attach."""
+        if self._conn.recovery is not None and self._has_terminus():
+            self._conn.recovery.answered(self)
+        memory = self._memory
+        if memory is not None and self._has_terminus():
+            if memory.terminus is not None:
+                self._take_up()
+            if memory.on_restored is not None and not self._opening:
+                memory.on_restored()
+        self.wake()
+
+    def _take_up(self) -> None:
+        """The link goes on where it was left."""
 
     async def attached(self) -> None:
         """Wait until the peer has attached too.
@@ -199,6 +232,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             with trio.move_on_after(self._conn.close_timeout):
                 await self._before_detach()
         finally:
+            self._uncover()
             self._give_back()
             self._link.detach(closed=True, error=error)
             self._closed = True
@@ -231,6 +265,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         if self._closed:
             await trio.lowlevel.checkpoint()
             return
+        self._uncover()
         if self._memory is None:
             self._give_back()
         self._link.detach(closed=False, error=error)
@@ -275,9 +310,14 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
     def attach_to(self, session: Session) -> None:
         """Write the attach of a link that is remembered, on a session that may be another."""
-        assert self._memory is not None
+        memory = self._memory
+        assert memory is not None
+        opening = self._opening
+        memory.remote = self._link.remote or memory.remote
+        memory.suspended = False
         self._bind(session, self._new_end(session))
-        self.start(self._memory.options)
+        self._opening = opening
+        self.start(memory.options)
 
     def _new_end(self, session: Session) -> E:
         raise NotImplementedError
@@ -305,11 +345,88 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             )
             return
         memory.left = left
-        opening = self._opening
         link.owner = None
         link.detach(closed=False)
         self.attach_to(self.session)
-        self._opening = opening
+
+    # -- a connection that comes back -------------------------------------------------------
+
+    @property
+    def _covered(self) -> bool:
+        """Whether the connection attaches this link again, where somebody else ended it."""
+        recovery = self._conn.recovery
+        return recovery is not None and not recovery.stopped and self in recovery.links
+
+    def cover(self) -> None:
+        """Have the connection attach this link again, if it comes back itself."""
+        if self._conn.recovery is not None:
+            self._conn.recovery.links[self] = None
+
+    def _uncover(self) -> None:
+        if self._conn.recovery is not None:
+            self._conn.recovery.links.pop(self, None)
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether the link is gone for now, and is to be attached again."""
+        if self._conn.recovery is None or self._closed or self._detached is not None or self._memory is None:
+            return False
+        return self._covered and (self._memory.suspended or self._link.state is LinkState.GONE)
+
+    @property
+    def closed_here(self) -> bool:
+        """Whether it was we who closed it, or detached."""
+        return self._closed
+
+    @property
+    def own_session(self) -> bool:
+        """Whether it is to have a session of its own."""
+        return self._memory is not None and self._memory.options.own_session
+
+    def _suspend(self) -> None:
+        recovery, memory = self._conn.recovery, self._memory
+        assert recovery is not None
+        assert memory is not None
+        memory.suspended = True
+        recovery.damaged(self)
+
+    def on_session_ended(self, error: Error | None) -> None:
+        """The peer ended the session that this link was on, maybe over another link."""
+        if self._opening or error is None or is_final(error):
+            self._uncover()
+        else:
+            self._suspend()
+
+    def watch_restored(self, call: Callable[[], object]) -> None:
+        """Have ``call`` called, synchronously, each time that the link was attached again."""
+        if self._memory is not None:
+            self._memory.on_restored = call
+
+    def give_up(self, failure: Exception | None) -> None:
+        """It cannot be attached again."""
+        memory = self._memory
+        assert memory is not None
+        memory.failure = failure or lost_with(
+            None if self._conn.recovery is None else self._conn.recovery.loss,
+            f"link {self.name!r} did not come back",
+        )
+        self._uncover()
+        self.wake()
+
+    def check_delivery(self, delivery: Any) -> None:
+        """Raise where nothing will be heard of this delivery any more.
+
+        Raises:
+            ConnectionClosedError: it went with a transport that has gone, though its link may have come back.
+            Others as ``check_alive``.
+        """
+        self.check_alive()
+        if self._conn.recovery is not None and delivery.link.state is LinkState.GONE:
+            terminus = None if self._memory is None else self._memory.terminus
+            if terminus is None or delivery.tag not in terminus.unsettled:
+                raise lost_with(
+                    self._conn.recovery.loss, f"what became of delivery {delivery.tag!r} is not known"
+                )
 
     async def settle_up(self) -> None:
         """Give the peer its time with what it has of ours, before a block is left without an exception.

@@ -19,6 +19,8 @@ from trio_amqp10.spec.transport import Role
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trio_amqp10.spec.transport import Attach
+
     from .options import LinkOptions
 
 __all__ = [
@@ -114,15 +116,33 @@ class Memory:
     Attributes:
         terminus: what is unsettled.
         options: what the attach says.
+        remote: what the peer's attach said before.
+        suspended: whether the peer detached it, and it is to be attached again by itself.
+        failure: why that was given up.
+        on_restored: called when it was.
         left: unsettled deliveries when it was attached last because a map was incomplete; None if it was not.
     """
 
-    __slots__ = ("_key", "_store", "left", "options", "terminus")
+    __slots__ = (
+        "_key",
+        "_store",
+        "failure",
+        "left",
+        "on_restored",
+        "options",
+        "remote",
+        "suspended",
+        "terminus",
+    )
 
     def __init__(self, terminus: Any, options: LinkOptions, store: TerminusStore, key: LinkKey) -> None:
         self.terminus = terminus
         self.options = options
         self.left: int | None = None
+        self.remote: Attach | None = None
+        self.suspended = False
+        self.failure: Exception | None = None
+        self.on_restored: Callable[[], object] | None = None
         self._store = store
         self._key = key
 

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import trio
 
+from trio_amqp10.engine.terminus import SenderTerminus
+from trio_amqp10.spec.transport import Role
+
 from .link import Link
 from .memory import LinkKey, Memory, MemoryTerminusStore, new_terminus
 
@@ -52,17 +55,37 @@ class Opening(Generic[L]):
     def _make(self, session: Session, name: str) -> L:
         raise NotImplementedError
 
+    def _covering(self, name: str) -> Memory | None:
+        """What a link is attached again with by itself, where the peer is not asked to remember it."""
+        options, connection = self._options, self._connection
+        if not options.restorable:
+            return None
+        terminus = None
+        if self._role is Role.SENDER and options.guarantee == "at-least-once":
+            terminus = SenderTerminus(resend=True, offered=False)
+        key = LinkKey(connection.container_id, connection.remote.container_id, name, self._role)
+        return Memory(terminus, options, MemoryTerminusStore(), key)
+
     async def __aenter__(self) -> L:
         await trio.lowlevel.checkpoint()
         options = self._options
-        name = options.name or self._connection.new_name()
-        memory = await recall(self._connection, options, name, self._role) if options.remembers else None
+        connection = self._connection
+        name = options.name or connection.new_name()
+        if connection.recovery is not None:
+            await connection.recovery.until_up()
+        memory = None
+        if options.remembers:
+            memory = await recall(connection, options, name, self._role)
+        elif connection.recovery is not None:
+            memory = self._covering(name)
         session = self._connection.session_for(self._session, own=options.own_session)
         try:
             self._link = link = self._make(session, name)
             try:
                 if memory is not None:
                     link.remember(memory)
+                    if options.restorable:
+                        link.cover()
                 link.start(options)
                 await link.attached()
                 link.check_guarantee(options)

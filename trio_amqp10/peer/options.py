@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import ExpiryPolicy, TerminusDurability
+from trio_amqp10.spec.transactions import Coordinator
 from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
 
 from .memory import NOTHING_KEPT, Retention, TerminusStore
@@ -59,6 +60,11 @@ class LinkOptions:
     max_message_size: int | None = None
     store: TerminusStore | None = None
     retention: Retention = NOTHING_KEPT
+
+    @property
+    def restorable(self) -> bool:
+        """Whether a connection that comes back attaches it again: a transaction is never tried again (4.1)."""
+        return not isinstance(self.target, Coordinator)
 
     def __post_init__(self) -> None:
         self.modes()  # a wrong guarantee is refused before anything is done

@@ -85,6 +85,12 @@ class Receiver(Link["ReceiverLink"]):
         if self._window:
             link.set_credit(max(0, self._window - len(link.queue)))
 
+    def attach_to(self, session: Session) -> None:
+        granted = 0 if self._window else self._link.credit
+        super().attach_to(session)
+        if granted:
+            self._link.set_credit(granted)
+
     def grant(self, credit: int, *, transaction: Transactional | None = None) -> None:
         """Let the sender send ``credit`` more messages (for ``credit=0``, where nothing is granted otherwise).
 
@@ -228,7 +234,7 @@ class Receiver(Link["ReceiverLink"]):
 
         Those of a link that may come back wait for that.
         """
-        if self._memory is not None:
+        if self._memory is not None and self._memory.terminus is not None:
             return self._closed or bool(self._queue[0].settled)
         kept = [delivery for delivery in self._queue if delivery.settled]
         self._queue.clear()
@@ -275,13 +281,12 @@ class Receiver(Link["ReceiverLink"]):
     def _has_terminus(self) -> bool:
         return self.remote.source is not None
 
-    def opened(self) -> None:
-        super().opened()
-        if self._memory is not None:
-            awaited = len(self._memory.terminus.awaited)
-            if awaited and self._link.state is LinkState.ATTACHED:
-                # What is to be resumed needs credit like anything else, and nobody may be asking for more.
-                self._link.set_credit(self._link.credit + awaited)
+    def _take_up(self) -> None:
+        assert self._memory is not None
+        awaited = len(self._memory.terminus.awaited)
+        if awaited and self._link.state is LinkState.ATTACHED:
+            # What is to be resumed needs credit like anything else, and nobody may be asking for more.
+            self._link.set_credit(self._link.credit + awaited)
 
     def _new_end(self, session: Session) -> ReceiverLink:
         return session.engine.receiver(self.name)
@@ -365,7 +370,8 @@ def open_receiver(
         raise LocalProtocolError(
             f"credit={credit}: a number of messages is possible, and 0 for none but by grant()"
         )
-    kept = retention(durable, expiry_policy, expiry_timeout, stored=store is not None)
+    comes_back = store is not None or (connection.recovering and guarantee == "exactly-once")
+    kept = retention(durable, expiry_policy, expiry_timeout, stored=comes_back)
     options = LinkOptions(
         name=name,
         guarantee=guarantee,

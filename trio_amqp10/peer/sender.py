@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from trio_amqp10.engine.outgoing import Outgoing
     from trio_amqp10.engine.sender import SenderLink
+    from trio_amqp10.engine.terminus import SenderTerminus
     from trio_amqp10.spec.messaging import Source, TerminusDurability
     from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
 
@@ -48,7 +49,12 @@ class Sender(Link["SenderLink"]):
     @property
     def unsettled(self) -> int:
         """Deliveries that went out and are not settled, on this link or when it was attached before."""
-        return self._link.unsettled if self._memory is None else len(self._memory.terminus.unsettled)
+        terminus = self._terminus
+        return self._link.unsettled if terminus is None else len(terminus.unsettled)
+
+    @property
+    def _terminus(self) -> SenderTerminus | None:
+        return None if self._memory is None else self._memory.terminus
 
     @property
     def draining(self) -> bool:
@@ -270,8 +276,8 @@ class Sender(Link["SenderLink"]):
 
     def check_doubt(self, delivery: OutgoingDelivery) -> None:
         """Raise ``DeliveryInDoubtError`` where the peer forgot this delivery before it said what became of it."""
-        if self._memory is not None:
-            for sent in self._memory.terminus.in_doubt:
+        if self._terminus is not None:
+            for sent in self._terminus.in_doubt:
                 if sent.delivery is delivery:
                     message = Message.from_payload(sent.payload, sent.message_format)
                     raise DeliveryInDoubtError(delivery, message)
@@ -279,9 +285,9 @@ class Sender(Link["SenderLink"]):
     @property
     def resumed(self) -> list[OutgoingDelivery]:
         """Deliveries from before that are not settled yet, oldest first, for who did not keep them."""
-        if self._memory is None:
+        if self._terminus is None:
             return []
-        return cast("list[OutgoingDelivery]", self._memory.terminus.deliveries())
+        return cast("list[OutgoingDelivery]", self._terminus.deliveries())
 
     async def _before_detach(self) -> None:
         await self.wait_written()
@@ -320,7 +326,8 @@ def open_sender(
 ) -> Opening[Sender]:
     """See ``Connection.open_sender``, which this is."""
     check_address(address)
-    kept = retention(durable, expiry_policy, expiry_timeout, stored=store is not None)
+    comes_back = store is not None or (connection.recovering and guarantee == "exactly-once")
+    kept = retention(durable, expiry_policy, expiry_timeout, stored=comes_back)
     options = LinkOptions(
         name=name,
         guarantee=guarantee,

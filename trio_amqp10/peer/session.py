@@ -42,8 +42,18 @@ class Session(Waiter, trio.abc.AsyncResource):
 
     @property
     def is_over(self) -> bool:
-        """Whether either end has ended it."""
-        return self._closed or self._ended is not None or self.engine.state is SessionState.ENDED
+        """Whether either end has ended it; one that its connection brings back is not over."""
+        return self._closed or self._ended is not None or (self._is_lost and not self.connection.recovering)
+
+    @property
+    def _is_lost(self) -> bool:
+        return self.engine.state is SessionState.ENDED
+
+    def begin_anew(self) -> None:
+        """The connection is back: so is this."""
+        self.engine = self.connection.engine.session()
+        self.engine.owner = self
+        self.engine.begin()
 
     @property
     def closed_here(self) -> bool:
@@ -53,6 +63,10 @@ class Session(Waiter, trio.abc.AsyncResource):
     def on_ended(self, event: SessionEnded) -> None:
         """The engine tells that the session is over."""
         self._ended = event
+        recovery = self.connection.recovery
+        if recovery is not None:
+            for link in [link for link in recovery.links if link.session is self]:
+                link.on_session_ended(event.error)
         self.wake()
 
     def cause(self, *, opening: bool = False) -> Exception | None:
@@ -128,6 +142,8 @@ class SessionOpening:
 
     async def __aenter__(self) -> Session:
         await trio.lowlevel.checkpoint()
+        if self._connection.recovery is not None:
+            await self._connection.recovery.until_up()
         self._session = self._connection.new_session()
         try:
             await self._session.begun()
