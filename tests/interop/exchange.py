@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -19,7 +20,7 @@ COUNT = 1000
 
 def we_dial_and_send(peer: Client, presettled: bool, *, count: int = COUNT, seed: int = 1) -> None:
     with peer.listen() as listener:
-        outcomes = within(send_to, listener.url, "q", count, presettled, seed)
+        outcomes = within(partial(send_to, listener.url, "q", count, presettled, seed, **peer.dial))
     assert outcomes == ({} if presettled else {"accepted": count})
     assert listener.result["received"] == {"q": count}
     assert listener.result["digests"] == {"q": corpus_digest(seed, count)}
@@ -29,7 +30,7 @@ def we_dial_and_send(peer: Client, presettled: bool, *, count: int = COUNT, seed
 def we_dial_and_receive(peer: Client, presettled: bool, *, count: int = COUNT, seed: int = 1) -> None:
     address = f"generate-{count}-{seed}"
     with peer.listen() as listener:
-        got = within(receive_from, listener.url, address, count, presettled)
+        got = within(partial(receive_from, listener.url, address, count, presettled, **peer.dial))
     settled = count if presettled else 0
     assert got == {"received": count, "settled": settled, "digest": corpus_digest(seed, count)}
     assert listener.result["sent"] == {address: count}
@@ -38,7 +39,7 @@ def we_dial_and_receive(peer: Client, presettled: bool, *, count: int = COUNT, s
 
 def we_listen_and_receive(peer: Client, presettled: bool, *, count: int = COUNT, seed: int = 1) -> None:
     async def run() -> None:
-        async with serving() as node:
+        async with serving(peer.scheme, **peer.serve) as node:
             sent = await trio.to_thread.run_sync(
                 lambda: peer.run("send", node.url, "q", count, *flags(presettled), seed=seed)
             )
@@ -54,7 +55,7 @@ def we_listen_and_send(peer: Client, presettled: bool, *, count: int = COUNT, se
     address = f"generate-{count}-{seed}"
 
     async def run() -> None:
-        async with serving() as node:
+        async with serving(peer.scheme, **peer.serve) as node:
             got = await trio.to_thread.run_sync(
                 lambda: peer.run("receive", node.url, address, count, *flags(presettled))
             )

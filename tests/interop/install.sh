@@ -1,6 +1,6 @@
 #!/bin/sh
 # Install real peers into .peers (git-ignored), each by itself and only if it is not there yet:
-#     tests/interop/install.sh [proton] [rhea] [rabbitmq4] [rabbitmq3] [tshark]      (default: all)
+#     tests/interop/install.sh [proton] [rhea] [rabbitmq4] [rabbitmq3] [tshark] [chromium]      (default: all)
 # For Debian 12. Packages come from apt, pip and npm as this machine has them configured. RabbitMQ goes into
 # file trees of its own (debootstrap), so that no service of the host is installed, let alone started.
 # PYTHON names the interpreter for proton's environment; it needs no package of this project.
@@ -51,7 +51,8 @@ sys.exit(not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Pyth
 }
 
 install_rhea() {
-    [ -f "$peers/rhea/node_modules/rhea/package.json" ] && command -v node >/dev/null && return 0
+    [ -f "$peers/rhea/node_modules/rhea/package.json" ] && [ -f "$peers/rhea/node_modules/ws/package.json" ] &&
+        command -v node >/dev/null && return 0
     command -v node >/dev/null || apt_install nodejs || return 1
     command -v npm >/dev/null || apt_install npm || return 1
     mkdir -p "$peers/rhea" &&
@@ -88,8 +89,15 @@ install_tshark() {
     apt_install tshark
 }
 
+# A browser, whose pages run rhea.
+install_chromium() {
+    install_rhea || return 1
+    command -v chromium >/dev/null && return 0
+    apt_install chromium
+}
+
 mkdir -p "$peers"
-[ $# -gt 0 ] || set -- proton rhea rabbitmq4 rabbitmq3 tshark
+[ $# -gt 0 ] || set -- proton rhea rabbitmq4 rabbitmq3 tshark chromium
 for peer in "$@"; do
     case $peer in
     proton) install_proton ;;
@@ -97,8 +105,9 @@ for peer in "$@"; do
     rabbitmq4) install_rabbitmq 4 trixie ;;
     rabbitmq3) install_rabbitmq 3 bookworm ;;
     tshark) install_tshark ;;
+    chromium) install_chromium ;;
     *)
-        say "no such peer: $peer (proton rhea rabbitmq4 rabbitmq3 tshark)"
+        say "no such peer: $peer (proton rhea rabbitmq4 rabbitmq3 tshark chromium)"
         exit 2
         ;;
     esac

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -65,21 +66,23 @@ async def receive_corpus(receiver: amqp.Receiver, count: int, digest: Digest | N
     return {"received": digest.count, "settled": settled, "digest": digest.hexdigest()}
 
 
-async def send_to(url: str, address: str, count: int, presettled: bool, seed: int = 1) -> dict[str, int]:
+async def send_to(
+    url: str, address: str, count: int, presettled: bool, seed: int = 1, **options: Any
+) -> dict[str, int]:
     """As a client: dial, send the corpus, leave."""
     async with (
-        amqp.open_connection(url) as connection,
+        amqp.open_connection(url, **options) as connection,
         connection.open_sender(address, guarantee=guarantee(presettled)) as sender,
     ):
         return await send_corpus(sender, seed, count)
 
 
 async def receive_from(
-    url: str, address: str, count: int, presettled: bool, credit: int = 100
+    url: str, address: str, count: int, presettled: bool, credit: int = 100, **options: Any
 ) -> dict[str, Any]:
     """As a client: dial, receive so many, leave."""
     async with (
-        amqp.open_connection(url) as connection,
+        amqp.open_connection(url, **options) as connection,
         connection.open_receiver(address, guarantee=guarantee(presettled), credit=credit) as receiver,
     ):
         return await receive_corpus(receiver, count)
@@ -127,11 +130,13 @@ class Node:
 
 
 @asynccontextmanager
-async def serving() -> AsyncGenerator[Node, None]:
+async def serving(scheme: str = "amqp", **options: Any) -> AsyncGenerator[Node, None]:
     """A node of ours on a port of the loopback."""
     node = Node()
     async with trio.open_nursery() as nursery:
-        listeners: Any = await nursery.start(amqp.serve, node.handle, "amqp://127.0.0.1:0")
+        listeners: Any = await nursery.start(
+            partial(amqp.serve, node.handle, f"{scheme}://127.0.0.1:0", **options)
+        )
         node.url = listeners[0].url
         yield node
         nursery.cancel_scope.cancel()

@@ -43,7 +43,10 @@ def is_missing(name: str) -> str | None:
     elif name == "tshark":
         there = bool(shutil.which("tshark") and shutil.which("dumpcap"))
     elif name == "rhea":
-        there = (PEERS / "rhea/node_modules/rhea").exists() and bool(shutil.which("node"))
+        modules = PEERS / "rhea/node_modules"
+        there = all((modules / one).exists() for one in ("rhea", "ws")) and bool(shutil.which("node"))
+    elif name == "chromium":
+        there = (PEERS / "rhea/node_modules/rhea").exists() and bool(shutil.which("chromium"))
     else:
         there = (PEERS / "proton/bin/python").exists()
     if there:
@@ -54,11 +57,25 @@ def is_missing(name: str) -> str | None:
 
 @dataclass
 class Client:
-    """One of the two peers that are programs of ours: what to run, and how to run it in each of its modes."""
+    """One of the two peers that are programs of ours: what to run, and how to run it in each of its modes.
+
+    Attributes:
+        name, command, environment: what to run.
+        scheme: of the URL, by whichever side dials.
+        host: by which it dials us; Proton holds a certificate only against names.
+        run_flags, listen_flags: for the program, so that it speaks as the scheme says.
+        dial, serve: options of ours for the same.
+    """
 
     name: str
     command: list[str]
     environment: dict[str, str] = field(default_factory=dict)
+    scheme: str = "amqp"
+    host: str = "127.0.0.1"
+    run_flags: tuple[str, ...] = ()
+    listen_flags: tuple[str, ...] = ()
+    dial: dict[str, Any] = field(default_factory=dict)
+    serve: dict[str, Any] = field(default_factory=dict)
 
     def run(
         self, mode: str, url: str, address: str, count: int, *flags: str, seed: int = 1
@@ -68,9 +85,10 @@ class Client:
         Raises:
             PeerError: it failed; with its output.
         """
+        url = url.replace("127.0.0.1", self.host)
         where = ["--url", url, "--address", address, "--count", str(count), "--seed", str(seed)]
         done = subprocess.run(
-            [*self.command, mode, *where, "--deadline", str(DEADLINE), *flags],
+            [*self.command, mode, *where, "--deadline", str(DEADLINE), *self.run_flags, *flags],
             env={**os.environ, **self.environment},
             capture_output=True,
             text=True,
@@ -86,7 +104,9 @@ class Client:
 
     def listen(self, *flags: str) -> Listener:
         """Start it as a container of queues; use as a context manager."""
-        return Listener(self, [*self.command, "listen", "--deadline", str(DEADLINE), *flags])
+        return Listener(
+            self, [*self.command, "listen", "--deadline", str(DEADLINE), *self.listen_flags, *flags]
+        )
 
 
 class Process:
@@ -144,7 +164,7 @@ class Listener:
 
     @property
     def url(self) -> str:
-        return f"amqp://127.0.0.1:{self.port}"
+        return f"{self.peer.scheme}://127.0.0.1:{self.port}"
 
     def __enter__(self) -> Self:
         return self

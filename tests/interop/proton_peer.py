@@ -16,7 +16,7 @@ from collections import deque
 from typing import Any
 
 from corpus import Digest, Item, corpus, corpus_digest
-from proton import Disposition, Endpoint, Message, Url
+from proton import Disposition, Endpoint, Message, SSLDomain, Url
 from proton.handlers import MessagingHandler
 from proton.reactor import AtLeastOnce, AtMostOnce, Container
 
@@ -81,8 +81,24 @@ class Peer(MessagingHandler):
 
     def connect(self, event: Any) -> Any:
         arguments = self.arguments
+        options: dict[str, Any] = {}
+        if arguments.cafile:
+            domain = SSLDomain(SSLDomain.MODE_CLIENT)
+            domain.set_trusted_ca_db(arguments.cafile)
+            domain.set_peer_authentication(SSLDomain.VERIFY_PEER_NAME)
+            if arguments.certfile:
+                domain.set_credentials(arguments.certfile, arguments.certfile, None)
+            options["ssl_domain"] = domain
+        if arguments.user:
+            options |= {"user": arguments.user, "password": arguments.password}
+        if arguments.mechanism:
+            options["allowed_mechs"] = arguments.mechanism
         return event.container.connect(
-            Url(arguments.url), reconnect=False, heartbeat=20, max_frame_size=arguments.max_frame_size or None
+            Url(arguments.url),
+            reconnect=False,
+            heartbeat=20,
+            max_frame_size=arguments.max_frame_size or None,
+            **options,
         )
 
     def on_link_closed(self, event: Any) -> None:
@@ -178,7 +194,15 @@ class Listen(Peer):
         super().on_start(event)
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
-        event.container.listen(f"127.0.0.1:{port}")
+        if self.arguments.certfile:
+            domain = event.container.ssl.server
+            domain.set_credentials(self.arguments.certfile, self.arguments.certfile, None)
+            if self.arguments.cafile:
+                domain.set_trusted_ca_db(self.arguments.cafile)
+                domain.set_peer_authentication(SSLDomain.VERIFY_PEER, self.arguments.cafile)
+            event.container.listen(f"amqps://127.0.0.1:{port}")
+        else:
+            event.container.listen(f"127.0.0.1:{port}")
         signal.signal(signal.SIGTERM, lambda *_: event.container.stop())
         self.tick(event)
         print(json.dumps({"port": port}), flush=True)
@@ -190,6 +214,8 @@ class Listen(Peer):
     def on_connection_bound(self, event: Any) -> None:
         sasl = event.transport.sasl()
         sasl.allow_insecure_mechs = True
+        if self.arguments.mechanism:
+            sasl.allowed_mechs(self.arguments.mechanism)
         if self.arguments.max_frame_size:
             event.transport.max_frame_size = self.arguments.max_frame_size
 
@@ -284,6 +310,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--presettled", action="store_true")
     parser.add_argument("--credit", type=int, default=100)
+    parser.add_argument(
+        "--cafile", help="authorities to believe, in PEM; a listener asks for certificates then"
+    )
+    parser.add_argument(
+        "--certfile", help="our own certificate with its key, in PEM; a listener has TLS then"
+    )
+    parser.add_argument("--user")
+    parser.add_argument("--password")
+    parser.add_argument("--mechanism", help="the only one to use")
     parser.add_argument("--max-frame-size", type=int, default=0)
     parser.add_argument("--deadline", type=float, default=60.0, help="seconds until it gives up")
     arguments = parser.parse_args()

@@ -101,13 +101,13 @@ class Digest {
 
 function options() {
     const result = {
-        mode: process.argv[2], count: 0, seed: 1, credit: 100, deadline: 60, presettled: false,
+        mode: process.argv[2], count: 0, seed: 1, credit: 100, deadline: 60, presettled: false, websocket: false,
         max_frame_size: 32768,
     };
     const words = process.argv.slice(3);
     while (words.length) {
         const name = words.shift().replace(/^--/, '').replace(/-/g, '_');
-        if (name === 'presettled') result[name] = true;
+        if (name === 'presettled' || name === 'websocket') result[name] = true;
         else {
             const value = words.shift();
             result[name] = ['url', 'address'].includes(name) ? value : Number(value);
@@ -151,6 +151,10 @@ function connect() {
     if (url.username) {
         details.username = decodeURIComponent(url.username);
         details.password = decodeURIComponent(url.password);
+    }
+    if (url.protocol === 'amqpws:') {
+        const dial = container.websocket_connect(require('ws'));
+        details.connection_details = dial(`ws://${url.host}${url.pathname}`, ['amqp'], {});
     }
     return container.connect(details);
 }
@@ -272,17 +276,30 @@ function listen() {
     // A client that leaves, however it does, is no failure of the listener.
     for (const name of ['disconnected', 'connection_error', 'error']) container.on(name, () => {});
 
+    if (opts.websocket) {
+        const server = new (require('ws').Server)({ host: '127.0.0.1', port: 0 });
+        server.on('connection', (socket) => container.websocket_accept(socket, {
+            max_frame_size: opts.max_frame_size,
+            receiver_options: { credit_window: opts.credit, autoaccept: true },
+        }));
+        server.on('listening', () => {
+            process.stdout.write(JSON.stringify({ port: server.address().port }) + '\n');
+        });
+    } else listenOnTcp();
+    process.on('SIGTERM', () => finish(result));
+    setTimeout(() => {
+        failure = `not finished after ${opts.deadline} s`;
+        finish(result);
+    }, opts.deadline * 1000);
+}
+
+function listenOnTcp() {
     const server = container.listen({
         host: '127.0.0.1', port: 0, max_frame_size: opts.max_frame_size,
         receiver_options: { credit_window: opts.credit, autoaccept: true },
     });
     server.on('connection', (socket) => socket.setNoDelay(true)); // rhea leaves Nagle on for accepted sockets
     server.on('listening', () => process.stdout.write(JSON.stringify({ port: server.address().port }) + '\n'));
-    process.on('SIGTERM', () => finish(result));
-    setTimeout(() => {
-        failure = `not finished after ${opts.deadline} s`;
-        finish(result);
-    }, opts.deadline * 1000);
 }
 
 const mode = { send, receive, listen }[opts.mode];

@@ -353,8 +353,7 @@ def open_connection(
 
     Raises (on entering):
         OSError: nobody answers there.
-        SecurityError: it could not be agreed who is who; a certificate does not hold; the peer would
-            have us go on with less than was asked for, or takes nobody with so little.
+        SecurityError: it was not agreed who is who, or a side would have had to go on with less security.
         ConnectionClosedError: the peer closed, or the transport died.
         RemoteProtocolError: what answers does not speak AMQP 1.0.
         LocalProtocolError: the URL is not one, or options for TLS make no sense with it or are not safe.
