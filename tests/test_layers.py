@@ -26,6 +26,7 @@ LEVELS = {
     "_section_writers": 3,
     "_message_fields": 3,
     "message": 3,
+    "tokens": 3,
     "typed": 4,
     "filters": 4,
     "sasl": 4,
