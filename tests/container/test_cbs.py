@@ -38,10 +38,10 @@ def wall() -> float:
     return NOW + trio.current_time() - began.get()
 
 
-def container_of(verify: Any = KEYS, **options: Any) -> Container:
+def container_of(verify: Any = KEYS, *, azure: bool = False, **options: Any) -> Container:
     began.set(trio.current_time())
     container = Container(wall_clock=wall, **options)
-    container.add_cbs(verify)
+    container.add_cbs(verify, azure=azure)
     return container
 
 
@@ -118,10 +118,7 @@ async def test_token_is_good_for_its_connection_only(autojump_clock: MockClock) 
         (lambda: token(name="stranger", key="-"), "the signature is not by a key that is known here"),
         (lambda: token(seconds=-1), "the token has expired"),
         (lambda: token("/other"), "the token is for 'sb://ns.example/other', not for 'sb://ns.example/q'"),
-        (
-            lambda: Token("x", "jwt"),
-            "tokens of type servicebus.windows.net:sastoken are taken here, not 'jwt'",
-        ),
+        (lambda: Token("x.y.z", "jwt"), "no SAS token: it does not begin with SharedAccessSignature"),
         (lambda: Token("x", SAS), "no SAS token"),
     ],
 )
@@ -134,6 +131,36 @@ async def test_token_is_refused_when_it_is_not_good(
         assert refused.value.status_code == 401
         assert refused.value.status_description is not None
         assert not await may(conn, "send", "q")
+
+
+async def test_address_that_is_a_uri_means_its_path(autojump_clock: MockClock) -> None:
+    container = container_of(azure=True)
+    async with container.connect() as conn:
+        assert not await may(conn, "send", "amqps://ns.example/q")
+        await conn.put_token(f"{HOST}/q", token())
+        async with conn.open_sender("amqps://ns.example/q") as sender:
+            assert sender.address == "q"
+            await sender.send("x")
+        assert not await may(conn, "send", "amqps://ns.example/r")
+        await conn.put_token(HOST, token(""))
+        assert await may(conn, "send", "amqps://ns.example")
+        assert not await may(conn, "send", "amqps://ns.example/$management")
+    assert list(container.nodes) == ["$cbs", "q"]
+    async with container_of().connect() as conn:
+        await conn.put_token(f"{HOST}/q", token())
+        assert not await may(conn, "send", "amqps://ns.example/q")
+
+
+@pytest.mark.parametrize("azure", [False, True])
+async def test_what_arrives_is_settled_here_first_when_like_azure(azure: bool) -> None:
+    async with container_of(lambda offer: Claim(offer.audience, None), azure=azure).connect() as conn:
+        await conn.put_token("q", Token("t", "jwt"))
+        if azure:
+            with pytest.raises(amqp.GuaranteeNotSupportedError):
+                await conn.open_sender("q", guarantee="exactly-once").__aenter__()
+        else:
+            async with conn.open_sender("q", guarantee="exactly-once") as sender:
+                await sender.send("x")
 
 
 # -- verifying in one's own way

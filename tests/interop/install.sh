@@ -1,6 +1,6 @@
 #!/bin/sh
 # Install real peers into .peers (git-ignored), each by itself and only if it is not there yet:
-#     tests/interop/install.sh [proton] [rhea] [rabbitmq4] [rabbitmq3] [tshark]      (default: all)
+#     tests/interop/install.sh [proton] [rhea] [rabbitmq4] [rabbitmq3] [azure] [tshark]      (default: all)
 # For Debian 12. Packages come from apt, pip and npm as this machine has them configured. RabbitMQ goes into
 # file trees of its own (debootstrap), so that no service of the host is installed, let alone started.
 # PYTHON names the interpreter for proton's environment; it needs no package of this project.
@@ -83,22 +83,32 @@ install_rabbitmq() {
     mv "$tree.partial" "$tree"
 }
 
+# Microsoft's client of Azure Service Bus, with its AMQP in Python.
+install_azure() {
+    "$peers/azure/bin/python" -c 'import azure.servicebus' 2>/dev/null && return 0
+    "$python" -c 'import ensurepip' 2>/dev/null || apt_install python3-venv || return 1
+    rm -rf "$peers/azure"
+    "$python" -m venv "$peers/azure" &&
+        "$peers/azure/bin/python" -m pip install -q azure-servicebus==7.15.0 >&2
+}
+
 install_tshark() {
     command -v tshark >/dev/null && command -v dumpcap >/dev/null && return 0
     apt_install tshark
 }
 
 mkdir -p "$peers"
-[ $# -gt 0 ] || set -- proton rhea rabbitmq4 rabbitmq3 tshark
+[ $# -gt 0 ] || set -- proton rhea rabbitmq4 rabbitmq3 azure tshark
 for peer in "$@"; do
     case $peer in
     proton) install_proton ;;
     rhea) install_rhea ;;
     rabbitmq4) install_rabbitmq 4 trixie ;;
     rabbitmq3) install_rabbitmq 3 bookworm ;;
+    azure) install_azure ;;
     tshark) install_tshark ;;
     *)
-        say "no such peer: $peer (proton rhea rabbitmq4 rabbitmq3 tshark)"
+        say "no such peer: $peer (proton rhea rabbitmq4 rabbitmq3 azure tshark)"
         exit 2
         ;;
     esac

@@ -44,8 +44,8 @@ def is_missing(name: str) -> str | None:
         there = bool(shutil.which("tshark") and shutil.which("dumpcap"))
     elif name == "rhea":
         there = (PEERS / "rhea/node_modules/rhea").exists() and bool(shutil.which("node"))
-    else:
-        there = (PEERS / "proton/bin/python").exists()
+    else:  # in a Python environment of its own
+        there = (PEERS / name / "bin/python").exists()
     if there:
         return None
     root = " (as root: it runs under chroot)" if name.startswith("rabbitmq") else ""

@@ -7,6 +7,7 @@ there are (``service``).
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -67,7 +68,7 @@ class Conversation:
         self.coordinator = Coordinator(
             self, timeout=container.transaction_timeout, max_octets=container.max_unsettled_octets
         )
-        self.guard = Guard(self, container.authorise, container.unasked)
+        self.guard = Guard(self, container.authorise, container.resolve, container.unasked)
         self._container = container
         self._retained = 0
         self._made: dict[object, Any] = {}
@@ -170,6 +171,8 @@ class Conversation:
                 capabilities=_shared(asked.capabilities, node),
             )
             options = _options(link, source=link.remote.source, target=target)
+            if self._container.like_azure:
+                options = replace(options, rcv_settle_mode=ReceiverSettleMode.FIRST)
             kind = RelayInlet if node is self._container.relay and self.guard.asks else ReceiverInlet
             inlet = kind(session, engine, credit, node, self)
             Accepting(link, lambda: inlet, options).enter_now()

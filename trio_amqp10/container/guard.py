@@ -78,16 +78,24 @@ class Guard:
     Args:
         peer: whose.
         hook: what answers; None permits all.
+        resolve: what an address means here.
         unasked: addresses that need no permission, but for the connection itself.
 
     Attributes:
         deciding: answers about messages that are awaited: no transaction is discharged meanwhile.
     """
 
-    def __init__(self, peer: Conversation, hook: Authorise | None, unasked: frozenset[str]) -> None:
+    def __init__(
+        self,
+        peer: Conversation,
+        hook: Authorise | None,
+        resolve: Callable[[str], str],
+        unasked: frozenset[str],
+    ) -> None:
         self.deciding = 0
         self._peer = peer
         self._hook = hook
+        self._resolve = resolve
         self._unasked = unasked
         self._own: set[str] = set()
         self._permitted: dict[Any, Wish] = {}
@@ -103,49 +111,58 @@ class Guard:
 
     def ask(self, wish: Wish | None, then: Callable[[RefusedError | None], object]) -> None:
         """Call ``then`` with None if it is permitted, else with what to tell the peer: now, or in a task."""
-        answer = self._begin(wish)
+        access = self._access(wish)
+        answer = None if access is None else self._begin(access)
         if answer is None or isinstance(answer, RefusedError):
             then(answer)
         else:
-            self._peer.start_soon(self._ask, answer, wish, then)  # it runs though the peer may go meanwhile
+            assert access is not None
+            # It runs on though the peer may go meanwhile.
+            self._peer.start_soon(self._ask, answer, access, then)
 
     async def check(self, action: Action, address: str | None) -> None:
         """Raise ``RefusedError`` if it is not permitted. Cancelled: it is not known."""
-        wish = action, address
-        answer = self._begin(wish)
-        refusal = (
-            answer if answer is None or isinstance(answer, RefusedError) else await self._finish(answer, wish)
-        )
-        if refusal is not None:
-            raise refusal
+        access = self._access((action, address))
+        if access is None:
+            return
+        answer = self._begin(access)
+        if answer is not None and not isinstance(answer, RefusedError):
+            answer = await self._finish(answer, access)
+        if answer is not None:
+            raise answer
 
     async def _ask(
-        self, answer: Awaitable[Any], wish: Wish, then: Callable[[RefusedError | None], object]
+        self, answer: Awaitable[Any], access: Access, then: Callable[[RefusedError | None], object]
     ) -> None:
-        then(await self._finish(answer, wish))
+        then(await self._finish(answer, access))
 
-    def _begin(self, wish: Wish | None) -> RefusedError | Awaitable[Any] | None:
-        if self._hook is None or wish is None or wish[1] in self._own or wish[1] in self._unasked:
-            return None
-        access = self._access(wish)
+    def _begin(self, access: Access) -> RefusedError | Awaitable[Any] | None:
+        assert self._hook is not None
         try:
             answer = self._hook(access)
         except Exception as failure:
             return _failed(failure, access)
         return answer if inspect.isawaitable(answer) else _judge(answer, access)
 
-    async def _finish(self, answer: Awaitable[Any], wish: Wish) -> RefusedError | None:
-        access = self._access(wish)
+    async def _finish(self, answer: Awaitable[Any], access: Access) -> RefusedError | None:
         try:
             return _judge(await answer, access)
         except Exception as failure:
             return _failed(failure, access)
 
-    def _access(self, wish: Wish) -> Access:
+    def _access(self, wish: Wish | None) -> Access | None:
+        """The question; None where there is none."""
+        if self._hook is None or wish is None:
+            return None
+        action, address = wish
+        if address is not None:
+            address = self._resolve(address)
+            if address in self._own or address in self._unasked:
+                return None
         peer = self._peer
         return Access(
-            action=wish[0],
-            address=wish[1],
+            action=action,
+            address=address,
             identity=peer.identity,
             container_id=peer.container_id,
             claims=self.claims,

@@ -22,6 +22,7 @@ from trio_amqp10.peer.dial import effective_limits, open_connection
 from trio_amqp10.peer.listen import Acceptor, Listener, serve
 from trio_amqp10.sasl import Server
 from trio_amqp10.spec.transport import Error
+from trio_amqp10.tokens import path_of
 
 from .access import Authorise, permit_claimed
 from .cbs import ADDRESS as CBS
@@ -97,6 +98,7 @@ class Container:
         self.transaction_timeout = transaction_timeout
         self.authorise = authorise
         self.unasked: frozenset[str] = frozenset()
+        self.like_azure = False
         self.nodes: dict[str, Node] = {}
         self.relay = Relay(self.find)
         self.resting = False
@@ -214,7 +216,7 @@ class Container:
 
         return decorate
 
-    def add_cbs(self, verify: Verify) -> None:
+    def add_cbs(self, verify: Verify, *, azure: bool = False) -> None:
         """Take tokens at ``$cbs``, as Azure Service Bus does: what they permit is an ``Access``'s ``claims``.
 
         Without ``authorise`` of your own, everybody may connect, and then do what their claims permit.
@@ -224,12 +226,16 @@ class Container:
         Args:
             verify: a function, or an async one, of a ``TokenOffer`` that returns a ``Claim``, e.g.
                 ``SasKeys(...)``; None or a ``RefusedError`` refuses the token.
+            azure: be to clients as Service Bus is: an address that is a URI means its path, and what they
+                send is settled here first, also where they ask for second, and so for ``exactly-once``:
+                ``azure-servicebus`` does, and then settles nothing.
 
         Raises:
             LocalProtocolError: there is one already.
         """
         self.add_node(Cbs(verify, self._post, self._clock.wall))
         self.unasked = frozenset({CBS})
+        self.like_azure = azure
         if self.authorise is None:
             self.authorise = permit_claimed
 
@@ -244,12 +250,17 @@ class Container:
         Raises:
             RefusedError: ``amqp:not-found``.
         """
+        address = self.resolve(address)
         node = self.nodes.get(address)
         if node is not None:
             return node
         if self.strict or not address or address.startswith(_TEMPORARY):
             raise RefusedError(Condition.NOT_FOUND, f"no node {address!r}")
         return self._make_queue(address, _FIRST_USE)
+
+    def resolve(self, address: str) -> str:
+        """What an address means here: the path of a URI, for clients of Azure, who write one."""
+        return path_of(address) or address if self.like_azure and "://" in address else address
 
     def make_temporary(self, properties: Mapping[Any, Any] | None) -> Queue:
         """The node behind a dynamic source or target, for as long as its lifetime policy says (3.5.9)."""
