@@ -18,6 +18,7 @@ from .demo import demo
 from .receive import ReceiveOptions, browse, receive
 from .request import RequestOptions, request
 from .run import run
+from .secrets import certs_command, passwd_command
 from .send import SendOptions, send
 from .serve import ServeOptions, serve
 
@@ -90,6 +91,10 @@ def amqp10() -> None:
     """
 
 
+amqp10.add_command(passwd_command)
+amqp10.add_command(certs_command)
+
+
 @amqp10.command("demo")
 @click.option("--frames", is_flag=True, help="Show every frame that crosses the wire.")
 def demo_command(frames: bool) -> None:
@@ -124,6 +129,13 @@ def demo_command(frames: bool) -> None:
     help="Somebody who may connect; without any, everybody may. May be repeated.",
 )
 @click.option(
+    "--users",
+    "users_file",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, readable=True),
+    help='Those who may connect, with their keys, as "amqp10 passwd" makes it; read once, at the start.',
+)
+@click.option(
     "--strict",
     is_flag=True,
     help="Refuse addresses that nobody named here, rather than make a queue of them.",
@@ -134,6 +146,7 @@ def serve_command(
     queues: tuple[str, ...],
     topics: tuple[str, ...],
     users: tuple[tuple[str, str], ...],
+    users_file: str | None,
     strict: bool,
 ) -> None:
     """A container of queues and topics, in memory.
@@ -141,11 +154,14 @@ def serve_command(
     Prints "listening URL" for each listener once it is ready. SIGTERM and SIGINT finish the
     deliveries in flight, for at most 5 seconds.
     """
+    if users and users_file is not None:
+        raise click.UsageError("--user and --users exclude each other.")
     options = ServeOptions(
         urls=urls or ("amqp://127.0.0.1:5672",),
         queues=queues,
         topics=topics,
         users=dict(users),
+        users_file=users_file,
         strict=strict,
         allow_plaintext_password=allow_plaintext_password,
     )

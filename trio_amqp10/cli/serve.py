@@ -10,6 +10,7 @@ import trio
 
 import trio_amqp10 as amqp
 
+from .passwd import load_users
 from .run import Interrupts, say, write_out
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class ServeOptions:
     queues: Sequence[str] = ()
     topics: Sequence[str] = ()
     users: dict[str, str] = field(default_factory=dict[str, str])
+    users_file: str | None = None
     strict: bool = False
     allow_plaintext_password: bool = False
 
@@ -37,7 +39,8 @@ async def serve(options: ServeOptions, interrupts: Interrupts) -> None:
     """Serve until a signal comes, then finish what is in flight.
 
     Raises:
-        OSError: it is not possible to listen there.
+        CommandError: the file of users is none.
+        OSError: it is not possible to listen there, or to read the file.
     """
     container = amqp.Container("amqp10", strict=options.strict)
     for queue in options.queues:
@@ -47,7 +50,7 @@ async def serve(options: ServeOptions, interrupts: Interrupts) -> None:
     start = partial(
         container.serve,
         *options.urls,
-        sasl=amqp.sasl.Server(users=options.users) if options.users else None,
+        sasl=_sasl(options),
         allow_plaintext_password=options.allow_plaintext_password,
     )
     async with trio.open_nursery() as nursery:
@@ -58,3 +61,10 @@ async def serve(options: ServeOptions, interrupts: Interrupts) -> None:
         say("amqp10: finishing the deliveries in flight; a second signal stops at once")
         await container.finish(_PATIENCE)
         nursery.cancel_scope.cancel()
+
+
+def _sasl(options: ServeOptions) -> amqp.sasl.Server | None:
+    if options.users_file is not None:
+        users = load_users(options.users_file)
+        return amqp.sasl.Server(credentials=users, verify=users.verify)
+    return amqp.sasl.Server(users=options.users) if options.users else None
