@@ -52,7 +52,12 @@ IMPURE = {
     "trio",
 }
 LEAVES = {"testing", "cli"}
-EXTRAS = {"testing": {"pytest"}, "filters": {"lark"}, "peer": {"wsproto"}, "cli": {"click", "cryptography", "rich"}}
+EXTRAS = {
+    "testing": {"pytest"},
+    "filters": {"lark"},
+    "peer": {"wsproto"},
+    "cli": {"click", "cryptography", "rich"},
+}
 """What a part may import beside the standard library and trio; each comes with an extra of that name or a tool."""
 UPWARD = {("peer/climbs.py", "patterns")}
 """``open_requester`` and ``open_transaction`` are methods of the peer's and patterns by nature: the one climb there is."""

@@ -335,3 +335,53 @@ def test_certs_command_names_the_extra_that_is_missing(tmp_path: Path) -> None:
     )
     assert result.returncode == 2
     assert b"pip install 'trio-amqp10[tls]'" in result.stderr
+
+
+# -- TLS with what certs made
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("tls")
+    made(directory)
+    return directory
+
+
+def files(tls: Path, **options: str) -> list[str]:
+    return [
+        word for name, file in options.items() for word in (f"--{name.replace('_', '-')}", str(tls / file))
+    ]
+
+
+def test_serve_and_its_clients_speak_tls_with_certificates_of_both(tls: Path, users: str) -> None:
+    ours = files(tls, tls_cert="server.pem", tls_key="server-key.pem", tls_client_ca="ca.pem")
+    with serving(*ours, "--users", users, listen="amqps://127.0.0.1:0") as url:
+        assert url.startswith("amqps://127.0.0.1:")
+        target = f"{url.replace('//', '//ada:enigma@')}/q"
+        theirs = files(tls, cafile="ca.pem", cert="ada.pem", key="ada-key.pem")
+        assert process_done("send", target, "--body", "x", *theirs) == b"sent 1\n"
+        assert process_done("receive", target, "--count", "1", *theirs) == b"x\n"
+        process_failed("send", target, "--body", "x", *files(tls, cafile="ca.pem"))  # without a certificate
+        assert "certificate" in process_failed(
+            "send", target, "--body", "x"
+        )  # of an authority that is not known
+
+
+def test_send_takes_any_certificate_when_insecure(tls: Path) -> None:
+    with serving(
+        *files(tls, tls_cert="server.pem", tls_key="server-key.pem"), listen="amqps://127.0.0.1:0"
+    ) as url:
+        assert process_done("send", f"{url}/q", "--body", "x", "--insecure") == b"sent 1\n"
+
+
+def test_tls_options_say_what_does_not_go_together(tls: Path) -> None:
+    assert amqp10("serve", *files(tls, tls_key="server-key.pem")).exit_code == 2
+    listen = ("serve", "--listen", "amqps://127.0.0.1:0")
+    wrong = files(tls, tls_cert="server.pem", tls_key="ada-key.pem")
+    assert "no certificate, key and authorities that go together" in failed(*listen, *wrong)
+    assert "needs a certificate" in failed(*listen)
+    target = ("send", "amqp://127.0.0.1:1/q", "--body", "x")
+    assert "has no TLS" in failed(*target, *files(tls, cafile="ca.pem"))
+    assert "insecure" in failed(
+        "send", "amqps://127.0.0.1:1/q", "--body", "x", "--insecure", *files(tls, cafile="ca.pem")
+    )
