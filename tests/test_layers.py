@@ -26,6 +26,7 @@ LEVELS = {
     "_section_writers": 3,
     "_message_fields": 3,
     "message": 3,
+    "tokens": 3,
     "typed": 4,
     "filters": 4,
     "sasl": 4,
@@ -51,7 +52,12 @@ IMPURE = {
     "trio",
 }
 LEAVES = {"testing", "cli"}
-EXTRAS = {"testing": {"pytest"}, "filters": {"lark"}, "peer": {"wsproto"}, "cli": {"click", "rich"}}
+EXTRAS = {
+    "testing": {"pytest"},
+    "filters": {"lark"},
+    "peer": {"wsproto"},
+    "cli": {"click", "cryptography", "rich"},
+}
 """What a part may import beside the standard library and trio; each comes with an extra of that name or a tool."""
 UPWARD = {("peer/climbs.py", "patterns")}
 """``open_requester`` and ``open_transaction`` are methods of the peer's and patterns by nature: the one climb there is."""

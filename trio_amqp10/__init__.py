@@ -46,6 +46,20 @@ from .peer.memory import LinkKey as LinkKey
 from .peer.memory import MemoryTerminusStore as MemoryTerminusStore
 from .peer.memory import TerminusStore as TerminusStore
 
+# Say who may do what
+from .container.access import Access as Access
+from .container.access import Rules as Rules
+from .container.claims import Claim as Claim
+from .container.claims import SasKeys as SasKeys
+from .container.claims import TokenOffer as TokenOffer
+
+# Put tokens where claims are asked for
+from .patterns.cbs import SasTokens as SasTokens
+from .patterns.cbs import TokenRefusedError as TokenRefusedError
+from .tokens import SasToken as SasToken
+from .tokens import Token as Token
+from .tokens import sign_sas as sign_sas
+
 # Ask, and be answered
 from .patterns.requester import Requester as Requester
 from .patterns.requester import open_requester as open_requester

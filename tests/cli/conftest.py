@@ -59,9 +59,9 @@ def interrupt(process: subprocess.Popen[bytes], sig: signal.Signals = signal.SIG
 
 
 @contextmanager
-def serving(*arguments: str) -> Generator[str]:
+def serving(*arguments: str, listen: str = "amqp://127.0.0.1:0") -> Generator[str]:
     """``amqp10 serve`` on a free port; its URL."""
-    process = start("serve", "--listen", "amqp://127.0.0.1:0", *arguments)
+    process = start("serve", "--listen", listen, *arguments)
     try:
         assert process.stdout is not None
         yield process.stdout.readline().decode().removeprefix("listening ").strip()

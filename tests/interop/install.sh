@@ -1,6 +1,6 @@
 #!/bin/sh
 # Install real peers into .peers (git-ignored), each by itself and only if it is not there yet:
-#     tests/interop/install.sh [proton] [rhea] [rabbitmq4] [rabbitmq3] [tshark] [chromium]      (default: all)
+#     tests/interop/install.sh [proton] [rhea] [rabbitmq4] [rabbitmq3] [azure] [tshark] [chromium]      (default: all)
 # For Debian 12. Packages come from apt, pip and npm as this machine has them configured. RabbitMQ goes into
 # file trees of its own (debootstrap), so that no service of the host is installed, let alone started.
 # PYTHON names the interpreter for proton's environment; it needs no package of this project.
@@ -84,6 +84,15 @@ install_rabbitmq() {
     mv "$tree.partial" "$tree"
 }
 
+# Microsoft's client of Azure Service Bus, with its AMQP in Python.
+install_azure() {
+    "$peers/azure/bin/python" -c 'import azure.servicebus' 2>/dev/null && return 0
+    "$python" -c 'import ensurepip' 2>/dev/null || apt_install python3-venv || return 1
+    rm -rf "$peers/azure"
+    "$python" -m venv "$peers/azure" &&
+        "$peers/azure/bin/python" -m pip install -q azure-servicebus==7.15.0 >&2
+}
+
 install_tshark() {
     command -v tshark >/dev/null && command -v dumpcap >/dev/null && return 0
     apt_install tshark
@@ -97,17 +106,18 @@ install_chromium() {
 }
 
 mkdir -p "$peers"
-[ $# -gt 0 ] || set -- proton rhea rabbitmq4 rabbitmq3 tshark chromium
+[ $# -gt 0 ] || set -- proton rhea rabbitmq4 rabbitmq3 azure tshark chromium
 for peer in "$@"; do
     case $peer in
     proton) install_proton ;;
     rhea) install_rhea ;;
     rabbitmq4) install_rabbitmq 4 trixie ;;
     rabbitmq3) install_rabbitmq 3 bookworm ;;
+    azure) install_azure ;;
     tshark) install_tshark ;;
     chromium) install_chromium ;;
     *)
-        say "no such peer: $peer (proton rhea rabbitmq4 rabbitmq3 tshark chromium)"
+        say "no such peer: $peer (proton rhea rabbitmq4 rabbitmq3 azure tshark chromium)"
         exit 2
         ;;
     esac

@@ -47,8 +47,8 @@ def is_missing(name: str) -> str | None:
         there = all((modules / one).exists() for one in ("rhea", "ws")) and bool(shutil.which("node"))
     elif name == "chromium":
         there = (PEERS / "rhea/node_modules/rhea").exists() and bool(shutil.which("chromium"))
-    else:
-        there = (PEERS / "proton/bin/python").exists()
+    else:  # in a Python environment of its own
+        there = (PEERS / name / "bin/python").exists()
     if there:
         return None
     root = " (as root: it runs under chroot)" if name.startswith("rabbitmq") else ""

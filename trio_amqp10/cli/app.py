@@ -15,9 +15,11 @@ from trio_amqp10.peer.urls import Url, parse_url
 
 from .bench import BenchOptions, bench
 from .demo import demo
+from .dialling import DialOptions, dialling
 from .receive import ReceiveOptions, browse, receive
 from .request import RequestOptions, request
 from .run import run
+from .secrets import certs_command, passwd_command
 from .send import SendOptions, send
 from .serve import ServeOptions, serve
 
@@ -66,16 +68,12 @@ def _pair(value: str, separator: str, form: str) -> tuple[str, str]:
 
 
 _COUNT: Final = click.IntRange(min=1)
+_FILE: Final = click.Path(exists=True, dir_okay=False, readable=True)
 _SECONDS: Final = click.FloatRange(min=0, min_open=True)
 
 _target = click.argument("target", metavar="URL/ADDRESS", type=_as_target)
 _guarantee = click.option(
     "--guarantee", type=click.Choice(_GUARANTEES), default="at-least-once", show_default=True
-)
-_plaintext = click.option(
-    "--allow-plaintext-password",
-    is_flag=True,
-    help="Send a password where somebody could read along (it is always sent to this machine).",
 )
 _json = click.option("--json", "as_json", is_flag=True, help="Print the whole message as one JSON object.")
 
@@ -88,6 +86,10 @@ def amqp10() -> None:
     Results go to stdout and everything else to stderr; the exit code is 0 only when all that was
     asked for happened.
     """
+
+
+amqp10.add_command(passwd_command)
+amqp10.add_command(certs_command)
 
 
 @amqp10.command("demo")
@@ -124,6 +126,21 @@ def demo_command(frames: bool) -> None:
     help="Somebody who may connect; without any, everybody may. May be repeated.",
 )
 @click.option(
+    "--users",
+    "users_file",
+    metavar="FILE",
+    type=_FILE,
+    help='Those who may connect, with their keys, as "amqp10 passwd" makes it; read once, at the start.',
+)
+@click.option("--tls-cert", metavar="FILE", type=_FILE, help="Our certificate, for amqps:// and its like.")
+@click.option("--tls-key", metavar="FILE", type=_FILE, help="Its key, if it is not in the same file.")
+@click.option(
+    "--tls-client-ca",
+    metavar="FILE",
+    type=_FILE,
+    help="Authorities of clients' certificates; a client without one is sent away.",
+)
+@click.option(
     "--strict",
     is_flag=True,
     help="Refuse addresses that nobody named here, rather than make a queue of them.",
@@ -134,6 +151,10 @@ def serve_command(
     queues: tuple[str, ...],
     topics: tuple[str, ...],
     users: tuple[tuple[str, str], ...],
+    users_file: str | None,
+    tls_cert: str | None,
+    tls_key: str | None,
+    tls_client_ca: str | None,
     strict: bool,
 ) -> None:
     """A container of queues and topics, in memory.
@@ -141,11 +162,19 @@ def serve_command(
     Prints "listening URL" for each listener once it is ready. SIGTERM and SIGINT finish the
     deliveries in flight, for at most 5 seconds.
     """
+    if users and users_file is not None:
+        raise click.UsageError("--user and --users exclude each other.")
+    if tls_cert is None and (tls_key is not None or tls_client_ca is not None):
+        raise click.UsageError("--tls-key and --tls-client-ca need --tls-cert.")
     options = ServeOptions(
         urls=urls or ("amqp://127.0.0.1:5672",),
         queues=queues,
         topics=topics,
         users=dict(users),
+        users_file=users_file,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        tls_client_ca=tls_client_ca,
         strict=strict,
         allow_plaintext_password=allow_plaintext_password,
     )
@@ -172,7 +201,7 @@ def serve_command(
     help="An application property, as a string. May be repeated.",
 )
 @_guarantee
-@_plaintext
+@dialling
 def send_command(
     target: tuple[str, str],
     body: str | None,
@@ -182,7 +211,7 @@ def send_command(
     durable: bool,
     properties: tuple[tuple[str, str], ...],
     guarantee: Guarantee,
-    allow_plaintext_password: bool,
+    dial: DialOptions,
 ) -> None:
     """Send messages to a node; prints "sent N" when N are accepted."""
     if body is not None and file is not None:
@@ -197,7 +226,7 @@ def send_command(
         binary=binary,
         durable=durable,
         properties=dict(properties),
-        allow_plaintext_password=allow_plaintext_password,
+        dial=dial,
     )
 
     run(partial(send, options))
@@ -209,14 +238,14 @@ def send_command(
 @click.option("--timeout", metavar="SECONDS", type=_SECONDS, help="Stop after so much silence.")
 @_json
 @_guarantee
-@_plaintext
+@dialling
 def receive_command(
     target: tuple[str, str],
     count: int | None,
     timeout: float | None,
     as_json: bool,
     guarantee: Guarantee,
-    allow_plaintext_password: bool,
+    dial: DialOptions,
 ) -> None:
     """Print the bodies of messages, one a line, and accept them.
 
@@ -232,7 +261,7 @@ def receive_command(
                 timeout=timeout,
                 json=as_json,
                 guarantee=guarantee,
-                allow_plaintext_password=allow_plaintext_password,
+                dial=dial,
             ),
         )
     )
@@ -250,13 +279,13 @@ def receive_command(
     help="How long the peer may take to say that there are no more.",
 )
 @_json
-@_plaintext
+@dialling
 def browse_command(
     target: tuple[str, str],
     count: int | None,
     timeout: float,
     as_json: bool,
-    allow_plaintext_password: bool,
+    dial: DialOptions,
 ) -> None:
     """Print the messages that are at a node now, and leave them there."""
     options = ReceiveOptions(
@@ -265,7 +294,7 @@ def browse_command(
         count=count,
         timeout=timeout,
         json=as_json,
-        allow_plaintext_password=allow_plaintext_password,
+        dial=dial,
     )
     run(partial(browse, options))
 
@@ -275,9 +304,9 @@ def browse_command(
 @click.option("--body", metavar="TEXT", required=True, help="What to ask.")
 @click.option("--timeout", metavar="SECONDS", type=_SECONDS, default=30.0, show_default=True)
 @_json
-@_plaintext
+@dialling
 def request_command(
-    target: tuple[str, str], body: str, timeout: float, as_json: bool, allow_plaintext_password: bool
+    target: tuple[str, str], body: str, timeout: float, as_json: bool, dial: DialOptions
 ) -> None:
     """Send a request to a node, and print the reply."""
     options = RequestOptions(
@@ -286,7 +315,7 @@ def request_command(
         body=body,
         timeout=timeout,
         json=as_json,
-        allow_plaintext_password=allow_plaintext_password,
+        dial=dial,
     )
     run(partial(request, options))
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
 
-import trio_amqp10 as amqp
 from trio_amqp10.errors import Condition, RemoteProtocolError
 from trio_amqp10.spec.messaging import Source
 
+from .dialling import DialOptions
 from .progress import Progress
 from .run import CommandError, Interrupts, say, unhurried, write_out
 from .text import body_octets, message_json
@@ -20,6 +20,7 @@ from .text import body_octets, message_json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import trio_amqp10 as amqp
     from trio_amqp10.message import Message
     from trio_amqp10.peer.options import Guarantee
 
@@ -39,7 +40,7 @@ class ReceiveOptions:
     timeout: float | None
     json: bool
     guarantee: Guarantee = "at-least-once"
-    allow_plaintext_password: bool = False
+    dial: DialOptions = field(default_factory=DialOptions)
 
 
 class _Printer:
@@ -85,9 +86,7 @@ async def receive(options: ReceiveOptions, interrupts: Interrupts) -> None:
     Raises:
         CommandError: fewer came than were asked for, or some could not be decoded.
     """
-    async with amqp.open_connection(
-        options.url, allow_plaintext_password=options.allow_plaintext_password
-    ) as connection:
+    async with options.dial.dial(options.url) as connection:
         credit = 0 if options.count is not None else None if options.guarantee == "at-most-once" else _CREDIT
         async with connection.open_receiver(
             options.address, guarantee=options.guarantee, credit=credit
@@ -133,9 +132,7 @@ async def browse(options: ReceiveOptions, interrupts: Interrupts) -> None:
     Raises:
         CommandError: the node only gives messages away, or fewer are there than were asked for.
     """
-    async with amqp.open_connection(
-        options.url, allow_plaintext_password=options.allow_plaintext_password
-    ) as connection:
+    async with options.dial.dial(options.url) as connection:
         source = Source(address=options.address, distribution_mode="copy")
         async with connection.open_receiver(options.address, source=source, credit=0) as receiver:
             granted: Source | None = receiver.remote.source

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import trio
 
 import trio_amqp10 as amqp
 
+from .dialling import DialOptions
 from .run import CommandError, Interrupts, write_out
 from .text import body_octets, message_json
 
@@ -23,7 +24,7 @@ class RequestOptions:
     body: str
     timeout: float
     json: bool
-    allow_plaintext_password: bool = False
+    dial: DialOptions = field(default_factory=DialOptions)
 
 
 async def request(options: RequestOptions, interrupts: Interrupts) -> None:  # noqa: ARG001 - it is cancelled whole
@@ -33,9 +34,7 @@ async def request(options: RequestOptions, interrupts: Interrupts) -> None:  # n
         CommandError: none came in time.
     """
     async with (
-        amqp.open_connection(
-            options.url, allow_plaintext_password=options.allow_plaintext_password
-        ) as connection,
+        options.dial.dial(options.url) as connection,
         amqp.open_requester(connection, options.address) as requester,
     ):
         try:

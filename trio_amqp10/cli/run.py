@@ -18,7 +18,7 @@ from trio_amqp10.errors import AmqpError, SecurityError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable, Generator, Sequence
 
-__all__ = ["CommandError", "Interrupts", "explain", "run", "say", "unhurried", "write_out"]
+__all__ = ["CommandError", "Interrupts", "explain", "run", "run_plain", "say", "unhurried", "write_out"]
 
 _CREDENTIALS = "user and password belong in the URL, as in amqp://user:password@host/address"
 _HINTS = {
@@ -132,6 +132,24 @@ def run(command: Callable[[Interrupts], Awaitable[None]]) -> NoReturn:
     except KeyboardInterrupt:  # before the signals were ours
         code = 130
     sys.exit(code)
+
+
+def run_plain(command: Callable[[], list[str]]) -> NoReturn:
+    """Run a command that has no connection, print the lines that it returns, and end the process."""
+    try:
+        lines = command()
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        sys.stdout.flush()
+    except CommandError as failure:
+        say(f"amqp10: {failure}")
+        sys.exit(failure.code)
+    except OSError as failure:
+        say(f"amqp10: {_one_line(_os_error(failure))}")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        say("amqp10: interrupted")
+        sys.exit(130)
+    sys.exit(0)
 
 
 async def _supervised(command: Callable[[Interrupts], Awaitable[None]]) -> int:

@@ -13,6 +13,7 @@ import trio_amqp10 as amqp
 from trio_amqp10.peer.delivery import raise_unless_accepted
 from trio_amqp10.peer.errors import DeliveryError
 
+from .dialling import DialOptions
 from .progress import Progress
 from .run import CommandError, Interrupts, write_out
 
@@ -42,7 +43,7 @@ class SendOptions:
     binary: bool
     durable: bool
     properties: dict[str, str] = field(default_factory=dict[str, str])
-    allow_plaintext_password: bool = False
+    dial: DialOptions = field(default_factory=DialOptions)
 
 
 async def send(options: SendOptions, interrupts: Interrupts) -> None:
@@ -68,9 +69,7 @@ async def send(options: SendOptions, interrupts: Interrupts) -> None:
 
 
 async def _send_all(options: SendOptions, bodies: _Lines | _Copies, progress: Progress) -> None:
-    async with amqp.open_connection(
-        options.url, allow_plaintext_password=options.allow_plaintext_password
-    ) as connection:
+    async with options.dial.dial(options.url) as connection:
         async with connection.open_sender(options.address, guarantee=options.guarantee) as sender:
             flight = _Flight(sender, progress)
             left = options.count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -10,7 +11,8 @@ import trio
 
 import trio_amqp10 as amqp
 
-from .run import Interrupts, say, write_out
+from .passwd import load_users
+from .run import CommandError, Interrupts, say, write_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +31,10 @@ class ServeOptions:
     queues: Sequence[str] = ()
     topics: Sequence[str] = ()
     users: dict[str, str] = field(default_factory=dict[str, str])
+    users_file: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    tls_client_ca: str | None = None
     strict: bool = False
     allow_plaintext_password: bool = False
 
@@ -37,7 +43,8 @@ async def serve(options: ServeOptions, interrupts: Interrupts) -> None:
     """Serve until a signal comes, then finish what is in flight.
 
     Raises:
-        OSError: it is not possible to listen there.
+        CommandError: the file of users is none, or those for TLS are not.
+        OSError: it is not possible to listen there, or to read a file.
     """
     container = amqp.Container("amqp10", strict=options.strict)
     for queue in options.queues:
@@ -47,7 +54,8 @@ async def serve(options: ServeOptions, interrupts: Interrupts) -> None:
     start = partial(
         container.serve,
         *options.urls,
-        sasl=amqp.sasl.Server(users=options.users) if options.users else None,
+        sasl=_sasl(options),
+        ssl_context=_tls(options),
         allow_plaintext_password=options.allow_plaintext_password,
     )
     async with trio.open_nursery() as nursery:
@@ -58,3 +66,22 @@ async def serve(options: ServeOptions, interrupts: Interrupts) -> None:
         say("amqp10: finishing the deliveries in flight; a second signal stops at once")
         await container.finish(_PATIENCE)
         nursery.cancel_scope.cancel()
+
+
+def _sasl(options: ServeOptions) -> amqp.sasl.Server | None:
+    if options.users_file is not None:
+        users = load_users(options.users_file)
+        return amqp.sasl.Server(credentials=users, verify=users.verify)
+    return amqp.sasl.Server(users=options.users) if options.users else None
+
+
+def _tls(options: ServeOptions) -> ssl.SSLContext | None:
+    if options.tls_cert is None:
+        return None
+    try:
+        return amqp.tls.server_context(options.tls_cert, options.tls_key, client_cafile=options.tls_client_ca)
+    except ssl.SSLError as failure:
+        files = ", ".join(filter(None, (options.tls_cert, options.tls_key, options.tls_client_ca)))
+        raise CommandError(
+            f"no certificate, key and authorities that go together: {files} ({failure})"
+        ) from None

@@ -1,5 +1,10 @@
 """A named peer that holds nodes: queues, topics, functions, consumers, producers, and the user's own."""
 
+from .access import Access as Access
+from .access import Rules as Rules
+from .claims import Claim as Claim
+from .claims import SasKeys as SasKeys
+from .claims import TokenOffer as TokenOffer
 from .conversation import Conversation as Conversation
 from .handlers import Consumer as Consumer
 from .handlers import Function as Function

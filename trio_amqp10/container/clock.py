@@ -22,17 +22,17 @@ class Clock:
     """What nodes ask for the time.
 
     Args:
-        wall: seconds since 1970.
-        now: seconds on the clock that deadlines are on; the default needs trio to run, and is asked
+        wall: gives seconds since 1970.
+        now: gives seconds on the clock that deadlines are on; the default needs trio to run, and is asked
             only by messages with a ttl or an expiry time.
     """
 
-    __slots__ = ("_wall", "now")
+    __slots__ = ("now", "wall")
 
     def __init__(
         self, wall: Callable[[], float] = time.time, now: Callable[[], float] = trio.current_time
     ) -> None:
-        self._wall = wall
+        self.wall = wall
         self.now = now
 
     def deadline(self, now: float, ttl: int | None, expiry: int | None) -> float:
@@ -47,5 +47,5 @@ class Clock:
         if ttl is not None:
             ends.append(now + ttl / 1000)
         if expiry is not None:
-            ends.append(now + expiry / 1000 - self._wall())
+            ends.append(now + expiry / 1000 - self.wall())
         return min(ends)

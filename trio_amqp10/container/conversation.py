@@ -7,6 +7,8 @@ there are (``service``).
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.errors import Condition, LocalProtocolError
@@ -18,6 +20,7 @@ from trio_amqp10.spec.transactions import Coordinator as CoordinatorTarget
 from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
 
 from .coordinator import CAPABILITIES, CONTROL_CREDIT, ControlInlet, Coordinator
+from .guard import Guard, RelayInlet, wanted
 from .lifetimes import actual_properties
 from .links import ReceiverInlet, SenderOutlet
 from .node import Node, RefusedError
@@ -52,6 +55,7 @@ class Conversation:
         leases: deliveries that went out and have no outcome yet.
         working: handlers that run for this peer.
         coordinator: of its transactions.
+        guard: knows what it may.
         nursery: where they run; set before the first link is admitted.
     """
 
@@ -64,6 +68,7 @@ class Conversation:
         self.coordinator = Coordinator(
             self, timeout=container.transaction_timeout, max_octets=container.max_unsettled_octets
         )
+        self.guard = Guard(self, container.authorise, container.resolve, container.unasked)
         self._container = container
         self._retained = 0
         self._made: dict[object, Any] = {}
@@ -118,8 +123,13 @@ class Conversation:
     # -- links ------------------------------------------------------------------------------
 
     def admit(self, link: IncomingLink) -> None:
-        """Accept the link to the node that it names, or refuse it."""
+        """Accept the link to the node that it names, or refuse it, once it is known whether the peer may."""
+        self.guard.ask(wanted(link), partial(self._admit, link))
+
+    def _admit(self, link: IncomingLink, refused: RefusedError | None) -> None:
         try:
+            if refused is not None:
+                raise refused
             if isinstance(link, IncomingReceiver):
                 self._admit_inlet(link)
             elif isinstance(link, IncomingSender):
@@ -161,14 +171,15 @@ class Conversation:
                 capabilities=_shared(asked.capabilities, node),
             )
             options = _options(link, source=link.remote.source, target=target)
-            inlet = ReceiverInlet(session, engine, credit, node, self)
+            if self._container.like_azure:
+                options = replace(options, rcv_settle_mode=ReceiverSettleMode.FIRST)
+            kind = RelayInlet if node is self._container.relay and self.guard.asks else ReceiverInlet
+            inlet = kind(session, engine, credit, node, self)
             Accepting(link, lambda: inlet, options).enter_now()
         except BaseException:
             self._container.forget_unused(node)
             raise
-        if made:
-            self._made[inlet] = node
-        inlet.begin()
+        self._began(link, inlet, node, made)
 
     def _admit_control(self, link: IncomingReceiver) -> None:
         """A control link: every peer has a coordinator of its own (4.1)."""
@@ -178,6 +189,7 @@ class Conversation:
         )
         inlet = ControlInlet(session, engine, CONTROL_CREDIT, self.coordinator, self)
         Accepting(link, lambda: inlet, options).enter_now()
+        self.guard.remember(inlet, wanted(link))
         inlet.begin()
 
     def _admit_outlet(self, link: IncomingSender) -> None:
@@ -222,9 +234,7 @@ class Conversation:
         except BaseException:
             self._container.forget_unused(node)
             raise
-        if made:
-            self._made[outlet] = node
-        outlet.begin()
+        self._began(link, outlet, node, made)
 
     def _wanted(self, filters: FilterSet) -> Callable[[Message, str | None], bool] | None:
         if not filters:
@@ -236,12 +246,29 @@ class Conversation:
 
         return wants
 
+    def _began(
+        self, link: IncomingLink, inlet_or_outlet: ReceiverInlet | SenderOutlet, node: Node, made: bool
+    ) -> None:
+        if made:
+            self._made[inlet_or_outlet] = node
+            self.guard.own(node.address)
+        self.guard.remember(inlet_or_outlet, wanted(link))
+        inlet_or_outlet.begin()
+
     def forget(self, link: object) -> None:
         """The link is over; what was made for it alone goes too."""
+        self.guard.forget(link)
         node = self._made.pop(link, None)
         if node is not None:
             node.has_maker = False
             node.check_used()
+            if self._container.nodes.get(node.address) is not node:
+                self.guard.disown(node.address)
+
+    def close(self) -> None:
+        """The connection is over."""
+        self.coordinator.close()
+        self.guard.close()
 
 
 def _options(link: IncomingReceiver | IncomingSender, *, source: Any, target: Any) -> LinkOptions:

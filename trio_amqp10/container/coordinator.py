@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from .conversation import Conversation
     from .links import Watch
-    from .node import Inlet
+    from .node import Inlet, RefusedError
 
 __all__ = ["CAPABILITIES", "CONTROL_CREDIT", "ControlInlet", "Coordinator"]
 
@@ -64,7 +64,12 @@ class ControlInlet(ReceiverInlet):
         super().begin()
 
     def take(self) -> Delivery | None:
-        return self._take() if self._queue else None
+        # A message that waits for permission came before: it is part of what is discharged.
+        return self._take() if self._queue and not self.peer.guard.deciding else None
+
+    def go_on(self) -> None:
+        """What was waited for is decided."""
+        super().wake()
 
     def wake(self) -> None:
         if self._is_last:
@@ -123,6 +128,12 @@ class Coordinator(Node):
                 Condition.NOT_IMPLEMENTED.value,
                 "a coordinator takes a declare or a discharge in an amqp-value section",
             )
+
+    def go_on(self) -> None:
+        """Every message that came has been found to be permitted, or not: go on."""
+        for inlet in list(self.inlets):
+            assert isinstance(inlet, ControlInlet)
+            inlet.go_on()
 
     def remove_inlet(self, inlet: Inlet) -> None:
         """A control link is gone: its transactions are rolled back (4.1)."""
@@ -229,11 +240,13 @@ class Coordinator(Node):
         work = self.find(txn_id)
         return None if work is None or work.fate is not None else work
 
-    def post(self, inlet: ReceiverInlet, node: Node, delivery: Delivery) -> None:
-        """A message came that is part of a transaction (4.4.1)."""
+    def post(
+        self, inlet: ReceiverInlet, node: Node, delivery: Delivery, refusal: RefusedError | None = None
+    ) -> None:
+        """A message came that is part of a transaction (4.4.1); ``refusal`` says that its sender may not send it."""
         work = self.find(delivery.remote_state.txn_id)
         if work is not None and work.fate is None:
-            work.post(node, delivery)
+            work.post(node, delivery, refusal)
             return
         fate = (Condition.TRANSACTION_UNKNOWN_ID.value, "there is no transaction of that id")
         if work is not None and work.fate is not None:

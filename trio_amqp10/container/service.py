@@ -1,6 +1,8 @@
 """Container: a named peer that holds nodes, to be served, dialled in memory, or given connections.
 
 Knows which nodes there are and who may have them made; knows nothing of links or octets.
+
+Longer than 400 lines, for all that users ask of a container is documented here.
 """
 
 from __future__ import annotations
@@ -19,7 +21,12 @@ from trio_amqp10.message import Message
 from trio_amqp10.peer.dial import effective_limits, open_connection
 from trio_amqp10.peer.listen import Acceptor, Listener, serve
 from trio_amqp10.sasl import Server
+from trio_amqp10.spec.transport import Error
+from trio_amqp10.tokens import path_of
 
+from .access import Authorise, permit_claimed
+from .cbs import ADDRESS as CBS
+from .cbs import Cbs
 from .clock import Clock
 from .conversation import Conversation
 from .handlers import Consumer, Function, Producer
@@ -35,6 +42,8 @@ if TYPE_CHECKING:
     from trio_amqp10.peer.connection import Connection
     from trio_amqp10.peer.delivery import Delivery
     from trio_amqp10.peer.sender import Sender
+
+    from .claims import Verify
 
 __all__ = ["Container"]
 
@@ -60,9 +69,14 @@ class Container:
         transaction_timeout: seconds that a transaction may take before it is rolled back with
             ``amqp:transaction:timeout``; None for any time.
         wall_clock: seconds since 1970; messages with an absolute expiry time are measured by it once, when they come.
+        authorise: who may do what: a function, or an async one, of an ``Access`` that returns True to
+            permit it, e.g. ``Rules(...)``; None permits everything. What is refused gets
+            ``amqp:unauthorized-access``; raise ``RefusedError`` for other words. Anything else that it
+            raises is logged, and refuses with ``amqp:internal-error``.
 
     Attributes:
         name: as given.
+        authorise: as given.
         nodes: by address.
         relay: the node behind the anonymous terminus, which routes by ``to``.
         resting: whether ``finish`` was called.
@@ -76,11 +90,15 @@ class Container:
         max_unsettled_octets: int | None = 64 * 1024 * 1024,
         wall_clock: Callable[[], float] = time.time,
         transaction_timeout: float | None = 120.0,
+        authorise: Authorise | None = None,
     ) -> None:
         self.name = str(uuid.uuid4()) if name is None else name
         self.strict = strict
         self.max_unsettled_octets = max_unsettled_octets
         self.transaction_timeout = transaction_timeout
+        self.authorise = authorise
+        self.unasked: frozenset[str] = frozenset()
+        self.like_azure = False
         self.nodes: dict[str, Node] = {}
         self.relay = Relay(self.find)
         self.resting = False
@@ -198,18 +216,51 @@ class Container:
 
         return decorate
 
+    def add_cbs(self, verify: Verify, *, azure: bool = False) -> None:
+        """Take tokens at ``$cbs``, as Azure Service Bus does: what they permit is an ``Access``'s ``claims``.
+
+        Without ``authorise`` of your own, everybody may connect, and then do what their claims permit.
+        When a claim ends, links that are no longer permitted are detached with ``amqp:unauthorized-access``.
+        Call it before anybody connects.
+
+        Args:
+            verify: a function, or an async one, of a ``TokenOffer`` that returns a ``Claim``, e.g.
+                ``SasKeys(...)``; None or a ``RefusedError`` refuses the token.
+            azure: be to clients as Service Bus is: an address that is a URI means its path, and what they
+                send is settled here first, also where they ask for second, and so for ``exactly-once``:
+                ``azure-servicebus`` does, and then settles nothing.
+
+        Raises:
+            LocalProtocolError: there is one already.
+        """
+        self.add_node(Cbs(verify, self._post, self._clock.wall))
+        self.unasked = frozenset({CBS})
+        self.like_azure = azure
+        if self.authorise is None:
+            self.authorise = permit_claimed
+
+    def review(self) -> None:
+        """Ask ``authorise`` again for every link that there is; what it refuses now is detached."""
+        for conversation in self._conversations:
+            conversation.guard.review()
+
     def find(self, address: str) -> Node:
         """The node of this address; made now, where nothing is said against it.
 
         Raises:
             RefusedError: ``amqp:not-found``.
         """
+        address = self.resolve(address)
         node = self.nodes.get(address)
         if node is not None:
             return node
         if self.strict or not address or address.startswith(_TEMPORARY):
             raise RefusedError(Condition.NOT_FOUND, f"no node {address!r}")
         return self._make_queue(address, _FIRST_USE)
+
+    def resolve(self, address: str) -> str:
+        """What an address means here: the path of a URI, for clients of Azure, who write one."""
+        return path_of(address) or address if self.like_azure and "://" in address else address
 
     def make_temporary(self, properties: Mapping[Any, Any] | None) -> Queue:
         """The node behind a dynamic source or target, for as long as its lifetime policy says (3.5.9)."""
@@ -259,6 +310,8 @@ class Container:
 
     async def _post(self, address: str, message: Message, peer: Peer) -> None:
         await trio.lowlevel.checkpoint()
+        if isinstance(peer, Conversation):  # on its behalf: it said where a reply goes
+            await peer.guard.check("send", address)
         node = self.find(address)
         try:
             await post(node, message, peer)
@@ -283,12 +336,17 @@ class Container:
         try:
             async with trio.open_nursery() as nursery:
                 conversation.nursery = nursery
+                links = connection.incoming_links()  # they wait while we ask
                 try:
-                    async for link in connection.incoming_links():
+                    await conversation.guard.check("open", None)
+                    async for link in links:
                         conversation.admit(link)
+                except RefusedError as refusal:
+                    error = Error(condition=refusal.condition, description=refusal.description)
+                    await connection.aclose(error)
                 except Exception as lost:
                     loss = lost  # raised in here, it would cancel the handlers
-                conversation.coordinator.close()
+                conversation.close()
         finally:
             del self._conversations[conversation]
             self.check_idle(conversation)
@@ -312,7 +370,9 @@ class Container:
         options.setdefault("offered_capabilities", (_RELAY, *capabilities()))
         await serve(self.handle, *urls, task_status=task_status, **options)
 
-    def connect(self, *, container_id: str | None = None, **options: Any) -> LocalConnection:
+    def connect(
+        self, *, container_id: str | None = None, users: Server | None = None, **options: Any
+    ) -> LocalConnection:
         """A client's connection to this container, through memory: ``async with container.connect() as conn``.
 
         Leaving closes it, and waits for handlers that still work for it, at most ``close_timeout``
@@ -320,12 +380,13 @@ class Container:
 
         Args:
             container_id: of the client.
+            users: whom to accept, for a client that has ``sasl``; everybody if None.
             options: as for ``trio_amqp10.open_connection``.
         """
         ours, theirs = memory_stream_pair()
         acceptor = Acceptor(
             container_id=self.name,
-            sasl=Server(),
+            sasl=users or Server(),
             offered_capabilities=(_RELAY, *capabilities()),
             limits=effective_limits(options.get("limits"), None, None),
             close_timeout=options.get("close_timeout", 5.0),

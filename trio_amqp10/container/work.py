@@ -112,10 +112,12 @@ class Work:
 
     # -- posting (4.4.1) --------------------------------------------------------------------
 
-    def post(self, node: Node, delivery: Delivery) -> None:
+    def post(self, node: Node, delivery: Delivery, refused: RefusedError | None = None) -> None:
         """Hold a message back, and tell the outcome that it will have."""
         outcome: Any = ACCEPTED
         try:
+            if refused is not None:
+                raise refused
             self._hold(node, delivery)
         except (RefusedError, RemoteProtocolError) as refusal:
             outcome = Rejected(error=Error(condition=refusal.condition, description=refusal.description))

@@ -1,7 +1,7 @@
 """Request and reply: send a message, and wait for the one that answers it.
 
 A requester is a sender to the service and a receiver for the replies: of a node that the peer
-makes for it (a dynamic source, 3.5.3), or of one that exists. Each request carries a message-id
+makes for it (a dynamic source, 3.5.3), of one that exists, or of the one that answers. Each request carries a message-id
 of its own; the reply carries that, or the request's correlation-id, as its correlation-id (3.2.4).
 
 Uses only what any program may use of a connection; knows nothing of who answers.
@@ -18,7 +18,7 @@ import trio
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
 from trio_amqp10.peer.delivery import Delivery, OutgoingDelivery, raise_unless_accepted
-from trio_amqp10.spec.messaging import Source
+from trio_amqp10.spec.messaging import Source, Target
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -171,16 +171,31 @@ class RequesterOpening:
     """
 
     def __init__(
-        self, connection: Connection, address: str, reply_to: str | None, options: dict[str, Any]
+        self,
+        connection: Connection,
+        address: str,
+        reply_to: str | None,
+        options: dict[str, Any],
+        *,
+        direct: bool = False,
     ) -> None:
-        source = Source(dynamic=True) if reply_to is None else None
-        self._receiving = connection.open_receiver(reply_to, source=source)
+        if direct and reply_to is not None:
+            raise LocalProtocolError(
+                f"reply_to={reply_to!r} with direct=True: replies go one way or the other"
+            )
+        self._direct = str(uuid.uuid4()) if direct else None
+        if direct:
+            target = Target(address=self._direct)
+            self._receiving = connection.open_receiver(address, target=target)
+        else:
+            source = Source(dynamic=True) if reply_to is None else None
+            self._receiving = connection.open_receiver(reply_to, source=source)
         self._sending = connection.open_sender(address, **options)
 
     async def __aenter__(self) -> Requester:
         self._replies = await self._receiving.__aenter__()
         try:
-            reply_to = self._replies.address
+            reply_to = self._direct or self._replies.address
             if reply_to is None:
                 raise LocalProtocolError("the peer has made a node for replies, and does not say where")
             sender = await self._sending.__aenter__()
@@ -209,7 +224,12 @@ class RequesterOpening:
 
 
 def open_requester(
-    connection: Connection, address: str, *, reply_to: str | None = None, **options: Any
+    connection: Connection,
+    address: str,
+    *,
+    reply_to: str | None = None,
+    direct: bool = False,
+    **options: Any,
 ) -> RequesterOpening:
     """Request and reply: ``async with conn.open_requester("upper") as requester``.
 
@@ -217,6 +237,11 @@ def open_requester(
         connection: to the peer that answers.
         address: of the node that requests are for.
         reply_to: a node of the peer's that replies go through; if None, one is made for this requester.
+        direct: have replies come on a link from the node that answers, as Azure's ``$cbs`` and ``$management``
+            and the functions of a ``Container`` give them.
         options: for the sender of requests, as for ``Connection.open_sender``.
+
+    Raises:
+        LocalProtocolError: both ``reply_to`` and ``direct``.
     """
-    return RequesterOpening(connection, address, reply_to, options)
+    return RequesterOpening(connection, address, reply_to, options, direct=direct)

@@ -30,7 +30,7 @@ from trio_amqp10.engine.states import ConnectionState, SessionState
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError
 from trio_amqp10.spec.transport import Role
 
-from .climbs import open_requester, open_transaction
+from .climbs import keep_token, open_requester, open_transaction, put_token
 from .errors import ConnectionClosedError, anew, describe
 from .incoming import IncomingLinks, IncomingReceiver, IncomingSender
 from .pump import READ_SIZE, Pump
@@ -250,6 +250,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
     open_receiver: Callable[..., Opening[Receiver]] = open_receiver
     open_requester = open_requester
     open_transaction = open_transaction
+    put_token = put_token
+    keep_token = keep_token
 
     def new_session(self) -> Session:
         """Begin a session, without waiting for the peer."""

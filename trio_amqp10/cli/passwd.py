@@ -1,0 +1,110 @@
+"""``amqp10 passwd``: a file of users that ``amqp10 serve --users`` reads, with salted keys and no passwords (RFC 5802)."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.sasl import Credentials, read_users, write_users
+from trio_amqp10.sasl.saslprep import prepare
+
+from .run import CommandError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["DEFAULT_FILE", "PasswdOptions", "list_users", "load_users", "passwd"]
+
+DEFAULT_FILE: Final = "amqp10-users"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PasswdOptions:
+    """What the command line said."""
+
+    file: str
+    user: str
+    delete: bool
+    stdin: bool
+    iterations: int
+    mechanisms: Sequence[str]
+
+
+def passwd(options: PasswdOptions) -> str:
+    """Add a user, give one another password, or delete one; returns what was done.
+
+    Raises:
+        CommandError: there is no such user, or the password is none.
+        OSError: the file cannot be read or written.
+    """
+    users = load_users(options.file, new=not options.delete)
+    name = _prepared(options.user)
+    if options.delete:
+        if name not in users:
+            raise CommandError(f"there is no user {name!r} in {options.file}")
+        users.remove(name)
+        done = "deleted"
+    else:
+        done = "changed" if name in users else "added"
+        password = _read_line() if options.stdin else _ask(name)
+        try:
+            users.set_password(name, password, mechanisms=options.mechanisms, iterations=options.iterations)
+        except LocalProtocolError as wrong:
+            raise CommandError(str(wrong)) from None
+    write_users(options.file, users)
+    return f"{done} {name}"
+
+
+def list_users(file: str) -> list[str]:
+    """The users of a file, in order.
+
+    Raises:
+        CommandError: it is no file of users.
+        OSError: it cannot be read.
+    """
+    return sorted(load_users(file))
+
+
+def load_users(file: str, *, new: bool = False) -> Credentials:
+    """Read a file of users; with ``new``, nobody where there is no such file.
+
+    Raises:
+        CommandError: it is no file of users.
+        OSError: it cannot be read.
+    """
+    try:
+        return read_users(file)
+    except FileNotFoundError:
+        if new:
+            return Credentials()
+        raise
+    except LocalProtocolError as wrong:
+        raise CommandError(f"{file}: {wrong}") from None
+
+
+def _prepared(user: str) -> str:
+    try:
+        return prepare(user, "user name")
+    except LocalProtocolError as wrong:
+        raise CommandError(str(wrong)) from None
+
+
+def _ask(name: str) -> str:
+    if not sys.stdin.isatty():
+        raise CommandError("there is nobody to ask for a password; --stdin reads it from stdin")
+    password = getpass.getpass(f"password of {name}: ")
+    if getpass.getpass("once more: ") != password:
+        raise CommandError("these are two passwords; nothing was changed")
+    return password
+
+
+def _read_line() -> str:
+    """The first line of stdin, without its end."""
+    octets = sys.stdin.buffer.readline()
+    try:
+        return octets.decode().removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise CommandError("a password that is not UTF-8") from None

@@ -1,0 +1,162 @@
+"""Who may do what in a container: the question, what answers it, and a table that does (2.8.15, unauthorized-access).
+
+================  ==========================================  ==================
+action            a peer wants to                             address
+================  ==========================================  ==================
+open              have a connection                           None
+send              send to a node                              of the node
+receive           receive from a node, or browse it           of the node
+create            have a dynamic node made for it (3.5.3)     None
+transact          declare transactions (4.1)                  None
+================  ==========================================  ==================
+
+A link to the anonymous terminus is nobody's question; each message on it is one, by its ``to``. So
+is a reply that a node is to send where the request says: or who may ask could have others write
+for it. Nodes that were made for a connection are that connection's own, and need no permission.
+
+Knows no links and no connection.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+
+from trio_amqp10.errors import LocalProtocolError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from trio_amqp10.sasl import Identity
+
+    from .claims import Claim
+
+__all__ = ["Access", "Action", "Authorise", "Rules", "permit_claimed"]
+
+Action = Literal["open", "send", "receive", "create", "transact"]
+
+_ACTIONS: Final = frozenset(get_args(Action))
+
+_SHOWN: Final = 64
+"""Characters of a name that an error shows."""
+
+_DOINGS: Final = {
+    "open": "have a connection",
+    "send": "send to",
+    "receive": "receive from",
+    "create": "have a node made",
+    "transact": "declare transactions",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What a peer wants to do: the question that ``Container(authorise=...)`` answers.
+
+    Attributes:
+        action: ``"open"``, ``"send"``, ``"receive"``, ``"create"`` or ``"transact"``; as seen from the peer.
+        address: of the node, for ``send`` and ``receive``; else None.
+        identity: who the peer proved to be; None without a SASL layer.
+        container_id: what the peer calls itself, and has not proved.
+        claims: what tokens that it put to ``$cbs`` say, as long as they are good.
+    """
+
+    action: Action
+    address: str | None
+    identity: Identity | None
+    container_id: str
+    claims: tuple[Claim, ...] = ()
+
+    @property
+    def user(self) -> str | None:
+        """The name that the peer proved to have; None for one that proved nothing, with ANONYMOUS or without SASL."""
+        identity = self.identity
+        return None if identity is None or identity.mechanism == "ANONYMOUS" else identity.name
+
+    @property
+    def claimed(self) -> bool:
+        """Whether one of the claims permits it."""
+        return any(claim.permits(self.action, self.address) for claim in self.claims)
+
+    def refusal(self) -> str:
+        """What a peer is told that may not."""
+        who = "a peer that is not authenticated" if self.user is None else _shown(self.user)
+        where = "" if self.address is None else f" {_shown(self.address)}"
+        return f"{who} may not {_DOINGS[self.action]}{where}"
+
+
+def _shown(name: str) -> str:
+    """Part of an error that has to fit into the smallest frame."""
+    return repr(name) if len(name) <= _SHOWN else f"{name[:_SHOWN]!r}..."
+
+
+Authorise: TypeAlias = "Callable[[Access], bool | Awaitable[bool]]"
+"""A function, or an async one, that returns True to permit; all else refuses. ``RefusedError`` refuses in its words."""
+
+
+def permit_claimed(access: Access) -> bool:
+    """Everybody may connect, and then do what their claims permit; what holds where only ``$cbs`` is asked."""
+    return access.action == "open" or access.claimed
+
+
+class Rules:
+    """A table of who may do what: ``Container(authorise=Rules(("ada", "send receive", "orders/*"), ...))``.
+
+    What no rule permits is refused. Whom a rule names may open a connection, without a rule of its own.
+
+    Args:
+        rules: each a user, actions and addresses, as strings. The user is a name that was proved, or
+            ``*`` for everybody, proved or not. The actions are any of ``send``, ``receive``,
+            ``create``, ``transact`` and ``open``. The addresses are one address, or the beginning of
+            many and ``*``; addresses that begin with ``$``, such as ``$management``, are meant only by a
+            rule that begins so too. Both lists are separated by spaces; addresses may be left out where
+            no action has any.
+
+    Raises:
+        LocalProtocolError: a rule that is none.
+    """
+
+    __slots__ = ("_known", "_rules")
+
+    def __init__(self, *rules: tuple[str, str, str] | tuple[str, str]) -> None:
+        self._rules: Final[dict[tuple[str, str], list[tuple[str, bool]]]] = {}
+        self._known: Final[set[str]] = set()
+        for rule in rules:
+            self._add(rule)
+
+    def _add(self, rule: tuple[str, ...]) -> None:
+        if len(rule) not in (2, 3) or not all(isinstance(part, str) for part in rule):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise LocalProtocolError(
+                f"{rule!r} is no rule: (user, actions, addresses), as in ('ada', 'send receive', 'orders/*')"
+            )
+        user, actions = rule[0], rule[1].split()
+        addresses = rule[2].split() if len(rule) == 3 else []
+        if not user or not actions or not _ACTIONS.issuperset(actions):
+            raise LocalProtocolError(f"{rule!r}: a user, and any of {', '.join(get_args(Action))}, are due")
+        if not addresses and not {"send", "receive"}.isdisjoint(actions):
+            raise LocalProtocolError(f"{rule!r}: to send to or receive from which addresses? * means all")
+        self._known.add(user)
+        for action in actions:
+            known = self._rules.setdefault((user, action), [])
+            known.extend((each.removesuffix("*"), each.endswith("*")) for each in addresses)
+
+    def __call__(self, access: Access) -> bool:
+        """Whether a rule permits this."""
+        return any(self._permits(who, access) for who in (access.user, "*") if who is not None)
+
+    def _permits(self, who: str, access: Access) -> bool:
+        if access.action == "open":
+            return who in self._known
+        addresses = self._rules.get((who, access.action))
+        if access.address is None or addresses is None:
+            return addresses is not None
+        return any(_matches(start, rest, access.address) for start, rest in addresses)
+
+    def __repr__(self) -> str:
+        return f"<Rules for {len(self._known)} users>"
+
+
+def _matches(start: str, rest: bool, address: str) -> bool:
+    if not rest:
+        return address == start
+    return address.startswith(start) and (not address.startswith("$") or start.startswith("$"))

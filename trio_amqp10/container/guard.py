@@ -1,0 +1,336 @@
+"""Guard: asks whether a peer may, for each thing that it wants to do, and lets nothing pass meanwhile.
+
+One for each connection. An answer may be there at once, or take a task; either way what was asked
+for goes on, or is refused, from a callback. A hook that raises refuses with ``amqp:internal-error``,
+and one that returns anything but True refuses too: nothing is ever permitted by mistake.
+
+What was permitted stays so until there is a reason to ask again: a claim has ended, or the service
+says so. Then each link is asked for once more.
+
+``RelayInlet`` is a link to the anonymous terminus, where each message is a question of its own.
+
+Knows links; does not know what any node does.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections import deque
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
+from trio_amqp10.peer.incoming import IncomingReceiver, IncomingSender
+from trio_amqp10.spec.messaging import Source, Target
+from trio_amqp10.spec.transactions import Coordinator as CoordinatorTarget
+from trio_amqp10.spec.transactions import TransactionalState
+
+from .access import Access, Action
+from .links import ReceiverInlet
+from .node import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from trio_amqp10.peer.delivery import Delivery
+    from trio_amqp10.peer.incoming import IncomingLink
+
+    from .access import Authorise
+    from .claims import Claim
+    from .conversation import Conversation
+    from .node import Node
+
+__all__ = ["Guard", "RelayInlet", "wanted"]
+
+_log = logging.getLogger("trio_amqp10.container")
+
+_FAILED: Final = RefusedError(Condition.INTERNAL_ERROR, "whether this is permitted could not be found out")
+
+Wish = tuple[Action, str | None]
+
+
+def wanted(link: IncomingLink) -> Wish | None:
+    """What the peer wants to do with this link; None where there is nothing to ask, or nothing that could be."""
+    if isinstance(link, IncomingReceiver):
+        target = link.remote.target
+        if isinstance(target, CoordinatorTarget):
+            return "transact", None
+        return _wish("send", target) if isinstance(target, Target) else None
+    assert isinstance(link, IncomingSender)
+    source = link.remote.source
+    return _wish("receive", source) if isinstance(source, Source) else None
+
+
+def _wish(action: Action, terminus: Source | Target) -> Wish | None:
+    if terminus.dynamic:
+        return "create", None
+    address: Any = terminus.address
+    return (action, address) if isinstance(address, str) else None
+
+
+class Guard:
+    """Asks on behalf of one connection.
+
+    Args:
+        peer: whose.
+        hook: what answers; None permits all.
+        resolve: what an address means here.
+        unasked: addresses that need no permission, but for the connection itself.
+
+    Attributes:
+        deciding: answers about messages that are awaited: no transaction is discharged meanwhile.
+    """
+
+    def __init__(
+        self,
+        peer: Conversation,
+        hook: Authorise | None,
+        resolve: Callable[[str], str],
+        unasked: frozenset[str],
+    ) -> None:
+        self.deciding = 0
+        self._peer = peer
+        self._hook = hook
+        self._resolve = resolve
+        self._unasked = unasked
+        self._own: set[str] = set()
+        self._permitted: dict[Any, Wish] = {}
+        self._claims: dict[str, tuple[Claim, trio.CancelScope]] = {}
+        self._closed = False
+
+    @property
+    def asks(self) -> bool:
+        """Whether anything is refused at all."""
+        return self._hook is not None
+
+    # -- asking -----------------------------------------------------------------------------
+
+    def ask(self, wish: Wish | None, then: Callable[[RefusedError | None], object]) -> None:
+        """Call ``then`` with None if it is permitted, else with what to tell the peer: now, or in a task."""
+        access = self._access(wish)
+        answer = None if access is None else self._begin(access)
+        if answer is None or isinstance(answer, RefusedError):
+            then(answer)
+        else:
+            assert access is not None
+            # It runs on though the peer may go meanwhile.
+            self._peer.start_soon(self._ask, answer, access, then)
+
+    async def check(self, action: Action, address: str | None) -> None:
+        """Raise ``RefusedError`` if it is not permitted. Cancelled: it is not known."""
+        access = self._access((action, address))
+        if access is None:
+            return
+        answer = self._begin(access)
+        if answer is not None and not isinstance(answer, RefusedError):
+            answer = await self._finish(answer, access)
+        if answer is not None:
+            raise answer
+
+    async def _ask(
+        self, answer: Awaitable[Any], access: Access, then: Callable[[RefusedError | None], object]
+    ) -> None:
+        then(await self._finish(answer, access))
+
+    def _begin(self, access: Access) -> RefusedError | Awaitable[Any] | None:
+        assert self._hook is not None
+        try:
+            answer = self._hook(access)
+        except Exception as failure:
+            return _failed(failure, access)
+        return answer if inspect.isawaitable(answer) else _judge(answer, access)
+
+    async def _finish(self, answer: Awaitable[Any], access: Access) -> RefusedError | None:
+        try:
+            return _judge(await answer, access)
+        except Exception as failure:
+            return _failed(failure, access)
+
+    def _access(self, wish: Wish | None) -> Access | None:
+        """The question; None where there is none."""
+        if self._hook is None or wish is None:
+            return None
+        action, address = wish
+        if address is not None:
+            address = self._resolve(address)
+            if address in self._own or address in self._unasked:
+                return None
+        peer = self._peer
+        return Access(
+            action=action,
+            address=address,
+            identity=peer.identity,
+            container_id=peer.container_id,
+            claims=self.claims,
+        )
+
+    # -- what was permitted -----------------------------------------------------------------
+
+    def own(self, address: str) -> None:
+        """A node was made for this connection: it may use it."""
+        self._own.add(address)
+
+    def disown(self, address: str) -> None:
+        """It is gone."""
+        self._own.discard(address)
+
+    def remember(self, link: Any, wish: Wish | None) -> None:
+        """The link is there because of this."""
+        if self._hook is not None and wish is not None and wish[0] != "create":
+            self._permitted[link] = wish
+
+    def forget(self, link: Any) -> None:
+        """The link is over."""
+        self._permitted.pop(link, None)
+
+    def review(self) -> None:
+        """Ask again for all links; those that are refused now are detached."""
+        for link, wish in list(self._permitted.items()):
+            self.ask(wish, partial(self._retain, link))
+
+    def _retain(self, link: Any, refusal: RefusedError | None) -> None:
+        if refusal is not None and link in self._permitted:
+            _log.debug("%r is not permitted any more: %s", link, refusal)
+            link.close(refusal.condition, refusal.description)
+
+    # -- claims -----------------------------------------------------------------------------
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """Those that are good."""
+        return tuple([claim for claim, _ in self._claims.values()]) if self._claims else ()
+
+    def add_claim(self, claim: Claim, seconds: float | None) -> None:
+        """A token was verified; the claim is good for so long, and takes the place of one for the same audience."""
+        if self._closed:
+            return
+        before = self._claims.pop(claim.audience, None)
+        scope = trio.CancelScope()
+        self._claims[claim.audience] = claim, scope
+        if seconds is not None:
+            # Not as a handler: that a claim will end some time is nothing to wait for.
+            assert self._peer.nursery is not None
+            self._peer.nursery.start_soon(self._expire, claim, scope, seconds)
+        if before is not None:
+            before[1].cancel()
+            if before[0].rights - claim.rights:
+                self.review()
+
+    async def _expire(self, claim: Claim, scope: trio.CancelScope, seconds: float) -> None:
+        with scope:
+            await trio.sleep(seconds)
+            del self._claims[claim.audience]
+            _log.debug("%r: the claim for %r has ended", self._peer.container_id, claim.audience)
+            self.review()
+
+    def close(self) -> None:
+        """The connection is over."""
+        self._closed = True
+        for _, scope in self._claims.values():
+            scope.cancel()
+        self._claims.clear()
+
+
+def _judge(answer: object, access: Access) -> RefusedError | None:
+    if answer is True:
+        return None
+    if answer is not False and answer is not None:
+        _log.error("authorise returned %r for %r: True permits, and nothing else", answer, access)
+    refusal = access.refusal()
+    _log.info("%s (it calls itself %r)", refusal, access.container_id)
+    return RefusedError(Condition.UNAUTHORIZED_ACCESS, refusal)
+
+
+def _failed(failure: Exception, access: Access) -> RefusedError:
+    if isinstance(failure, RefusedError):
+        return failure
+    _log.error("authorise failed for %r", access, exc_info=failure)
+    return _FAILED
+
+
+class RelayInlet(ReceiverInlet):
+    """A link to the anonymous terminus: a message goes on once its sender may send to where its ``to`` says.
+
+    Messages keep their order, so one whose answer takes its time holds up those behind it.
+    """
+
+    __slots__ = ("_asking", "_at_once", "_verdicts")
+
+    def __init__(self, session: Any, link: Any, credit: int, node: Node, peer: Conversation) -> None:
+        super().__init__(session, link, credit, node, peer)
+        self._asking = False
+        self._at_once = False
+        self._verdicts: deque[RefusedError | None] = deque()
+        """On as many of the first deliveries in the queue."""
+
+    def wake(self) -> None:
+        if self._over:
+            return
+        self._decide()
+        if not self._asking:
+            super().wake()
+
+    def _decide(self) -> None:
+        self._at_once = True
+        guard = self.peer.guard
+        while not self._asking and len(self._verdicts) < len(self._queue):
+            self._asking = True
+            guard.deciding += 1
+            guard.ask(_wish_of(self._queue[len(self._verdicts)]), self._on_answer)
+        self._at_once = False
+
+    def _on_answer(self, refusal: RefusedError | None) -> None:
+        guard = self.peer.guard
+        guard.deciding -= 1
+        self._asking = False
+        self._verdicts.append(refusal)
+        if not self._at_once:
+            self.wake()
+            if not guard.deciding:
+                self.peer.coordinator.go_on()
+
+    def _post(self) -> None:
+        judged = list(zip(self._queue, self._verdicts, strict=True))
+        self._queue.clear()
+        self._verdicts.clear()
+        for delivery, refusal in judged:
+            if isinstance(delivery.remote_state, TransactionalState):
+                self.peer.coordinator.post(self, self._node, delivery, refusal)
+            else:
+                self._queue.append(delivery)
+                self._verdicts.append(refusal)
+
+    def take(self) -> Delivery | None:
+        while self._verdicts and self._queue and not self.peer.resting:
+            refusal = self._verdicts.popleft()
+            delivery = self._take()
+            if delivery.remote_state.__class__ is TransactionalState:
+                self.peer.coordinator.post(self, self._node, delivery, refusal)
+            elif refusal is None:
+                return delivery
+            else:
+                self._refuse(delivery, refusal)
+        return None
+
+    def _refuse(self, delivery: Delivery, refusal: RefusedError) -> None:
+        if delivery.settled:  # nobody waits for an answer, so the link is what can be refused
+            self.close(refusal.condition, refusal.description)
+        else:
+            with suppress(LocalProtocolError):  # its link is gone: nobody wants to know
+                delivery.reject(refusal.condition, refusal.description)
+
+    def _release_queued(self) -> None:
+        super()._release_queued()
+        self._verdicts.clear()
+
+
+def _wish_of(delivery: Delivery) -> Wish | None:
+    try:
+        address: Any = delivery.message.to
+    except RemoteProtocolError:
+        return None  # goes nowhere: the relay says why
+    return ("send", address) if isinstance(address, str) else None
