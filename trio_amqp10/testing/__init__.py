@@ -29,6 +29,14 @@ from trio_amqp10.trace.pieces import Piece as Piece
 
 from .containers import open_container as open_container
 from .containers import running_container as running_container
+from .line import Cut as Cut
+from .line import Line as Line
+from .line import Stall as Stall
+from .network import Network as Network
+from .network import open_network as open_network
+from .proxy import Proxy as Proxy
+from .proxy import open_proxy as open_proxy
+from .proxy import running_proxy as running_proxy
 from .scripted import ScriptedPeer as ScriptedPeer
 from .scripts import open_peer as open_peer
 from .scripts import running_peer as running_peer
@@ -38,13 +46,17 @@ __all__ = [
     "Attach",
     "Begin",
     "Close",
+    "Cut",
     "Detach",
     "Disposition",
     "End",
     "Flow",
+    "Line",
     "MemoryStream",
+    "Network",
     "Open",
     "Piece",
+    "Proxy",
     "Role",
     "SaslChallenge",
     "SaslCode",
@@ -53,11 +65,15 @@ __all__ = [
     "SaslOutcome",
     "SaslResponse",
     "ScriptedPeer",
+    "Stall",
     "Transfer",
     "memory_stream_pair",
     "open_container",
+    "open_network",
     "open_peer",
+    "open_proxy",
     "running_container",
     "running_peer",
+    "running_proxy",
     "scripted_stream",
 ]

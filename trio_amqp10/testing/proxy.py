@@ -1,0 +1,127 @@
+"""A simulated network at a port: dial the proxy, and it dials the peer.
+
+Knows TCP; what the network does to octets is in ``line``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING
+
+import trio
+
+from trio_amqp10.peer.transports import bind, connect, listener_url
+from trio_amqp10.peer.urls import parse_url
+
+from .line import Ending, Line
+from .network import Network, network_around
+from .threads import in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Generator
+
+__all__ = ["Proxy", "open_proxy", "running_proxy"]
+
+
+class Proxy:
+    """A port that leads to a peer through a network.
+
+    Attributes:
+        url: what to dial.
+        networks: one for each connection so far, in the order in which they came.
+    """
+
+    def __init__(
+        self, url: str, target: str, lines: tuple[Sequence[Line], Sequence[Line]], seed: int
+    ) -> None:
+        self.url = url
+        self.networks: list[Network] = []
+        self._target = parse_url(target)
+        self._lines = lines
+        self._seed = seed
+
+    def cut(self, how: Ending = "reset") -> None:
+        """Break every connection that there is now."""
+        for network in self.networks:
+            network.cut(how)
+
+    async def carry(self, near: trio.abc.Stream) -> None:
+        """One connection, from its beginning to its end. Cancelled: it is closed at both ends."""
+        async with near:
+            try:
+                far = await connect(self._target)
+            except OSError:
+                return  # nobody answers there: whoever has dialled us is told by the end of the stream
+            there, back = (of_way[min(len(self.networks), len(of_way) - 1)] for of_way in self._lines)
+            network = network_around(near, far, (there, back), self._seed + len(self.networks))
+            self.networks.append(network)
+            await network.run()
+
+
+@asynccontextmanager
+async def open_proxy(
+    target: str,
+    *,
+    there: Line | Sequence[Line] | None = None,
+    back: Line | Sequence[Line] | None = None,
+    seed: int = 0,
+) -> AsyncGenerator[Proxy]:
+    """A port that leads to ``target`` through a network: ``async with open_proxy(url) as proxy``.
+
+    Over sockets a reader may get several pieces at once, and time is the machine's.
+
+    Args:
+        target: the URL of the peer.
+        there: what happens to octets on their way to the peer; several: one for each connection, the
+            last one for all that follow.
+        back: the same, for those that come back.
+        seed: of sizes and jitter of the first connection; the next has the next.
+
+    Raises:
+        LocalProtocolError: ``target`` is no URL.
+
+    Cancelled: all connections are closed.
+    """
+    where = parse_url("amqp://127.0.0.1:0")
+    [listener] = await bind(where)
+    proxy = Proxy(listener_url(where, listener), target, (_each(there), _each(back)), seed)
+    raised: Exception | None = None
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.serve_listeners, proxy.carry, [listener])
+        try:
+            yield proxy
+        except Exception as failure:
+            raised = failure
+        nursery.cancel_scope.cancel()
+    if raised is not None:
+        raise raised
+
+
+@contextmanager
+def running_proxy(
+    target: str,
+    *,
+    there: Line | Sequence[Line] | None = None,
+    back: Line | Sequence[Line] | None = None,
+    seed: int = 0,
+) -> Generator[str]:
+    """The same in a thread of its own, for code that is not trio: ``with running_proxy(url) as proxy_url``.
+
+    Args:
+        target: the URL of the peer.
+        there: as for ``open_proxy``.
+        back: as for ``open_proxy``.
+        seed: as for ``open_proxy``.
+
+    Raises:
+        LocalProtocolError: ``target`` is no URL.
+    """
+    with in_thread(open_proxy(target, there=there, back=back, seed=seed), "amqp10 proxy") as proxy:
+        yield proxy.url
+
+
+def _each(lines: Line | Sequence[Line] | None) -> Sequence[Line]:
+    if isinstance(lines, Sequence):
+        return lines or (Line(),)
+    return (lines or Line(),)
