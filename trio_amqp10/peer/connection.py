@@ -36,6 +36,7 @@ from .receiver import Receiver, open_receiver
 from .remote import Remote
 from .sender import Sender, open_sender
 from .session import Session, SessionOpening
+from .tracing import traced
 from .waiting import Pace, Waiter
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self._iterated = False
         self._refusing: trio.CancelScope | None = None
         self._asking: trio.CancelScope | None = None
-        self.pump = Pump(stack, stream, self._on_event, self._wake_all, engine.limits.write_stall)
+        self.pump = Pump(traced(stack), stream, self._on_event, self._wake_all, engine.limits.write_stall)
         engine.outbox.bell = self.pump.ring
         self.pump.start(nursery)
 

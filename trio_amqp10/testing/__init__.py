@@ -37,6 +37,10 @@ from .network import open_network as open_network
 from .proxy import Proxy as Proxy
 from .proxy import open_proxy as open_proxy
 from .proxy import running_proxy as running_proxy
+from .recorder import Recorder as Recorder
+from .recorder import chunkings as chunkings
+from .recorder import read_recording as read_recording
+from .recorder import replay as replay
 from .scripted import ScriptedPeer as ScriptedPeer
 from .scripts import open_peer as open_peer
 from .scripts import running_peer as running_peer
@@ -57,6 +61,7 @@ __all__ = [
     "Open",
     "Piece",
     "Proxy",
+    "Recorder",
     "Role",
     "SaslChallenge",
     "SaslCode",
@@ -67,11 +72,14 @@ __all__ = [
     "ScriptedPeer",
     "Stall",
     "Transfer",
+    "chunkings",
     "memory_stream_pair",
     "open_container",
     "open_network",
     "open_peer",
     "open_proxy",
+    "read_recording",
+    "replay",
     "running_container",
     "running_peer",
     "running_proxy",

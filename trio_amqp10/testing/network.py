@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from trio_amqp10.container.memory import MemoryStream, memory_stream_pair
+from trio_amqp10.peer.taps import TappedStream
 
 from .line import Ending, Line, Passage
 
@@ -67,9 +68,9 @@ class _End:
     async def reset(self) -> None:
         if self._user is not None:
             self._user.is_broken = True
-        elif isinstance(self.stream, trio.SocketStream):
+        elif isinstance(socket_stream := _inner(self.stream), trio.SocketStream):
             try:
-                self.stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+                socket_stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
             except (OSError, trio.ClosedResourceError):
                 return  # it is closed already
         await trio.aclose_forcefully(self.stream)
@@ -84,6 +85,10 @@ class _End:
                 await self.stream.aclose()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass
+
+
+def _inner(stream: trio.abc.Stream) -> trio.abc.Stream:
+    return stream.stream if isinstance(stream, TappedStream) else stream
 
 
 class Network:

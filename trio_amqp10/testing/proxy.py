@@ -21,6 +21,8 @@ from .threads import in_thread
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
 
+    from .recorder import Recorder
+
 __all__ = ["Proxy", "open_proxy", "running_proxy"]
 
 
@@ -33,13 +35,19 @@ class Proxy:
     """
 
     def __init__(
-        self, url: str, target: str, lines: tuple[Sequence[Line], Sequence[Line]], seed: int
+        self,
+        url: str,
+        target: str,
+        lines: tuple[Sequence[Line], Sequence[Line]],
+        seed: int,
+        recorder: Recorder | None,
     ) -> None:
         self.url = url
         self.networks: list[Network] = []
         self._target = parse_url(target)
         self._lines = lines
         self._seed = seed
+        self._recorder = recorder
 
     def cut(self, how: Ending = "reset") -> None:
         """Break every connection that there is now."""
@@ -54,6 +62,8 @@ class Proxy:
             except OSError:
                 return  # nobody answers there: whoever has dialled us is told by the end of the stream
             there, back = (of_way[min(len(self.networks), len(of_way) - 1)] for of_way in self._lines)
+            if self._recorder is not None:
+                far = self._recorder.record(far)
             network = network_around(near, far, (there, back), self._seed + len(self.networks))
             self.networks.append(network)
             await network.run()
@@ -66,6 +76,7 @@ async def open_proxy(
     there: Line | Sequence[Line] | None = None,
     back: Line | Sequence[Line] | None = None,
     seed: int = 0,
+    recorder: Recorder | None = None,
 ) -> AsyncGenerator[Proxy]:
     """A port that leads to ``target`` through a network: ``async with open_proxy(url) as proxy``.
 
@@ -77,6 +88,7 @@ async def open_proxy(
             last one for all that follow.
         back: the same, for those that come back.
         seed: of sizes and jitter of the first connection; the next has the next.
+        recorder: where to keep the conversations, as the peer sees them.
 
     Raises:
         LocalProtocolError: ``target`` is no URL.
@@ -85,7 +97,7 @@ async def open_proxy(
     """
     where = parse_url("amqp://127.0.0.1:0")
     [listener] = await bind(where)
-    proxy = Proxy(listener_url(where, listener), target, (_each(there), _each(back)), seed)
+    proxy = Proxy(listener_url(where, listener), target, (_each(there), _each(back)), seed, recorder)
     raised: Exception | None = None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.serve_listeners, proxy.carry, [listener])
@@ -105,6 +117,7 @@ def running_proxy(
     there: Line | Sequence[Line] | None = None,
     back: Line | Sequence[Line] | None = None,
     seed: int = 0,
+    recorder: Recorder | None = None,
 ) -> Generator[str]:
     """The same in a thread of its own, for code that is not trio: ``with running_proxy(url) as proxy_url``.
 
@@ -113,11 +126,14 @@ def running_proxy(
         there: as for ``open_proxy``.
         back: as for ``open_proxy``.
         seed: as for ``open_proxy``.
+        recorder: as for ``open_proxy``.
 
     Raises:
         LocalProtocolError: ``target`` is no URL.
     """
-    with in_thread(open_proxy(target, there=there, back=back, seed=seed), "amqp10 proxy") as proxy:
+    with in_thread(
+        open_proxy(target, there=there, back=back, seed=seed, recorder=recorder), "amqp10 proxy"
+    ) as proxy:
         yield proxy.url
 
 

@@ -226,6 +226,19 @@ class ScriptedPeer(Courtesies):
         """
         return self._took(await self._next("anything"))
 
+    async def peek(self, wanted: str = "anything") -> Piece:
+        """Whatever comes next, but for empty frames; it stays there for ``expect``.
+
+        Args:
+            wanted: what a failure says was expected.
+
+        Raises:
+            AssertionError: nothing comes in time.
+
+        Cancelled: nothing was taken.
+        """
+        return await self._next(wanted)
+
     async def aclose(self) -> None:
         """Close the stream, without a word. Cancelled: it is closed."""
         await self.stream.aclose()
