@@ -33,7 +33,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Recorder", "chunkings", "read_recording", "replay"]
 
-_OF_ITS_OWN: Final = ("container_id", "name", "initial_response", "challenge", "response", "additional_data")
+_OF_ITS_OWN: Final = (
+    "container_id",
+    "hostname",
+    "name",
+    "initial_response",
+    "challenge",
+    "response",
+    "additional_data",
+)
 """Fields that are new in every run, or that a frame log does not keep."""
 
 
