@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,6 +24,8 @@ from trio_amqp10.testing import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from trio.testing import MockClock
 
 
@@ -323,3 +326,19 @@ def test_running_proxy_is_for_code_that_is_not_trio() -> None:
     with running_container() as url, running_proxy(url, there=Line(chunk=2)) as proxied:
         assert proxied != url
         trio.run(use, proxied)
+
+
+async def test_proxy_keeps_credentials_and_leads_to_unix_sockets(tmp_path: Path) -> None:
+    sasl = amqp.sasl.Server(users={"a:d@": "e/n"})
+    container = amqp.Container("behind")
+    async with trio.open_nursery() as nursery:
+        urls = ("amqp://127.0.0.1:0", f"amqp+unix://{tmp_path}/socket")
+        listeners: list[amqp.Listener] = await nursery.start(partial(container.serve, *urls, sasl=sasl))
+        for listener in listeners:
+            target = listener.url.replace("127.0.0.1", "a%3Ad%40:e%2Fn@127.0.0.1")
+            async with open_proxy(target) as proxy:
+                assert proxy.url.startswith("amqp://a%3Ad%40:e%2Fn@127.0.0.1:") is (target != listener.url)
+                url = proxy.url if "@" in proxy.url else proxy.url.replace("//", "//a%3Ad%40:e%2Fn@")
+                async with amqp.open_connection(url) as connection:
+                    assert connection.remote.container_id == "behind"
+        nursery.cancel_scope.cancel()

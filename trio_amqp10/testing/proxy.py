@@ -1,6 +1,6 @@
 """A simulated network at a port: dial the proxy, and it dials the peer.
 
-Knows TCP; what the network does to octets is in ``line``.
+Passes TLS on as it is. Knows sockets; what the network does to octets is in ``line``.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import trio
 
-from trio_amqp10.peer.transports import bind, connect, listener_url
-from trio_amqp10.peer.urls import parse_url
+from trio_amqp10.peer.urls import Url, parse_url
 
 from .line import Ending, Line
 from .network import Network, network_around
@@ -30,21 +30,21 @@ class Proxy:
     """A port that leads to a peer through a network.
 
     Attributes:
-        url: what to dial.
+        url: what to dial, in the way of the target's: its scheme and its credentials.
         networks: one for each connection so far, in the order in which they came.
     """
 
     def __init__(
         self,
-        url: str,
-        target: str,
+        port: int,
+        target: Url,
         lines: tuple[Sequence[Line], Sequence[Line]],
         seed: int,
         recorder: Recorder | None,
     ) -> None:
-        self.url = url
+        self.url = _through(port, target)
         self.networks: list[Network] = []
-        self._target = parse_url(target)
+        self._target = target
         self._lines = lines
         self._seed = seed
         self._recorder = recorder
@@ -58,7 +58,7 @@ class Proxy:
         """One connection, from its beginning to its end. Cancelled: it is closed at both ends."""
         async with near:
             try:
-                far = await connect(self._target)
+                far = await _dialled(self._target)
             except OSError:
                 return  # nobody answers there: whoever has dialled us is told by the end of the stream
             there, back = (of_way[min(len(self.networks), len(of_way) - 1)] for of_way in self._lines)
@@ -95,9 +95,9 @@ async def open_proxy(
 
     Cancelled: all connections are closed.
     """
-    where = parse_url("amqp://127.0.0.1:0")
-    [listener] = await bind(where)
-    proxy = Proxy(listener_url(where, listener), target, (_each(there), _each(back)), seed, recorder)
+    [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port: int = listener.socket.getsockname()[1]
+    proxy = Proxy(port, parse_url(target), (_each(there), _each(back)), seed, recorder)
     raised: Exception | None = None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.serve_listeners, proxy.carry, [listener])
@@ -135,6 +135,19 @@ def running_proxy(
         open_proxy(target, there=there, back=back, seed=seed, recorder=recorder), "amqp10 proxy"
     ) as proxy:
         yield proxy.url
+
+
+async def _dialled(target: Url) -> trio.abc.Stream:
+    if target.scheme == "amqp+unix":
+        return await trio.open_unix_socket(target.path)
+    return await trio.open_tcp_stream(target.host, target.port)
+
+
+def _through(port: int, target: Url) -> str:
+    scheme = target.scheme.replace("+unix", "")
+    secret = "" if target.password is None else f":{quote(target.password, safe='')}"
+    user = "" if target.username is None else f"{quote(target.username, safe='')}{secret}@"
+    return f"{scheme}://{user}127.0.0.1:{port}"
 
 
 def _each(lines: Line | Sequence[Line] | None) -> Sequence[Line]:
