@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from contextlib import suppress
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,6 +18,7 @@ from trio_amqp10.trace.capture import read_capture
 from trio_amqp10.trace.pcap import Packet, is_pcap, read_packets
 from trio_amqp10.trace.records import FORMAT, Record, entries_of
 from trio_amqp10.trace.tcp import conversations
+from trio_amqp10.trace.text import describe
 
 from .captures import ACK, ETHERNET, NULL, RAW, SLL, SLL2, SYN, End, framed, ipv6, pcap, pcapng, segment
 
@@ -27,6 +29,7 @@ CLIENT = End(bytes((10, 0, 0, 1)), 40000)
 SERVER = End(bytes((10, 0, 0, 2)), 5672)
 SIX = End(bytes(15) + b"\1", 40000), End(bytes(15) + b"\2", 5672)
 
+CORPUS = sorted((Path(__file__).resolve().parents[1] / "corpus").glob("*.hex"))
 THERE = header() + frame("open", container_id="client") + frame("close")
 BACK = header() + frame("open", container_id="server") + frame("close")
 
@@ -216,3 +219,11 @@ def test_octets_are_read_however_they_are_written(data: bytes) -> None:
 def test_octets_that_only_look_like_hex_are_raw() -> None:
     assert written(read_capture(b"abc").records, ">") == b"abc"
     assert written(read_capture(empty_frame()).records, ">") == empty_frame()
+
+
+@pytest.mark.parametrize("file", CORPUS, ids=lambda file: file.stem)
+def test_file_of_the_corpus_can_be_shown(file: Path) -> None:
+    """What broke an engine once breaks nobody who looks at it."""
+    entries = entries_of(read_capture(file.read_bytes()).records)
+    assert entries
+    assert all(describe(entry.piece) for entry in entries)
