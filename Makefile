@@ -9,7 +9,7 @@ INSTALL := $(PIP) install -q --only-binary :all: -e
 
 # The modules below peer/ are pure, and their branches are covered to the last. Coverage is slow on Python 3.11,
 # so it is measured over the tests of just those modules, and the others run apart.
-PURE_TESTS := $(wildcard tests/wire tests/spec tests/sasl tests/engine tests/filters tests/typed \
+PURE_TESTS := $(wildcard tests/wire tests/spec tests/sasl tests/engine tests/filters tests/typed tests/trace \
 	$(addsuffix .py,$(addprefix tests/test_,body_reader errors frames headers message tokens typed)))
 SOURCES := trio_amqp10 examples bench tests docs
 

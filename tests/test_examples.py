@@ -115,3 +115,17 @@ async def test_upload_sends_a_file_block_by_block(capsys: pytest.CaptureFixture[
 def test_shop_tests_pass() -> None:
     module = load("test_shop")
     module.test_ship_orders_announces_each_shipment()
+
+
+def test_scripted_tests_pass() -> None:
+    load("test_scripted").test_order_does_not_take_a_broken_peer_for_a_refusal()
+
+
+def test_network_tests_pass() -> None:
+    load("test_network").test_deliver_survives_two_cuts()
+
+
+def test_threads_tests_pass(amqp_url: str) -> None:
+    module = load("test_threads")
+    module.test_command_line_asks_a_function_of_ours()
+    module.test_queue_keeps_what_another_process_sent(amqp_url)

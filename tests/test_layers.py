@@ -13,7 +13,7 @@ import trio_amqp10
 
 PACKAGE = Path(trio_amqp10.__file__).parent
 
-# errors, wire <- spec <- frames, headers, message <- sasl, typed, filters <- engine <- peer
+# errors, wire <- spec <- frames, headers, message <- sasl, typed, filters, trace <- engine <- peer
 #     <- container, patterns <- testing, cli
 LEVELS = {
     "errors": 0,
@@ -30,6 +30,7 @@ LEVELS = {
     "typed": 4,
     "filters": 4,
     "sasl": 4,
+    "trace": 4,
     "engine": 5,
     "peer": 6,
     "container": 7,

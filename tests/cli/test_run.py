@@ -10,7 +10,7 @@ from trio.testing import memory_stream_pair
 
 import trio_amqp10 as amqp
 from tests.naive.performatives import frame, header
-from trio_amqp10.cli.frames import ShownStream
+from trio_amqp10.cli.frames import shown
 from trio_amqp10.cli.receive import ReceiveOptions, receive
 from trio_amqp10.cli.run import CommandError, Interrupts, explain
 from trio_amqp10.peer.errors import ConnectionClosedError, LinkRefusedError
@@ -119,8 +119,8 @@ async def test_receive_rejects_what_it_cannot_decode_and_fails(capfd: pytest.Cap
 
 async def test_shown_stream_passes_octets_on_and_shows_frames() -> None:
     ours, theirs = memory_stream_pair()
-    shown: list[str] = []
-    stream = ShownStream(ours, shown.append)
+    lines: list[str] = []
+    stream: Any = shown(ours, lines.append)
     out = header("sasl") + frame("sasl-init", mechanism="PLAIN", initial_response=b"\x00ada\x00enigma")
     await stream.send_all(out[:11])
     await stream.send_all(out[11:])
@@ -135,13 +135,13 @@ async def test_shown_stream_passes_octets_on_and_shows_frames() -> None:
     while len(received) < len(back):
         received += await stream.receive_some()
     assert received == back
-    assert shown == [
-        "-> header AMQP 3 1.0.0",
-        "-> SaslInit(PLAIN)",
+    assert lines == [
+        "-> header AMQP 3 1.0.0 (SASL)",
+        "-> SaslInit(mechanism=Symbol('PLAIN'), initial_response=<11 octets>)",
         "<- [0] Open(container_id='c')",
         "<- [3] Transfer(handle=0, delivery_id=0, delivery_tag=b't') + 5 octets",
         "<- empty frame",
-        "<- 1 octets: 0xff where a performative is due",
+        "<- 9 octets: 0xff where a performative is due",
     ]
     await stream.wait_send_all_might_not_block()
     await stream.send_eof()

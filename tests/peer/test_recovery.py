@@ -82,24 +82,24 @@ URL = "amqp://127.0.0.1:1"
 async def test_sends_wait_until_the_peer_is_back(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
 ) -> None:
-    async with Town(monkeypatch).open() as town:
-        async with (
-            amqp.open_connection(URL, reconnect=EVEN) as conn,
-            conn.open_sender("q") as sender,
-            conn.open_receiver("q") as receiver,
-        ):
-            await sender.send("one")
-            assert (await receiver.receive()).message.body == "one"
-            town.up = False
-            await town.lose()
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(sender.send, "two")
-                await trio.sleep(10)
-                assert conn.closed is False
-                assert sender.closed is False
-                town.up = True
-            assert (await receiver.receive()).message.body == "one"  # which it had not settled
-            second = await receiver.receive()
-            assert second.message.body == "two"
-            second.accept()
+    async with (
+        Town(monkeypatch).open() as town,
+        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        conn.open_sender("q") as sender,
+        conn.open_receiver("q") as receiver,
+    ):
+        await sender.send("one")
+        assert (await receiver.receive()).message.body == "one"
+        town.up = False
+        await town.lose()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(sender.send, "two")
+            await trio.sleep(10)
+            assert conn.closed is False
+            assert sender.closed is False
+            town.up = True
+        assert (await receiver.receive()).message.body == "one"  # which it had not settled
+        second = await receiver.receive()
+        assert second.message.body == "two"
+        second.accept()
     assert [time for time, _ in town.dialled] == [0, 1, 3, 7, 12]

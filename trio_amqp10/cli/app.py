@@ -22,6 +22,7 @@ from .run import run
 from .secrets import certs_command, passwd_command
 from .send import SendOptions, send
 from .serve import ServeOptions, serve
+from .trace import TraceOptions, trace
 
 if TYPE_CHECKING:
     from trio_amqp10.peer.options import Guarantee
@@ -346,3 +347,15 @@ def bench_command(
         json=as_json,
     )
     run(partial(bench, options))
+
+
+@amqp10.command("trace")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True))
+@click.option("--html", is_flag=True, help="A sequence diagram, as one page of HTML.")
+@click.option("--octets", is_flag=True, help="Every octet too.")
+def trace_command(file: str, html: bool, octets: bool) -> None:
+    """Decode a conversation: a frame log, a pcap or pcapng capture, hex, or raw octets; - is stdin.
+
+    Of a capture, the conversations that begin with a protocol header. Secrets of SASL are not shown.
+    """
+    run(partial(trace, TraceOptions(file=None if file == "-" else file, html=html, octets=octets)))

@@ -11,7 +11,7 @@ import trio
 import trio_amqp10 as amqp
 from trio_amqp10.peer.urls import parse_url
 
-from .frames import ShownStream
+from .frames import shown
 
 if TYPE_CHECKING:
     from .run import Interrupts
@@ -56,7 +56,7 @@ async def demo(frames: bool, interrupts: Interrupts) -> None:  # noqa: ARG001 - 
 
 async def _stream(url: str) -> trio.abc.Stream:
     where = parse_url(url)
-    return ShownStream(await trio.open_tcp_stream(where.host, where.port), lambda line: _show(f"    {line}"))
+    return shown(await trio.open_tcp_stream(where.host, where.port), lambda line: _show(f"    {line}"))
 
 
 async def _use_queue(connection: amqp.Connection) -> None:

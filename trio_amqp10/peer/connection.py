@@ -38,6 +38,7 @@ from .receiver import Receiver, open_receiver
 from .remote import Remote
 from .sender import Sender, open_sender
 from .session import Session, SessionOpening
+from .tracing import traced
 from .waiting import Pace, Waiter
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self._remote: Remote | None = None
         self._peer_closed: ConnectionClosed | None = None
         self._lost: str | None = None
-        self.pump = Pump(stack, stream, self._on_event, self._wake_all, engine.limits.write_stall)
+        self.pump = Pump(traced(stack), stream, self._on_event, self._wake_all, engine.limits.write_stall)
         engine.outbox.bell = self.pump.ring
         self.pump.start(self._nursery)
 

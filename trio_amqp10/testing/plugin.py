@@ -1,18 +1,35 @@
-"""For pytest: the fixture ``amqp_container``.
+"""For pytest: the fixtures ``amqp_container`` and ``amqp_url``.
 
-It works with every way to run async tests, because it is not async itself.
+They work with every way to run async tests, and with tests that are not async, because they are not async themselves.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import pytest
 
 from trio_amqp10.container.service import Container
 
-__all__ = ["amqp_container"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["amqp_container", "amqp_url"]
 
 
 @pytest.fixture
 def amqp_container() -> Container:
     """A container without nodes, to connect to: ``async with amqp_container.connect() as conn``."""
     return Container()
+
+
+@pytest.fixture
+def amqp_url() -> Iterator[str]:
+    """The URL of a container in a thread of its own, at a real port: for code that is not trio.
+
+    Queues are made when they are first used. Each test has a container of its own.
+    """
+    from .containers import running_container  # a pytest that needs none of it does not pay for it
+
+    with running_container() as url:
+        yield url
