@@ -52,7 +52,8 @@ class Conversation:
         leases: deliveries that went out and have no outcome yet.
         working: handlers that run for this peer.
         coordinator: of its transactions.
-        nursery: where they run; set before the first link is admitted.
+        nursery: where they run; there before the first link is admitted.
+        open: whether it lasts, so that others may run tasks here too.
     """
 
     def __init__(self, container: Container, connection: Connection) -> None:
@@ -60,6 +61,7 @@ class Conversation:
         self.resting = container.resting
         self.leases = 0
         self.working = 0
+        self.open = False
         self.nursery: trio.Nursery | None = None
         self.coordinator = Coordinator(
             self, timeout=container.transaction_timeout, max_octets=container.max_unsettled_octets
@@ -79,6 +81,11 @@ class Conversation:
         return self.connection.identity
 
     # -- tasks ------------------------------------------------------------------------------
+
+    def begin(self, nursery: trio.Nursery) -> None:
+        """Tasks for this peer run here; to be told before the first link is admitted."""
+        self.nursery = nursery
+        self.open = True
 
     def start_soon(self, function: Callable[..., Awaitable[object]], *args: Any) -> None:
         """Run a handler for this peer; one that fails is logged and takes nothing else with it."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from trio_amqp10.message import Message
 
-__all__ = ["Arrival", "Inlet", "Lease", "Node", "Outlet", "Peer", "RefusedError"]
+__all__ = ["Arrival", "House", "Inlet", "Lease", "Node", "Outlet", "Peer", "RefusedError"]
 
 
 class RefusedError(AmqpError):
@@ -67,6 +67,14 @@ class Peer(Protocol):
 
     def start_soon(self, function: Callable[..., Awaitable[object]], *args: Any) -> None:
         """Run a task for this peer. It is not cancelled when the peer goes, but when the service ends."""
+        ...
+
+
+class House(Peer, Protocol):
+    """The container that a node is in: the peer of what it does by itself."""
+
+    def find(self, address: str) -> Node:
+        """The node of this address, or raise ``RefusedError``."""
         ...
 
 
@@ -225,6 +233,7 @@ class Node:
         leasing: whether what it gives may come back by its lease, so that a transaction can acquire it.
         capabilities: what kind of node it is, told to peers that ask, e.g. ``("queue",)``.
         inlets, outlets: the links to it, in the order in which they came.
+        house: the container that it is in, once it is added to one.
     """
 
     takes: bool = False
@@ -237,6 +246,7 @@ class Node:
         self.address = address
         self.inlets: dict[Inlet, None] = {}
         self.outlets: dict[Outlet, None] = {}
+        self.house: House | None = None
 
     # -- peers that send to us --------------------------------------------------------------
 
@@ -260,6 +270,9 @@ class Node:
     def remove_inlet(self, inlet: Inlet) -> None:
         """The peer is gone."""
         self.inlets.pop(inlet, None)
+
+    def check_room(self, messages: int, octets: int) -> None:
+        """Raise ``RefusedError`` if so much at once, the work of one transaction, would not all be accepted."""
 
     # -- peers that receive from us ---------------------------------------------------------
 
@@ -287,6 +300,10 @@ class Node:
         links: list[Inlet | Outlet] = [*self.inlets, *self.outlets]
         for link in links:
             link.close(Condition.RESOURCE_DELETED.value, f"{self.address!r} is deleted")
+
+    def statistics(self) -> dict[str, int]:
+        """Live figures by name, for those who manage the container."""
+        return {"senders": len(self.inlets), "receivers": len(self.outlets)}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.address!r}>"

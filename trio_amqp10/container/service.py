@@ -15,7 +15,6 @@ import trio
 
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.filters import capabilities
-from trio_amqp10.message import Message
 from trio_amqp10.peer.dial import effective_limits, open_connection
 from trio_amqp10.peer.listen import Acceptor, Listener, serve
 from trio_amqp10.sasl import Server
@@ -27,11 +26,14 @@ from .lifetimes import kept_by
 from .local import LocalConnection
 from .memory import memory_stream_pair
 from .node import Node, Peer, RefusedError
+from .policy import Overflow, QueuePolicy
 from .queue import Queue
 from .relay import Relay, post
 from .topic import MAX_BACKLOG, Topic
+from .within import Household, send_within
 
 if TYPE_CHECKING:
+    from trio_amqp10.message import Message
     from trio_amqp10.peer.connection import Connection
     from trio_amqp10.peer.delivery import Delivery
     from trio_amqp10.peer.sender import Sender
@@ -86,6 +88,7 @@ class Container:
         self.resting = False
         self._clock = Clock(wall_clock)
         self._conversations: dict[Conversation, None] = {}
+        self._household = Household(self.name, self.find, self._conversations)
         self._idle = trio.lowlevel.ParkingLot()
 
     # -- nodes ------------------------------------------------------------------------------
@@ -100,6 +103,7 @@ class Container:
             raise LocalProtocolError("a node needs an address that is not empty")
         if node.address in self.nodes:
             raise LocalProtocolError(f"{self.nodes[node.address]!r} has that address already")
+        node.house = self._household
         self.nodes[node.address] = node
 
     def remove_node(self, address: str) -> None:
@@ -113,17 +117,48 @@ class Container:
             raise LocalProtocolError(f"no node {address!r}")
         node.close()
 
-    def add_queue(self, name: str, *, max_length: int | None = None) -> Queue:
+    def add_queue(
+        self,
+        name: str,
+        *,
+        max_length: int | None = None,
+        max_octets: int | None = None,
+        overflow: Overflow = "wait",
+        dead_letter: str | None = None,
+        delivery_limit: int | None = None,
+        exclusive: bool = False,
+        single_active: bool = False,
+        grouped: bool = False,
+    ) -> Queue:
         """A queue, for senders and competing receivers (3.3).
 
         Args:
             name: its address.
-            max_length: messages that it holds before senders have to wait; None for any number.
+            max_length: messages that it holds before it is full; None for any number.
+            max_octets: the same in octets of messages.
+            overflow: what a full queue does: ``"wait"``, so that senders do; ``"reject"``; or ``"drop-oldest"``.
+            dead_letter: where messages go that are rejected, expired, dropped, or failed too often.
+            delivery_limit: failed attempts after which a message goes there.
+            exclusive: whether it has one consumer at most.
+            single_active: whether one of its consumers gets all, until it goes.
+            grouped: whether messages with one ``group_id`` go to one consumer at a time, in order.
+
+        ``QueuePolicy`` tells more of each.
 
         Raises:
-            LocalProtocolError: the address is taken.
+            LocalProtocolError: the address is taken, or the rules make no sense.
         """
-        queue = Queue(name, max_length=max_length, clock=self._clock)
+        policy = QueuePolicy(
+            max_length=max_length,
+            max_octets=max_octets,
+            overflow=overflow,
+            dead_letter=dead_letter,
+            delivery_limit=delivery_limit,
+            exclusive=exclusive,
+            single_active=single_active,
+            grouped=grouped,
+        )
+        queue = Queue(name, policy=policy, clock=self._clock)
         self.add_node(queue)
         return queue
 
@@ -219,7 +254,7 @@ class Container:
 
     def _make_queue(self, address: str, keepers: frozenset[str]) -> Queue:
         queue = Queue(address, kept_by=keepers, on_unused=self._on_unused, clock=self._clock)
-        self.nodes[address] = queue
+        self.add_node(queue)
         return queue
 
     def _on_unused(self, queue: Queue) -> None:
@@ -247,15 +282,7 @@ class Container:
 
         Cancelled: the node may have the message or not.
         """
-        octets = _frozen(message)
-        refusal: RefusedError | None = None
-        async with trio.open_nursery() as nursery:  # what it raises is not to come out as a group
-            try:
-                await self._post(address, octets, _Within(self.name, nursery))
-            except RefusedError as refused:
-                refusal = refused
-        if refusal is not None:
-            raise refusal
+        await send_within(self.name, address, message, self._post)
 
     async def _post(self, address: str, message: Message, peer: Peer) -> None:
         await trio.lowlevel.checkpoint()
@@ -282,12 +309,14 @@ class Container:
         self._conversations[conversation] = None
         try:
             async with trio.open_nursery() as nursery:
-                conversation.nursery = nursery
+                conversation.begin(nursery)
+                self._household.welcome(conversation)
                 try:
                     async for link in connection.incoming_links():
                         conversation.admit(link)
                 except Exception as lost:
                     loss = lost  # raised in here, it would cancel the handlers
+                conversation.open = False
                 conversation.coordinator.close()
         finally:
             del self._conversations[conversation]
@@ -364,23 +393,3 @@ class Container:
 
     def __repr__(self) -> str:
         return f"<Container {self.name!r} nodes={len(self.nodes)} connections={len(self._conversations)}>"
-
-
-def _frozen(message: Any) -> Message:
-    """A message that nobody can change any more: its octets."""
-    made = message if isinstance(message, Message) else Message(message)
-    return Message.from_payload(made.to_payload(), made.message_format)
-
-
-class _Within:
-    """The peer of messages that the service sends to itself."""
-
-    __slots__ = ("_nursery", "container_id", "identity")
-
-    def __init__(self, name: str, nursery: trio.Nursery) -> None:
-        self.container_id = name
-        self.identity: Any = None
-        self._nursery = nursery
-
-    def start_soon(self, function: Callable[..., Awaitable[object]], *args: Any) -> None:
-        self._nursery.start_soon(function, *args)
