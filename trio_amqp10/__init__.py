@@ -35,6 +35,7 @@ from .container.topic import Topic as Topic
 from .container.node import Arrival as Arrival
 from .container.node import House as House
 from .container.node import Inlet as Inlet
+from .container.node import Interest as Interest
 from .container.node import Lease as Lease
 from .container.node import Node as Node
 from .container.node import Outlet as Outlet

@@ -7,6 +7,7 @@ from .handlers import Producer as Producer
 from .node import Arrival as Arrival
 from .node import House as House
 from .node import Inlet as Inlet
+from .node import Interest as Interest
 from .node import Lease as Lease
 from .node import Node as Node
 from .node import Outlet as Outlet

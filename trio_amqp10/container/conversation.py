@@ -18,6 +18,7 @@ from trio_amqp10.spec.transactions import Coordinator as CoordinatorTarget
 from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
 
 from .coordinator import CAPABILITIES, CONTROL_CREDIT, ControlInlet, Coordinator
+from .interests import interest_of, kept, owner_and_name
 from .lifetimes import actual_properties
 from .links import ReceiverInlet, SenderOutlet
 from .node import Node, RefusedError
@@ -190,10 +191,11 @@ class Conversation:
     def _admit_outlet(self, link: IncomingSender) -> None:
         engine, session = _ends(link)
         asked = link.remote.source
+        if asked is None:
+            self._admit_recall(link)
+            return
         if not isinstance(asked, Source):
-            raise RefusedError(
-                Condition.INVALID_FIELD, "an attach without a source: where do messages come from?"
-            )
+            raise RefusedError(Condition.NOT_IMPLEMENTED, f"no {type(asked).__name__.lower()} here")
         if asked.distribution_mode not in (None, DistributionMode.MOVE, DistributionMode.COPY):
             raise RefusedError(
                 Condition.NOT_IMPLEMENTED,
@@ -208,11 +210,13 @@ class Conversation:
         else:
             node = self._container.find(_checked(asked.address))
         try:
-            node.check_outlet(self, copying=copying, target=getattr(link.remote.target, "address", None))
             filters = _filters(asked, node)
+            interest = interest_of(self.container_id, link.name, asked, filters)
+            target = getattr(link.remote.target, "address", None)
+            node.check_outlet(self, copying=copying, target=target, interest=interest)
             source = Source(
                 address=node.address,
-                expiry_policy=ExpiryPolicy.LINK_DETACH,
+                **kept(interest if node.keeps else None),
                 dynamic=made,
                 dynamic_node_properties=actual_properties(asked.dynamic_node_properties) if made else None,
                 distribution_mode=DistributionMode.COPY if copying else DistributionMode.MOVE,
@@ -224,13 +228,30 @@ class Conversation:
             )
             options = _options(link, source=source, target=link.remote.target)
             wants = self._wanted(filters)
-            outlet = SenderOutlet(session, engine, node, self, copying=copying, wants=wants)
+            outlet = SenderOutlet(
+                session, engine, node, self, copying=copying, interest=interest, wants=wants
+            )
             Accepting(link, lambda: outlet, options).enter_now()
         except BaseException:
             self._container.forget_unused(node)
             raise
         if made:
             self._made[outlet] = node
+        outlet.begin()
+
+    def _admit_recall(self, link: IncomingSender) -> None:
+        """A source that the peer does not tell: one that was kept for it, to be closed (2.6.3, 2.6.6)."""
+        owner, name = owner_and_name(self.container_id, link.name, link.remote.desired_capabilities)
+        for node in self._container.nodes.values():
+            interest = node.recall(owner, name)
+            if interest is not None:
+                break
+        else:
+            raise RefusedError(Condition.NOT_FOUND, f"no source, and none is kept for a link {link.name!r}")
+        engine, session = _ends(link)
+        source = Source(address=node.address, **kept(interest))
+        outlet = SenderOutlet(session, engine, node, self, copying=False, interest=interest)
+        Accepting(link, lambda: outlet, _options(link, source=source, target=link.remote.target)).enter_now()
         outlet.begin()
 
     def _wanted(self, filters: FilterSet) -> Callable[[Message, str | None], bool] | None:

@@ -23,7 +23,7 @@ import trio
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
 
-from .node import Arrival, Inlet, Node, Outlet, Peer, RefusedError
+from .node import Arrival, Inlet, Interest, Node, Outlet, Peer, RefusedError
 
 __all__ = ["Consumer", "Function", "Producer"]
 
@@ -207,8 +207,8 @@ class Function(_Worked):
 
     # -- links that take replies straight from here -----------------------------------------
 
-    def check_outlet(self, peer: Peer, *, copying: bool, target: str | None) -> None:
-        super().check_outlet(peer, copying=copying, target=target)
+    def check_outlet(self, peer: Peer, *, copying: bool, target: str | None, interest: Interest) -> None:
+        super().check_outlet(peer, copying=copying, target=target, interest=interest)
         if target is None:
             raise RefusedError(
                 Condition.NOT_ALLOWED,

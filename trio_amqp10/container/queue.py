@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from trio_amqp10.message import Message
 
     from .clock import Clock
+    from .node import Interest
     from .policy import QueuePolicy
 
 __all__ = ["Queue", "accept", "refuse"]
@@ -155,9 +156,9 @@ class Queue(Holding):
 
     # -- out --------------------------------------------------------------------------------
 
-    def check_outlet(self, peer: Peer, *, copying: bool, target: str | None) -> None:
+    def check_outlet(self, peer: Peer, *, copying: bool, target: str | None, interest: Interest) -> None:
         self._check_open()
-        super().check_outlet(peer, copying=copying, target=target)
+        super().check_outlet(peer, copying=copying, target=target, interest=interest)
         if self.policy.exclusive and self._consumers and not copying:
             raise RefusedError(Condition.RESOURCE_LOCKED, f"{self.address!r} has its one consumer already")
 

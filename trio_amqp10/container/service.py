@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
@@ -21,7 +20,7 @@ from trio_amqp10.sasl import Server
 
 from .clock import Clock
 from .conversation import Conversation
-from .handlers import Consumer, Function, Producer
+from .handled import Handled
 from .lifetimes import kept_by
 from .local import LocalConnection
 from .memory import memory_stream_pair
@@ -29,14 +28,14 @@ from .node import Node, Peer, RefusedError
 from .policy import Overflow, QueuePolicy
 from .queue import Queue
 from .relay import Relay, post
-from .topic import MAX_BACKLOG, Topic
+from .topic import MAX_BACKLOG, MAX_SUBSCRIPTIONS, Spill, Topic
 from .within import Household, send_within
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from trio_amqp10.message import Message
     from trio_amqp10.peer.connection import Connection
-    from trio_amqp10.peer.delivery import Delivery
-    from trio_amqp10.peer.sender import Sender
 
 __all__ = ["Container"]
 
@@ -46,10 +45,8 @@ _TEMPORARY: Final = "temporary/"
 
 _FIRST_USE: Final = frozenset({"links", "messages"})
 
-F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 
-
-class Container:
+class Container(Handled):
     """A named peer that holds nodes.
 
     Args:
@@ -162,76 +159,35 @@ class Container:
         self.add_node(queue)
         return queue
 
-    def add_topic(self, name: str, *, max_backlog: int | None = MAX_BACKLOG) -> Topic:
-        """A topic: every message goes to every receiver there is at the time.
+    def add_topic(
+        self,
+        name: str,
+        *,
+        max_backlog: int | None = MAX_BACKLOG,
+        overflow: Spill = "detach",
+        max_subscriptions: int | None = MAX_SUBSCRIPTIONS,
+    ) -> Topic:
+        """A topic: every message goes to every subscription there is at the time.
 
         Args:
             name: its address.
-            max_backlog: messages that a receiver may be behind before it is detached with
-                ``amqp:resource-limit-exceeded``; None for any number. Senders never wait.
+            max_backlog: messages that a subscription may be behind; None for any number.
+            overflow: what happens then. ``"detach"``: it is over, and its receivers are detached with
+                ``amqp:resource-limit-exceeded``; ``"drop-oldest"``, ``"reject"``, ``"wait"``: see ``Topic``.
+            max_subscriptions: how many there may be.
 
         Raises:
-            LocalProtocolError: the address is taken, or ``max_backlog`` is not at least 1.
+            LocalProtocolError: the address is taken, or the limits make no sense.
         """
-        topic = Topic(name, max_backlog=max_backlog, clock=self._clock)
+        topic = Topic(
+            name,
+            max_backlog=max_backlog,
+            overflow=overflow,
+            max_subscriptions=max_subscriptions,
+            clock=self._clock,
+        )
         self.add_node(topic)
         return topic
-
-    def function(self, name: str, *, concurrency: int = 100) -> Callable[[F], F]:
-        """Decorates an async function of a ``Message`` that returns the reply: any AMQP value, or a ``Message``.
-
-        The reply goes to the request's ``reply_to`` with its ``correlation_id``, or else its
-        ``message_id``; without ``reply_to`` it is dropped. When the handler raises, the request is
-        rejected with ``amqp:internal-error``, and the exception logged.
-
-        Args:
-            name: the address.
-            concurrency: requests of one link that are handled at a time. Replies to one link leave
-                in the order of its requests all the same.
-        """
-
-        def decorate(handler: F) -> F:
-            self.add_node(Function(name, handler, self._post, concurrency=concurrency))
-            return handler
-
-        return decorate
-
-    def consumer(
-        self, name: str, *, concurrency: int = 1
-    ) -> Callable[[Callable[[Delivery], Awaitable[None]]], Callable[[Delivery], Awaitable[None]]]:
-        """Decorates an async function of a ``Delivery`` that peers send to us.
-
-        The delivery is accepted when the function returns, unless it was settled otherwise, and
-        rejected with ``amqp:internal-error`` when it raises; the exception is logged.
-
-        Args:
-            name: the address.
-            concurrency: deliveries of one link that are handled at a time; with 1, in order.
-        """
-
-        def decorate(handler: Callable[[Delivery], Awaitable[None]]) -> Callable[[Delivery], Awaitable[None]]:
-            self.add_node(Consumer(name, handler, concurrency=concurrency))
-            return handler
-
-        return decorate
-
-    def producer(
-        self, name: str
-    ) -> Callable[[Callable[[Sender], Awaitable[None]]], Callable[[Sender], Awaitable[None]]]:
-        """Decorates an async function of a ``Sender``: it runs once for each link that receives from us.
-
-        Returning closes the link once all that was sent is settled; an exception detaches it with
-        ``amqp:internal-error``, and is logged. It is cancelled when its link is gone.
-
-        Args:
-            name: the address.
-        """
-
-        def decorate(handler: Callable[[Sender], Awaitable[None]]) -> Callable[[Sender], Awaitable[None]]:
-            self.add_node(Producer(name, handler))
-            return handler
-
-        return decorate
 
     def find(self, address: str) -> Node:
         """The node of this address; made now, where nothing is said against it.
