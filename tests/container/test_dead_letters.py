@@ -98,7 +98,7 @@ async def test_message_dies_of_too_many_failed_attempts_and_of_no_number_of_rele
         letter = await told(other)
         assert letter.annotations["x-opt-deadletter-reason"] == "delivery-limit"
         assert letter.delivery_count == 10
-    assert queue.figures["delivery-limit"] == 1
+    assert queue.figures["failed"] == 1
 
 
 async def test_message_dies_of_the_loss_of_its_consumers() -> None:
@@ -109,7 +109,7 @@ async def test_message_dies_of_the_loss_of_its_consumers() -> None:
         for _ in range(2):
             async with one.open_receiver("q") as receiver:
                 await receiver.receive()
-    assert (len(queue), queue.figures["delivery-limit"]) == (0, 1)
+    assert (len(queue), queue.figures["failed"]) == (0, 1)
 
 
 async def test_message_that_has_to_make_room_goes_to_the_dead_letters() -> None:

@@ -89,7 +89,7 @@ async def test_queue_drops_the_oldest_of_the_least_urgent_for_what_comes() -> No
         await fill(conn, "q", amqp.Message("urgent", priority=9), "a", "b", "c", "d")
         async with conn.open_receiver("q", credit=0) as receiver:
             assert await bodies(receiver, 3) == ["urgent", "c", "d"]
-    assert queue.figures["overflow"] == 2
+    assert queue.figures["dropped"] == 2
 
 
 async def test_queue_that_drops_rejects_where_all_it_holds_is_out() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
@@ -26,10 +26,11 @@ class ServeOptions:
     """What the command line said."""
 
     urls: Sequence[str]
-    queues: Sequence[str] = ()
+    queues: Sequence[tuple[str, dict[str, Any]]] = ()
     topics: Sequence[str] = ()
     users: dict[str, str] = field(default_factory=dict[str, str])
     strict: bool = False
+    management: bool = False
     allow_plaintext_password: bool = False
 
 
@@ -40,10 +41,12 @@ async def serve(options: ServeOptions, interrupts: Interrupts) -> None:
         OSError: it is not possible to listen there.
     """
     container = amqp.Container("amqp10", strict=options.strict)
-    for queue in options.queues:
-        container.add_queue(queue)
+    for queue, rules in options.queues:
+        container.add_queue(queue, **rules)
     for topic in options.topics:
         container.add_topic(topic)
+    if options.management:
+        container.add_management()
     start = partial(
         container.serve,
         *options.urls,

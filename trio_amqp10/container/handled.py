@@ -32,7 +32,7 @@ class Handled:
     async def _post(self, address: str, message: Message, peer: Peer) -> None:
         raise NotImplementedError
 
-    def function(self, name: str, *, concurrency: int = 100) -> Callable[[F], F]:
+    def function(self, name: str, *, concurrency: int = 100, ordered: bool = True) -> Callable[[F], F]:
         """Decorates an async function of a ``Message`` that returns the reply: any AMQP value, or a ``Message``.
 
         The reply goes to the request's ``reply_to`` with its ``correlation_id``, or else its
@@ -41,12 +41,13 @@ class Handled:
 
         Args:
             name: the address.
-            concurrency: requests of one link that are handled at a time. Replies to one link leave
-                in the order of its requests all the same.
+            concurrency: requests of one link that are handled at a time.
+            ordered: whether replies to one link leave in the order of its requests all the same; if not,
+                each leaves as soon as it is there.
         """
 
         def decorate(handler: F) -> F:
-            self.add_node(Function(name, handler, self._post, concurrency=concurrency))
+            self.add_node(Function(name, handler, self._post, concurrency=concurrency, ordered=ordered))
             return handler
 
         return decorate

@@ -37,7 +37,13 @@ _log = logging.getLogger("trio_amqp10.container")
 _FORGOTTEN: Final = 64
 """Deadlines of messages that are gone, above as many as there are messages, before they are thrown out."""
 
-_FIGURES: Final = ("arrived", "accepted", "rejected", "expired", "delivery-limit", "overflow", "refused")
+_CAUSES: Final[dict[Death, str]] = {
+    "rejected": "rejected",
+    "expired": "expired",
+    "delivery-limit": "failed",
+    "overflow": "dropped",
+}
+_FIGURES: Final = ("arrived", "refused", "accepted", *_CAUSES.values())
 
 
 class Holding(Node):
@@ -192,7 +198,7 @@ class Holding(Node):
         self, entry: Entry, reason: Death, condition: str | None = None, description: str | None = None
     ) -> None:
         """The message dies; nobody has it any more."""
-        self.figures[reason] += 1
+        self.figures[_CAUSES[reason]] += 1
         address = self.policy.dead_letter
         if address is None:
             _log.debug("%r: a message died: %s, %.100s: %.1000s", self, reason, condition, description)

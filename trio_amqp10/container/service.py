@@ -21,8 +21,10 @@ from trio_amqp10.sasl import Server
 from .clock import Clock
 from .conversation import Conversation
 from .handled import Handled
+from .handlers import Function
 from .lifetimes import kept_by
 from .local import LocalConnection
+from .management import ADDRESS, Management
 from .memory import memory_stream_pair
 from .node import Node, Peer, RefusedError
 from .policy import Overflow, QueuePolicy
@@ -188,6 +190,19 @@ class Container(Handled):
         )
         self.add_node(topic)
         return topic
+
+    def add_management(self, address: str = ADDRESS) -> None:
+        """Let peers create, read, update, delete and list nodes by requests ("AMQP Management 1.0", working draft).
+
+        Whoever may send to it may delete every queue: it is not there unless asked for.
+
+        Args:
+            address: where clients look for it.
+
+        Raises:
+            LocalProtocolError: the address is taken.
+        """
+        self.add_node(Function(address, Management(self).answer, self._post, concurrency=1))
 
     def find(self, address: str) -> Node:
         """The node of this address; made now, where nothing is said against it.
