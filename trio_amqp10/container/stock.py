@@ -48,10 +48,13 @@ class Stock:
         """Make available what nobody who waits may have."""
         entry.available = True
         place = entry.place
-        shelf = self._shelves.get(place)
-        if shelf is None:
-            shelf = self._shelves[place] = Shelf()
-        shelf.add(entry)
+        if place is EVERYWHERE:
+            self._open.add(entry)
+        else:
+            shelf = self._shelves.get(place)
+            if shelf is None:
+                shelf = self._shelves[place] = Shelf()
+            shelf.add(entry)
         for selector in self.selectors:
             # Who waits has just been offered it.
             if not selector.waits and entry.order <= selector.cursor and place.admits(selector.key):
