@@ -30,9 +30,12 @@ from .peer.incoming import IncomingSender as IncomingSender
 # Serve a container of named nodes
 from .container.service import Container as Container
 from .container.queue import Queue as Queue
+from .container.policy import QueuePolicy as QueuePolicy
 from .container.topic import Topic as Topic
 from .container.node import Arrival as Arrival
+from .container.node import House as House
 from .container.node import Inlet as Inlet
+from .container.node import Interest as Interest
 from .container.node import Lease as Lease
 from .container.node import Node as Node
 from .container.node import Outlet as Outlet

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import socket
 import subprocess
@@ -13,12 +14,14 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
+import click
 import pytest
 import trio
 from click.testing import CliRunner
 
 import trio_amqp10 as amqp
 from trio_amqp10.cli import app
+from trio_amqp10.cli.rules import parse_queue
 
 from .conftest import SECONDS, amqp10, done, failed, interrupt, serving, start
 
@@ -200,6 +203,36 @@ def test_serve_has_topics_that_keep_nothing_for_later() -> None:
     with serving("--topic", "prices", "--strict") as url:
         assert done("send", f"{url}/prices", "--body", "x") == b"sent 1\n"
         assert done("receive", f"{url}/prices", "--timeout", "0.2") == b""
+
+
+def test_serve_has_queues_that_go_by_rules() -> None:
+    rules = "small,max-length=1,overflow=reject,grouped,exclusive=false,dead-letter=dead"
+    with serving("--queue", rules, "--strict") as url:
+        assert done("send", f"{url}/small", "--body", "x") == b"sent 1\n"
+        assert "amqp:resource-limit-exceeded" in failed("send", f"{url}/small", "--body", "y")
+
+
+def test_serve_is_managed_where_it_is_told_to() -> None:
+    with serving("--management", "--strict") as url:
+        assert done("send", f"{url}/$management", "--body", "x") == b"sent 1\n"
+    with serving("--strict") as url:
+        assert "amqp:not-found" in failed("send", f"{url}/$management", "--body", "x")
+
+
+@pytest.mark.parametrize(
+    ("queue", "why"),
+    [
+        (",max-length=1", "names no queue"),
+        ("q,size=1", "'size=1' is no rule"),
+        ("q,max-length=many", "max-length='many'"),
+        ("q,grouped=perhaps", "grouped='perhaps'"),
+        ("q,max-length=0", "at least 1"),
+        ("q,overflow=flood", "'drop-oldest'"),
+    ],
+)
+def test_serve_says_what_is_wrong_with_a_rule(queue: str, why: str) -> None:
+    with pytest.raises(click.BadParameter, match=re.escape(why)):
+        parse_queue(queue)
 
 
 def test_serve_lets_in_only_users_when_it_has_some() -> None:

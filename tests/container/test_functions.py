@@ -6,6 +6,7 @@ import logging
 from typing import Any
 
 import pytest
+import trio
 from trio.testing import Sequencer, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
@@ -190,3 +191,37 @@ async def test_function_handles_no_more_at_once_than_it_may() -> None:
     assert most == 2
     with pytest.raises(LocalProtocolError):
         container.function("g", concurrency=0)(f)
+
+
+async def test_function_sends_each_reply_when_it_is_there_where_order_is_not_asked_for() -> None:
+    container = Container()
+    first_may = trio.Event()
+
+    @container.function("slow-first", ordered=False)
+    async def slow_first(message: amqp.Message) -> Any:
+        if message.body == "first":
+            await first_may.wait()
+        return message.body
+
+    async with (
+        container.connect() as conn,
+        conn.open_receiver("slow-first", target=Target(address="me")) as replies,
+        conn.open_sender("slow-first") as sender,
+    ):
+        for body in ("first", "second"):
+            await sender.transmit(amqp.Message(body, reply_to="me"))
+        assert await bodies(replies, 1) == ["second"]
+        first_may.set()
+        assert await bodies(replies, 1) == ["first"]
+
+
+async def test_function_counts_what_it_handled_what_failed_and_replies_that_came_too_late() -> None:
+    container = upper_container()
+    container.strict = True
+    async with container.connect() as conn, conn.open_sender("upper") as sender:
+        await sender.send(amqp.Message("a", reply_to="nowhere"))
+        await sender.send("nobody wants a reply")
+        with pytest.raises(DeliveryRejectedError):
+            await sender.send("fail")
+    figures = container.nodes["upper"].statistics()
+    assert figures == {"senders": 0, "receivers": 0, "handled": 3, "failed": 1, "dropped": 1}

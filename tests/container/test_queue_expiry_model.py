@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.container.test_queue_model import Arrived, In, Out
-from trio_amqp10.container import Queue
+from trio_amqp10.container import Queue, QueuePolicy
 from trio_amqp10.container.clock import Clock
 
 steps = st.lists(
@@ -23,7 +23,7 @@ def test_queue_gives_all_that_has_not_expired_and_nothing_that_has(
     script: list[tuple[str, int]], selective: bool, max_length: int | None
 ) -> None:
     now = 0.0
-    queue = Queue("q", clock=Clock(lambda: 0.0, lambda: now), max_length=max_length)
+    queue = Queue("q", clock=Clock(lambda: 0.0, lambda: now), policy=QueuePolicy(max_length=max_length))
     source, out = In(), Out(2, selective=selective)
     queue.add_inlet(source)
     queue.add_outlet(out)

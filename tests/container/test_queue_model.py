@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import trio_amqp10 as amqp
-from trio_amqp10.container import Queue
+from trio_amqp10.container import Queue, QueuePolicy
 
 
 class In:
@@ -103,7 +103,7 @@ steps = st.lists(
 def test_queue_keeps_every_message_once_and_gives_the_first_that_may_be_had(
     script: list[tuple[str, int, int]], max_length: int | None, selective: bool, prioritised: bool
 ) -> None:
-    queue = Queue("q", max_length=max_length)
+    queue = Queue("q", policy=QueuePolicy(max_length=max_length))
     source = In()
     queue.add_inlet(source)
     outlets: dict[int, Out] = {}
@@ -193,7 +193,7 @@ def _drain(queue: Queue, done: set[int], arrivals: list[Arrived], place: Any) ->
             done.add(number)
             lease.accepted()
         last.held.clear()
-    if queue.max_length is None:
+    if queue.policy.max_length is None:
         assert last.seen == sorted(last.seen, key=place)
         assert last.seen[: len(browser.seen)] == browser.seen
     assert last.more == 0

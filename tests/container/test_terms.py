@@ -12,7 +12,7 @@ import trio_amqp10 as amqp
 from trio_amqp10.container.clock import Clock
 from trio_amqp10.container.terms import terms_of
 
-USUAL = (4, None, None)
+USUAL = (4, None, None, None)
 
 
 @settings(max_examples=150, deadline=None)
@@ -36,7 +36,11 @@ USUAL = (4, None, None)
 )
 def test_terms_are_those_that_the_message_has(fields: dict[str, Any], body: Any) -> None:
     message = amqp.Message.from_payload(amqp.Message(body, **fields).to_payload())
-    assert terms_of(message) == (message.priority, message.ttl, message.absolute_expiry_time)
+    terms = (message.priority, message.ttl, message.absolute_expiry_time, message.group_id)
+    assert terms_of(message) == terms
+    message.annotations = {**message.annotations, "x-opt-deadletter-reason": "expired"}
+    dead = terms_of(message)
+    assert (dead.priority, dead.ttl, dead.expiry) == (message.priority, None, None)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +69,7 @@ def test_terms_keep_the_header_where_the_properties_cannot_be_read() -> None:
     broken = amqp.Message.from_payload(
         header + b"\x00\x53\x73\xd0\x00\x00\x00\x05\x00\x00\x00\x01\x41\x00\x53\x77\x40"
     )
-    assert terms_of(broken) == (7, 5, None)
+    assert terms_of(broken) == (7, 5, None, None)
 
 
 def test_terms_are_not_looked_for_in_another_message_format() -> None:

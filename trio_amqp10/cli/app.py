@@ -6,7 +6,7 @@ Knows click, and how a URL with an address is read.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -18,6 +18,7 @@ from .demo import demo
 from .dialling import DialOptions, dialling
 from .receive import ReceiveOptions, browse, receive
 from .request import RequestOptions, request
+from .rules import parse_queue
 from .run import run
 from .secrets import certs_command, passwd_command
 from .send import SendOptions, send
@@ -115,7 +116,12 @@ def demo_command(frames: bool) -> None:
     help="Take passwords from peers elsewhere, where somebody could read along.",
 )
 @click.option(
-    "--queue", "queues", metavar="NAME", multiple=True, help="A queue to begin with. May be repeated."
+    "--queue",
+    "queues",
+    metavar="NAME[,RULE=VALUE...]",
+    type=parse_queue,
+    multiple=True,
+    help="A queue to begin with, and its rules, as in orders,max-length=1000,dead-letter=dead. May be repeated.",
 )
 @click.option("--topic", "topics", metavar="NAME", multiple=True, help="A topic. May be repeated.")
 @click.option(
@@ -146,10 +152,11 @@ def demo_command(frames: bool) -> None:
     is_flag=True,
     help="Refuse addresses that nobody named here, rather than make a queue of them.",
 )
+@click.option("--management", is_flag=True, help="Let peers create and delete nodes, at $management.")
 def serve_command(
     urls: tuple[str, ...],
     allow_plaintext_password: bool,
-    queues: tuple[str, ...],
+    queues: tuple[tuple[str, dict[str, Any]], ...],
     topics: tuple[str, ...],
     users: tuple[tuple[str, str], ...],
     users_file: str | None,
@@ -157,6 +164,7 @@ def serve_command(
     tls_key: str | None,
     tls_client_ca: str | None,
     strict: bool,
+    management: bool,
 ) -> None:
     """A container of queues and topics, in memory.
 
@@ -177,6 +185,7 @@ def serve_command(
         tls_key=tls_key,
         tls_client_ca=tls_client_ca,
         strict=strict,
+        management=management,
         allow_plaintext_password=allow_plaintext_password,
     )
     run(partial(serve, options))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
@@ -28,7 +28,7 @@ class ServeOptions:
     """What the command line said."""
 
     urls: Sequence[str]
-    queues: Sequence[str] = ()
+    queues: Sequence[tuple[str, dict[str, Any]]] = ()
     topics: Sequence[str] = ()
     users: dict[str, str] = field(default_factory=dict[str, str])
     users_file: str | None = None
@@ -36,6 +36,7 @@ class ServeOptions:
     tls_key: str | None = None
     tls_client_ca: str | None = None
     strict: bool = False
+    management: bool = False
     allow_plaintext_password: bool = False
 
 
@@ -47,10 +48,12 @@ async def serve(options: ServeOptions, interrupts: Interrupts) -> None:
         OSError: it is not possible to listen there, or to read a file.
     """
     container = amqp.Container("amqp10", strict=options.strict)
-    for queue in options.queues:
-        container.add_queue(queue)
+    for queue, rules in options.queues:
+        container.add_queue(queue, **rules)
     for topic in options.topics:
         container.add_topic(topic)
+    if options.management:
+        container.add_management()
     start = partial(
         container.serve,
         *options.urls,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from .claims import Claim
 
-__all__ = ["Access", "Action", "Authorise", "Rules", "permit_claimed"]
+__all__ = ["Access", "Action", "Authorise", "Rules", "permit_claimed", "user_of"]
 
 Action = Literal["open", "send", "receive", "create", "transact"]
 
@@ -47,6 +47,11 @@ _DOINGS: Final = {
     "create": "have a node made",
     "transact": "declare transactions",
 }
+
+
+def user_of(identity: Identity | None) -> str | None:
+    """The name that a peer proved to have; None for one that proved nothing, with ANONYMOUS or without SASL."""
+    return None if identity is None or identity.mechanism == "ANONYMOUS" else identity.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +75,7 @@ class Access:
     @property
     def user(self) -> str | None:
         """The name that the peer proved to have; None for one that proved nothing, with ANONYMOUS or without SASL."""
-        identity = self.identity
-        return None if identity is None or identity.mechanism == "ANONYMOUS" else identity.name
+        return user_of(self.identity)
 
     @property
     def claimed(self) -> bool:

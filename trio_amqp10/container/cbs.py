@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .claims import Verify
     from .conversation import Conversation
     from .handlers import Post
-    from .node import Arrival, Inlet, Peer
+    from .node import Arrival, Inlet, Interest, Peer
 
 __all__ = ["ADDRESS", "Cbs"]
 
@@ -64,8 +64,8 @@ class Cbs(Function):
     async def _never(message: Message) -> None:
         raise NotImplementedError
 
-    def check_outlet(self, peer: Peer, *, copying: bool, target: str | None) -> None:
-        Node.check_outlet(self, peer, copying=copying, target=target)
+    def check_outlet(self, peer: Peer, *, copying: bool, target: str | None, interest: Interest) -> None:
+        Node.check_outlet(self, peer, copying=copying, target=target, interest=interest)
 
     async def _handle(self, inlet: Inlet, arrival: Arrival, before: trio.Event | None) -> None:
         peer = cast("Conversation", inlet.peer)

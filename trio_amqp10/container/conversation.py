@@ -19,11 +19,13 @@ from trio_amqp10.spec.messaging import DistributionMode, ExpiryPolicy, Source, T
 from trio_amqp10.spec.transactions import Coordinator as CoordinatorTarget
 from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
 
+from .access import user_of
 from .coordinator import CAPABILITIES, CONTROL_CREDIT, ControlInlet, Coordinator
 from .guard import Guard, RelayInlet, wanted
+from .interests import interest_of, kept, owner_and_name
 from .lifetimes import actual_properties
 from .links import ReceiverInlet, SenderOutlet
-from .node import Node, RefusedError
+from .node import Interest, Node, Owner, RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -56,7 +58,8 @@ class Conversation:
         working: handlers that run for this peer.
         coordinator: of its transactions.
         guard: knows what it may.
-        nursery: where they run; set before the first link is admitted.
+        nursery: where they run; there before the first link is admitted.
+        open: whether it lasts, so that others may run tasks here too.
     """
 
     def __init__(self, container: Container, connection: Connection) -> None:
@@ -64,6 +67,7 @@ class Conversation:
         self.resting = container.resting
         self.leases = 0
         self.working = 0
+        self.open = False
         self.nursery: trio.Nursery | None = None
         self.coordinator = Coordinator(
             self, timeout=container.transaction_timeout, max_octets=container.max_unsettled_octets
@@ -79,11 +83,21 @@ class Conversation:
         return self.connection.remote.container_id
 
     @property
+    def owner(self) -> Owner:
+        """Whose the things are that outlast the connection."""
+        return self.container_id, user_of(self.identity)
+
+    @property
     def identity(self) -> Any:
         """Who the peer proved to be, or None."""
         return self.connection.identity
 
     # -- tasks ------------------------------------------------------------------------------
+
+    def begin(self, nursery: trio.Nursery) -> None:
+        """Tasks for this peer run here; to be told before the first link is admitted."""
+        self.nursery = nursery
+        self.open = True
 
     def start_soon(self, function: Callable[..., Awaitable[object]], *args: Any) -> None:
         """Run a handler for this peer; one that fails is logged and takes nothing else with it."""
@@ -195,10 +209,11 @@ class Conversation:
     def _admit_outlet(self, link: IncomingSender) -> None:
         engine, session = _ends(link)
         asked = link.remote.source
+        if asked is None:
+            self._admit_recall(link)
+            return
         if not isinstance(asked, Source):
-            raise RefusedError(
-                Condition.INVALID_FIELD, "an attach without a source: where do messages come from?"
-            )
+            raise RefusedError(Condition.NOT_IMPLEMENTED, f"no {type(asked).__name__.lower()} here")
         if asked.distribution_mode not in (None, DistributionMode.MOVE, DistributionMode.COPY):
             raise RefusedError(
                 Condition.NOT_IMPLEMENTED,
@@ -213,11 +228,13 @@ class Conversation:
         else:
             node = self._container.find(_checked(asked.address))
         try:
-            node.check_outlet(self, copying=copying, target=getattr(link.remote.target, "address", None))
             filters = _filters(asked, node)
+            interest = interest_of(self.owner, link.name, asked, filters)
+            target = getattr(link.remote.target, "address", None)
+            node.check_outlet(self, copying=copying, target=target, interest=interest)
             source = Source(
                 address=node.address,
-                expiry_policy=ExpiryPolicy.LINK_DETACH,
+                **kept(interest if node.keeps else None),
                 dynamic=made,
                 dynamic_node_properties=actual_properties(asked.dynamic_node_properties) if made else None,
                 distribution_mode=DistributionMode.COPY if copying else DistributionMode.MOVE,
@@ -229,12 +246,37 @@ class Conversation:
             )
             options = _options(link, source=source, target=link.remote.target)
             wants = self._wanted(filters)
-            outlet = SenderOutlet(session, engine, node, self, copying=copying, wants=wants)
+            outlet = SenderOutlet(
+                session, engine, node, self, copying=copying, interest=interest, wants=wants
+            )
             Accepting(link, lambda: outlet, options).enter_now()
         except BaseException:
             self._container.forget_unused(node)
             raise
         self._began(link, outlet, node, made)
+
+    def _admit_recall(self, link: IncomingSender) -> None:
+        """A source that the peer does not tell: one that was kept for it, to be closed (2.6.3, 2.6.6)."""
+        owner, name = owner_and_name(self.owner, link.name, link.remote.desired_capabilities)
+        for node in self._container.nodes.values():
+            interest = node.recall(owner, name)
+            if interest is not None:
+                break
+        else:
+            raise RefusedError(Condition.NOT_FOUND, f"no source, and none is kept for a link {link.name!r}")
+        self.guard.ask(("receive", node.address), partial(self._recall, link, node, interest))
+
+    def _recall(
+        self, link: IncomingSender, node: Node, interest: Interest, refused: RefusedError | None
+    ) -> None:
+        if refused is not None:
+            link.refuse_now(refused.condition, refused.description)
+            return
+        engine, session = _ends(link)
+        source = Source(address=node.address, **kept(interest))
+        outlet = SenderOutlet(session, engine, node, self, copying=False, interest=interest)
+        Accepting(link, lambda: outlet, _options(link, source=source, target=link.remote.target)).enter_now()
+        outlet.begin()
 
     def _wanted(self, filters: FilterSet) -> Callable[[Message, str | None], bool] | None:
         if not filters:

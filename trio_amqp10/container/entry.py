@@ -7,7 +7,7 @@ here (3.2.1, 3.4). Knows one message; knows no links.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
@@ -15,11 +15,9 @@ from trio_amqp10.message import Message
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["NOBODY", "RANKS", "Entry", "order_of", "rank_of"]
+__all__ = ["EVERYWHERE", "RANKS", "Entry", "Place", "order_of", "rank_of"]
 
 _log = logging.getLogger("trio_amqp10.container")
-
-NOBODY: Final[frozenset[object]] = frozenset()
 
 RANKS: Final = 10
 """Priorities that are told apart, as JMS has them; those above 9 are as 9, which 3.2.1 permits."""
@@ -36,6 +34,26 @@ def rank_of(order: int) -> int:
     return order >> _SHIFT
 
 
+class Place(NamedTuple):
+    """Who may have a message.
+
+    Attributes:
+        excluded: the keys of links that may not.
+        reserved: the key of the only link that may; None for no such reservation.
+    """
+
+    excluded: frozenset[object] = frozenset()
+    reserved: object = None
+
+    def admits(self, key: object) -> bool:
+        """Whether the link of this key may have it."""
+        return key not in self.excluded and (self.reserved is None or self.reserved == key)
+
+
+EVERYWHERE: Final = Place()
+"""Where nearly all messages are: everybody may have them."""
+
+
 class Keeper(Protocol):
     """The queue, as far as an entry needs it."""
 
@@ -44,7 +62,11 @@ class Keeper(Protocol):
         ...
 
     def drop(self, entry: Entry) -> None:
-        """Its lease has ended, and it with it."""
+        """Its lease has ended, and it with it: it was processed."""
+        ...
+
+    def reject(self, entry: Entry, condition: str | None, description: str | None) -> None:
+        """Its lease has ended, and it with it: it is no good."""
         ...
 
 
@@ -56,10 +78,12 @@ class Entry:
         origin: the container-id of the peer that sent it.
         available: whether nobody has a lease on it.
         ended: whether it is gone for good.
-        excluded: the keys of links that may not have it.
+        place: who may have it.
+        group: the messages that it belongs to; None where that is nobody's business.
+        size: its octets, as it came.
+        failures: failed attempts to deliver it, from here.
         outlet_key: the link that has, or last had, a lease on it.
         deadline: when it expires, in seconds on the queue's clock; None for never.
-        timed: whether the queue watches the deadline.
         noted: whether a consumer that had passed its place was told to look at it again.
     """
 
@@ -70,13 +94,15 @@ class Entry:
         "available",
         "deadline",
         "ended",
-        "excluded",
+        "failures",
+        "group",
         "message",
         "noted",
         "order",
         "origin",
         "outlet_key",
-        "timed",
+        "place",
+        "size",
     )
 
     def __init__(self, keeper: Keeper, order: int, message: Message, origin: str | None) -> None:
@@ -88,10 +114,12 @@ class Entry:
         self.origin = origin
         self.available = False
         self.ended = False
-        self.excluded = NOBODY
+        self.place = EVERYWHERE
+        self.group: str | None = None
+        self.size = len(message.to_payload())
+        self.failures = 0
         self.outlet_key: object = None
         self.deadline: float | None = None
-        self.timed = False
         self.noted = False
 
     def limit(self, now: float, deadline: float, ttl: int | None) -> None:
@@ -122,7 +150,7 @@ class Entry:
 
     def rejected(self, condition: str | None, description: str | None) -> None:
         _log.debug("%r: a message was rejected, %.100s: %.1000s", self._keeper, condition, description)
-        self._keeper.drop(self)
+        self._keeper.reject(self, condition, description)
 
     def released(self) -> None:
         self._acquired()
@@ -133,7 +161,7 @@ class Entry:
     ) -> None:
         self._acquired(failed=failed, annotations=annotations)
         if undeliverable_here:
-            self.excluded |= {self.outlet_key}
+            self.place = Place(self.place.excluded | {self.outlet_key}, self.place.reserved)
         self._keeper.put_back(self)
 
     def lost(self) -> None:
@@ -142,6 +170,7 @@ class Entry:
 
     def _acquired(self, *, failed: bool = False, annotations: Mapping[Any, Any] | None = None) -> None:
         """Note in header and annotations what happened; the bare message stays as it is (3.2)."""
+        self.failures += failed
         if self.message.message_format != 0:
             return
         message = Message.from_payload(self.message.to_payload())  # others may have the same one

@@ -23,7 +23,7 @@ import trio
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
 
-from .node import Arrival, Inlet, Node, Outlet, Peer, RefusedError
+from .node import Arrival, Inlet, Interest, Node, Outlet, Peer, RefusedError
 
 __all__ = ["Consumer", "Function", "Producer"]
 
@@ -52,6 +52,7 @@ class _Worked(Node):
         if concurrency < 1:
             raise LocalProtocolError(f"concurrency={concurrency}: at least 1 is possible")
         self._concurrency = concurrency
+        self._figures = {"handled": 0, "failed": 0}
         self._crews: dict[Inlet, _Crew] = {}
 
     def add_inlet(self, inlet: Inlet) -> None:
@@ -94,8 +95,13 @@ class _Worked(Node):
     async def _handle(self, inlet: Inlet, arrival: Arrival, before: trio.Event | None) -> None:
         raise NotImplementedError
 
+    def statistics(self) -> dict[str, int]:
+        return super().statistics() | self._figures
+
     def _answer(self, arrival: Arrival, failure: Exception | None) -> None:
         """Settle what the handler has not settled, by what became of it."""
+        self._figures["handled"] += 1
+        self._figures["failed"] += failure is not None
         try:
             if failure is None:
                 if arrival.state is None:
@@ -153,14 +159,16 @@ class Function(_Worked):
     The reply goes to the request's ``reply_to``: a link of the same peer that receives from this
     node and calls its target so, or else a node of the container. It carries the request's
     ``correlation_id``, or else its ``message_id``. Replies leave in the order of the requests of
-    one link, also where their handlers finish in another. The request is accepted when its reply
-    is out, and rejected with ``amqp:internal-error`` when the handler raises.
+    one link, also where their handlers finish in another, unless ``ordered`` is False. The request is
+    accepted when its reply is out, and rejected with ``amqp:internal-error`` when the handler raises.
+    A reply that comes too late, because nobody is there to take it any more, is dropped and counted.
 
     Args:
         address: what links name to reach it.
         handler: an async function of a ``Message``, returning any AMQP value or a ``Message``.
         post: sends a message to the node of that address, or raises ``RefusedError``.
         concurrency: requests of one link that are handled at a time.
+        ordered: whether a reply waits for those to earlier requests of its link.
     """
 
     gives = True
@@ -172,10 +180,13 @@ class Function(_Worked):
         post: Post,
         *,
         concurrency: int = 100,
+        ordered: bool = True,
     ) -> None:
         super().__init__(address, concurrency)
         self._handler = handler
         self._post = post
+        self._ordered = ordered
+        self._dropped = 0
         self._demand: dict[Outlet, trio.lowlevel.ParkingLot] = {}
 
     async def _handle(self, inlet: Inlet, arrival: Arrival, before: trio.Event | None) -> None:
@@ -189,7 +200,7 @@ class Function(_Worked):
             reply = _reply(await self._handler(request), address, correlation)
         except Exception as raised:
             failure = raised
-        if before is not None and not before.is_set():
+        if self._ordered and before is not None and not before.is_set():
             await before.wait()
         if reply is not None and address is not None:
             await self._send(inlet.peer, address, reply)
@@ -203,12 +214,19 @@ class Function(_Worked):
         try:
             await self._post(address, reply, peer)
         except RefusedError as refusal:
-            _log.debug("%r: a reply is dropped, %s", self, refusal)
+            self._drop(refusal)
+
+    def _drop(self, why: object) -> None:
+        self._dropped += 1
+        _log.info("%r: a reply is dropped, %s", self, why)
+
+    def statistics(self) -> dict[str, int]:
+        return super().statistics() | {"dropped": self._dropped}
 
     # -- links that take replies straight from here -----------------------------------------
 
-    def check_outlet(self, peer: Peer, *, copying: bool, target: str | None) -> None:
-        super().check_outlet(peer, copying=copying, target=target)
+    def check_outlet(self, peer: Peer, *, copying: bool, target: str | None, interest: Interest) -> None:
+        super().check_outlet(peer, copying=copying, target=target, interest=interest)
         if target is None:
             raise RefusedError(
                 Condition.NOT_ALLOWED,
@@ -233,7 +251,7 @@ class Function(_Worked):
         while not outlet.ready():
             lot = self._demand.get(outlet)
             if lot is None:
-                _log.debug("%r: a reply is dropped, its link is gone", self)
+                self._drop("its link is gone")
                 return
             await lot.park()
         outlet.give(reply, None)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from trio_amqp10.peer.session import Session
 
     from .conversation import Conversation
-    from .node import Lease, Node
+    from .node import Interest, Lease, Node
     from .work import Work
 
 __all__ = ["ReceiverInlet", "SenderOutlet", "Watch"]
@@ -139,10 +139,11 @@ class SenderOutlet(Sender):
         peer: whose it is.
         key: names the link: its peer and its name (2.6.1).
         copying: whether messages are copied to it (3.5.7).
+        interest: what the peer wants to have by it.
         wants: its filter, given a message and its sender's container-id; None for all (3.5.8).
     """
 
-    __slots__ = ("_node", "_outcomes", "_over", "copying", "key", "peer", "wants")
+    __slots__ = ("_node", "_outcomes", "_over", "copying", "interest", "key", "peer", "wants")
 
     def __init__(
         self,
@@ -152,12 +153,14 @@ class SenderOutlet(Sender):
         peer: Conversation,
         *,
         copying: bool,
+        interest: Interest,
         wants: Callable[[Message, str | None], bool] | None = None,
     ) -> None:
         super().__init__(session, link)
         self.peer = peer
         self.key: object = (peer.container_id, link.name)
         self.copying = copying
+        self.interest = interest
         self.wants = wants
         self._node = node
         self._over = False
@@ -178,6 +181,11 @@ class SenderOutlet(Sender):
     def target(self) -> str | None:
         """The address that the peer gives the place the messages go to."""
         return getattr(self.remote.target, "address", None)
+
+    @property
+    def final(self) -> bool:
+        """Whether the peer has closed the link, and not only detached it (2.6.6)."""
+        return self._detached is not None and self._detached.closed
 
     def ready(self) -> bool:
         """Whether a message may go out now; if not, the node hears when it may."""

@@ -26,7 +26,8 @@ it likes to; the same holds for outlets and ``ready``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from trio_amqp10.errors import AmqpError, Condition
 
@@ -35,7 +36,18 @@ if TYPE_CHECKING:
 
     from trio_amqp10.message import Message
 
-__all__ = ["Arrival", "Inlet", "Lease", "Node", "Outlet", "Peer", "RefusedError"]
+__all__ = [
+    "Arrival",
+    "House",
+    "Inlet",
+    "Interest",
+    "Lease",
+    "Node",
+    "Outlet",
+    "Owner",
+    "Peer",
+    "RefusedError",
+]
 
 
 class RefusedError(AmqpError):
@@ -67,6 +79,14 @@ class Peer(Protocol):
 
     def start_soon(self, function: Callable[..., Awaitable[object]], *args: Any) -> None:
         """Run a task for this peer. It is not cancelled when the peer goes, but when the service ends."""
+        ...
+
+
+class House(Peer, Protocol):
+    """The container that a node is in: the peer of what it does by itself."""
+
+    def find(self, address: str) -> Node:
+        """The node of this address, or raise ``RefusedError``."""
         ...
 
 
@@ -154,6 +174,36 @@ class Inlet(Protocol):
         ...
 
 
+Owner: TypeAlias = tuple[str, str | None]
+"""A peer: its container-id, and the user that it proved to be, if any. Names alone are anybody's to use."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Interest:
+    """What a peer wants to have, apart from the outlet by which it has it: that one may be one of several, or come again.
+
+    Attributes:
+        name: names it among those of its owner.
+        owner: the container-id of the peer, and the user that it proved to be; None where it is everybody's.
+        shared: whether several outlets may have it at a time.
+        lasting: seconds that it stays without any outlet; 0 where it goes with the last, infinite for ever.
+        durable: whether it shall survive the process.
+        selection: equal for those who want the same messages.
+    """
+
+    name: str
+    owner: Owner | None = None
+    shared: bool = False
+    lasting: float = 0.0
+    durable: bool = False
+    selection: object = None
+
+    @property
+    def key(self) -> object:
+        """Equal for the same interest."""
+        return self.owner, self.name, self.shared, self.lasting > 0
+
+
 class Outlet(Protocol):
     """A peer that receives from a node."""
 
@@ -183,8 +233,18 @@ class Outlet(Protocol):
         ...
 
     @property
+    def interest(self) -> Interest:
+        """What the peer wants to have by it, for nodes that keep that when the outlet goes."""
+        ...
+
+    @property
     def closed(self) -> bool:
         """Whether the link is over."""
+        ...
+
+    @property
+    def final(self) -> bool:
+        """Whether the peer has said that it will not come back: what was kept for it is not needed."""
         ...
 
     def ready(self) -> bool:
@@ -223,20 +283,24 @@ class Node:
         gives: whether peers may receive from it.
         filters: whether it asks ``outlet.wants``; where not, peers are told that their filters are not applied.
         leasing: whether what it gives may come back by its lease, so that a transaction can acquire it.
+        keeps: whether it keeps ``outlet.interest``; where not, peers are told that nothing stays of their links.
         capabilities: what kind of node it is, told to peers that ask, e.g. ``("queue",)``.
         inlets, outlets: the links to it, in the order in which they came.
+        house: the container that it is in, once it is added to one.
     """
 
     takes: bool = False
     gives: bool = False
     filters: bool = False
     leasing: bool = False
+    keeps: bool = False
     capabilities: tuple[str, ...] = ()
 
     def __init__(self, address: str) -> None:
         self.address = address
         self.inlets: dict[Inlet, None] = {}
         self.outlets: dict[Outlet, None] = {}
+        self.house: House | None = None
 
     # -- peers that send to us --------------------------------------------------------------
 
@@ -261,16 +325,26 @@ class Node:
         """The peer is gone."""
         self.inlets.pop(inlet, None)
 
+    def check_room(self, messages: int, octets: int) -> None:
+        """Raise ``RefusedError`` if so much at once, the work of one transaction, would not all be accepted."""
+
     # -- peers that receive from us ---------------------------------------------------------
 
-    def check_outlet(self, peer: Peer, *, copying: bool, target: str | None) -> None:
-        """Raise ``RefusedError`` if this peer may not receive from here."""
+    def check_outlet(self, peer: Peer, *, copying: bool, target: str | None, interest: Interest) -> None:
+        """Raise ``RefusedError`` if this peer may not receive from here; see ``Outlet`` for what it wants."""
         if not self.gives:
             raise RefusedError(Condition.NOT_ALLOWED, f"{self.address!r} gives no messages")
 
     def add_outlet(self, outlet: Outlet) -> None:
         """A peer receives from now on; ``on_demand`` follows."""
         self.outlets[outlet] = None
+
+    def recall(self, owner: Owner | None, name: str) -> Interest | None:
+        """What is kept under this name, for a peer that wants to be done with it; see ``Interest``.
+
+        Raise ``RefusedError`` where somebody has it.
+        """
+        return None
 
     def on_demand(self, outlet: Outlet) -> None:
         """The outlet may be ``ready``."""
@@ -287,6 +361,10 @@ class Node:
         links: list[Inlet | Outlet] = [*self.inlets, *self.outlets]
         for link in links:
             link.close(Condition.RESOURCE_DELETED.value, f"{self.address!r} is deleted")
+
+    def statistics(self) -> dict[str, int]:
+        """Live figures by name, for those who manage the container."""
+        return {"senders": len(self.inlets), "receivers": len(self.outlets)}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.address!r}>"

@@ -8,46 +8,36 @@ once it is held here. What is held is available, or leased to an outlet, until t
 
 ================  ==================================================================================
 accepted          it is gone
-rejected          it is gone: the peer finds it invalid, and it would find it so again
+rejected          it dies: the peer finds it invalid, and it would find it so again
 released          it is available again, in its old place; nothing else changes
 modified          the same; ``failed`` counts an attempt, ``undeliverable_here`` keeps it from the
-                  link that said so, annotations are merged into its own
+                  link that said so, annotations are merged into its own; it dies of too many attempts
 lost              the same as a failed attempt: it may have been processed, so the next peer is told
 ================  ==================================================================================
-
-Available messages lie on one shelf for each set of links that may not have what is on it: nearly
-always there is one shelf. The next message for an outlet is the first of those on its shelves; a
-consumer that selects looks for it behind the place that it has looked at (``takers``).
 
 An outlet that is ready and finds nothing waits in ``_ready``, in turn. So either nobody waits, or
 nothing available may go to those who do; whoever makes a message available offers it there first.
 
-In time
--------
+What makes a message die is told in ``holding``, and where it then goes in ``deadletters``; what is available, and
+to whom, in ``stock``; how messages of a group stay together, in ``groups``; the rules, in ``policy``.
 
-A message whose ttl (3.2.1) or absolute-expiry-time (3.2.4) has come is dropped, unless a peer has it
-already: it then is when it comes back. There is no timer: whoever touches the queue sweeps it first.
-
-Knows messages and leases; knows no links, and no store: what is held here is gone with the process.
+Knows inlets and outlets; knows no links, and no store: what is held here is gone with the process.
 """
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import trio
 
 from trio_amqp10.errors import Condition, LocalProtocolError
 
-from .clock import Clock
-from .entry import NOBODY, Entry, order_of
+from .entry import EVERYWHERE, Entry
+from .holding import Holding
 from .hops import for_next_hop
-from .node import Arrival, Inlet, Node, Outlet, Peer, RefusedError
-from .shelf import Shelf
+from .node import Arrival, Inlet, Outlet, Peer, RefusedError
 from .takers import Browser, Consumer, Selector
 from .terms import Terms, terms_of
 
@@ -56,28 +46,31 @@ if TYPE_CHECKING:
 
     from trio_amqp10.message import Message
 
-__all__ = ["Queue", "accept"]
+    from .clock import Clock
+    from .node import Interest
+    from .policy import QueuePolicy
+
+__all__ = ["Queue", "accept", "refuse"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
-_FORGOTTEN: Final = 64
-"""Deadlines of messages that are gone, above as many as there are messages, before they are thrown out."""
 
-
-class Queue(Node):
+class Queue(Holding):
     """Holds messages until somebody takes them, or they expire.
 
     Args:
         address: what links name to reach it.
-        max_length: messages that it holds before it takes no more, so that senders wait; None for
-            any number.
+        policy: its rules.
         kept_by: what keeps a temporary queue alive: any of ``"maker"``, ``"links"`` and
             ``"messages"``; None for a queue that stays.
         on_unused: called when nothing keeps it any more.
         clock: what messages expire by.
 
-    Raises:
-        LocalProtocolError: ``max_length`` is not at least 1.
+    Attributes:
+        policy: as given; ``update`` changes it.
+        octets: of the messages held.
+        figures: how many messages arrived, how many were accepted by who had them, died of each
+            cause, or were refused.
     """
 
     takes = gives = filters = leasing = True
@@ -87,41 +80,32 @@ class Queue(Node):
         self,
         address: str,
         *,
-        max_length: int | None = None,
+        policy: QueuePolicy | None = None,
         kept_by: frozenset[str] | None = None,
         on_unused: Callable[[Queue], object] | None = None,
         clock: Clock | None = None,
     ) -> None:
-        super().__init__(address)
-        if max_length is not None and max_length < 1:
-            raise LocalProtocolError(
-                f"max_length={max_length}: at least 1 is possible, or None for any number"
-            )
-        self.max_length = max_length
+        super().__init__(address, policy, clock)
         self.has_maker = False
         self._kept_by = kept_by
         self._on_unused = on_unused
-        self._clock = clock or Clock()
-        self._closed = False
-        self._length = 0
-        self._sequence = itertools.count()
-        self._open = Shelf[Entry]()
-        self._shelves: dict[frozenset[object], Shelf[Entry]] = {NOBODY: self._open}
         self._consumers: dict[Outlet, Consumer] = {}
-        self._selectors: dict[Selector, None] = {}
+        self._active: Consumer | None = None
         self._browsers: dict[Outlet, Browser] = {}
         self._ready: deque[Consumer] = deque()
         self._blocked: dict[Inlet, None] = {}
-        self._deadlines: list[tuple[float, int, Entry]] = []
 
-    def __len__(self) -> int:
-        """Messages held, those under lease among them."""
-        return self._length
+    def update(self, policy: QueuePolicy) -> None:
+        """Go by other rules from now on; what is held stays.
 
-    @property
-    def available(self) -> int:
-        """Messages that nobody has a lease on."""
-        return sum(map(len, self._shelves.values()))
+        Raises:
+            LocalProtocolError: who may take, and how, cannot be changed.
+        """
+        for name in ("exclusive", "single_active", "grouped"):
+            if getattr(policy, name) != getattr(self.policy, name):
+                raise LocalProtocolError(f"{name} of {self!r} cannot be changed: delete it and make it anew")
+        self.policy = policy
+        self._on_room()
 
     # -- in ---------------------------------------------------------------------------------
 
@@ -131,17 +115,33 @@ class Queue(Node):
 
     def on_arrivals(self, inlet: Inlet) -> None:
         self.sweep()
-        limit = self.max_length
         origin = inlet.peer.container_id
-        while limit is None or self._length < limit:
+        while True:
+            policy = self.policy
+            full = policy.is_full(self._length, self.octets)
+            if full and policy.overflow == "wait":
+                self._blocked[inlet] = None
+                return
             arrival = inlet.take()
             if arrival is None:
                 self._blocked.pop(inlet, None)
                 return
+            if full and not self._make_room():
+                self.figures["refused"] += 1
+                refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, f"{self.address!r} is full")
+                continue
             message = for_next_hop(arrival.message)
             self.put(message, origin, terms_of(message))
             accept(arrival)
-        self._blocked[inlet] = None
+
+    def check_room(self, messages: int, octets: int) -> None:
+        policy = self.policy
+        # Each is taken while there is room for one more, and what is before the last has at most so many octets.
+        before = octets - 1 if messages > 1 else 0
+        if policy.overflow == "reject" and policy.is_full(self._length + messages - 1, self.octets + before):
+            raise RefusedError(
+                Condition.RESOURCE_LIMIT_EXCEEDED, f"{self.address!r} has no room for {messages} messages"
+            )
 
     def remove_inlet(self, inlet: Inlet) -> None:
         super().remove_inlet(inlet)
@@ -150,53 +150,32 @@ class Queue(Node):
 
     def put(self, message: Message, origin: str | None, terms: Terms) -> None:
         """Hold a message that came from the peer of this container-id."""
-        priority, ttl, expiry = terms
-        entry = Entry(self, order_of(priority, next(self._sequence)), message, origin)
-        if ttl is not None or expiry is not None:
-            now = self._clock.now()
-            deadline = self._clock.deadline(now, ttl, expiry)
-            if deadline < now:
-                _log.debug("%r: a message had expired when it came", self)
-                return
-            entry.limit(now, deadline, ttl)
-        self._length += 1
-        if not self._give(entry):
-            self._store(entry)
+        if self._hold(message, origin, terms).available:
             for browser in list(self._browsers.values()):
                 self._show(browser)
 
-    def _store(self, entry: Entry) -> None:
-        """Make available what nobody who waits may have."""
-        entry.available = True
-        shelf = self._shelves.get(entry.excluded)
-        if shelf is None:
-            shelf = self._shelves[entry.excluded] = Shelf()
-        shelf.add(entry)
-        for selector in self._selectors:
-            # Who waits has just been offered it.
-            if not selector.waits and entry.order <= selector.cursor and selector.key not in entry.excluded:
-                selector.early.add(entry)
-                entry.noted = True
-        if entry.deadline is not None and not entry.timed:
-            entry.timed = True
-            heapq.heappush(self._deadlines, (entry.deadline, entry.order, entry))
-
     # -- out --------------------------------------------------------------------------------
 
-    def check_outlet(self, peer: Peer, *, copying: bool, target: str | None) -> None:
+    def check_outlet(self, peer: Peer, *, copying: bool, target: str | None, interest: Interest) -> None:
         self._check_open()
-        super().check_outlet(peer, copying=copying, target=target)
+        super().check_outlet(peer, copying=copying, target=target, interest=interest)
+        if self.policy.exclusive and self._consumers and not copying:
+            raise RefusedError(Condition.RESOURCE_LOCKED, f"{self.address!r} has its one consumer already")
 
     def add_outlet(self, outlet: Outlet) -> None:
         super().add_outlet(outlet)
         wants = outlet.wants
         if outlet.copying:
             self._browsers[outlet] = Browser(outlet, wants)
-        elif wants is None:
-            self._consumers[outlet] = Consumer(outlet)
+            return
+        if wants is None:
+            consumer = Consumer(outlet)
         else:
-            selector = self._consumers[outlet] = Selector(outlet, wants)
-            self._selectors[selector] = None
+            consumer = Selector(outlet, wants)
+            self._stock.selectors[consumer] = None
+        self._consumers[outlet] = consumer
+        if self._active is None and self.policy.single_active and not self.leased:
+            self._active = consumer
 
     def on_demand(self, outlet: Outlet) -> None:
         self.sweep()
@@ -207,8 +186,11 @@ class Queue(Node):
         consumer = self._consumers.get(outlet)
         if consumer is None:
             return
+        if self.policy.single_active and consumer is not self._active:
+            outlet.rest(0)
+            return
         while outlet.ready():
-            entry = self._take(consumer)
+            entry = self._stock.take(consumer)
             if entry is None:
                 if isinstance(consumer, Selector) and consumer.pauses:
                     self._resume(consumer)
@@ -219,6 +201,8 @@ class Queue(Node):
                     self._ready.append(consumer)
                 return
             self._lease(entry, consumer)
+            if entry.group is not None:
+                self._groups.settle(entry.group)
         outlet.rest(self.available)
 
     def remove_outlet(self, outlet: Outlet) -> None:
@@ -227,11 +211,20 @@ class Queue(Node):
         consumer = self._consumers.pop(outlet, None)
         if consumer is not None:
             if isinstance(consumer, Selector):
-                del self._selectors[consumer]
+                del self._stock.selectors[consumer]
             if consumer.waits:
                 consumer.waits = False
                 self._ready.remove(consumer)
+            if consumer is self._active:
+                self._active = None
+                self._on_change()
         self.check_used()
+
+    def _activate(self) -> None:
+        """Who is next, once nothing is out that the last active consumer had."""
+        if self._consumers and not self.leased:
+            outlet, self._active = next(iter(self._consumers.items()))
+            self.on_demand(outlet)
 
     def _give(self, entry: Entry) -> bool:
         """Lease to the next in turn of those who wait; False if nobody does who may have it."""
@@ -243,7 +236,7 @@ class Queue(Node):
                 ready.popleft()
                 continue
             ready.rotate(-1)
-            if entry.excluded and consumer.key in entry.excluded:
+            if entry.place is not EVERYWHERE and not entry.place.admits(consumer.key):
                 continue
             if isinstance(consumer, Selector) and not consumer.wants(entry):
                 continue
@@ -255,40 +248,15 @@ class Queue(Node):
         entry.available = False
         entry.outlet_key = consumer.key
         if entry.noted:
-            self._forget_note(entry)
+            self._stock.forget_note(entry)
+        if entry.group is not None:
+            self._groups.leased(entry.group, entry, consumer.key)
         consumer.outlet.give(entry.aged(self._clock.now()) if entry.ages else entry.message, entry)
-
-    def _take(self, consumer: Consumer) -> Entry | None:
-        """Take out the first available message that the consumer may have, and wants."""
-        shelves = self._shelves
-        if len(shelves) == 1 and consumer.__class__ is Consumer:
-            return self._open.pop() if self._open else None
-        key = consumer.key
-        mine = [shelf for excluded, shelf in shelves.items() if key not in excluded]
-        if isinstance(consumer, Selector):
-            entry = consumer.find(mine)
-        else:
-            firsts = [first for shelf in mine if (first := shelf.first()) is not None]
-            entry = min(firsts, key=lambda first: first.order, default=None)
-        if entry is not None:
-            self._take_down(entry)
-        return entry
-
-    def _take_down(self, entry: Entry) -> None:
-        shelf = self._shelves[entry.excluded]
-        shelf.remove(entry)
-        if not shelf and shelf is not self._open:
-            del self._shelves[entry.excluded]
-
-    def _forget_note(self, entry: Entry) -> None:
-        entry.noted = False
-        for selector in self._selectors:
-            selector.early.remove(entry)
 
     def _show(self, browser: Browser) -> None:
         outlet = browser.outlet
         while outlet.ready():
-            entry = browser.find(list(self._shelves.values()))
+            entry = browser.find(self._stock.shelves)
             if entry is None:
                 if browser.pauses:
                     self._resume(browser)
@@ -312,45 +280,17 @@ class Queue(Node):
 
     # -- back -------------------------------------------------------------------------------
 
-    def put_back(self, entry: Entry) -> None:
-        """A lease has ended, and the message is available again, in its old place."""
-        if self._closed:
-            return
-        if entry.deadline is not None and entry.deadline <= self._clock.now():
-            self.drop(entry)
-        elif not self._give(entry):
-            self._store(entry)
+    def _on_change(self) -> None:
+        if self._active is None and self.policy.single_active:
+            self._activate()
 
-    def drop(self, entry: Entry) -> None:
-        """A lease has ended, and with it its message."""
-        if self._closed:
-            return
-        entry.ended = True
-        self._length -= 1
+    def _on_room(self) -> None:
         if self._blocked:
             blocked, self._blocked = self._blocked, {}
             for inlet in blocked:
                 self.on_arrivals(inlet)
         if self._kept_by is not None and not self._length:
             self.check_used()
-
-    def sweep(self) -> None:
-        """Drop what has expired and nobody has; forget the deadlines of what is gone."""
-        deadlines = self._deadlines
-        if not deadlines:
-            return
-        now = self._clock.now()
-        while deadlines and deadlines[0][0] <= now:
-            entry = heapq.heappop(deadlines)[2]
-            if entry.available and not entry.ended:
-                entry.available = False
-                self._take_down(entry)
-                if entry.noted:
-                    self._forget_note(entry)
-                self.drop(entry)
-        if len(deadlines) > 2 * self._length + _FORGOTTEN:
-            deadlines[:] = [each for each in deadlines if not each[2].ended]
-            heapq.heapify(deadlines)
 
     # -- the end ----------------------------------------------------------------------------
 
@@ -368,14 +308,6 @@ class Queue(Node):
             if self._on_unused is not None:
                 self._on_unused(self)
 
-    def close(self) -> None:
-        self._closed = True
-        self._shelves = {NOBODY: self._open}
-        self._open.clear()
-        self._deadlines.clear()
-        self._length = 0
-        super().close()
-
     def _check_open(self) -> None:
         if self._closed:
             raise RefusedError(Condition.NOT_FOUND, f"{self.address!r} is deleted")
@@ -390,3 +322,11 @@ def accept(arrival: Arrival) -> None:
         arrival.accept()
     except LocalProtocolError as gone:  # the message came all the same; its sender cannot know
         _log.debug("not accepted: %s", gone)
+
+
+def refuse(arrival: Arrival, condition: Condition, description: str) -> None:
+    """It is not held here; where its sender wants to know nothing, it is gone."""
+    try:
+        arrival.reject(condition, description)
+    except LocalProtocolError as gone:
+        _log.debug("not rejected: %s", gone)

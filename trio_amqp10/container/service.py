@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.filters import capabilities
-from trio_amqp10.message import Message
 from trio_amqp10.peer.dial import effective_limits, open_connection
 from trio_amqp10.peer.listen import Acceptor, Listener, serve
 from trio_amqp10.sasl import Server
@@ -29,19 +27,24 @@ from .cbs import ADDRESS as CBS
 from .cbs import Cbs
 from .clock import Clock
 from .conversation import Conversation
-from .handlers import Consumer, Function, Producer
+from .handled import Handled
+from .handlers import Function
 from .lifetimes import kept_by
 from .local import LocalConnection
+from .management import ADDRESS, Management
 from .memory import memory_stream_pair
 from .node import Node, Peer, RefusedError
+from .policy import Overflow, QueuePolicy
 from .queue import Queue
 from .relay import Relay, post
-from .topic import MAX_BACKLOG, Topic
+from .topic import MAX_BACKLOG, MAX_SUBSCRIPTIONS, Spill, Topic
+from .within import Household, send_within
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from trio_amqp10.message import Message
     from trio_amqp10.peer.connection import Connection
-    from trio_amqp10.peer.delivery import Delivery
-    from trio_amqp10.peer.sender import Sender
 
     from .claims import Verify
 
@@ -53,10 +56,8 @@ _TEMPORARY: Final = "temporary/"
 
 _FIRST_USE: Final = frozenset({"links", "messages"})
 
-F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 
-
-class Container:
+class Container(Handled):
     """A named peer that holds nodes.
 
     Args:
@@ -104,6 +105,7 @@ class Container:
         self.resting = False
         self._clock = Clock(wall_clock)
         self._conversations: dict[Conversation, None] = {}
+        self._household = Household(self.name, self.find, self._conversations)
         self._idle = trio.lowlevel.ParkingLot()
 
     # -- nodes ------------------------------------------------------------------------------
@@ -118,6 +120,7 @@ class Container:
             raise LocalProtocolError("a node needs an address that is not empty")
         if node.address in self.nodes:
             raise LocalProtocolError(f"{self.nodes[node.address]!r} has that address already")
+        node.house = self._household
         self.nodes[node.address] = node
 
     def remove_node(self, address: str) -> None:
@@ -131,90 +134,93 @@ class Container:
             raise LocalProtocolError(f"no node {address!r}")
         node.close()
 
-    def add_queue(self, name: str, *, max_length: int | None = None) -> Queue:
+    def add_queue(
+        self,
+        name: str,
+        *,
+        max_length: int | None = None,
+        max_octets: int | None = None,
+        overflow: Overflow = "wait",
+        dead_letter: str | None = None,
+        delivery_limit: int | None = None,
+        exclusive: bool = False,
+        single_active: bool = False,
+        grouped: bool = False,
+    ) -> Queue:
         """A queue, for senders and competing receivers (3.3).
 
         Args:
             name: its address.
-            max_length: messages that it holds before senders have to wait; None for any number.
+            max_length: messages that it holds before it is full; None for any number.
+            max_octets: the same in octets of messages.
+            overflow: what a full queue does: ``"wait"``, so that senders do; ``"reject"``; or ``"drop-oldest"``.
+            dead_letter: where messages go that are rejected, expired, dropped, or failed too often.
+            delivery_limit: failed attempts after which a message goes there.
+            exclusive: whether it has one consumer at most.
+            single_active: whether one of its consumers gets all, until it goes.
+            grouped: whether messages with one ``group_id`` go to one consumer at a time, in order.
+
+        ``QueuePolicy`` tells more of each.
+
+        Raises:
+            LocalProtocolError: the address is taken, or the rules make no sense.
+        """
+        policy = QueuePolicy(
+            max_length=max_length,
+            max_octets=max_octets,
+            overflow=overflow,
+            dead_letter=dead_letter,
+            delivery_limit=delivery_limit,
+            exclusive=exclusive,
+            single_active=single_active,
+            grouped=grouped,
+        )
+        queue = Queue(name, policy=policy, clock=self._clock)
+        self.add_node(queue)
+        return queue
+
+    def add_topic(
+        self,
+        name: str,
+        *,
+        max_backlog: int | None = MAX_BACKLOG,
+        overflow: Spill = "detach",
+        max_subscriptions: int | None = MAX_SUBSCRIPTIONS,
+    ) -> Topic:
+        """A topic: every message goes to every subscription there is at the time.
+
+        Args:
+            name: its address.
+            max_backlog: messages that a subscription may be behind; None for any number.
+            overflow: what happens then. ``"detach"``: it is over, and its receivers are detached with
+                ``amqp:resource-limit-exceeded``; ``"drop-oldest"``, ``"reject"``, ``"wait"``: see ``Topic``.
+            max_subscriptions: how many there may be.
+
+        Raises:
+            LocalProtocolError: the address is taken, or the limits make no sense.
+        """
+        topic = Topic(
+            name,
+            max_backlog=max_backlog,
+            overflow=overflow,
+            max_subscriptions=max_subscriptions,
+            clock=self._clock,
+        )
+        self.add_node(topic)
+        return topic
+
+    def add_management(self, address: str = ADDRESS) -> None:
+        """Let peers create, read, update, delete and list nodes by requests ("AMQP Management 1.0", working draft).
+
+        Whoever may send to it may delete every queue: it is not there unless asked for.
+
+        Args:
+            address: where clients look for it.
 
         Raises:
             LocalProtocolError: the address is taken.
         """
-        queue = Queue(name, max_length=max_length, clock=self._clock)
-        self.add_node(queue)
-        return queue
-
-    def add_topic(self, name: str, *, max_backlog: int | None = MAX_BACKLOG) -> Topic:
-        """A topic: every message goes to every receiver there is at the time.
-
-        Args:
-            name: its address.
-            max_backlog: messages that a receiver may be behind before it is detached with
-                ``amqp:resource-limit-exceeded``; None for any number. Senders never wait.
-
-        Raises:
-            LocalProtocolError: the address is taken, or ``max_backlog`` is not at least 1.
-        """
-        topic = Topic(name, max_backlog=max_backlog, clock=self._clock)
-        self.add_node(topic)
-        return topic
-
-    def function(self, name: str, *, concurrency: int = 100) -> Callable[[F], F]:
-        """Decorates an async function of a ``Message`` that returns the reply: any AMQP value, or a ``Message``.
-
-        The reply goes to the request's ``reply_to`` with its ``correlation_id``, or else its
-        ``message_id``; without ``reply_to`` it is dropped. When the handler raises, the request is
-        rejected with ``amqp:internal-error``, and the exception logged.
-
-        Args:
-            name: the address.
-            concurrency: requests of one link that are handled at a time. Replies to one link leave
-                in the order of its requests all the same.
-        """
-
-        def decorate(handler: F) -> F:
-            self.add_node(Function(name, handler, self._post, concurrency=concurrency))
-            return handler
-
-        return decorate
-
-    def consumer(
-        self, name: str, *, concurrency: int = 1
-    ) -> Callable[[Callable[[Delivery], Awaitable[None]]], Callable[[Delivery], Awaitable[None]]]:
-        """Decorates an async function of a ``Delivery`` that peers send to us.
-
-        The delivery is accepted when the function returns, unless it was settled otherwise, and
-        rejected with ``amqp:internal-error`` when it raises; the exception is logged.
-
-        Args:
-            name: the address.
-            concurrency: deliveries of one link that are handled at a time; with 1, in order.
-        """
-
-        def decorate(handler: Callable[[Delivery], Awaitable[None]]) -> Callable[[Delivery], Awaitable[None]]:
-            self.add_node(Consumer(name, handler, concurrency=concurrency))
-            return handler
-
-        return decorate
-
-    def producer(
-        self, name: str
-    ) -> Callable[[Callable[[Sender], Awaitable[None]]], Callable[[Sender], Awaitable[None]]]:
-        """Decorates an async function of a ``Sender``: it runs once for each link that receives from us.
-
-        Returning closes the link once all that was sent is settled; an exception detaches it with
-        ``amqp:internal-error``, and is logged. It is cancelled when its link is gone.
-
-        Args:
-            name: the address.
-        """
-
-        def decorate(handler: Callable[[Sender], Awaitable[None]]) -> Callable[[Sender], Awaitable[None]]:
-            self.add_node(Producer(name, handler))
-            return handler
-
-        return decorate
+        self.add_node(Function(address, Management(self).answer, self._post, concurrency=1))
 
     def add_cbs(self, verify: Verify, *, azure: bool = False) -> None:
         """Take tokens at ``$cbs``, as Azure Service Bus does: what they permit is an ``Access``'s ``claims``.
@@ -270,7 +276,7 @@ class Container:
 
     def _make_queue(self, address: str, keepers: frozenset[str]) -> Queue:
         queue = Queue(address, kept_by=keepers, on_unused=self._on_unused, clock=self._clock)
-        self.nodes[address] = queue
+        self.add_node(queue)
         return queue
 
     def _on_unused(self, queue: Queue) -> None:
@@ -298,15 +304,7 @@ class Container:
 
         Cancelled: the node may have the message or not.
         """
-        octets = _frozen(message)
-        refusal: RefusedError | None = None
-        async with trio.open_nursery() as nursery:  # what it raises is not to come out as a group
-            try:
-                await self._post(address, octets, _Within(self.name, nursery))
-            except RefusedError as refused:
-                refusal = refused
-        if refusal is not None:
-            raise refusal
+        await send_within(self.name, address, message, self._post)
 
     async def _post(self, address: str, message: Message, peer: Peer) -> None:
         await trio.lowlevel.checkpoint()
@@ -335,7 +333,8 @@ class Container:
         self._conversations[conversation] = None
         try:
             async with trio.open_nursery() as nursery:
-                conversation.nursery = nursery
+                conversation.begin(nursery)
+                self._household.welcome(conversation)
                 links = connection.incoming_links()  # they wait while we ask
                 try:
                     await conversation.guard.check("open", None)
@@ -346,6 +345,7 @@ class Container:
                     await connection.aclose(error)
                 except Exception as lost:
                     loss = lost  # raised in here, it would cancel the handlers
+                conversation.open = False
                 conversation.close()
         finally:
             del self._conversations[conversation]
@@ -425,23 +425,3 @@ class Container:
 
     def __repr__(self) -> str:
         return f"<Container {self.name!r} nodes={len(self.nodes)} connections={len(self._conversations)}>"
-
-
-def _frozen(message: Any) -> Message:
-    """A message that nobody can change any more: its octets."""
-    made = message if isinstance(message, Message) else Message(message)
-    return Message.from_payload(made.to_payload(), made.message_format)
-
-
-class _Within:
-    """The peer of messages that the service sends to itself."""
-
-    __slots__ = ("_nursery", "container_id", "identity")
-
-    def __init__(self, name: str, nursery: trio.Nursery) -> None:
-        self.container_id = name
-        self.identity: Any = None
-        self._nursery = nursery
-
-    def start_soon(self, function: Callable[..., Awaitable[object]], *args: Any) -> None:
-        self._nursery.start_soon(function, *args)

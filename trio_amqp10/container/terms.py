@@ -1,4 +1,4 @@
-"""The terms on which a message is carried: its priority, and how long it is worth delivering (3.2.1, 3.2.4).
+"""The terms on which a message is carried: priority, how long it is worth delivering, and with which others (3.2.1, 3.2.4).
 
 Knows a little of the encoding, to find in a fraction of a microsecond that a message says nothing of
 the kind, which is how it is with most. Anything else takes the long way, through ``Message``.
@@ -10,6 +10,8 @@ from typing import Final, NamedTuple
 
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.message import Message
+
+from .deadletters import REASON
 
 __all__ = ["Terms", "terms_of"]
 
@@ -23,12 +25,14 @@ class Terms(NamedTuple):
     Attributes:
         priority: 0 to 255.
         ttl: milliseconds that it lives from its arrival here, or None.
-        expiry: milliseconds since 1970 when its life ends, or None.
+        expiry: milliseconds since 1970 when its life ends, or None. What is dead already does not expire.
+        group: the messages that it belongs to, or None.
     """
 
     priority: int = NORMAL
     ttl: int | None = None
     expiry: int | None = None
+    group: str | None = None
 
 
 _USUAL: Final = Terms()
@@ -84,7 +88,11 @@ def _read(message: Message) -> Terms:
     terms = _USUAL
     try:
         terms = Terms(message.priority, message.ttl)
-        expiry = message.absolute_expiry_time
+        if REASON in message.annotations:
+            terms = Terms(message.priority)
+        else:
+            expiry = message.absolute_expiry_time
+            terms = terms._replace(expiry=None if expiry is None else int(expiry))
+        return terms._replace(group=message.group_id)
     except RemoteProtocolError:
         return terms
-    return terms._replace(expiry=None if expiry is None else int(expiry))

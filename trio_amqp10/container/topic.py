@@ -1,120 +1,312 @@
-"""Topic: every message goes to every receiver there is, each by itself (3.3).
+"""Topic: every message goes to every subscription there is, each by itself (3.3).
 
-A receiver gets what is sent while its link is attached and passes its filter, and nothing of what was
-before. Its outcomes are its own: what it releases, it gets again, and nobody else. Behind each
-receiver is a queue that is its alone and goes with its link; all of these queues hold the same
-messages, and no copies.
+Behind each subscription is a queue that is its alone; all of these hold the same messages, and no
+copies. What is sent while it is there and passes its filter waits in it, and nothing of what was
+before. Its outcomes are its own: what a receiver releases goes back to its subscription, and no other.
 
-Senders never wait for a receiver. One that falls too far behind is detached with
-``amqp:resource-limit-exceeded``: it then knows that it has missed something, and the memory that
-it takes has an end.
+A link makes a subscription of its own, which goes with it, unless it asks for more (``interests``):
+one that several links share, whose messages are divided among them; and one that stays when
+they detach, and gathers messages until one of them comes again, or a link to it is closed.
+
+What a subscription gathers has an end. Beyond ``max_backlog`` messages, those that are not settled among
+them, the topic does as ``overflow`` says:
+
+================  ==================================================================================
+``detach``        the subscription is over: its links are detached with ``amqp:resource-limit-exceeded``, so
+                  that they know that they have missed something; nobody else feels it
+``drop-oldest``   it loses its oldest message, or the new one where all are out; nobody else feels it
+``reject``        the message is rejected, and no subscription gets it
+``wait``          senders get no more credit: the slowest sets the pace
+================  ==================================================================================
 
 Knows messages; knows no links.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from trio_amqp10.errors import Condition, LocalProtocolError
 
 from .clock import Clock
 from .hops import for_next_hop
-from .node import Inlet, Node, Outlet
-from .queue import Queue, accept
+from .node import Inlet, Node, Outlet, Peer, RefusedError
+from .policy import QueuePolicy
+from .queue import Queue, accept, refuse
 from .takers import Consumer
 from .terms import terms_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trio_amqp10.message import Message
 
-__all__ = ["MAX_BACKLOG", "Topic"]
+    from .node import Interest, Owner
+    from .policy import Overflow
+    from .terms import Terms
+
+__all__ = ["MAX_BACKLOG", "MAX_SUBSCRIPTIONS", "Spill", "Subscription", "Topic"]
 
 MAX_BACKLOG: Final = 10_000
-"""Messages that a receiver may be behind, unless told otherwise."""
+"""Messages that a subscription may be behind, unless told otherwise."""
+MAX_SUBSCRIPTIONS: Final = 10_000
+"""Subscriptions that a topic has, unless told otherwise."""
+
+Spill = Literal["detach", "drop-oldest", "reject", "wait"]
+
+_SPILLS: Final = get_args(Spill)
 
 
-class _Subscription(Queue):
-    """What one receiver has yet to get, or to answer for."""
+class Subscription(Queue):
+    """What one subscription has yet to give, or to get an answer for.
+
+    Attributes:
+        interest: which one.
+        wants: its filter.
+        until: when it is over if nobody comes, on the clock of the topic; None while somebody is there.
+    """
+
+    def __init__(
+        self,
+        topic: Topic,
+        interest: Interest,
+        wants: Callable[[Message, str | None], bool] | None,
+        clock: Clock,
+        on_room: Callable[[], object],
+    ) -> None:
+        overflow: Overflow = "drop-oldest" if topic.overflow == "drop-oldest" else "wait"
+        policy = QueuePolicy(max_length=topic.max_backlog, overflow=overflow)
+        super().__init__(topic.address, policy=policy, clock=clock)
+        self.house = topic.house
+        self.interest = interest
+        self.wants = wants
+        self.until: float | None = None
+        self._tell_room = on_room
 
     def add_outlet(self, outlet: Outlet) -> None:
         # What its filter does not pass is not here, and to look without taking would only mean to be shown
         # the same again.
         Node.add_outlet(self, outlet)
         self._consumers[outlet] = Consumer(outlet)
+        self.until = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is too far behind to take one more."""
+        if not self.policy.is_full(self._length, self.octets):
+            return False
+        self.sweep()
+        return self.policy.is_full(self._length, self.octets)
+
+    def gather(self, message: Message, origin: str | None, terms: Terms) -> bool:
+        """One more; False if there is no room for it, and none could be made."""
+        if self.is_full and not self._make_room():
+            return False
+        self.put(message, origin, terms)
+        return True
+
+    def _on_room(self) -> None:
+        super()._on_room()
+        self._tell_room()
 
 
 class Topic(Node):
-    """Hands every message on to all who receive from it, and keeps none for those who come later.
+    """Hands every message on to all who subscribe to it, and keeps none for those who come later.
 
     Args:
         address: what links name to reach it.
-        max_backlog: messages that a receiver may be behind, those that it has not settled among them,
-            before it is detached with ``amqp:resource-limit-exceeded``; None for any number.
-        clock: what messages expire by.
+        max_backlog: messages that a subscription may be behind, those that are not settled among them;
+            None for any number.
+        overflow: what happens then: ``"detach"``, ``"drop-oldest"``, ``"reject"`` or ``"wait"``.
+        max_subscriptions: how many there may be, those that nobody is attached to among them; None for any number.
+        clock: what messages and subscriptions expire by.
+
+    Attributes:
+        subscriptions: those there are, by what names them.
 
     Raises:
-        LocalProtocolError: ``max_backlog`` is not at least 1.
+        LocalProtocolError: a limit is not at least 1, or there is no such ``overflow``.
     """
 
-    takes = gives = filters = True
-    capabilities = ("topic",)
+    takes = gives = filters = keeps = True
+    capabilities = ("topic", "shared", "global")
 
     def __init__(
-        self, address: str, *, max_backlog: int | None = MAX_BACKLOG, clock: Clock | None = None
+        self,
+        address: str,
+        *,
+        max_backlog: int | None = MAX_BACKLOG,
+        overflow: Spill = "detach",
+        max_subscriptions: int | None = MAX_SUBSCRIPTIONS,
+        clock: Clock | None = None,
     ) -> None:
         super().__init__(address)
-        if max_backlog is not None and max_backlog < 1:
+        for name, limit in (("max_backlog", max_backlog), ("max_subscriptions", max_subscriptions)):
+            if limit is not None and limit < 1:
+                raise LocalProtocolError(f"{name}={limit}: at least 1 is possible, or None for any number")
+        if overflow not in _SPILLS:
             raise LocalProtocolError(
-                f"max_backlog={max_backlog}: at least 1 is possible, or None for any number"
+                f"overflow={overflow!r}: one of {', '.join(map(repr, _SPILLS))} is possible"
             )
         self.max_backlog = max_backlog
+        self.overflow: Spill = overflow
+        self.max_subscriptions = max_subscriptions
+        self.subscriptions: dict[object, Subscription] = {}
         self._clock = clock or Clock()
-        self._subscriptions: dict[Outlet, _Subscription] = {}
+        self._having: dict[Outlet, Subscription] = {}
+        self._blocked: dict[Inlet, None] = {}
+        self._arrived = 0
+
+    # -- in ---------------------------------------------------------------------------------
 
     def on_arrivals(self, inlet: Inlet) -> None:
+        self._forget_expired()
         origin = inlet.peer.container_id
-        while (arrival := inlet.take()) is not None:
-            self._publish(for_next_hop(arrival.message), origin)
+        while True:
+            if self.overflow == "wait" and any(each.is_full for each in self.subscriptions.values()):
+                self._blocked[inlet] = None
+                return
+            arrival = inlet.take()
+            if arrival is None:
+                self._blocked.pop(inlet, None)
+                return
+            message = for_next_hop(arrival.message)
+            wanting = [
+                each
+                for each in self.subscriptions.values()
+                if each.wants is None or each.wants(message, origin)
+            ]
+            if self.overflow == "reject" and any(each.is_full for each in wanting):
+                refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
+                continue
+            self._arrived += 1
+            self._publish(message, origin, wanting)
             accept(arrival)
 
-    def _publish(self, message: Message, origin: str | None) -> None:
+    def _publish(self, message: Message, origin: str | None, wanting: list[Subscription]) -> None:
         terms = terms_of(message)
-        for outlet, subscription in list(self._subscriptions.items()):
-            wants = outlet.wants
-            if wants is not None and not wants(message, origin):
-                continue
-            if self._has_room(subscription):
-                subscription.put(message, origin, terms)
-            else:
-                outlet.close(
-                    Condition.RESOURCE_LIMIT_EXCEEDED.value,
-                    f"more than max_backlog={self.max_backlog} messages behind {self.address!r}",
-                )
+        for subscription in wanting:
+            if not subscription.gather(message, origin, terms) and self.overflow == "detach":
+                self._end(subscription, Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
 
-    def _has_room(self, subscription: _Subscription) -> bool:
-        limit = self.max_backlog
-        if limit is not None and len(subscription) >= limit:
-            subscription.sweep()
-            return len(subscription) < limit
-        return True
+    def _too_far(self) -> str:
+        return f"more than max_backlog={self.max_backlog} messages behind {self.address!r}"
+
+    def check_room(self, messages: int, octets: int) -> None:  # noqa: ARG002
+        if self.overflow == "reject":
+            for each in self.subscriptions.values():
+                each.sweep()
+                if each.policy.is_full(len(each) + messages - 1, 0):
+                    raise RefusedError(Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
+
+    def remove_inlet(self, inlet: Inlet) -> None:
+        super().remove_inlet(inlet)
+        self._blocked.pop(inlet, None)
+
+    def _on_room(self) -> None:
+        if self._blocked and not any(each.is_full for each in self.subscriptions.values()):
+            blocked, self._blocked = self._blocked, {}
+            for inlet in blocked:
+                self.on_arrivals(inlet)
+
+    # -- out --------------------------------------------------------------------------------
+
+    def check_outlet(self, peer: Peer, *, copying: bool, target: str | None, interest: Interest) -> None:
+        super().check_outlet(peer, copying=copying, target=target, interest=interest)
+        self._forget_expired()
+        there = self.subscriptions.get(interest.key)
+        if there is None:
+            limit = self.max_subscriptions
+            if limit is not None and len(self.subscriptions) >= limit:
+                raise RefusedError(
+                    Condition.RESOURCE_LIMIT_EXCEEDED,
+                    f"{self.address!r} has max_subscriptions={limit} already",
+                )
+        elif interest.shared and there.outlets and there.interest.selection != interest.selection:
+            raise RefusedError(
+                Condition.PRECONDITION_FAILED,
+                f"others share the subscription {interest.name!r} with another filter",
+            )
 
     def add_outlet(self, outlet: Outlet) -> None:
         super().add_outlet(outlet)
-        subscription = self._subscriptions[outlet] = _Subscription(self.address, clock=self._clock)
+        interest = outlet.interest
+        there = self.subscriptions.get(interest.key)
+        if there is not None:
+            if not interest.shared:
+                for old in list(there.outlets):  # the same link, attached anew (2.6.1)
+                    old.close(Condition.STOLEN.value, f"attached again to {self.address!r}")
+            if interest.key in self.subscriptions and there.interest.selection != interest.selection:
+                self._end(there, Condition.RESOURCE_DELETED, "subscribed anew, with another filter")
+        subscription = self.subscriptions.get(interest.key)
+        if subscription is None:
+            subscription = Subscription(self, interest, outlet.wants, self._clock, self._on_room)
+            self.subscriptions[interest.key] = subscription
+        subscription.interest = interest
+        self._having[outlet] = subscription
         subscription.add_outlet(outlet)
 
     def on_demand(self, outlet: Outlet) -> None:
-        subscription = self._subscriptions.get(outlet)
+        subscription = self._having.get(outlet)
         if subscription is not None:
             subscription.on_demand(outlet)
 
     def remove_outlet(self, outlet: Outlet) -> None:
         super().remove_outlet(outlet)
-        subscription = self._subscriptions.pop(outlet, None)
-        if subscription is not None:
-            subscription.remove_outlet(outlet)
-            subscription.close()  # what comes back by its leases has nobody to go to
+        subscription = self._having.pop(outlet, None)
+        if subscription is None:
+            return
+        subscription.remove_outlet(outlet)
+        if subscription.outlets or self.subscriptions.get(subscription.interest.key) is not subscription:
+            return
+        if outlet.final or not subscription.interest.lasting:
+            self._end(subscription, Condition.RESOURCE_DELETED, "nobody subscribes any more")
+        else:
+            subscription.until = self._clock.now() + subscription.interest.lasting
+
+    def recall(self, owner: Owner | None, name: str) -> Interest | None:
+        """The lasting subscription of this name, for a peer that knows no more of it."""
+        self._forget_expired()
+        for each in self.subscriptions.values():
+            interest = each.interest
+            if interest.lasting and (interest.owner, interest.name) == (owner, name):
+                if each.outlets:
+                    raise RefusedError(
+                        Condition.RESOURCE_LOCKED, f"the subscription {name!r} of {self.address!r} is in use"
+                    )
+                return interest
+        return None
+
+    # -- the end ----------------------------------------------------------------------------
+
+    def _forget_expired(self) -> None:
+        waiting = [each for each in self.subscriptions.values() if each.until is not None]
+        if waiting:
+            now = self._clock.now()
+            for each in waiting:
+                if each.until is not None and each.until <= now:
+                    self._end(each, Condition.RESOURCE_DELETED, "its time is over")
+
+    def _end(self, subscription: Subscription, condition: Condition, description: str) -> None:
+        """What it has yet to give is gone, and what comes back by its leases has nobody to go to."""
+        del self.subscriptions[subscription.interest.key]
+        for outlet in list(subscription.outlets):
+            outlet.close(condition.value, description)
+        subscription.close()
+        self._on_room()
+
+    def close(self) -> None:
+        super().close()
+        for subscription in self.subscriptions.values():
+            subscription.close()
+        self.subscriptions.clear()
+
+    def statistics(self) -> dict[str, int]:
+        return super().statistics() | {
+            "subscriptions": len(self.subscriptions),
+            "messages": sum(map(len, self.subscriptions.values())),
+            "arrived": self._arrived,
+        }
 
     def __repr__(self) -> str:
         return f"<Topic {self.address!r} senders={len(self.inlets)} receivers={len(self.outlets)}>"

@@ -177,8 +177,9 @@ class Work:
     def commit(self) -> None:
         """Do it all; or nothing, and ``fate`` says why."""
         try:
-            for node in self._posts:
+            for node, messages, octets in self._amounts():
                 node.check_inlet(self.coordinator.peer)
+                node.check_room(messages, octets)
         except RefusedError as refusal:
             self.doom(Condition.TRANSACTION_ROLLBACK, refusal.description)
             return
@@ -193,6 +194,13 @@ class Work:
             if watch not in retired:
                 watch.go_on()
         self._hand_over()
+
+    def _amounts(self) -> list[tuple[Node, int, int]]:
+        """For each node that it posts to, how many messages and octets."""
+        sizes: dict[Node, list[int]] = {node: [] for node in self._posts}
+        for posts, delivery in self._held:
+            sizes[posts.node].append(len(delivery.payload))
+        return [(node, len(each), sum(each)) for node, each in sizes.items()]
 
     def _hand_over(self) -> None:
         for posts, delivery in self._held:

@@ -1,0 +1,189 @@
+"""Management: nodes created, read, changed, deleted and listed by requests."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+import trio_amqp10 as amqp
+from tests.container.helpers import fill, queue_of
+from trio_amqp10.container import Container, Node, QueuePolicy, Topic
+from trio_amqp10.wire.values import UInt
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+    from trio.testing import MockClock
+
+    Ask = Callable[..., Awaitable[tuple[int, Any]]]
+
+
+@asynccontextmanager
+async def managed(container: Container | None = None) -> AsyncGenerator[tuple[Container, Ask]]:
+    """A container, and what asks it for an operation: status and body, or status and description."""
+    container = container or Container(strict=True)
+    container.add_management()
+    async with container.connect() as conn, conn.open_requester("$management") as requester:
+
+        async def ask(operation: str | None, body: Any = None, **properties: Any) -> tuple[int, Any]:
+            asked = {"operation": operation, **properties}
+            reply = await requester.request(amqp.Message(body, application_properties=asked))
+            told = reply.application_properties
+            assert (reply.body is None) == (told["statusCode"] >= 300)
+            if reply.body is not None and "results" in reply.body:
+                assert told["count"] == len(reply.body["results"])
+            return told["statusCode"], told["statusDescription"] if reply.body is None else reply.body
+
+        yield container, ask
+
+
+async def test_management_creates_a_queue_with_rules_and_reads_its_live_figures() -> None:
+    async with managed() as (container, ask):
+        rules = {"max-length": UInt(5), "overflow": "reject", "grouped": True}
+        status, made = await ask("CREATE", rules, type="queue", name="q")
+        assert (status, made["name"], made["identity"], made["type"]) == (201, "q", "q", "queue")
+        assert queue_of(container).policy == QueuePolicy(max_length=5, overflow="reject", grouped=True)
+        await container.send("q", "x")
+        for key in ("name", "identity"):
+            status, found = await ask("READ", **{key: "q"})
+            assert status == 200
+            assert (found["messages"], found["available"], found["arrived"], found["max-length"]) == (
+                1,
+                1,
+                1,
+                5,
+            )
+            assert (found["dead-letter"], found["senders"]) == (None, 0)
+        assert found["octets"] > 0
+
+
+async def test_management_creates_and_deletes_a_topic() -> None:
+    async with managed() as (container, ask):
+        status, made = await ask("CREATE", {"max-backlog": 7, "overflow": "wait"}, type="topic", name="t")
+        assert (status, made["max-backlog"], made["overflow"], made["subscriptions"]) == (201, 7, "wait", 0)
+        assert isinstance(container.nodes["t"], Topic)
+        assert await ask("DELETE", type="topic", name="t") == (204, {})
+        assert await ask("DELETE", type="topic", name="t") == (404, "no topic 't'")
+
+
+async def test_management_changes_the_rules_of_a_queue() -> None:
+    async with managed() as (container, ask):
+        container.add_queue("q", max_length=1, delivery_limit=2)
+        status, changed = await ask(
+            "UPDATE", {"max-length": None, "dead-letter": "dead"}, type="queue", name="q"
+        )
+        assert (status, changed["max-length"], changed["dead-letter"], changed["delivery-limit"]) == (
+            200,
+            None,
+            "dead",
+            2,
+        )
+        assert queue_of(container).policy == QueuePolicy(dead_letter="dead", delivery_limit=2)
+        status, why = await ask("UPDATE", {"exclusive": True}, name="q")
+        assert (status, "cannot be changed" in why) == (400, True)
+
+
+async def test_management_counts_what_has_expired_as_gone(autojump_clock: MockClock) -> None:
+    async with managed() as (container, ask):
+        container.add_queue("q")
+        await container.send("q", amqp.Message("x", ttl=1000))
+        await trio.sleep(2)
+        _, found = await ask("READ", name="q")
+        assert (found["messages"], found["expired"]) == (0, 1)
+
+
+async def test_management_lists_nodes_by_type_attribute_and_place() -> None:
+    container = Container()
+    for name in ("a", "b", "c"):
+        container.add_queue(name, max_length=9)
+    container.add_topic("t")
+
+    @container.function("f")
+    async def function(message: amqp.Message) -> None: ...
+
+    async with managed(container) as (_, ask):
+        _, found = await ask("QUERY", type="org.amqp.management", name="self", entityType="queue")
+        names = found["attributeNames"]
+        assert [row[names.index("name")] for row in found["results"]][:3] == ["a", "b", "c"]
+        wanted = {"attributeNames": ["name", "max-length", "handled"]}
+        _, found = await ask("QUERY", wanted, entityType="queue", offset=1, count=1)
+        assert found == {"attributeNames": wanted["attributeNames"], "results": [["b", 9, None]]}
+        _, found = await ask("QUERY", wanted, entityType="function")
+        assert sorted(row[0] for row in found["results"]) == ["$management", "f"]
+        _, found = await ask("QUERY", {"attributeNames": ["type"]}, entityType="node")
+        assert {row[0] for row in found["results"]} == {"queue", "topic", "function"}
+        assert (await ask("QUERY", entityType="no such thing"))[1]["results"] == []
+        for wrong in ({"offset": -1}, {"count": "many"}, {"offset": True}):
+            assert (await ask("QUERY", **wrong))[0] == 400
+
+
+async def test_management_tells_what_there_is_to_manage() -> None:
+    class Echo(Node):
+        takes = True
+
+    container = Container()
+    container.add_node(Echo("echo"))
+    async with managed(container) as (_, ask):
+        _, types = await ask("GET-TYPES")
+        assert types == {
+            "node": [],
+            "queue": ["node"],
+            "topic": ["node"],
+            "echo": ["node"],
+            "function": ["node"],
+        }
+        assert (await ask("GET-TYPES", entityType="queue"))[1] == {"queue": ["node"]}
+        _, attributes = await ask("GET-ATTRIBUTES")
+        assert set(attributes["node"]) <= set(attributes["echo"]) <= set(attributes["queue"])
+        _, operations = await ask("GET-OPERATIONS")
+        assert set(operations["queue"]) == {"READ", "CREATE", "UPDATE", "DELETE"}
+        assert set(operations["topic"]) == {"READ", "CREATE", "DELETE"}
+        assert operations["echo"] == {"READ": []}
+        assert "max-length" in operations["queue"]["CREATE"]
+        assert (await ask("GET-ANNOTATIONS", entityType="queue"))[1] == {"queue": []}
+        assert await ask("GET-MGMT-NODES") == (200, [])
+        assert (await ask("READ", name="echo"))[1]["type"] == "echo"
+
+
+@pytest.mark.parametrize(
+    ("operation", "body", "properties", "status", "why"),
+    [
+        ("CREATE", None, {"type": "queue", "name": "q"}, 409, "already"),
+        ("CREATE", None, {"type": "star", "name": "x"}, 400, "'star'"),
+        ("CREATE", None, {"type": "queue"}, 400, "name=None"),
+        ("CREATE", None, {"type": "queue", "name": ""}, 400, "name=''"),
+        ("CREATE", {"size": 1}, {"type": "queue", "name": "x"}, 400, "'size'"),
+        ("CREATE", {"max-length": "1"}, {"type": "queue", "name": "x"}, 400, "max-length='1'"),
+        ("CREATE", {"max-length": True}, {"type": "queue", "name": "x"}, 400, "max-length=True"),
+        ("CREATE", {"exclusive": None}, {"type": "queue", "name": "x"}, 400, "exclusive=None"),
+        ("CREATE", {"max-length": 0}, {"type": "queue", "name": "x"}, 400, "at least 1"),
+        ("CREATE", {"overflow": None}, {"type": "topic", "name": "x"}, 400, "overflow=None"),
+        ("CREATE", ["list"], {"type": "queue", "name": "x"}, 400, "a map is possible"),
+        ("READ", None, {"name": "nowhere"}, 404, "'nowhere'"),
+        ("READ", None, {"name": "q", "type": "topic"}, 404, "topic 'q'"),
+        ("UPDATE", None, {"name": "$management"}, 400, "no rules"),
+        ("UPDATE", {"max-length": 0}, {"name": "q"}, 400, "at least 1"),
+        ("DELETE", None, {"name": "$management"}, 400, "part of the service"),
+        ("PURGE", None, {"name": "q"}, 501, "'PURGE'"),
+        (None, None, {"name": "q"}, 400, "operation=None"),
+    ],
+)
+async def test_management_says_why_it_does_not_do_it(
+    operation: str, body: Any, properties: dict[str, Any], status: int, why: str
+) -> None:
+    async with managed() as (container, ask):
+        container.add_queue("q")
+        before = dict(container.nodes)
+        assert (await ask(operation, body, **properties))[0] == status
+        assert why in (await ask(operation, body, **properties))[1]
+        assert container.nodes == before
+
+
+async def test_container_is_not_managed_unless_it_says_so() -> None:
+    container = Container(strict=True)
+    async with container.connect() as conn:
+        with pytest.raises(amqp.LinkRefusedError):
+            await fill(conn, "$management", "x")

@@ -1,0 +1,174 @@
+"""Dead letters: what becomes of messages that a queue can do no more for.
+
+The message goes to another node, with annotations (3.2.3) that say why; its body and properties stay
+as they came:
+
+================================  ==================================================================
+x-opt-deadletter-source           the address of the queue that it died in
+x-opt-deadletter-reason           ``rejected``, ``expired``, ``delivery-limit`` or ``overflow``
+x-opt-deadletter-condition        the error condition that the consumer gave, if it rejected it with one
+x-opt-deadletter-description      what the consumer said to it, if it did
+================================  ==================================================================
+
+It loses its ttl, and expires no more. It stays in its queue, where nobody gets it any more, until the
+other node has accepted it: so a letter waits where that node is full. One that nobody takes, because
+there is no such node or the node rejects it, is gone, and the log says so.
+
+Knows messages and nodes; knows no links.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError, RemoteProtocolError
+from trio_amqp10.message import Message
+
+from .node import House, Node, RefusedError
+from .relay import Feed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["REASON", "DeadLetters", "Death"]
+
+_log = logging.getLogger("trio_amqp10.container")
+
+Death = Literal["rejected", "expired", "delivery-limit", "overflow"]
+
+SOURCE: Final = "x-opt-deadletter-source"
+REASON: Final = "x-opt-deadletter-reason"
+CONDITION: Final = "x-opt-deadletter-condition"
+DESCRIPTION: Final = "x-opt-deadletter-description"
+
+
+class DeadLetters:
+    """The way of one queue to its dead-letter address.
+
+    Args:
+        source: the address of the queue.
+        address: where its messages go.
+        house: which knows that node, and which it sees as the sender.
+    """
+
+    __slots__ = ("_feed", "_house", "_node", "_open", "_source", "address")
+
+    def __init__(self, source: str, address: str, house: House | None) -> None:
+        self.address = address
+        self._source = source
+        self._house = house
+        self._node: Node | None = None
+        self._feed: Feed | None = None
+        self._open = 0
+
+    def send(
+        self,
+        message: Message,
+        reason: Death,
+        condition: str | None,
+        description: str | None,
+        done: Callable[[], object],
+    ) -> None:
+        """Hand a dead message over; ``done`` is called once, when it is in other hands, or gone."""
+        letter = _Letter(self, _annotated(message, self._source, reason, condition, description), done)
+        self._open += 1
+        try:
+            node, feed = self._reach()
+        except RefusedError as refusal:
+            letter.fail(refusal)
+            return
+        feed.push(letter)
+        node.on_arrivals(feed)
+
+    def _reach(self) -> tuple[Node, Feed]:
+        if self._node is not None and self._feed is not None:
+            return self._node, self._feed
+        if self._house is None:
+            raise RefusedError(Condition.NOT_FOUND, "the queue is in no container")
+        if self.address == self._source:
+            raise RefusedError(Condition.NOT_ALLOWED, "a queue cannot be its own dead-letter address")
+        node = self._house.find(self.address)
+        node.check_inlet(self._house)
+        feed = Feed(self._house, on_gone=self._on_gone)
+        self._node, self._feed = node, feed
+        node.add_inlet(feed)
+        return node, feed
+
+    def _on_gone(self) -> None:
+        self._node = self._feed = None
+
+    def end(self) -> None:
+        """One less is under way; with the last, the node is left alone."""
+        self._open -= 1
+        if not self._open:
+            self.close()
+
+    def close(self) -> None:
+        """Leave the node; what it has not taken is gone."""
+        node, feed = self._node, self._feed
+        self._node = self._feed = None
+        if node is not None and feed is not None:
+            node.remove_inlet(feed)
+            feed.close()
+
+    def __repr__(self) -> str:
+        return f"<DeadLetters {self._source!r} to {self.address!r}>"
+
+
+class _Letter:
+    """A dead message, as an arrival at the other node."""
+
+    __slots__ = ("_done", "_letters", "message", "settled", "state")
+
+    def __init__(self, letters: DeadLetters, message: Message, done: Callable[[], object]) -> None:
+        self.message = message
+        self.settled = False
+        self.state: Any = None
+        self._letters = letters
+        self._done = done
+
+    def accept(self) -> None:
+        self._answer("accepted")
+
+    def reject(self, condition: str = Condition.INTERNAL_ERROR, description: str | None = None) -> None:
+        self.fail(RefusedError(condition, description or "rejected"))
+
+    def release(self) -> None:
+        self.fail(RefusedError(Condition.PRECONDITION_FAILED, "released: it was not processed"))
+
+    def modify(self, **changes: Any) -> None:  # noqa: ARG002
+        self.release()
+
+    def fail(self, why: AmqpError) -> None:
+        """Nobody takes it."""
+        self._answer("lost")
+        _log.warning("%r: a dead letter is lost: %s", self._letters, why)
+
+    def _answer(self, state: str) -> None:
+        if self.state is not None:
+            raise LocalProtocolError(f"this message is {self.state} already")
+        self.state = state
+        self.settled = True
+        self._letters.end()
+        self._done()
+
+
+def _annotated(
+    message: Message, source: str, reason: Death, condition: str | None, description: str | None
+) -> Message:
+    """The message with the story of its end; as it is where it has no sections, or they cannot be read."""
+    if message.message_format != 0:
+        return message
+    marks = {SOURCE: source, REASON: reason, CONDITION: condition, DESCRIPTION: description}
+    letter = Message.from_payload(message.to_payload())  # others may have the same one
+    try:
+        letter.ttl = None
+        letter.annotations = {
+            **{key: value for key, value in letter.annotations.items() if key not in marks},
+            **{key: value for key, value in marks.items() if value is not None},
+        }
+        return Message.from_payload(letter.to_payload())
+    except (RemoteProtocolError, LocalProtocolError) as fault:
+        _log.debug("a dead letter goes without annotations: %s", fault)
+        return message

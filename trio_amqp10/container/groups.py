@@ -1,0 +1,151 @@
+"""Groups: messages that belong together go to one consumer at a time, in order (``group-id``, 3.2.4).
+
+A group belongs to the link that has a lease on one of its messages, and is free again when all of
+them are answered. Of those that wait only the first is *shown*: to its owner, or to all while it is free.
+The others are in stock too, where browsers see them and where they expire, but reserved for nobody.
+
+So a group stands still while nobody may have its first message, or wants it: order goes before haste.
+A message that comes back goes before those behind it, which its consumer may have had meanwhile.
+
+Knows entries and the keys of links; knows no queue.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .entry import Entry
+from .shelf import Shelf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .stock import Stock
+
+__all__ = ["Groups"]
+
+_NOBODY: Final = object()
+"""The key of no link."""
+
+
+class _Group:
+    """One group, while one of its messages is here.
+
+    Attributes:
+        waiting: its messages that nobody has.
+        shown: the one of them that may be taken.
+        leases: how many of its messages somebody has.
+        owner: who has them.
+        settling: whether somebody up the stack is about to look at it again.
+    """
+
+    __slots__ = ("leases", "owner", "settling", "shown", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting = Shelf[Entry]()
+        self.shown: Entry | None = None
+        self.leases = 0
+        self.owner: object = None
+        self.settling = False
+
+
+class Groups:
+    """The groups of one queue.
+
+    Args:
+        stock: where their messages lie.
+        offer: gives an entry to one of those who wait, if it may have it.
+    """
+
+    __slots__ = ("_groups", "_offer", "_stock")
+
+    def __init__(self, stock: Stock, offer: Callable[[Entry], bool]) -> None:
+        self._groups: dict[str, _Group] = {}
+        self._stock = stock
+        self._offer = offer
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def enter(self, name: str, entry: Entry) -> None:
+        """A message has come."""
+        group = self._groups.get(name)
+        if group is None:
+            group = self._groups[name] = _Group()
+        self._wait(group, entry)
+        self.settle(name)
+
+    def _wait(self, group: _Group, entry: Entry) -> None:
+        group.waiting.add(entry)
+        self._hide(entry)
+
+    def leased(self, name: str, entry: Entry, key: object) -> None:
+        """A link gets it, and with it the group; ``settle`` is the caller's to call."""
+        group = self._groups[name]
+        group.waiting.remove(entry)
+        if group.shown is entry:
+            group.shown = None
+        group.leases += 1
+        group.owner = key
+
+    def returned(self, name: str, entry: Entry) -> None:
+        """A lease has ended, and its message waits again."""
+        group = self._groups[name]
+        self._end_lease(group)
+        self._wait(group, entry)
+        self.settle(name)
+
+    def ended(self, name: str) -> None:
+        """A lease has ended, and its message with it."""
+        self._end_lease(self._groups[name])
+        self.settle(name)
+
+    def _end_lease(self, group: _Group) -> None:
+        group.leases -= 1
+        if not group.leases:
+            group.owner = None
+
+    def removed(self, name: str, entry: Entry) -> None:
+        """One that waited was taken out of stock for good."""
+        group = self._groups[name]
+        group.waiting.remove(entry)
+        if group.shown is entry:
+            group.shown = None
+        self.settle(name)
+
+    def settle(self, name: str) -> None:
+        """Show the first of those that wait to whoever may have it, or give it right away."""
+        group = self._groups.get(name)
+        if group is None or group.settling:
+            return
+        group.settling = True
+        try:
+            while self._show_first(group):
+                pass
+        finally:
+            group.settling = False
+        if not group.leases and not group.waiting:
+            del self._groups[name]
+
+    def _show_first(self, group: _Group) -> bool:
+        """Whether it was given, so that there is another first."""
+        first, shown = group.waiting.first(), group.shown
+        if shown is not None:
+            if shown is first and shown.place.reserved == group.owner:
+                return False
+            self._stock.remove(shown)
+            self._hide(shown)
+            group.shown = None
+        if first is None:
+            return False
+        self._stock.remove(first)
+        first.place = first.place._replace(reserved=group.owner)
+        if self._offer(first):
+            return True
+        self._stock.add(first)
+        group.shown = first
+        return False
+
+    def _hide(self, entry: Entry) -> None:
+        entry.place = entry.place._replace(reserved=_NOBODY)
+        self._stock.add(entry)

@@ -1,0 +1,246 @@
+"""Holding: the messages that a queue answers for, until they are accepted, or die.
+
+A message dies when it is rejected, when its time is over, when it has failed too often, and when it has to
+make room. It then goes to the dead-letter address, or nowhere (``deadletters``).
+
+Time comes from the ttl (3.2.1) or absolute-expiry-time (3.2.4) of a message. A message that a peer has
+when it expires dies when it comes back. There is no timer: whoever touches the queue sweeps it first.
+
+Knows leases, and what is available (``stock``); does not know where messages come from, nor to whom they go.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+from typing import TYPE_CHECKING, Final
+
+from .clock import Clock
+from .deadletters import DeadLetters
+from .entry import Entry, order_of
+from .groups import Groups
+from .node import Node
+from .policy import QueuePolicy
+from .stock import Stock
+
+if TYPE_CHECKING:
+    from trio_amqp10.message import Message
+
+    from .deadletters import Death
+    from .terms import Terms
+
+__all__ = ["Holding"]
+
+_log = logging.getLogger("trio_amqp10.container")
+
+_FORGOTTEN: Final = 64
+"""Deadlines of messages that are gone, above as many as there are messages, before they are thrown out."""
+
+_CAUSES: Final[dict[Death, str]] = {
+    "rejected": "rejected",
+    "expired": "expired",
+    "delivery-limit": "failed",
+    "overflow": "dropped",
+}
+_FIGURES: Final = ("arrived", "refused", "accepted", *_CAUSES.values())
+
+
+class Holding(Node):
+    """What ``Queue`` is built on; see there.
+
+    Attributes:
+        policy: the rules that it goes by.
+        octets: of the messages held.
+        figures: how many messages arrived, how many were accepted by who had them, died of each
+            cause, or were refused.
+    """
+
+    def __init__(self, address: str, policy: QueuePolicy | None, clock: Clock | None) -> None:
+        super().__init__(address)
+        self.policy = policy or QueuePolicy()
+        self.octets = 0
+        self.figures = dict.fromkeys(_FIGURES, 0)
+        self._clock = clock or Clock()
+        self._closed = False
+        self._length = 0
+        self._dying = 0
+        self._sequence = itertools.count()
+        self._stock = Stock()
+        self._groups = Groups(self._stock, self._give)
+        self._deadlines: list[tuple[float, int, Entry]] = []
+        self._letters: DeadLetters | None = None
+
+    def __len__(self) -> int:
+        """Messages held, those under lease among them."""
+        return self._length
+
+    @property
+    def available(self) -> int:
+        """Messages that nobody has a lease on."""
+        return len(self._stock)
+
+    @property
+    def leased(self) -> int:
+        """Messages that somebody has a lease on."""
+        return self._length - len(self._stock) - self._dying
+
+    def statistics(self) -> dict[str, int]:
+        held = {
+            "messages": self._length,
+            "octets": self.octets,
+            "available": self.available,
+            "leased": self.leased,
+        }
+        return super().statistics() | held | self.figures
+
+    # -- what those who give and take do -----------------------------------------------------
+
+    def _give(self, entry: Entry) -> bool:
+        """Lease it to one of those who wait; False if nobody does who may have it."""
+        raise NotImplementedError
+
+    def _on_change(self) -> None:
+        """A lease has ended."""
+        raise NotImplementedError
+
+    def _on_room(self) -> None:
+        """A message is gone."""
+        raise NotImplementedError
+
+    # -- in ---------------------------------------------------------------------------------
+
+    def _hold(self, message: Message, origin: str | None, terms: Terms) -> Entry:
+        """Answer for a message that came from the peer of this container-id, and give it to who waits for it."""
+        priority, ttl, expiry, group = terms
+        entry = Entry(self, order_of(priority, next(self._sequence)), message, origin)
+        self.figures["arrived"] += 1
+        self._length += 1
+        self.octets += entry.size
+        if ttl is not None or expiry is not None:
+            now = self._clock.now()
+            deadline = self._clock.deadline(now, ttl, expiry)
+            entry.limit(now, deadline, ttl)
+            if deadline < now:
+                self._end(entry, "expired")
+                return entry
+            heapq.heappush(self._deadlines, (deadline, entry.order, entry))
+        if group is not None and self.policy.grouped:
+            entry.group = group
+            self._groups.enter(group, entry)
+        elif not self._give(entry):
+            self._stock.add(entry)
+        return entry
+
+    def _make_room(self) -> bool:
+        """Whether it is not full any more."""
+        policy = self.policy
+        # Dead letters that wait for room elsewhere take theirs here: to drop more would not help.
+        while policy.overflow == "drop-oldest" and not self._dying:
+            entry = self._stock.oldest()
+            if entry is None:
+                return False
+            self._remove_available(entry, "overflow")
+            if not policy.is_full(self._length, self.octets):
+                return True
+        return False
+
+    # -- back -------------------------------------------------------------------------------
+
+    def put_back(self, entry: Entry) -> None:
+        """A lease has ended, and the message is available again, in its old place."""
+        if self._closed:
+            return
+        limit = self.policy.delivery_limit
+        if limit is not None and entry.failures >= limit:
+            self._end_leased(entry, "delivery-limit")
+        elif entry.deadline is not None and entry.deadline <= self._clock.now():
+            self._end_leased(entry, "expired")
+        elif entry.group is not None:
+            self._groups.returned(entry.group, entry)
+        elif not self._give(entry):
+            self._stock.add(entry)
+        self._on_change()
+
+    def drop(self, entry: Entry) -> None:
+        """A lease has ended, and with it its message: it was processed."""
+        if self._closed:
+            return
+        self.figures["accepted"] += 1
+        if entry.group is not None:
+            self._groups.ended(entry.group)
+        self._forget(entry)
+        self._on_change()
+
+    def reject(self, entry: Entry, condition: str | None, description: str | None) -> None:
+        """A lease has ended, and with it its message: it is no good."""
+        if self._closed:
+            return
+        self._end_leased(entry, "rejected", condition, description)
+        self._on_change()
+
+    # -- death ------------------------------------------------------------------------------
+
+    def _end_leased(
+        self, entry: Entry, reason: Death, condition: str | None = None, description: str | None = None
+    ) -> None:
+        if entry.group is not None:
+            self._groups.ended(entry.group)
+        self._end(entry, reason, condition, description)
+
+    def _remove_available(self, entry: Entry, reason: Death) -> None:
+        self._stock.remove(entry)
+        if entry.group is not None:
+            self._groups.removed(entry.group, entry)
+        self._end(entry, reason)
+
+    def _end(
+        self, entry: Entry, reason: Death, condition: str | None = None, description: str | None = None
+    ) -> None:
+        """The message dies; nobody has it any more."""
+        self.figures[_CAUSES[reason]] += 1
+        address = self.policy.dead_letter
+        if address is None:
+            _log.debug("%r: a message died: %s, %.100s: %.1000s", self, reason, condition, description)
+            self._forget(entry)
+            return
+        if self._letters is None or self._letters.address != address:
+            self._letters = DeadLetters(self.address, address, self.house)
+        self._dying += 1
+        entry.ended = True
+
+        def done() -> None:
+            if not self._closed:
+                self._dying -= 1
+                self._forget(entry)
+
+        self._letters.send(entry.message, reason, condition, description, done)
+
+    def _forget(self, entry: Entry) -> None:
+        entry.ended = True
+        self._length -= 1
+        self.octets -= entry.size
+        self._on_room()
+
+    def sweep(self) -> None:
+        """End what has expired and nobody has; forget the deadlines of what is gone."""
+        deadlines = self._deadlines
+        if not deadlines:
+            return
+        now = self._clock.now()
+        while deadlines and deadlines[0][0] <= now:
+            entry = heapq.heappop(deadlines)[2]
+            if entry.available and not entry.ended:
+                self._remove_available(entry, "expired")
+        if len(deadlines) > 2 * self._length + _FORGOTTEN:
+            deadlines[:] = [each for each in deadlines if not each[2].ended]
+            heapq.heapify(deadlines)
+
+    def close(self) -> None:
+        self._closed = True
+        self._stock.clear()
+        self._deadlines.clear()
+        self._length = self._dying = self.octets = 0
+        if self._letters is not None:
+            self._letters.close()
+        super().close()

@@ -1,0 +1,72 @@
+"""Interests: what a source asks to be kept for its peer when the link is gone (3.5.3, 3.5.6).
+
+================================  =================================================================
+in the attach                     the interest
+================================  =================================================================
+the container-id, the link name   name it; without the capability ``shared`` the whole name does
+capability ``shared``             several links may have it; it is named by what comes before ``|`` in
+                                  their names, as their names have to differ
+capability ``global``             it is nobody's own: the container-id does not count
+expiry-policy ``never``           it stays until a link to it is closed, not only detached (2.6.6)
+any other, and a timeout          it stays so many seconds after the last link has detached
+durable                           it survives the process, where there is a store
+================================  =================================================================
+
+The capabilities are those that Artemis and Qpid have agreed on for topics of JMS.
+
+Knows the fields of an attach; does not know what is kept.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+from trio_amqp10.spec.messaging import ExpiryPolicy, TerminusDurability
+
+from .node import Interest, Owner
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trio_amqp10.filters import FilterSet
+    from trio_amqp10.spec.messaging import Source
+
+__all__ = ["GLOBAL", "SHARED", "interest_of", "kept", "owner_and_name"]
+
+SHARED: Final = "shared"
+GLOBAL: Final = "global"
+
+
+def interest_of(peer: Owner, link_name: str, asked: Source, filters: FilterSet) -> Interest:
+    """What the link of this name and source asks for."""
+    wishes = {str(each) for each in asked.capabilities}
+    shared = SHARED in wishes
+    owner, name = owner_and_name(peer, link_name, wishes)
+    return Interest(
+        name=name if shared else link_name,
+        owner=owner if shared else peer,
+        shared=shared,
+        lasting=math.inf if asked.expiry_policy == ExpiryPolicy.NEVER else float(asked.timeout),
+        durable=asked.durable != TerminusDurability.NONE,
+        selection=dict(filters.echo),
+    )
+
+
+def owner_and_name(peer: Owner, link_name: str, wishes: set[str] | Sequence[str]) -> tuple[Owner | None, str]:
+    """Whose a shared interest is, and its name."""
+    return None if GLOBAL in wishes else peer, link_name.partition("|")[0]
+
+
+def kept(interest: Interest | None) -> dict[str, Any]:
+    """The fields of a source that tell how long it stays; None for a link that nothing stays of."""
+    if interest is None or not interest.lasting:
+        return {"expiry_policy": ExpiryPolicy.LINK_DETACH}
+    durable = TerminusDurability.UNSETTLED_STATE if interest.durable else TerminusDurability.NONE
+    if interest.lasting == math.inf:
+        return {"durable": durable, "expiry_policy": ExpiryPolicy.NEVER}
+    return {
+        "durable": durable,
+        "expiry_policy": ExpiryPolicy.LINK_DETACH,
+        "timeout": int(interest.lasting),
+    }

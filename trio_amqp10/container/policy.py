@@ -1,0 +1,72 @@
+"""QueuePolicy: what a queue does when it is full, when a message dies, and who may take from it.
+
+Knows names and numbers; does not know how a queue keeps to them (``queue``, ``groups``, ``deadletters``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+from trio_amqp10.errors import LocalProtocolError
+
+__all__ = ["Overflow", "QueuePolicy"]
+
+Overflow = Literal["wait", "reject", "drop-oldest"]
+
+_OVERFLOWS: Final = get_args(Overflow)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QueuePolicy:
+    """The rules of a queue; the defaults are a queue without bounds for competing consumers.
+
+    Args:
+        max_length: messages held, above which it is full; None for any number.
+        max_octets: octets of messages held, above which it is full; None for any number. A queue below it
+            takes one more message whatever its size, so that none is too large for ever.
+        overflow: what becomes of a message that comes when the queue is full. ``"wait"``: it stays with its
+            sender, who gets no more credit (2.6.7). ``"reject"``: rejected with
+            ``amqp:resource-limit-exceeded``; one that came settled is gone, and a transaction that
+            holds too much is rolled back. ``"drop-oldest"``: the oldest of the least urgent that
+            nobody has makes room, and dies.
+        dead_letter: the address that messages go to when they die: rejected, expired, dropped
+            because the queue was full, or failed too often. None: they are gone.
+        delivery_limit: failed attempts, by ``modified`` with ``delivery-failed`` or by the loss of the
+            link (3.4.5), after which a message dies; None for any number. ``released`` is no attempt (3.4.4).
+        exclusive: whether only one peer at a time may consume; others are refused with
+            ``amqp:resource-locked``. Browsers may always look.
+        single_active: whether only one of the consumers gets messages, the first to come; the next
+            takes over when it has gone and nothing that it had is still out.
+        grouped: whether the messages with one ``group-id`` (3.2.4) go to one consumer at a time, in order.
+
+    Raises:
+        LocalProtocolError: a limit is not at least 1, or there is no such ``overflow``.
+    """
+
+    max_length: int | None = None
+    max_octets: int | None = None
+    overflow: Overflow = "wait"
+    dead_letter: str | None = None
+    delivery_limit: int | None = None
+    exclusive: bool = False
+    single_active: bool = False
+    grouped: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("max_length", "max_octets", "delivery_limit"):
+            limit = getattr(self, name)
+            if limit is not None and limit < 1:
+                raise LocalProtocolError(f"{name}={limit}: at least 1 is possible, or None for any number")
+        if self.overflow not in _OVERFLOWS:
+            raise LocalProtocolError(
+                f"overflow={self.overflow!r}: one of {', '.join(map(repr, _OVERFLOWS))} is possible"
+            )
+        if self.dead_letter == "":
+            raise LocalProtocolError("dead_letter='': an address is possible, or None for none")
+
+    def is_full(self, length: int, octets: int) -> bool:
+        """Whether a queue that holds so much takes no more."""
+        return (self.max_length is not None and length >= self.max_length) or (
+            self.max_octets is not None and octets >= self.max_octets
+        )

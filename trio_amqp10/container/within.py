@@ -1,0 +1,90 @@
+"""Peers that are the container itself: of messages that the service sends, and of what its nodes do unasked.
+
+Knows where tasks can run; knows no links.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from trio_amqp10.message import Message
+
+from .node import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from .conversation import Conversation
+    from .node import Node, Peer
+
+__all__ = ["Household", "send_within"]
+
+
+async def send_within(
+    name: str, address: str, message: Any, post: Callable[[str, Message, Peer], Awaitable[object]]
+) -> None:
+    """Send a message from the container of this name; see ``Container.send``."""
+    octets = _frozen(message)
+    refusal: RefusedError | None = None
+    async with trio.open_nursery() as nursery:  # what it raises is not to come out as a group
+        try:
+            await post(address, octets, _Within(name, nursery))
+        except RefusedError as refused:
+            refusal = refused
+    if refusal is not None:
+        raise refusal
+
+
+def _frozen(message: Any) -> Message:
+    """A message that nobody can change any more: its octets."""
+    made = message if isinstance(message, Message) else Message(message)
+    return Message.from_payload(made.to_payload(), made.message_format)
+
+
+class _Within:
+    """The peer of messages that the service sends to itself."""
+
+    __slots__ = ("_nursery", "container_id", "identity")
+
+    def __init__(self, name: str, nursery: trio.Nursery) -> None:
+        self.container_id = name
+        self.identity: Any = None
+        self._nursery = nursery
+
+    def start_soon(self, function: Callable[..., Awaitable[object]], *args: Any) -> None:
+        self._nursery.start_soon(function, *args)
+
+
+class Household:
+    """The container, as its nodes see it.
+
+    A container has no tasks but those of its connections, so what a node starts by itself runs beside the handlers
+    of one of them; where nobody is connected, when somebody is.
+    """
+
+    __slots__ = ("_conversations", "_find", "_later", "container_id", "identity")
+
+    def __init__(self, name: str, find: Callable[[str], Node], conversations: Iterable[Conversation]) -> None:
+        self.container_id = name
+        self.identity: Any = None
+        self._find = find
+        self._conversations = conversations
+        self._later: list[tuple[Callable[..., Awaitable[object]], tuple[Any, ...]]] = []
+
+    def find(self, address: str) -> Node:
+        return self._find(address)
+
+    def start_soon(self, function: Callable[..., Awaitable[object]], *args: Any) -> None:
+        for conversation in self._conversations:
+            if conversation.open:
+                conversation.start_soon(function, *args)
+                return
+        self._later.append((function, args))
+
+    def welcome(self, conversation: Conversation) -> None:
+        """Somebody is connected."""
+        later, self._later = self._later, []
+        for function, args in later:
+            conversation.start_soon(function, *args)
