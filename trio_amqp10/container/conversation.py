@@ -11,11 +11,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from trio_amqp10.engine.terminus import SenderTerminus
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.filters import FilterError, FilterSet, capabilities, parse_filters
 from trio_amqp10.peer.incoming import Accepting, IncomingLink, IncomingReceiver, IncomingSender
+from trio_amqp10.peer.memory import NOTHING_KEPT, Retention
 from trio_amqp10.peer.options import LinkOptions
-from trio_amqp10.spec.messaging import DistributionMode, ExpiryPolicy, Source, Target
+from trio_amqp10.spec.messaging import DistributionMode, Source, Target
 from trio_amqp10.spec.transactions import Coordinator as CoordinatorTarget
 from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
 
@@ -26,6 +28,7 @@ from .interests import interest_of, kept, owner_and_name
 from .lifetimes import actual_properties
 from .links import ReceiverInlet, SenderOutlet
 from .node import Interest, Node, Owner, RefusedError
+from .termini import Kept, Key
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -76,6 +79,7 @@ class Conversation:
         self._container = container
         self._retained = 0
         self._made: dict[object, Any] = {}
+        self._claimed: dict[ReceiverInlet | SenderOutlet, Kept] = {}
 
     @property
     def container_id(self) -> str:
@@ -176,10 +180,13 @@ class Conversation:
             node = self._container.find(_checked(asked.address))
         try:
             node.check_inlet(self)
+            agreed = self._retention(link, asked)
             credit = INLET_CREDIT if node.gives else WORKED_CREDIT
             target = Target(
                 address=asked.address if node is self._container.relay else node.address,
-                expiry_policy=ExpiryPolicy.LINK_DETACH,
+                durable=agreed.durable,
+                expiry_policy=agreed.expiry_policy,
+                timeout=agreed.timeout,
                 dynamic=made,
                 dynamic_node_properties=actual_properties(asked.dynamic_node_properties) if made else None,
                 capabilities=_shared(asked.capabilities, node),
@@ -189,6 +196,7 @@ class Conversation:
                 options = replace(options, rcv_settle_mode=ReceiverSettleMode.FIRST)
             kind = RelayInlet if node is self._container.relay and self.guard.asks else ReceiverInlet
             inlet = kind(session, engine, credit, node, self)
+            self._claim(link, inlet, agreed)
             Accepting(link, lambda: inlet, options).enter_now()
         except BaseException:
             self._container.forget_unused(node)
@@ -232,9 +240,10 @@ class Conversation:
             interest = interest_of(self.owner, link.name, asked, filters)
             target = getattr(link.remote.target, "address", None)
             node.check_outlet(self, copying=copying, target=target, interest=interest)
+            agreed = NOTHING_KEPT if copying else self._retention(link, asked)
             source = Source(
                 address=node.address,
-                **kept(interest if node.keeps else None),
+                **(kept(interest) if node.keeps else agreed._asdict()),
                 dynamic=made,
                 dynamic_node_properties=actual_properties(asked.dynamic_node_properties) if made else None,
                 distribution_mode=DistributionMode.COPY if copying else DistributionMode.MOVE,
@@ -249,6 +258,7 @@ class Conversation:
             outlet = SenderOutlet(
                 session, engine, node, self, copying=copying, interest=interest, wants=wants
             )
+            self._claim(link, outlet, agreed)
             Accepting(link, lambda: outlet, options).enter_now()
         except BaseException:
             self._container.forget_unused(node)
@@ -297,9 +307,38 @@ class Conversation:
         self.guard.remember(inlet_or_outlet, wanted(link))
         inlet_or_outlet.begin()
 
-    def forget(self, link: object) -> None:
+    # -- what outlasts a link ---------------------------------------------------------------
+
+    def _key(self, link: IncomingLink) -> Key:
+        return Key(self.container_id, link.name, link.role)
+
+    def _retention(self, link: IncomingLink, asked: Source | Target) -> Retention:
+        """What we keep of the link when it is gone."""
+        return self._container.termini.grant(self._key(link), asked)
+
+    def _claim(self, link: IncomingLink, end: ReceiverInlet | SenderOutlet, agreed: Retention) -> None:
+        """Give the link the terminus that is kept for it, if one is to be."""
+        if not agreed.survives:
+            return
+        forgotten = link.remote.unsettled is None
+        user = user_of(self.identity)
+        claimed = self._container.termini.claim(self._key(link), user, agreed, end, forgotten=forgotten)
+        if isinstance(claimed.terminus, SenderTerminus):
+            assert isinstance(end, SenderOutlet)
+            end.inherit(claimed.terminus)
+        _ends(link)[0].terminus = claimed.terminus
+        self._claimed[end] = claimed
+        ended = partial(self._container.termini.session_ended, claimed, end)
+        end.session.on_end = [*(end.session.on_end or ()), ended]
+
+    def forget(self, link: ReceiverInlet | SenderOutlet, *, closed: bool) -> None:
         """The link is over; what was made for it alone goes too."""
         self.guard.forget(link)
+        claimed = self._claimed.get(link)
+        if claimed is not None:
+            if closed:
+                del self._claimed[link]
+            self._container.termini.release(claimed, link, closed=closed)
         node = self._made.pop(link, None)
         if node is not None:
             node.has_maker = False
@@ -311,6 +350,8 @@ class Conversation:
         """The connection is over."""
         self.coordinator.close()
         self.guard.close()
+        for link, claimed in self._claimed.items():
+            self._container.termini.connection_closed(claimed, link)
 
 
 def _options(link: IncomingReceiver | IncomingSender, *, source: Any, target: Any) -> LinkOptions:

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from trio_amqp10.peer.delivery import Delivery
 
     from .conversation import Conversation
-    from .links import Watch
     from .node import Inlet, RefusedError
+    from .watch import Watch
 
 __all__ = ["CAPABILITIES", "CONTROL_CREDIT", "ControlInlet", "Coordinator"]
 

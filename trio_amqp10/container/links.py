@@ -13,16 +13,17 @@ Knows links, and where outcomes go (3.4); does not know what any node does with 
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.engine.states import LinkState
-from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.errors import Condition
 from trio_amqp10.peer.receiver import Receiver
 from trio_amqp10.peer.sender import Sender
 from trio_amqp10.spec.messaging import RELEASED, Accepted, Modified, Rejected
 from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Error
+
+from .watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from trio_amqp10.engine.delivery import OutgoingDelivery
     from trio_amqp10.engine.receiver import ReceiverLink
     from trio_amqp10.engine.sender import SenderLink
+    from trio_amqp10.engine.terminus import SenderTerminus
     from trio_amqp10.message import Message
     from trio_amqp10.peer.delivery import Delivery
     from trio_amqp10.peer.session import Session
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from .node import Interest, Lease, Node
     from .work import Work
 
-__all__ = ["ReceiverInlet", "SenderOutlet", "Watch"]
+__all__ = ["ReceiverInlet", "SenderOutlet"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
@@ -48,10 +50,20 @@ _OVERHEAD: Final = 200
 """Octets that a delivery counts beyond its payload: what is kept to remember it."""
 
 
+def steal(link: ReceiverInlet | SenderOutlet) -> None:
+    """The same peer has attached a link of this name elsewhere: this one is over, and its terminus goes there (2.6.1)."""
+    conn, end = link._conn, link._link  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    conn.pump.feed(
+        lambda: end.fail(Condition.STOLEN, "attached anew, on another connection (2.6.1)", closed=False)
+    )
+
+
 class ReceiverInlet(Receiver):
     """A link on which a peer sends to a node."""
 
     __slots__ = ("_node", "_over", "peer")
+
+    steal = steal
 
     def __init__(
         self, session: Session, link: ReceiverLink, credit: int, node: Node, peer: Conversation
@@ -125,7 +137,11 @@ class ReceiverInlet(Receiver):
         if not self._over:
             self._over = True
             self._node.remove_inlet(self)
-            self.peer.forget(self)
+            self.peer.forget(self, closed=self._link.terminus is None)
+
+    def expire(self) -> None:
+        """Nobody came back: what the node had not taken is the sender's still."""
+        self._queue.clear()
 
     def _fail(self) -> None:
         _log.exception("%r failed, and with it %r", self._node, self)
@@ -276,7 +292,22 @@ class SenderOutlet(Sender):
         if not self._over:
             self._over = True
             self._node.remove_outlet(self)
-            self.peer.forget(self)
+            self.peer.forget(self, closed=self._link.terminus is None)
+
+    def inherit(self, terminus: SenderTerminus) -> None:
+        """Deliveries of an older link are this one's now."""
+        for sent in terminus.unsettled.values():
+            if isinstance(sent.delivery.watcher, Watch):
+                sent.delivery.watcher.move(self)
+
+    def expire(self) -> None:
+        """Nobody came back: what became of all that is unsettled will not be known."""
+        terminus = self._link.terminus
+        for sent in () if terminus is None else list(terminus.unsettled.values()):
+            if isinstance(sent.delivery.watcher, Watch):
+                sent.delivery.watcher.expire()
+
+    steal = steal
 
     def verdict(self, delivery: OutgoingDelivery, lease: Lease) -> None:
         """Tell the lease what the peer made of its message (3.4)."""
@@ -308,84 +339,6 @@ class SenderOutlet(Sender):
         if self._outcomes is None:
             return True
         return f"amqp:{type(outcome).__name__.lower()}:list" in self._outcomes
-
-
-class Watch:
-    """Woken by the connection when the peer speaks of a delivery, or its link is gone.
-
-    Attributes:
-        outlet: that it went through.
-        delivery: which.
-        work: the transaction that is to decide on it, while there is one.
-    """
-
-    __slots__ = ("_lease", "_size", "delivery", "outlet", "touched", "work")
-
-    def __init__(
-        self, outlet: SenderOutlet, delivery: OutgoingDelivery, size: int, lease: Lease | None
-    ) -> None:
-        self.touched = False
-        self.outlet = outlet
-        self.delivery = delivery
-        self.work: Work | None = None
-        self._size = size
-        self._lease = lease
-        outlet.peer.retain(outlet, size)
-
-    def wake(self) -> None:
-        delivery = self.delivery
-        if (
-            self.work is not None or delivery.state.__class__ is TransactionalState
-        ) and not self.outlet.peer.coordinator.retire(self):
-            return
-        if not delivery.settled and delivery.link.state is not _GONE:
-            return  # how far it came so far (3.4.1)
-        self._finish()
-
-    def _finish(self, *, released: bool = False) -> None:
-        delivery, outlet, lease = self.delivery, self.outlet, self._lease
-        outlet.peer.let_go(self._size)
-        if lease is None:
-            return
-        try:
-            if released:
-                lease.released()
-            elif delivery.settled:
-                outlet.verdict(delivery, lease)
-            else:
-                lease.lost()
-        except LocalProtocolError as gone:  # a node that hands outcomes through finds its arrival's link gone
-            _log.debug("%r: %s", outlet, gone)
-        except Exception:
-            _log.exception("the outcome of a delivery of %r was not taken", outlet)
-
-    # -- what the end of a transaction means for it (4.4.4) ---------------------------------
-
-    def conclude(self, outcome: Any) -> None:
-        """The outcome counts now."""
-        self._settle(outcome)
-        self.delivery.settled = True  # also where its link went meanwhile: the outcome is known
-        self._finish()
-
-    def give_back(self) -> None:
-        """It was acquired in vain."""
-        self._settle(RELEASED)
-        self._finish(released=True)
-
-    def go_on(self) -> None:
-        """It is a delivery like any other again, of which nothing was said."""
-        self.work = None
-        self.delivery.state = None
-        self.wake()
-
-    def _settle(self, outcome: Any) -> None:
-        self.work = None
-        delivery = self.delivery
-        delivery.state = outcome
-        delivery.watcher = None
-        if not delivery.settled:
-            with suppress(LocalProtocolError):
-                delivery.settle()
 
 
 def _error(condition: str | None, description: str | None) -> Error | None:

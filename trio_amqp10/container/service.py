@@ -37,6 +37,8 @@ from .node import Node, Peer, RefusedError
 from .policy import Overflow, QueuePolicy
 from .queue import Queue
 from .relay import Relay, post
+from .termini import Termini
+from .timers import Timers
 from .topic import MAX_BACKLOG, MAX_SUBSCRIPTIONS, Spill, Topic
 from .within import Household, send_within
 
@@ -106,6 +108,8 @@ class Container(Handled):
         self._clock = Clock(wall_clock)
         self._conversations: dict[Conversation, None] = {}
         self._household = Household(self.name, self.find, self._conversations)
+        self._timers = Timers(self._clock.now, self._conversations)
+        self.termini = Termini(self._clock.now, self._timers.call_at)
         self._idle = trio.lowlevel.ParkingLot()
 
     # -- nodes ------------------------------------------------------------------------------
@@ -335,6 +339,7 @@ class Container(Handled):
             async with trio.open_nursery() as nursery:
                 conversation.begin(nursery)
                 self._household.welcome(conversation)
+                self._timers.join(conversation)
                 links = connection.incoming_links()  # they wait while we ask
                 try:
                     await conversation.guard.check("open", None)
@@ -347,6 +352,7 @@ class Container(Handled):
                     loss = lost  # raised in here, it would cancel the handlers
                 conversation.open = False
                 conversation.close()
+                self._timers.leave(conversation)
         finally:
             del self._conversations[conversation]
             self.check_idle(conversation)

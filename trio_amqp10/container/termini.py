@@ -5,7 +5,7 @@ session of that link ends, when the connection is closed, or never. A peer that 
 same name gets the terminus that is kept for it, and takes it from the link that has it, if that still
 lives: that one is stolen. All this only where it is the same peer, by name and by identity.
 
-Knows when things are over; does not know what a terminus holds, nor who tells it the time.
+Knows when things are over; does not know what a terminus holds.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from .node import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from trio_amqp10.spec.messaging import Source, Target
 
 __all__ = ["Kept", "Key", "Termini"]
 
@@ -62,7 +60,7 @@ class Kept:
 
     Attributes:
         key: of its link.
-        identity: who the peer proved to be.
+        identity: the user that the peer proved to be.
         terminus: what is unsettled.
         retention: what was agreed.
         holder: the link that has it, or had it last.
@@ -87,12 +85,21 @@ class Termini:
 
     Args:
         now: seconds on any clock.
+        call_at: has ``sweep`` called at a time on that clock.
         limit: how many are kept; beyond, peers are told that theirs is not.
         longest: seconds that one is kept at most, whatever its peer asks for.
     """
 
-    def __init__(self, now: Callable[[], float], *, limit: int = 10_000, longest: float = 86_400.0) -> None:
+    def __init__(
+        self,
+        now: Callable[[], float],
+        call_at: Callable[[float, Callable[[], object]], object],
+        *,
+        limit: int = 10_000,
+        longest: float = 86_400.0,
+    ) -> None:
         self._now = now
+        self._call_at = call_at
         self._limit = limit
         self._longest = longest
         self._kept: dict[Key, Kept] = {}
@@ -100,7 +107,7 @@ class Termini:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def grant(self, key: Key, asked: Source | Target) -> Retention:
+    def grant(self, key: Key, asked: Any) -> Retention:
         """What a peer gets that asks for this; of unsettled state nothing outlasts this process, so it is never durable."""
         policy = asked.expiry_policy if asked.expiry_policy in _POLICIES else ExpiryPolicy.SESSION_END
         timeout = min(asked.timeout, int(self._longest))
@@ -109,8 +116,12 @@ class Termini:
             return _NOTHING
         return given
 
-    def claim(self, key: Key, identity: Any, retention: Retention, holder: Holder) -> Kept:
+    def claim(
+        self, key: Key, identity: Any, retention: Retention, holder: Holder, *, forgotten: bool
+    ) -> Kept:
         """The terminus of this link, for ``holder`` from now on; a new one where there is none.
+
+        Where the peer has ``forgotten`` the link, what it was sent before comes back first of all.
 
         Raises:
             RefusedError: ``amqp:unauthorized-access``, where it is somebody else's.
@@ -126,6 +137,10 @@ class Termini:
             )
         if kept.holder is not None and kept.attached:
             kept.holder.steal()
+        if forgotten and key.role is Role.SENDER:
+            if kept.holder is not None:
+                kept.holder.expire()
+            kept.terminus = SenderTerminus()
         kept.retention = retention
         kept.holder = holder
         kept.attached = True
@@ -154,10 +169,10 @@ class Termini:
     def _start(self, kept: Kept) -> None:
         if not kept.attached and kept.deadline == inf and self._kept.get(kept.key) is kept:
             kept.deadline = self._now() + kept.retention.timeout
-
-    def next_deadline(self) -> float:
-        """When ``sweep`` has something to do; infinity for never."""
-        return min((kept.deadline for kept in self._kept.values()), default=inf)
+            if kept.retention.timeout:
+                self._call_at(kept.deadline, self.sweep)
+            else:
+                self.sweep()
 
     def sweep(self) -> None:
         """Forget what has expired."""

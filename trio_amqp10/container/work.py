@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from trio_amqp10.peer.delivery import Delivery
 
     from .coordinator import ControlInlet, Coordinator
-    from .links import SenderOutlet, Watch
+    from .links import SenderOutlet
     from .node import Arrival, Lease, Node
+    from .watch import Watch
 
 __all__ = ["Work"]
 

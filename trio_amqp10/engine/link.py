@@ -234,6 +234,9 @@ class Link(Lifecycle):
         self.closing = closed
         if closed:
             self.terminus = None
+        elif self.terminus is not None:
+            # What comes now for its deliveries is dropped (2.6.6), for they may be on the next link already.
+            self.session.settlement.forget(self)
         if self.error is None:
             self.error = error
         self.session.unbind(self)

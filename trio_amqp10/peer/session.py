@@ -15,6 +15,7 @@ from .sender import Sender, open_sender
 from .waiting import Waiter
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from trio_amqp10.engine.events import SessionEnded
@@ -30,7 +31,7 @@ __all__ = ["Session", "SessionOpening"]
 class Session(Waiter, trio.abc.AsyncResource):
     """One session of a connection. Its links share windows, and end when it ends."""
 
-    __slots__ = ("_closed", "_ended", "connection", "engine")
+    __slots__ = ("_closed", "_ended", "connection", "engine", "on_end")
 
     def __init__(self, connection: Connection, engine: EngineSession) -> None:
         super().__init__()
@@ -39,6 +40,7 @@ class Session(Waiter, trio.abc.AsyncResource):
         engine.owner = self
         self._closed = False
         self._ended: SessionEnded | None = None
+        self.on_end: list[Callable[[], object]] | None = None  # called when the peer ends it
 
     @property
     def is_over(self) -> bool:
@@ -63,6 +65,8 @@ class Session(Waiter, trio.abc.AsyncResource):
     def on_ended(self, event: SessionEnded) -> None:
         """The engine tells that the session is over."""
         self._ended = event
+        for call in self.on_end or ():
+            call()
         recovery = self.connection.recovery
         if recovery is not None:
             for link in [link for link in recovery.links if link.session is self]:

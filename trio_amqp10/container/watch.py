@@ -1,0 +1,121 @@
+"""Watch: hears what a peer makes of a delivery that a node gave it, and tells the node's lease (3.4).
+
+Knows one delivery, and which link it is on now; does not know what the outcome means to the node.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from trio_amqp10.engine.states import LinkState
+from trio_amqp10.engine.terminus import UNBOUND
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.spec.messaging import RELEASED
+from trio_amqp10.spec.transactions import TransactionalState
+
+if TYPE_CHECKING:
+    from trio_amqp10.engine.delivery import OutgoingDelivery
+
+    from .links import SenderOutlet
+    from .node import Lease
+    from .work import Work
+
+__all__ = ["Watch"]
+
+_log = logging.getLogger("trio_amqp10.container")
+
+_GONE: Final = LinkState.GONE
+
+
+class Watch:
+    """Woken by the connection when the peer speaks of a delivery, or its link is gone.
+
+    Attributes:
+        outlet: that it went through.
+        delivery: which.
+        work: the transaction that is to decide on it, while there is one.
+    """
+
+    __slots__ = ("_lease", "_size", "delivery", "outlet", "touched", "work")
+
+    def __init__(
+        self, outlet: SenderOutlet, delivery: OutgoingDelivery, size: int, lease: Lease | None
+    ) -> None:
+        self.touched = False
+        self.outlet = outlet
+        self.delivery = delivery
+        self.work: Work | None = None
+        self._size = size
+        self._lease = lease
+        outlet.peer.retain(outlet, size)
+
+    def wake(self) -> None:
+        delivery = self.delivery
+        if (
+            self.work is not None or delivery.state.__class__ is TransactionalState
+        ) and not self.outlet.peer.coordinator.retire(self):
+            return
+        if not delivery.settled:
+            link = delivery.link
+            if link.state is not _GONE and delivery.delivery_id != UNBOUND:
+                return  # how far it came so far (3.4.1)
+            if link.terminus is not None and delivery.tag in link.terminus.unsettled:
+                return  # its link may come back
+        self._finish()
+
+    def move(self, outlet: SenderOutlet) -> None:
+        """The delivery goes on there."""
+        self.outlet.peer.let_go(self._size)
+        self.outlet = outlet
+        outlet.peer.retain(outlet, self._size)
+
+    def expire(self) -> None:
+        """The delivery's link will not come back."""
+        self._finish()
+
+    def _finish(self, *, released: bool = False) -> None:
+        delivery, outlet, lease = self.delivery, self.outlet, self._lease
+        outlet.peer.let_go(self._size)
+        if lease is None:
+            return
+        try:
+            if released:
+                lease.released()
+            elif delivery.settled:
+                outlet.verdict(delivery, lease)
+            else:
+                lease.lost()
+        except LocalProtocolError as gone:  # a node that hands outcomes through finds its arrival's link gone
+            _log.debug("%r: %s", outlet, gone)
+        except Exception:
+            _log.exception("the outcome of a delivery of %r was not taken", outlet)
+
+    # -- what the end of a transaction means for it (4.4.4) ---------------------------------
+
+    def conclude(self, outcome: Any) -> None:
+        """The outcome counts now."""
+        self._settle(outcome)
+        self.delivery.settled = True  # also where its link went meanwhile: the outcome is known
+        self._finish()
+
+    def give_back(self) -> None:
+        """It was acquired in vain."""
+        self._settle(RELEASED)
+        self._finish(released=True)
+
+    def go_on(self) -> None:
+        """It is a delivery like any other again, of which nothing was said."""
+        self.work = None
+        self.delivery.state = None
+        self.wake()
+
+    def _settle(self, outcome: Any) -> None:
+        self.work = None
+        delivery = self.delivery
+        delivery.state = outcome
+        delivery.watcher = None
+        if not delivery.settled:
+            with suppress(LocalProtocolError):
+                delivery.settle()
