@@ -190,10 +190,10 @@ async def test_link_of_another_user_is_not_given_away() -> None:
 async def test_no_more_is_kept_than_the_limit() -> None:
     container = amqp.Container()
     container.termini = type(container.termini)(trio.current_time, lambda _when, _call: None, limit=1)
-    async with program(container) as conn:
-        async with (
-            conn.open_sender("q", **lasting(name="a")) as kept,
-            conn.open_sender("q", **lasting(name="b")) as not_kept,
-        ):
-            assert kept.remote.target.timeout == 60
-            assert not_kept.remote.target.timeout == 0
+    async with (
+        program(container) as conn,
+        conn.open_sender("q", **lasting(name="a")) as kept,
+        conn.open_sender("q", **lasting(name="b")) as not_kept,
+    ):
+        assert kept.remote.target.timeout == 60
+        assert not_kept.remote.target.timeout == 0
