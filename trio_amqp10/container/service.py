@@ -126,6 +126,7 @@ class Container(Handled):
         self._household = Household(self.name, self.find, self._conversations)
         self._timers = Timers(self._clock.now, self._conversations)
         self.termini = Termini(self._clock.now, self._timers.call_at)
+        self._listeners: list[Listener] = []
         self._idle = trio.lowlevel.ParkingLot()
 
     # -- nodes ------------------------------------------------------------------------------
@@ -425,9 +426,18 @@ class Container(Handled):
         options.setdefault("offered_capabilities", (_RELAY, *capabilities()))
         patience = options.get("close_timeout", 5.0)
         try:
-            await serve(self.handle, *urls, task_status=task_status, **options)
+            await serve(self.handle, *urls, task_status=_Started(self._listening, task_status), **options)
         finally:
             await self._flush(patience)
+
+    def _listening(self, listeners: list[Listener]) -> None:
+        self._listeners += listeners
+        if self.resting:
+            self._close_listeners()
+
+    def _close_listeners(self) -> None:
+        while self._listeners:
+            self._listeners.pop().close()
 
     def connect(
         self, *, container_id: str | None = None, users: Server | None = None, **options: Any
@@ -469,7 +479,7 @@ class Container(Handled):
                 await self.journal.flushed()
 
     async def finish(self, patience: float = 5.0) -> bool:
-        """Take and give nothing new, and wait until handlers and deliveries under way are done.
+        """Let nobody new in, take and give nothing new, and wait until handlers and deliveries under way are done.
 
         Args:
             patience: seconds to wait at most.
@@ -480,6 +490,7 @@ class Container(Handled):
         Cancelled: nothing new is taken or given all the same.
         """
         self.resting = True
+        self._close_listeners()
         for conversation in self._conversations:
             conversation.resting = True
         await trio.lowlevel.checkpoint()
@@ -498,3 +509,17 @@ class Container(Handled):
 
     def __repr__(self) -> str:
         return f"<Container {self.name!r} nodes={len(self.nodes)} connections={len(self._conversations)}>"
+
+
+class _Started(trio.TaskStatus[list[Listener]]):
+    """Tells somebody else too what was started."""
+
+    def __init__(
+        self, tell: Callable[[list[Listener]], object], task_status: trio.TaskStatus[list[Listener]]
+    ) -> None:
+        self._tell = tell
+        self._task_status = task_status
+
+    def started(self, value: Any = None) -> None:
+        self._tell(list(value))
+        self._task_status.started(value)
