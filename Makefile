@@ -14,9 +14,10 @@ PURE_TESTS := $(wildcard tests/wire tests/spec tests/sasl tests/engine tests/fil
 SOURCES := trio_amqp10 examples bench tests docs
 
 FUZZ_SECONDS ?= 60
+KILLS ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format interop bench fuzz docs clean
+.PHONY: help demo test lint format interop bench fuzz soak docs clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F '\t' '{ printf "  make %-9s %s\n", $$1, $$2 }'
@@ -52,6 +53,9 @@ bench: $(VENV)/.cli ## processor time for each message, beside python-qpid-proto
 
 fuzz: $(VENV)/.test ## throw broken octets at everything that reads them, for FUZZ_SECONDS seconds
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
+
+soak: $(VENV)/.test ## kill a container that stores messages, KILLS times, and count what it lost
+	$(BIN)/python -m tests.soak --kills $(KILLS)
 
 docs: $(VENV)/.docs ## the manual, in docs/_build/html
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html

@@ -168,7 +168,8 @@ def test_blocks_are_of_a_known_kind(page: Path) -> None:
     [page for page in PAGES if {block.kind for block in blocks(page)} & {"python", "console"}],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
-async def test_page_does_what_it_says(page: Path) -> None:
+async def test_page_does_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # a page may write files
     sasl = amqp.sasl.Server(users={"guest": "guest"}, anonymous=True)
     async with trio.open_nursery() as nursery:
         listeners: list[amqp.Listener] = await nursery.start(

@@ -63,6 +63,14 @@ from .tokens import SasToken as SasToken
 from .tokens import Token as Token
 from .tokens import sign_sas as sign_sas
 
+# Keep what must outlive the process
+from .container.stores import MemoryStore as MemoryStore
+from .container.stores import SqliteStore as SqliteStore
+from .container.stores import Store as Store
+from .container.stores import StoreError as StoreError
+from .container.stores import StoreFullError as StoreFullError
+from .container.stores import Table as Table
+
 # Ask, and be answered
 from .patterns.requester import Requester as Requester
 from .patterns.requester import open_requester as open_requester

@@ -262,6 +262,40 @@ async def test_finish_takes_and_gives_nothing_new_and_waits_for_what_is_under_wa
                 assert another.buffered == 0
 
 
+async def test_finish_lets_nobody_new_in_and_leaves_who_is_connected() -> None:
+    container = Container()
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(container.serve, "amqp://127.0.0.1:0", "amqp://127.0.0.1:0")
+        async with amqp.open_connection(listeners[0].url) as conn, conn.open_sender("q") as sender:
+            await sender.send("x")
+            assert await container.finish()
+            for listener in listeners:
+                with pytest.raises(OSError, match="all attempts to connect"):
+                    await amqp.open_connection(listener.url).__aenter__()
+            waiting = await sender.transmit("y")
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            assert waiting.state is None
+        # Nobody is left, and nobody can come: serve has returned.
+    late = Container()
+    assert await late.finish()
+    with trio.move_on_after(5) as patience:
+        await late.serve("amqp://127.0.0.1:0")
+    assert not patience.cancelled_caught
+
+
+async def test_listener_listens_no_more_when_it_is_closed() -> None:
+    async with trio.open_nursery() as nursery:
+        one, other = await nursery.start(
+            amqp.serve, lambda conn: conn.wait_closed(), "amqp://127.0.0.1:0", "amqp://127.0.0.1:0"
+        )
+        one.close()
+        one.close()
+        with pytest.raises(OSError, match="all attempts to connect"):
+            await amqp.open_connection(one.url).__aenter__()
+        async with amqp.open_connection(other.url):
+            other.close()
+
+
 async def test_finish_gives_up_when_its_patience_is_over(autojump_clock: MockClock) -> None:
     async with open_container(["q"]) as container, container.connect() as conn:
         await fill(conn, "q", 1)

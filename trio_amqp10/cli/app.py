@@ -125,6 +125,12 @@ def demo_command(frames: bool) -> None:
 )
 @click.option("--topic", "topics", metavar="NAME", multiple=True, help="A topic. May be repeated.")
 @click.option(
+    "--store",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Keep durable messages in this file, so that they outlive the process; made if there is none.",
+)
+@click.option(
     "--user",
     "users",
     metavar="NAME:PASSWORD",
@@ -165,8 +171,9 @@ def serve_command(
     tls_client_ca: str | None,
     strict: bool,
     management: bool,
+    store: str | None,
 ) -> None:
-    """A container of queues and topics, in memory.
+    """A container of queues and topics, in memory; with --store, durable messages outlive it.
 
     Prints "listening URL" for each listener once it is ready. SIGTERM and SIGINT finish the
     deliveries in flight, for at most 5 seconds.
@@ -187,6 +194,7 @@ def serve_command(
         strict=strict,
         management=management,
         allow_plaintext_password=allow_plaintext_password,
+        store=store,
     )
     run(partial(serve, options))
 

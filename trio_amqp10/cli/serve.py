@@ -1,4 +1,4 @@
-"""``amqp10 serve``: a container of queues and topics that live as long as the process."""
+"""``amqp10 serve``: a container of queues and topics; what is durable outlives the process, given a store."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ class ServeOptions:
     strict: bool = False
     management: bool = False
     allow_plaintext_password: bool = False
+    store: str | None = None
 
 
 async def serve(options: ServeOptions, interrupts: Interrupts) -> None:
@@ -46,8 +47,17 @@ async def serve(options: ServeOptions, interrupts: Interrupts) -> None:
     Raises:
         CommandError: the file of users is none, or those for TLS are not.
         OSError: it is not possible to listen there, or to read a file.
+        StoreError: the store cannot be used.
     """
-    container = amqp.Container("amqp10", strict=options.strict)
+    if options.store is None:
+        await _serve(options, interrupts, None)
+        return
+    with amqp.SqliteStore(options.store) as store:
+        await _serve(options, interrupts, store)
+
+
+async def _serve(options: ServeOptions, interrupts: Interrupts, store: amqp.SqliteStore | None) -> None:
+    container = amqp.Container("amqp10", strict=options.strict, store=store)
     for queue, rules in options.queues:
         container.add_queue(queue, **rules)
     for topic in options.topics:

@@ -49,3 +49,11 @@ class Clock:
         if expiry is not None:
             ends.append(now + expiry / 1000 - self.wall())
         return min(ends)
+
+    def to_wall(self, then: float) -> int:
+        """What a time on our clock is in milliseconds since 1970, to be kept where our clock is not."""
+        return round((self.wall() + then - self.now()) * 1000)
+
+    def from_wall(self, milliseconds: int) -> float:
+        """The opposite, on the clock of this run."""
+        return self.now() + milliseconds / 1000 - self.wall()

@@ -24,7 +24,7 @@ from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
 from .access import user_of
 from .coordinator import CAPABILITIES, CONTROL_CREDIT, ControlInlet, Coordinator
 from .guard import Guard, RelayInlet, wanted
-from .interests import interest_of, kept, owner_and_name
+from .interests import interest_of, kept, owner_and_name, wanted_by
 from .lifetimes import actual_properties
 from .links import ReceiverInlet, SenderOutlet
 from .node import Interest, Node, Owner, RefusedError
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     import trio
 
-    from trio_amqp10.message import Message
     from trio_amqp10.peer.connection import Connection
     from trio_amqp10.peer.session import Session
 
@@ -73,7 +72,10 @@ class Conversation:
         self.open = False
         self.nursery: trio.Nursery | None = None
         self.coordinator = Coordinator(
-            self, timeout=container.transaction_timeout, max_octets=container.max_unsettled_octets
+            self,
+            timeout=container.transaction_timeout,
+            max_octets=container.max_unsettled_octets,
+            journal=container.journal,
         )
         self.guard = Guard(self, container.authorise, container.resolve, container.unasked)
         self._container = container
@@ -254,7 +256,7 @@ class Conversation:
                 capabilities=_shared(asked.capabilities, node),
             )
             options = _options(link, source=source, target=link.remote.target)
-            wants = self._wanted(filters)
+            wants = wanted_by(self.container_id, filters)
             outlet = SenderOutlet(
                 session, engine, node, self, copying=copying, interest=interest, wants=wants
             )
@@ -287,16 +289,6 @@ class Conversation:
         outlet = SenderOutlet(session, engine, node, self, copying=False, interest=interest)
         Accepting(link, lambda: outlet, _options(link, source=source, target=link.remote.target)).enter_now()
         outlet.begin()
-
-    def _wanted(self, filters: FilterSet) -> Callable[[Message, str | None], bool] | None:
-        if not filters:
-            return None
-        container_id = self.container_id
-
-        def wants(message: Message, origin: str | None) -> bool:
-            return filters.matches(message, link_container_id=container_id, origin=origin)
-
-        return wants
 
     def _began(
         self, link: IncomingLink, inlet_or_outlet: ReceiverInlet | SenderOutlet, node: Node, made: bool

@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 import uuid
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from trio_amqp10.peer.delivery import Delivery
 
     from .conversation import Conversation
+    from .journal import Journal
     from .node import Inlet, RefusedError
     from .watch import Watch
 
@@ -87,13 +89,22 @@ class Coordinator(Node):
         peer: whose they are.
         timeout: seconds that a transaction may take; None for any time.
         max_octets: octets of messages that one transaction may hold back; None for any number.
+        journal: what commits go through; None for a container without a store.
     """
 
     takes = True
 
-    def __init__(self, peer: Conversation, *, timeout: float | None, max_octets: int | None) -> None:
+    def __init__(
+        self,
+        peer: Conversation,
+        *,
+        timeout: float | None,
+        max_octets: int | None,
+        journal: Journal | None = None,
+    ) -> None:
         super().__init__("")
         self.peer = peer
+        self.journal = journal
         self.max_octets = max_octets
         self._timeout = timeout
         self._works: dict[bytes, Work] = {}
@@ -183,14 +194,22 @@ class Coordinator(Node):
                 Condition.TRANSACTION_ROLLBACK.value, "discharged while a message was partly sent (4.4.1)"
             )
             return
-        if not discharge.fail and work.fate is None:
-            work.commit()
-        fate = None if discharge.fail else work.fate
-        self._end(work)
-        if fate is None:
+        del self._works[work.id]
+        decided = partial(self._discharged, inlet, request, work)
+        if discharge.fail:
+            work.fate = None
+            decided()
+        elif work.fate is not None:
+            decided()
+        else:
+            work.commit(decided)
+
+    def _discharged(self, inlet: ControlInlet, request: Delivery, work: Work) -> None:
+        work.end()
+        if work.fate is None:
             self._say(request, None)
         else:
-            self._refuse(inlet, request, *fate)
+            self._refuse(inlet, request, *work.fate)
 
     def _has_partial(self, work: Work) -> bool:
         for link in self.peer.connection.engine.names:
@@ -259,6 +278,8 @@ class Coordinator(Node):
     def retire(self, watch: Watch) -> bool:
         """The peer has spoken of a delivery in a transaction, or its link is gone; True if that counts now (4.4.2)."""
         delivery, work = watch.delivery, watch.work
+        if work is not None and work.deciding:
+            return False
         state = delivery.state
         if not isinstance(state, TransactionalState):
             if state is None or work is None:

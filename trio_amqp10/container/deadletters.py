@@ -11,7 +11,8 @@ x-opt-deadletter-description      what the consumer said to it, if it did
 ================================  ==================================================================
 
 It loses its ttl, and expires no more. It stays in its queue, where nobody gets it any more, until the
-other node has accepted it: so a letter waits where that node is full. One that nobody takes, because
+other node has accepted it: so a letter waits where that node is full, and one that should be stored there and
+cannot be stays on the disk where it was, to die again after a restart. One that nobody takes, because
 there is no such node or the node rejects it, is gone, and the log says so.
 
 Knows messages and nodes; knows no links.
@@ -31,7 +32,7 @@ from .relay import Feed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["REASON", "DeadLetters", "Death"]
+__all__ = ["REASON", "DeadLetters", "Death", "Letter"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
@@ -68,10 +69,13 @@ class DeadLetters:
         reason: Death,
         condition: str | None,
         description: str | None,
-        done: Callable[[], object],
+        done: Callable[[bool], object],
     ) -> None:
-        """Hand a dead message over; ``done`` is called once, when it is in other hands, or gone."""
-        letter = _Letter(self, _annotated(message, self._source, reason, condition, description), done)
+        """Hand a dead message over; ``done`` is called once: with True when it is in other hands, or gone.
+
+        With False where it could not be stored there: whoever has it on disk keeps it, for another day.
+        """
+        letter = Letter(self, _annotated(message, self._source, reason, condition, description), done)
         self._open += 1
         try:
             node, feed = self._reach()
@@ -116,12 +120,12 @@ class DeadLetters:
         return f"<DeadLetters {self._source!r} to {self.address!r}>"
 
 
-class _Letter:
+class Letter:
     """A dead message, as an arrival at the other node."""
 
     __slots__ = ("_done", "_letters", "message", "settled", "state")
 
-    def __init__(self, letters: DeadLetters, message: Message, done: Callable[[], object]) -> None:
+    def __init__(self, letters: DeadLetters, message: Message, done: Callable[[bool], object]) -> None:
         self.message = message
         self.settled = False
         self.state: Any = None
@@ -145,13 +149,18 @@ class _Letter:
         self._answer("lost")
         _log.warning("%r: a dead letter is lost: %s", self._letters, why)
 
-    def _answer(self, state: str) -> None:
+    def keep(self) -> None:
+        """The store failed: it is not to be deleted where it comes from."""
+        self._answer("kept", gone=False)
+        _log.warning("%r: a dead letter could not be stored, and stays where it was", self._letters)
+
+    def _answer(self, state: str, *, gone: bool = True) -> None:
         if self.state is not None:
             raise LocalProtocolError(f"this message is {self.state} already")
         self.state = state
         self.settled = True
         self._letters.end()
-        self._done()
+        self._done(gone)
 
 
 def _annotated(

@@ -13,9 +13,9 @@ from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-__all__ = ["EVERYWHERE", "RANKS", "Entry", "Place", "order_of", "rank_of"]
+__all__ = ["EVERYWHERE", "RANKS", "Entry", "Place", "order_of", "rank_of", "sequence_of"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
@@ -27,6 +27,11 @@ _SHIFT: Final = 48
 def order_of(priority: int, sequence: int) -> int:
     """The place among all messages: by priority, highest first, and then as they came."""
     return (RANKS - 1 - min(priority, RANKS - 1)) << _SHIFT | sequence
+
+
+def sequence_of(order: int) -> int:
+    """Where a message with this order stands among those of its priority."""
+    return order & (1 << _SHIFT) - 1
 
 
 def rank_of(order: int) -> int:
@@ -70,6 +75,22 @@ class Keeper(Protocol):
         ...
 
 
+class Keeping(Protocol):
+    """The book of a queue, as far as an entry needs it."""
+
+    def write(self, entry: Entry) -> None:
+        """It has changed."""
+        ...
+
+    def erase(self, entry: Entry) -> None:
+        """It is gone for good."""
+        ...
+
+    def strike(self, entry: Entry) -> Callable[[], object]:
+        """It goes with the commit that is being prepared; what is returned undoes that."""
+        ...
+
+
 class Entry:
     """A message that a queue holds.
 
@@ -85,6 +106,7 @@ class Entry:
         outlet_key: the link that has, or last had, a lease on it.
         deadline: when it expires, in seconds on the queue's clock; None for never.
         noted: whether a consumer that had passed its place was told to look at it again.
+        book: where it is kept on disk, under the key ``record``; None if it is not.
     """
 
     __slots__ = (
@@ -92,6 +114,7 @@ class Entry:
         "_keeper",
         "_ttl",
         "available",
+        "book",
         "deadline",
         "ended",
         "failures",
@@ -102,6 +125,7 @@ class Entry:
         "origin",
         "outlet_key",
         "place",
+        "record",
         "size",
     )
 
@@ -121,12 +145,19 @@ class Entry:
         self.outlet_key: object = None
         self.deadline: float | None = None
         self.noted = False
+        self.book: Keeping | None = None
+        self.record = 0
 
     def limit(self, now: float, deadline: float, ttl: int | None) -> None:
         """Let it expire."""
         self.deadline = deadline
         self._arrived = now
         self._ttl = ttl
+
+    @property
+    def life(self) -> tuple[float, int | None]:
+        """When it came, in seconds on the queue's clock, and its ttl in milliseconds."""
+        return self._arrived, self._ttl
 
     @property
     def ages(self) -> bool:
@@ -175,12 +206,15 @@ class Entry:
             return
         message = Message.from_payload(self.message.to_payload())  # others may have the same one
         try:
-            if message.first_acquirer:
+            first = message.first_acquirer
+            if first:
                 message.first_acquirer = False
             if failed:
                 message.delivery_count = min(message.delivery_count + 1, 0xFFFFFFFF)
             if annotations:
                 message.annotations = {**message.annotations, **annotations}
             self.message = Message.from_payload(message.to_payload())
+            if self.book is not None and (failed or annotations or first):
+                self.book.write(self)
         except (RemoteProtocolError, LocalProtocolError) as fault:
             _log.debug("%r: a message goes on unchanged: %s", self._keeper, fault)

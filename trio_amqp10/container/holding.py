@@ -6,6 +6,9 @@ make room. It then goes to the dead-letter address, or nowhere (``deadletters``)
 Time comes from the ttl (3.2.1) or absolute-expiry-time (3.2.4) of a message. A message that a peer has
 when it expires dies when it comes back. There is no timer: whoever touches the queue sweeps it first.
 
+Where the queue has a book (``ledger``), a message that is to survive is not held, accepted or given out before
+it is on disk, and what comes behind it waits with it.
+
 Knows leases, and what is available (``stock``); does not know where messages come from, nor to whom they go.
 """
 
@@ -14,20 +17,26 @@ from __future__ import annotations
 import heapq
 import itertools
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from .answers import answer
 from .clock import Clock
 from .deadletters import DeadLetters
-from .entry import Entry, order_of
+from .entry import Entry, order_of, sequence_of
 from .groups import Groups
 from .node import Node
 from .policy import QueuePolicy
 from .stock import Stock
+from .terms import terms_of
 
 if TYPE_CHECKING:
     from trio_amqp10.message import Message
 
     from .deadletters import Death
+    from .ledger import Book
+    from .node import Arrival, Inlet
+    from .stores.base import StoreError
     from .terms import Terms
 
 __all__ = ["Holding"]
@@ -56,8 +65,11 @@ class Holding(Node):
             cause, or were refused.
     """
 
-    def __init__(self, address: str, policy: QueuePolicy | None, clock: Clock | None) -> None:
+    def __init__(
+        self, address: str, policy: QueuePolicy | None, clock: Clock | None, book: Book | None
+    ) -> None:
         super().__init__(address)
+        self._book = book
         self.policy = policy or QueuePolicy()
         self.octets = 0
         self.figures = dict.fromkeys(_FIGURES, 0)
@@ -65,6 +77,7 @@ class Holding(Node):
         self._closed = False
         self._length = 0
         self._dying = 0
+        self._coming = 0
         self._sequence = itertools.count()
         self._stock = Stock()
         self._groups = Groups(self._stock, self._give)
@@ -76,6 +89,10 @@ class Holding(Node):
         return self._length
 
     @property
+    def storing(self) -> bool:
+        return self._book is not None
+
+    @property
     def available(self) -> int:
         """Messages that nobody has a lease on."""
         return len(self._stock)
@@ -83,7 +100,7 @@ class Holding(Node):
     @property
     def leased(self) -> int:
         """Messages that somebody has a lease on."""
-        return self._length - len(self._stock) - self._dying
+        return self._length - len(self._stock) - self._dying - self._coming
 
     def statistics(self) -> dict[str, int]:
         held = {
@@ -110,27 +127,75 @@ class Holding(Node):
 
     # -- in ---------------------------------------------------------------------------------
 
-    def _hold(self, message: Message, origin: str | None, terms: Terms) -> Entry:
-        """Answer for a message that came from the peer of this container-id, and give it to who waits for it."""
+    def _hold(
+        self, message: Message, origin: str | None, terms: Terms, inlet: Inlet | None, arrival: Arrival | None
+    ) -> bool:
+        """Answer for a message that came from the peer of this container-id.
+
+        Returns:
+            Whether that is so. If not, it is on its way to the disk, and ``arrival`` gets its answer when it is
+            there, or cannot be.
+        """
         priority, ttl, expiry, group = terms
         entry = Entry(self, order_of(priority, next(self._sequence)), message, origin)
+        if group is not None and self.policy.grouped:
+            entry.group = group
         self.figures["arrived"] += 1
         self._length += 1
         self.octets += entry.size
         if ttl is not None or expiry is not None:
             now = self._clock.now()
-            deadline = self._clock.deadline(now, ttl, expiry)
-            entry.limit(now, deadline, ttl)
-            if deadline < now:
+            entry.limit(now, self._clock.deadline(now, ttl, expiry), ttl)
+        if self._book is not None and self._book.enter(
+            entry, partial(self._on_stored, entry, inlet, arrival)
+        ):
+            self._coming += 1
+            return False
+        self._offer(entry)
+        return True
+
+    def _on_stored(
+        self, entry: Entry, inlet: Inlet | None, arrival: Arrival | None, failure: StoreError | None
+    ) -> None:
+        if not self._closed:
+            self._coming -= 1
+            if failure is None:
+                self._offer(entry)
+            else:
+                self.figures["refused"] += 1
+                self._forget(entry)
+            self._on_change()
+        if arrival is not None and inlet is not None:
+            answer(inlet, arrival, failure)
+
+    def _offer(self, entry: Entry) -> None:
+        """Give what is held to who waits for it, or make it available."""
+        deadline = entry.deadline
+        if deadline is not None:
+            if deadline < self._clock.now():
                 self._end(entry, "expired")
-                return entry
+                return
             heapq.heappush(self._deadlines, (deadline, entry.order, entry))
-        if group is not None and self.policy.grouped:
-            entry.group = group
-            self._groups.enter(group, entry)
+        if entry.group is not None:
+            self._groups.enter(entry.group, entry)
         elif not self._give(entry):
             self._stock.add(entry)
-        return entry
+
+    def recover(self) -> None:
+        """Take back what was on disk when the process started; under trio, since messages may expire."""
+        if self._book is None:
+            return
+        last = next(self._sequence)
+        entries = list(self._book.recover(self))
+        for entry in entries:
+            last = max(last, sequence_of(entry.order) + 1)
+            if self.policy.grouped:
+                entry.group = terms_of(entry.message).group
+            self._length += 1
+            self.octets += entry.size
+        self._sequence = itertools.count(last)
+        for entry in entries:  # now that all are counted: the first to expire must not leave an empty queue
+            self._offer(entry)
 
     def _make_room(self) -> bool:
         """Whether it is not full any more."""
@@ -209,8 +274,8 @@ class Holding(Node):
         self._dying += 1
         entry.ended = True
 
-        def done() -> None:
-            if not self._closed:
+        def done(gone: bool) -> None:
+            if gone and not self._closed:
                 self._dying -= 1
                 self._forget(entry)
 
@@ -218,6 +283,8 @@ class Holding(Node):
 
     def _forget(self, entry: Entry) -> None:
         entry.ended = True
+        if entry.book is not None:
+            entry.book.erase(entry)
         self._length -= 1
         self.octets -= entry.size
         self._on_room()
@@ -240,7 +307,9 @@ class Holding(Node):
         self._closed = True
         self._stock.clear()
         self._deadlines.clear()
-        self._length = self._dying = self.octets = 0
+        self._length = self._dying = self._coming = self.octets = 0
+        if self._book is not None:
+            self._book.close()
         if self._letters is not None:
             self._letters.close()
         super().close()

@@ -27,12 +27,13 @@ from trio_amqp10.spec.messaging import ExpiryPolicy, TerminusDurability
 from .node import Interest, Owner
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from trio_amqp10.filters import FilterSet
+    from trio_amqp10.message import Message
     from trio_amqp10.spec.messaging import Source
 
-__all__ = ["GLOBAL", "SHARED", "interest_of", "kept", "owner_and_name"]
+__all__ = ["GLOBAL", "SHARED", "interest_of", "kept", "owner_and_name", "wanted_by"]
 
 SHARED: Final = "shared"
 GLOBAL: Final = "global"
@@ -70,3 +71,14 @@ def kept(interest: Interest | None) -> dict[str, Any]:
         "expiry_policy": ExpiryPolicy.LINK_DETACH,
         "timeout": int(interest.lasting),
     }
+
+
+def wanted_by(container_id: str, filters: FilterSet) -> Callable[[Message, str | None], bool] | None:
+    """Whether the peer of this name wants a message, given who sent it; None if it wants all (3.5.8)."""
+    if not filters:
+        return None
+
+    def wants(message: Message, origin: str | None) -> bool:
+        return filters.matches(message, link_container_id=container_id, origin=origin)
+
+    return wants

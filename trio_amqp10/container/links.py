@@ -311,13 +311,7 @@ class SenderOutlet(Sender):
 
     def verdict(self, delivery: OutgoingDelivery, lease: Lease) -> None:
         """Tell the lease what the peer made of its message (3.4)."""
-        outcome: Any = delivery.state
-        if outcome.__class__ is Accepted and self._outcomes is None:
-            lease.accepted()
-            return
-        source = self.remote.source
-        if outcome is None or not self._permits(outcome):
-            outcome = getattr(source, "default_outcome", None) or RELEASED
+        outcome = self._final(delivery.state)
         if isinstance(outcome, Accepted):
             lease.accepted()
         elif isinstance(outcome, Rejected):
@@ -334,6 +328,15 @@ class SenderOutlet(Sender):
             )
         else:
             lease.released()
+
+    def accepts(self, outcome: Any) -> bool:
+        """Whether this counts as accepted here."""
+        return isinstance(self._final(outcome), Accepted)
+
+    def _final(self, outcome: Any) -> Any:
+        if outcome is None or not self._permits(outcome):
+            return getattr(self.remote.source, "default_outcome", None) or RELEASED
+        return outcome
 
     def _permits(self, outcome: Any) -> bool:
         if self._outcomes is None:

@@ -302,6 +302,11 @@ class Node:
         self.outlets: dict[Outlet, None] = {}
         self.house: House | None = None
 
+    @property
+    def storing(self) -> bool:
+        """Whether what it takes may go to the store of the container, and waits for that."""
+        return False
+
     # -- peers that send to us --------------------------------------------------------------
 
     def check_inlet(self, peer: Peer) -> None:

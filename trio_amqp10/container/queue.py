@@ -19,14 +19,14 @@ An outlet that is ready and finds nothing waits in ``_ready``, in turn. So eithe
 nothing available may go to those who do; whoever makes a message available offers it there first.
 
 What makes a message die is told in ``holding``, and where it then goes in ``deadletters``; what is available, and
-to whom, in ``stock``; how messages of a group stay together, in ``groups``; the rules, in ``policy``.
+to whom, in ``stock``; how messages of a group stay together, in ``groups``; the rules, in ``policy``; what survives
+the process, in ``ledger``.
 
-Knows inlets and outlets; knows no links, and no store: what is held here is gone with the process.
+Knows inlets and outlets; knows no links.
 """
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -34,10 +34,11 @@ import trio
 
 from trio_amqp10.errors import Condition, LocalProtocolError
 
+from .answers import accept, refuse
 from .entry import EVERYWHERE, Entry
 from .holding import Holding
 from .hops import for_next_hop
-from .node import Arrival, Inlet, Outlet, Peer, RefusedError
+from .node import Outlet, Peer, RefusedError
 from .takers import Browser, Consumer, Selector
 from .terms import Terms, terms_of
 
@@ -47,12 +48,11 @@ if TYPE_CHECKING:
     from trio_amqp10.message import Message
 
     from .clock import Clock
-    from .node import Interest
+    from .ledger import Book
+    from .node import Arrival, Inlet, Interest
     from .policy import QueuePolicy
 
-__all__ = ["Queue", "accept", "refuse"]
-
-_log = logging.getLogger("trio_amqp10.container")
+__all__ = ["Queue"]
 
 
 class Queue(Holding):
@@ -65,6 +65,7 @@ class Queue(Holding):
             ``"messages"``; None for a queue that stays.
         on_unused: called when nothing keeps it any more.
         clock: what messages expire by.
+        book: what keeps messages that are to survive; None for a queue that is gone with the process.
 
     Attributes:
         policy: as given; ``update`` changes it.
@@ -84,8 +85,9 @@ class Queue(Holding):
         kept_by: frozenset[str] | None = None,
         on_unused: Callable[[Queue], object] | None = None,
         clock: Clock | None = None,
+        book: Book | None = None,
     ) -> None:
-        super().__init__(address, policy, clock)
+        super().__init__(address, policy, clock, book)
         self.has_maker = False
         self._kept_by = kept_by
         self._on_unused = on_unused
@@ -119,20 +121,31 @@ class Queue(Holding):
         while True:
             policy = self.policy
             full = policy.is_full(self._length, self.octets)
-            if full and policy.overflow == "wait":
+            if self._must_wait(full and policy.overflow == "wait"):
                 self._blocked[inlet] = None
                 return
             arrival = inlet.take()
             if arrival is None:
                 self._blocked.pop(inlet, None)
                 return
-            if full and not self._make_room():
+            if full and policy.overflow != "wait" and not self._make_room():
                 self.figures["refused"] += 1
                 refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, f"{self.address!r} is full")
                 continue
             message = for_next_hop(arrival.message)
-            self.put(message, origin, terms_of(message))
-            accept(arrival)
+            if self.put(message, origin, terms_of(message), inlet, arrival):
+                accept(arrival)
+
+    def _must_wait(self, full: bool) -> bool:
+        book = self._book
+        if book is None:
+            return full
+        if book.committing:
+            return False  # a transaction that is committed has no time to wait
+        if book.crowded:
+            book.when_roomy(self._unblock)
+            return True
+        return full
 
     def check_room(self, messages: int, octets: int) -> None:
         policy = self.policy
@@ -148,9 +161,25 @@ class Queue(Holding):
         self._blocked.pop(inlet, None)
         self.check_used()
 
-    def put(self, message: Message, origin: str | None, terms: Terms) -> None:
-        """Hold a message that came from the peer of this container-id."""
-        if self._hold(message, origin, terms).available:
+    def put(
+        self,
+        message: Message,
+        origin: str | None,
+        terms: Terms,
+        inlet: Inlet | None = None,
+        arrival: Arrival | None = None,
+    ) -> bool:
+        """Hold a message that came from the peer of this container-id.
+
+        Returns:
+            Whether it is held. If not, it is on its way to the disk, and ``arrival`` gets its answer when it is
+            there, or cannot be.
+        """
+        return self._hold(message, origin, terms, inlet, arrival)
+
+    def _offer(self, entry: Entry) -> None:
+        super()._offer(entry)
+        if entry.available:
             for browser in list(self._browsers.values()):
                 self._show(browser)
 
@@ -286,11 +315,14 @@ class Queue(Holding):
 
     def _on_room(self) -> None:
         if self._blocked:
-            blocked, self._blocked = self._blocked, {}
-            for inlet in blocked:
-                self.on_arrivals(inlet)
+            self._unblock()
         if self._kept_by is not None and not self._length:
             self.check_used()
+
+    def _unblock(self) -> None:
+        blocked, self._blocked = self._blocked, {}
+        for inlet in blocked:
+            self.on_arrivals(inlet)
 
     # -- the end ----------------------------------------------------------------------------
 
@@ -314,19 +346,3 @@ class Queue(Holding):
 
     def __repr__(self) -> str:
         return f"<Queue {self.address!r} length={self._length} links={len(self.inlets) + len(self.outlets)}>"
-
-
-def accept(arrival: Arrival) -> None:
-    """It is in safe hands, whether its sender still wants to know or not."""
-    try:
-        arrival.accept()
-    except LocalProtocolError as gone:  # the message came all the same; its sender cannot know
-        _log.debug("not accepted: %s", gone)
-
-
-def refuse(arrival: Arrival, condition: Condition, description: str) -> None:
-    """It is not held here; where its sender wants to know nothing, it is gone."""
-    try:
-        arrival.reject(condition, description)
-    except LocalProtocolError as gone:
-        _log.debug("not rejected: %s", gone)

@@ -7,6 +7,7 @@ Longer than 400 lines, for all that users ask of a container is documented here.
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from functools import partial
@@ -29,6 +30,7 @@ from .clock import Clock
 from .conversation import Conversation
 from .handled import Handled
 from .handlers import Function
+from .ledger import Book, Ledger
 from .lifetimes import kept_by
 from .local import LocalConnection
 from .management import ADDRESS, Management
@@ -49,8 +51,11 @@ if TYPE_CHECKING:
     from trio_amqp10.peer.connection import Connection
 
     from .claims import Verify
+    from .stores.base import Store
 
 __all__ = ["Container"]
+
+_log = logging.getLogger("trio_amqp10.container")
 
 _RELAY: Final = "ANONYMOUS-RELAY"
 _TEMPORARY: Final = "temporary/"
@@ -76,6 +81,12 @@ class Container(Handled):
             permit it, e.g. ``Rules(...)``; None permits everything. What is refused gets
             ``amqp:unauthorized-access``; raise ``RefusedError`` for other words. Anything else that it
             raises is logged, and refuses with ``amqp:internal-error``.
+        store: keeps durable messages (3.2.1) and subscriptions (3.5.5) so that they outlive the process: a
+            ``SqliteStore``. A message is accepted once it is there. It is the caller's to close, when ``serve``
+            has ended. None: what nodes hold is gone with the process.
+
+    Raises:
+        StoreError: what the store has cannot be read.
 
     Attributes:
         name: as given.
@@ -83,6 +94,7 @@ class Container(Handled):
         nodes: by address.
         relay: the node behind the anonymous terminus, which routes by ``to``.
         resting: whether ``finish`` was called.
+        journal: what is on its way to the store; None without one.
     """
 
     def __init__(
@@ -94,6 +106,7 @@ class Container(Handled):
         wall_clock: Callable[[], float] = time.time,
         transaction_timeout: float | None = 120.0,
         authorise: Authorise | None = None,
+        store: Store | None = None,
     ) -> None:
         self.name = str(uuid.uuid4()) if name is None else name
         self.strict = strict
@@ -106,10 +119,14 @@ class Container(Handled):
         self.relay = Relay(self.find)
         self.resting = False
         self._clock = Clock(wall_clock)
+        self._ledger = None if store is None else Ledger(store, self._clock)
+        self.journal = None if self._ledger is None else self._ledger.journal
+        self._recovered = False
         self._conversations: dict[Conversation, None] = {}
         self._household = Household(self.name, self.find, self._conversations)
         self._timers = Timers(self._clock.now, self._conversations)
         self.termini = Termini(self._clock.now, self._timers.call_at)
+        self._listeners: list[Listener] = []
         self._idle = trio.lowlevel.ParkingLot()
 
     # -- nodes ------------------------------------------------------------------------------
@@ -150,6 +167,7 @@ class Container(Handled):
         exclusive: bool = False,
         single_active: bool = False,
         grouped: bool = False,
+        durable: bool = False,
     ) -> Queue:
         """A queue, for senders and competing receivers (3.3).
 
@@ -163,12 +181,19 @@ class Container(Handled):
             exclusive: whether it has one consumer at most.
             single_active: whether one of its consumers gets all, until it goes.
             grouped: whether messages with one ``group_id`` go to one consumer at a time, in order.
+            durable: whether all its messages go to the store of the container, not only those whose header
+                says ``durable``.
 
         ``QueuePolicy`` tells more of each.
 
         Raises:
-            LocalProtocolError: the address is taken, or the rules make no sense.
+            LocalProtocolError: the address is taken, or the rules make no sense; or ``durable``, and the
+                container has no store.
         """
+        if durable and self._ledger is None:
+            raise LocalProtocolError(
+                f"a durable queue {name!r} needs a container with a store: Container(store=SqliteStore(path))"
+            )
         policy = QueuePolicy(
             max_length=max_length,
             max_octets=max_octets,
@@ -179,8 +204,11 @@ class Container(Handled):
             single_active=single_active,
             grouped=grouped,
         )
-        queue = Queue(name, policy=policy, clock=self._clock)
+        book = None if self._ledger is None else Book(self._ledger, name, everything=durable)
+        queue = Queue(name, policy=policy, clock=self._clock, book=book)
         self.add_node(queue)
+        if self._recovered:
+            queue.recover()
         return queue
 
     def add_topic(
@@ -209,9 +237,26 @@ class Container(Handled):
             overflow=overflow,
             max_subscriptions=max_subscriptions,
             clock=self._clock,
+            ledger=self._ledger,
         )
         self.add_node(topic)
+        if self._recovered:
+            topic.recover()
         return topic
+
+    def _recover(self) -> None:
+        """Take back what the store has, once, now that there is a clock that it can expire by."""
+        if self._recovered or self._ledger is None:
+            return
+        self._recovered = True
+        for node in list(self.nodes.values()):
+            if isinstance(node, (Queue, Topic)):
+                node.recover()
+        for address in self._ledger.addresses:
+            if address in self.nodes or self.strict:
+                _log.warning("the store has messages of %r, and nothing is there to take them", address)
+            else:
+                self._make_queue(address, _FIRST_USE)
 
     def add_management(self, address: str = ADDRESS) -> None:
         """Let peers create, read, update, delete and list nodes by requests ("AMQP Management 1.0", working draft).
@@ -274,13 +319,15 @@ class Container(Handled):
 
     def make_temporary(self, properties: Mapping[Any, Any] | None) -> Queue:
         """The node behind a dynamic source or target, for as long as its lifetime policy says (3.5.9)."""
-        queue = self._make_queue(f"{_TEMPORARY}{uuid.uuid4()}", kept_by(properties))
+        queue = self._make_queue(f"{_TEMPORARY}{uuid.uuid4()}", kept_by(properties), lasting=False)
         queue.has_maker = True
         return queue
 
-    def _make_queue(self, address: str, keepers: frozenset[str]) -> Queue:
-        queue = Queue(address, kept_by=keepers, on_unused=self._on_unused, clock=self._clock)
+    def _make_queue(self, address: str, keepers: frozenset[str], *, lasting: bool = True) -> Queue:
+        book = Book(self._ledger, address) if lasting and self._ledger is not None else None
+        queue = Queue(address, kept_by=keepers, on_unused=self._on_unused, clock=self._clock, book=book)
         self.add_node(queue)
+        queue.recover()
         return queue
 
     def _on_unused(self, queue: Queue) -> None:
@@ -314,6 +361,7 @@ class Container(Handled):
         await trio.lowlevel.checkpoint()
         if isinstance(peer, Conversation):  # on its behalf: it said where a reply goes
             await peer.guard.check("send", address)
+        self._recover()
         node = self.find(address)
         try:
             await post(node, message, peer)
@@ -332,6 +380,7 @@ class Container(Handled):
 
         Cancelled: its handlers are cancelled.
         """
+        self._recover()
         loss: Exception | None = None
         conversation = Conversation(self, connection)
         self._conversations[conversation] = None
@@ -372,9 +421,23 @@ class Container(Handled):
         Cancelled: every connection is closed with ``amqp:connection:forced``. Call ``finish`` first
         for what is under way to come to its end.
         """
+        self._recover()
         options.setdefault("container_id", self.name)
         options.setdefault("offered_capabilities", (_RELAY, *capabilities()))
-        await serve(self.handle, *urls, task_status=task_status, **options)
+        patience = options.get("close_timeout", 5.0)
+        try:
+            await serve(self.handle, *urls, task_status=_Started(self._listening, task_status), **options)
+        finally:
+            await self._flush(patience)
+
+    def _listening(self, listeners: list[Listener]) -> None:
+        self._listeners += listeners
+        if self.resting:
+            self._close_listeners()
+
+    def _close_listeners(self) -> None:
+        while self._listeners:
+            self._listeners.pop().close()
 
     def connect(
         self, *, container_id: str | None = None, users: Server | None = None, **options: Any
@@ -399,12 +462,24 @@ class Container(Handled):
         )
         return LocalConnection(
             open_connection(theirs, container_id=container_id, **options),
-            partial(acceptor.run, ours, self.handle),
+            partial(self._serve_local, acceptor, ours),
             acceptor.close_timeout,
         )
 
+    async def _serve_local(self, acceptor: Acceptor, stream: trio.abc.Stream) -> None:
+        try:
+            await acceptor.run(stream, self.handle)
+        finally:
+            await self._flush(acceptor.close_timeout)
+
+    async def _flush(self, patience: float) -> None:
+        """What the last connections left behind is to be in the store before its owner closes it."""
+        if self.journal is not None:
+            with trio.move_on_after(patience, shield=True):
+                await self.journal.flushed()
+
     async def finish(self, patience: float = 5.0) -> bool:
-        """Take and give nothing new, and wait until handlers and deliveries under way are done.
+        """Let nobody new in, take and give nothing new, and wait until handlers and deliveries under way are done.
 
         Args:
             patience: seconds to wait at most.
@@ -415,12 +490,15 @@ class Container(Handled):
         Cancelled: nothing new is taken or given all the same.
         """
         self.resting = True
+        self._close_listeners()
         for conversation in self._conversations:
             conversation.resting = True
         await trio.lowlevel.checkpoint()
         with trio.move_on_after(patience):
             while any(each.leases or each.working for each in self._conversations):
                 await self._idle.park()
+            if self.journal is not None:
+                await self.journal.flushed()
             return True
         return False
 
@@ -431,3 +509,17 @@ class Container(Handled):
 
     def __repr__(self) -> str:
         return f"<Container {self.name!r} nodes={len(self.nodes)} connections={len(self._conversations)}>"
+
+
+class _Started(trio.TaskStatus[list[Listener]]):
+    """Tells somebody else too what was started."""
+
+    def __init__(
+        self, tell: Callable[[list[Listener]], object], task_status: trio.TaskStatus[list[Listener]]
+    ) -> None:
+        self._tell = tell
+        self._task_status = task_status
+
+    def started(self, value: Any = None) -> None:
+        self._tell(list(value))
+        self._task_status.started(value)

@@ -19,20 +19,27 @@ them, the topic does as ``overflow`` says:
 ``wait``          senders get no more credit: the slowest sets the pace
 ================  ==================================================================================
 
+A durable subscription that stays survives the process, and the durable messages in it do (``subscribers``): one of
+these is accepted once it is on disk for every subscription that keeps it there.
+
 Knows messages; knows no links.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from trio_amqp10.errors import Condition, LocalProtocolError
 
+from .answers import accept, answer, refuse
 from .clock import Clock
+from .durability import is_durable
 from .hops import for_next_hop
 from .node import Inlet, Node, Outlet, Peer, RefusedError
 from .policy import QueuePolicy
-from .queue import Queue, accept, refuse
+from .queue import Queue
+from .subscribers import Subscribers
 from .takers import Consumer
 from .terms import terms_of
 
@@ -41,8 +48,10 @@ if TYPE_CHECKING:
 
     from trio_amqp10.message import Message
 
+    from .ledger import Book, Ledger
     from .node import Interest, Owner
     from .policy import Overflow
+    from .stores.base import StoreError
     from .terms import Terms
 
 __all__ = ["MAX_BACKLOG", "MAX_SUBSCRIPTIONS", "Spill", "Subscription", "Topic"]
@@ -73,10 +82,11 @@ class Subscription(Queue):
         wants: Callable[[Message, str | None], bool] | None,
         clock: Clock,
         on_room: Callable[[], object],
+        book: Book | None,
     ) -> None:
         overflow: Overflow = "drop-oldest" if topic.overflow == "drop-oldest" else "wait"
         policy = QueuePolicy(max_length=topic.max_backlog, overflow=overflow)
-        super().__init__(topic.address, policy=policy, clock=clock)
+        super().__init__(topic.address, policy=policy, clock=clock, book=book)
         self.house = topic.house
         self.interest = interest
         self.wants = wants
@@ -120,6 +130,7 @@ class Topic(Node):
         overflow: what happens then: ``"detach"``, ``"drop-oldest"``, ``"reject"`` or ``"wait"``.
         max_subscriptions: how many there may be, those that nobody is attached to among them; None for any number.
         clock: what messages and subscriptions expire by.
+        ledger: what keeps durable subscriptions; None where all is gone with the process.
 
     Attributes:
         subscriptions: those there are, by what names them.
@@ -139,6 +150,7 @@ class Topic(Node):
         overflow: Spill = "detach",
         max_subscriptions: int | None = MAX_SUBSCRIPTIONS,
         clock: Clock | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         super().__init__(address)
         for name, limit in (("max_backlog", max_backlog), ("max_subscriptions", max_subscriptions)):
@@ -156,6 +168,20 @@ class Topic(Node):
         self._having: dict[Outlet, Subscription] = {}
         self._blocked: dict[Inlet, None] = {}
         self._arrived = 0
+        self._journal = None if ledger is None else ledger.journal
+        self._subscribers = None if ledger is None else Subscribers(ledger, address)
+
+    @property
+    def storing(self) -> bool:
+        return any(each.storing for each in self.subscriptions.values())
+
+    def recover(self) -> None:
+        """Take back the durable subscriptions that the store has, and their messages; under trio."""
+        for interest, wants, book in () if self._subscribers is None else self._subscribers.recover():
+            subscription = Subscription(self, interest, wants, self._clock, self._on_room, book)
+            subscription.until = self._clock.now() + interest.lasting
+            self.subscriptions[interest.key] = subscription
+            subscription.recover()
 
     # -- in ---------------------------------------------------------------------------------
 
@@ -163,7 +189,7 @@ class Topic(Node):
         self._forget_expired()
         origin = inlet.peer.container_id
         while True:
-            if self.overflow == "wait" and any(each.is_full for each in self.subscriptions.values()):
+            if self._must_wait():
                 self._blocked[inlet] = None
                 return
             arrival = inlet.take()
@@ -181,11 +207,41 @@ class Topic(Node):
                 continue
             self._arrived += 1
             self._publish(message, origin, wanting)
-            accept(arrival)
+            if self._journal is not None and is_durable(message) and any(each.storing for each in wanting):
+                self._journal.after(partial(answer, inlet, arrival))
+            else:
+                accept(arrival)
+
+    def _must_wait(self) -> bool:
+        journal = self._journal
+        if journal is not None:
+            if journal.committing:
+                return False  # a transaction that is committed has no time to wait
+            if journal.crowded:
+                journal.when_roomy(self._unblock)
+                return True
+        return self.overflow == "wait" and any(each.is_full for each in self.subscriptions.values())
 
     def _publish(self, message: Message, origin: str | None, wanting: list[Subscription]) -> None:
+        journal = self._journal
+        if journal is not None and journal.committing:
+            # Who has no book gets it when the commit has succeeded.
+            later = [each for each in wanting if not each.storing]
+            wanting = [each for each in wanting if each.storing]
+            journal.after(partial(self._gather_later, message, origin, later))
+        self._gather(message, origin, wanting)
+
+    def _gather_later(
+        self, message: Message, origin: str | None, wanting: list[Subscription], failure: StoreError | None
+    ) -> None:
+        if failure is None:
+            self._gather(message, origin, wanting)
+
+    def _gather(self, message: Message, origin: str | None, wanting: list[Subscription]) -> None:
         terms = terms_of(message)
         for subscription in wanting:
+            if self.subscriptions.get(subscription.interest.key) is not subscription:
+                continue
             if not subscription.gather(message, origin, terms) and self.overflow == "detach":
                 self._end(subscription, Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
 
@@ -205,9 +261,12 @@ class Topic(Node):
 
     def _on_room(self) -> None:
         if self._blocked and not any(each.is_full for each in self.subscriptions.values()):
-            blocked, self._blocked = self._blocked, {}
-            for inlet in blocked:
-                self.on_arrivals(inlet)
+            self._unblock()
+
+    def _unblock(self) -> None:
+        blocked, self._blocked = self._blocked, {}
+        for inlet in blocked:
+            self.on_arrivals(inlet)
 
     # -- out --------------------------------------------------------------------------------
 
@@ -240,7 +299,8 @@ class Topic(Node):
                 self._end(there, Condition.RESOURCE_DELETED, "subscribed anew, with another filter")
         subscription = self.subscriptions.get(interest.key)
         if subscription is None:
-            subscription = Subscription(self, interest, outlet.wants, self._clock, self._on_room)
+            book = None if self._subscribers is None else self._subscribers.enter(interest)
+            subscription = Subscription(self, interest, outlet.wants, self._clock, self._on_room, book)
             self.subscriptions[interest.key] = subscription
         subscription.interest = interest
         self._having[outlet] = subscription
@@ -290,14 +350,20 @@ class Topic(Node):
     def _end(self, subscription: Subscription, condition: Condition, description: str) -> None:
         """What it has yet to give is gone, and what comes back by its leases has nobody to go to."""
         del self.subscriptions[subscription.interest.key]
+        self._erase(subscription)
         for outlet in list(subscription.outlets):
             outlet.close(condition.value, description)
         subscription.close()
         self._on_room()
 
+    def _erase(self, subscription: Subscription) -> None:
+        if self._subscribers is not None and subscription.storing:
+            self._subscribers.erase(subscription.interest)
+
     def close(self) -> None:
         super().close()
         for subscription in self.subscriptions.values():
+            self._erase(subscription)
             subscription.close()
         self.subscriptions.clear()
 

@@ -35,10 +35,11 @@ class Watch:
     Attributes:
         outlet: that it went through.
         delivery: which.
+        lease: on what went out; None if nobody wants to know what becomes of it.
         work: the transaction that is to decide on it, while there is one.
     """
 
-    __slots__ = ("_lease", "_size", "delivery", "outlet", "touched", "work")
+    __slots__ = ("_size", "delivery", "lease", "outlet", "touched", "work")
 
     def __init__(
         self, outlet: SenderOutlet, delivery: OutgoingDelivery, size: int, lease: Lease | None
@@ -48,7 +49,7 @@ class Watch:
         self.delivery = delivery
         self.work: Work | None = None
         self._size = size
-        self._lease = lease
+        self.lease = lease
         outlet.peer.retain(outlet, size)
 
     def wake(self) -> None:
@@ -76,7 +77,7 @@ class Watch:
         self._finish()
 
     def _finish(self, *, released: bool = False) -> None:
-        delivery, outlet, lease = self.delivery, self.outlet, self._lease
+        delivery, outlet, lease = self.delivery, self.outlet, self.lease
         outlet.peer.let_go(self._size)
         if lease is None:
             return
@@ -108,7 +109,8 @@ class Watch:
     def go_on(self) -> None:
         """It is a delivery like any other again, of which nothing was said."""
         self.work = None
-        self.delivery.state = None
+        if isinstance(self.delivery.state, TransactionalState):  # else its receiver has spoken since
+            self.delivery.state = None
         self.wake()
 
     def _settle(self, outcome: Any) -> None:

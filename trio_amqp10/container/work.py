@@ -9,6 +9,9 @@ retired           the outcome counts              the outcome is as never said; 
 acquired          stays with its receiver         goes back to the node
 ================  ==============================  ====================================================
 
+With a store, the commit begins there: all messages that come and all that go are one write, and what
+the table says is done once that has succeeded. Until then nobody sees any of it.
+
 To a node a transaction is invisible: messages come to it at the commit, from an inlet that was
 there since the first of them was posted, so that a temporary node waits for them; and leases are
 answered when all is decided.
@@ -20,6 +23,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -29,15 +33,19 @@ from trio_amqp10.spec.messaging import ACCEPTED, Rejected
 from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Error
 
+from .entry import Entry
 from .node import RefusedError
 from .relay import Feed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from trio_amqp10.peer.delivery import Delivery
 
     from .coordinator import ControlInlet, Coordinator
     from .links import SenderOutlet
     from .node import Arrival, Lease, Node
+    from .stores.base import StoreError
     from .watch import Watch
 
 __all__ = ["Work"]
@@ -76,6 +84,7 @@ class Work:
         control: the link that it was declared on.
         id: its name.
         state: what a transfer to its controller says.
+        deciding: whether its commit is on the way to the disk: nothing changes it any more.
         fate: why it was rolled back here, condition and description; None while it lives.
         timer: the wait for its time-out.
     """
@@ -90,6 +99,7 @@ class Work:
         "_retired",
         "control",
         "coordinator",
+        "deciding",
         "fate",
         "id",
         "state",
@@ -101,6 +111,7 @@ class Work:
         self.control = control
         self.id = txn_id
         self.state = TransactionalState(txn_id=txn_id)
+        self.deciding = False
         self.fate: tuple[str, str] | None = None
         self.timer = trio.CancelScope()
         self._octets = 0
@@ -175,15 +186,53 @@ class Work:
 
     # -- the end ----------------------------------------------------------------------------
 
-    def commit(self) -> None:
-        """Do it all; or nothing, and ``fate`` says why."""
+    def commit(self, then: Callable[[], object]) -> None:
+        """Do it all; or nothing, and ``fate`` says why. ``then`` is called when that is decided."""
+        self.timer.cancel()
         try:
             for node, messages, octets in self._amounts():
                 node.check_inlet(self.coordinator.peer)
                 node.check_room(messages, octets)
         except RefusedError as refusal:
             self.doom(Condition.TRANSACTION_ROLLBACK, refusal.description)
+            then()
             return
+        journal = self.coordinator.journal
+        if journal is None:
+            self._conclude()
+            then()
+            return
+        # First all that is to be on disk, in one commit; the rest when that is done.
+        self.deciding = journal.committing = True
+        try:
+            undos = [entry.book.strike(entry) for entry in self._taken() if entry.book is not None]
+            self._hand_over([node for node in self._posts if node.storing])
+        finally:
+            journal.committing = False
+        journal.after(partial(self._decide, undos, then))
+
+    def _decide(
+        self, undos: list[Callable[[], object]], then: Callable[[], object], failure: StoreError | None
+    ) -> None:
+        self.deciding = False
+        if failure is None:
+            self._conclude()
+        else:
+            for undo in undos:
+                undo()
+            self.doom(Condition.TRANSACTION_ROLLBACK, "the store failed")
+        then()
+
+    def _taken(self) -> Iterator[Entry]:
+        """The messages that receivers take away for good."""
+        for lease in self._consumed:
+            if isinstance(lease, Entry):
+                yield lease
+        for watch, outcome in self._retired.items():
+            if isinstance(watch.lease, Entry) and watch.outlet.accepts(outcome):
+                yield watch.lease
+
+    def _conclude(self) -> None:
         retired, self._retired = self._retired, {}
         acquired, self._acquired = self._acquired, {}
         consumed, self._consumed = self._consumed, []
@@ -194,7 +243,7 @@ class Work:
         for watch in acquired:
             if watch not in retired:
                 watch.go_on()
-        self._hand_over()
+        self._hand_over(list(self._posts))
 
     def _amounts(self) -> list[tuple[Node, int, int]]:
         """For each node that it posts to, how many messages and octets."""
@@ -203,13 +252,17 @@ class Work:
             sizes[posts.node].append(len(delivery.payload))
         return [(node, len(each), sum(each)) for node, each in sizes.items()]
 
-    def _hand_over(self) -> None:
-        for posts, delivery in self._held:
-            delivery.state = None  # the node gives it again, to nobody where it is settled
-            posts.push(delivery)
-        given, self._posts = self._posts, {}
-        self._held.clear()
-        for node, posts in given.items():
+    def _hand_over(self, nodes: list[Node]) -> None:
+        """Give these nodes their messages."""
+        held, self._held = self._held, []
+        for posts, delivery in held:
+            if posts.node in nodes:
+                delivery.state = None  # the node gives it again, to nobody where it is settled
+                posts.push(delivery)
+            else:
+                self._held.append((posts, delivery))
+        for node in nodes:
+            posts = self._posts.pop(node)
             posts.committed = True
             try:
                 node.on_arrivals(posts)
@@ -218,7 +271,7 @@ class Work:
 
     def doom(self, condition: str, description: str) -> None:
         """Roll back now, and tell the controller when it asks."""
-        if self.fate is None:
+        if self.fate is None and not self.deciding:
             name = condition.value if isinstance(condition, Condition) else condition
             self.fate = name, description
             _log.debug("a transaction is rolled back, %s: %s", *self.fate)

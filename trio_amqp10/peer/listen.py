@@ -25,6 +25,7 @@ from .delivery import Delivery, OutgoingDelivery
 from .dial import effective_limits
 from .errors import ConnectionClosedError
 from .layers import Entrance, Transport, check_layers, has_tls, layers_of, no_less_secret
+from .listener import Listener
 from .options import symbols
 from .tls import check_server_context
 from .transports import bind, is_private, listener_url, peer_host, peer_name
@@ -46,19 +47,6 @@ _JITTER: Final = 0.5
 """Seconds at most, by which refusals are spread: how long one takes tells a guesser nothing."""
 
 _OUT_OF_RESOURCES: Final = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
-
-
-@dataclass(frozen=True, slots=True)
-class Listener:
-    """Where ``serve`` listens.
-
-    Attributes:
-        url: what to dial, with the real port and without a path.
-        port: the real port; 0 for a Unix socket.
-    """
-
-    url: str
-    port: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +212,7 @@ async def serve(
     ``await nursery.start(serve, handler, url)`` returns once it listens, with a ``Listener`` for
     each address. When the handler returns, its connection is closed; when it raises an
     ``Exception``, the connection is closed with ``amqp:internal-error`` and the exception logged.
-    Nothing that a peer does ends ``serve``.
+    Nothing that a peer does ends ``serve``; it returns when all listeners are closed, and all connections.
 
     Args:
         handler: an async function of a ``Connection``.
@@ -277,7 +265,7 @@ async def serve(
             for listener in await bind(url):
                 sockets.append((listener, replace(acceptor, entrance=entrance)))
                 reached = listener_url(url, listener)
-                listening.append(Listener(reached, parse_url(reached).port))
+                listening.append(Listener(reached, parse_url(reached).port, listener.socket.close))
         async with trio.open_nursery() as nursery:
             for listener, its_acceptor in sockets:
                 nursery.start_soon(_accept_loop, listener, its_acceptor, handler, admit, *gates, nursery)
@@ -338,14 +326,21 @@ async def _accept_loop(
     handshakes: trio.Semaphore | _Gate,
     nursery: trio.Nursery,
 ) -> None:
-    while True:
+    while listener.socket.fileno() != -1:  # it is after Listener.close()
         # Who is too many waits outside. And only who is there takes a place: a listener that waits
         # for somebody must not keep others out of the last one.
-        await trio.lowlevel.wait_readable(listener.socket)
+        try:
+            await trio.lowlevel.wait_readable(listener.socket)
+        except trio.ClosedResourceError:
+            return
         await connections.acquire()
         await handshakes.acquire()
         try:
             stream = await listener.accept()
+        except trio.ClosedResourceError:
+            connections.release()
+            handshakes.release()
+            return
         except OSError as failure:
             connections.release()
             handshakes.release()

@@ -1,0 +1,210 @@
+"""Stores: rows that come back, batches that are written whole or not at all, and files that cannot be used."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+import trio_amqp10 as amqp
+from trio_amqp10 import MemoryStore, SqliteStore, StoreError, StoreFullError, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+THINGS = Table("things", ("id", "name", "octets"))
+NAMES = Table("names", ("name", "id"), str)
+
+
+async def write(store: amqp.Store, batch: Any) -> StoreError | None:
+    """Write, and wait for what becomes of it."""
+    outcome: list[StoreError | None] = []
+    done = trio.Event()
+
+    def tell(failure: StoreError | None) -> None:
+        outcome.append(failure)
+        done.set()
+
+    store.write(batch, tell)
+    assert not outcome  # never at once: whoever writes is in the middle of something
+    with trio.fail_after(10):
+        await done.wait()
+    return outcome[0]
+
+
+def row(key: int, octets: bytes = b"") -> tuple[Any, ...]:
+    return key, f"thing {key}", octets
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    """Gives a store; called again, what the next process would get."""
+    if request.param == "memory":
+        memory = MemoryStore()
+        yield lambda: memory
+        return
+    stores: list[SqliteStore] = []
+
+    def again() -> SqliteStore:
+        if stores:
+            stores[-1].close()
+        stores.append(SqliteStore(tmp_path / "store"))
+        return stores[-1]
+
+    yield again
+    stores[-1].close()
+
+
+async def test_store_gives_rows_back_by_key_when_it_is_opened_again(reopen: Any) -> None:
+    store = reopen()
+    assert list(store.rows(THINGS)) == []
+    assert list(store.rows(NAMES)) == []
+    octets = bytes(range(256)) * 10
+    things = {key: row(key, octets) for key in (3, 1, 2)}
+    assert await write(store, {THINGS: things, NAMES: {"b": ("b", None), "a": ("a", 1.5)}}) is None
+    store = reopen()
+    assert list(store.rows(THINGS)) == [row(1, octets), row(2, octets), row(3, octets)]
+    assert list(store.rows(NAMES)) == [("a", 1.5), ("b", None)]
+
+
+async def test_store_replaces_and_deletes_when_a_key_is_written_again(reopen: Any) -> None:
+    store = reopen()
+    list(store.rows(THINGS))
+    many = 300  # more than one statement takes
+    assert await write(store, {THINGS: {key: row(key) for key in range(many)}}) is None
+    gone: dict[int, Any] = dict.fromkeys(range(10, many))
+    assert await write(store, {THINGS: {**gone, 5: row(5, b"new"), 1000: None}}) is None
+    assert list(reopen().rows(THINGS)) == [row(key, b"new" if key == 5 else b"") for key in range(10)]
+
+
+async def test_sqlite_store_writes_nothing_when_one_row_cannot_be(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "store") as store:
+        list(store.rows(THINGS))
+        failure = await write(store, {THINGS: {1: row(1), 2: (2, object(), b"")}})
+        assert failure is not None
+        assert "failed" in str(failure)
+        assert await write(store, {THINGS: {3: row(3)}}) is None
+    with SqliteStore(tmp_path / "store") as store:
+        assert list(store.rows(THINGS)) == [row(3)]
+
+
+async def test_sqlite_store_says_that_it_is_full_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "store", max_octets=65_536) as store:
+        list(store.rows(THINGS))
+        small = {key: row(key, bytes(1000)) for key in range(10)}
+        assert await write(store, {THINGS: small}) is None
+        failure = await write(store, {THINGS: {100: row(100, bytes(100_000))}})
+        assert isinstance(failure, StoreFullError)
+        assert "make room" in str(failure)
+        assert await write(store, {THINGS: dict.fromkeys(small)}) is None
+        assert await write(store, {THINGS: {101: row(101, bytes(30_000))}}) is None
+    with SqliteStore(tmp_path / "store") as store:
+        assert list(store.rows(THINGS)) == [row(101, bytes(30_000))]
+
+
+async def test_sqlite_store_stops_taking_when_it_is_closed(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store")
+    list(store.rows(THINGS))
+    assert await write(store, {THINGS: {1: row(1)}}) is None
+    store.close()
+    store.close()
+    with pytest.raises(StoreError, match="is closed"):
+        store.write({}, lambda failure: None)
+    with pytest.raises(StoreError, match="is closed"):
+        list(store.rows(THINGS))
+    assert "closed" in repr(store)
+
+
+async def test_sqlite_store_finishes_the_write_in_progress_when_it_is_closed(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store")
+    list(store.rows(THINGS))
+    store.write({THINGS: {key: row(key, bytes(100)) for key in range(5000)}}, lambda failure: None)
+    store.close()
+    with SqliteStore(tmp_path / "store") as again:
+        assert len(list(again.rows(THINGS))) == 5000
+
+
+def test_sqlite_store_is_its_owners_alone_when_it_is_made(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "store"):
+        for name in os.listdir(tmp_path):
+            assert (tmp_path / name).stat().st_mode & 0o077 == 0, name
+
+
+def test_sqlite_store_is_refused_when_another_process_has_it(tmp_path: Path) -> None:
+    program = (
+        "import sys, trio_amqp10; trio_amqp10.SqliteStore(sys.argv[1]); print(flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "store")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with pytest.raises(StoreError, match="another process"):
+            SqliteStore(tmp_path / "store")
+        other.kill()
+    SqliteStore(tmp_path / "store").close()
+
+
+def test_sqlite_store_is_refused_when_the_file_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "store").write_bytes(b"no database at all" * 100)
+    with pytest.raises(StoreError, match="damaged"):
+        SqliteStore(tmp_path / "store")
+
+
+async def test_sqlite_store_is_refused_when_its_pages_are_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    with SqliteStore(path) as store:
+        list(store.rows(THINGS))
+        assert await write(store, {THINGS: {key: row(key, bytes(500)) for key in range(1000)}}) is None
+    octets = path.read_bytes()
+    path.write_bytes(octets[:8192] + b"\xa5" * (len(octets) - 8192))
+    with pytest.raises(StoreError, match="damaged"), SqliteStore(path) as store:
+        list(store.rows(THINGS))
+
+
+def test_sqlite_store_is_refused_when_another_program_made_the_file(tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / "store")
+    other.execute("CREATE TABLE somebodys (id)")
+    other.close()
+    with pytest.raises(StoreError, match="another program"):
+        SqliteStore(tmp_path / "store")
+
+
+def test_sqlite_store_is_refused_when_a_newer_version_wrote_it(tmp_path: Path) -> None:
+    SqliteStore(tmp_path / "store").close()
+    newer = sqlite3.connect(tmp_path / "store")
+    newer.execute("PRAGMA user_version=99")
+    newer.close()
+    with pytest.raises(StoreError, match="format 99"):
+        SqliteStore(tmp_path / "store")
+
+
+def test_sqlite_store_is_refused_when_a_table_has_other_columns(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "store") as store:
+        list(store.rows(THINGS))
+        with pytest.raises(StoreError, match="other columns"):
+            list(store.rows(Table("things", ("id", "else"))))
+
+
+def test_sqlite_store_is_refused_when_its_folder_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="No such file"):
+        SqliteStore(tmp_path / "nowhere" / "store")
+
+
+def test_sqlite_store_is_refused_when_its_limit_is_too_small(tmp_path: Path) -> None:
+    with pytest.raises(amqp.LocalProtocolError, match="max_octets=1"):
+        SqliteStore(tmp_path / "store", max_octets=1)
+
+
+async def test_memory_store_fails_when_it_is_told_to() -> None:
+    store = MemoryStore()
+    list(store.rows(THINGS))
+    store.failure = StoreFullError("full")
+    assert await write(store, {THINGS: {1: row(1)}}) is store.failure
+    assert list(store.rows(THINGS)) == []
+    assert repr(store) == "<MemoryStore rows=0>"

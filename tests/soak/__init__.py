@@ -1,0 +1,1 @@
+"""Long runs with real processes, real files and real kills; ``make soak``."""

@@ -1,0 +1,266 @@
+"""Does a container lose what it accepted when it is killed? A checker, and the load that it watches.
+
+``amqp10 serve --store FILE`` is loaded by senders, receivers and transactions, each a task with a
+connection of its own that dials again when it is lost; the server gets SIGKILL at a random moment, and
+is started again on the same file. At the end the queues are drained, and all is counted:
+
+==============  ====================================================================================
+attempted       messages that a sender sent
+accepted        those of them whose outcome came back as accepted
+lost            accepted, and never received: must be 0
+duplicated      deliveries of a message beyond the first: a kill may cause some, at-least-once
+unexplained     duplicated, with no kill in the second after its receiver accepted it: must be 0
+unexpected      received, and never attempted, or not the octets that were sent: must be 0
+recovered       received, though its sender never heard that it was accepted: it is allowed to be there
+torn            transactions of which a part was received and another was not: must be 0
+==============  ====================================================================================
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import random
+import signal
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+import trio_amqp10 as amqp
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from pathlib import Path
+
+__all__ = ["Plan", "Tally", "run"]
+
+_LOSSES: Final = (amqp.AmqpError, OSError, trio.BrokenResourceError, trio.ClosedResourceError)
+QUEUES: Final = ("one", "two")
+PAIRED: Final = "paired"
+_MOMENT: Final = 1.0
+"""Seconds after which what a receiver accepted must be gone from the disk."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How hard it is to be.
+
+    Attributes:
+        kills: how often the server is killed.
+        senders, receivers, controllers: tasks; those of the last kind send in transactions.
+        least, most: seconds between two kills.
+        seed: of the times of the kills, and of what they hit.
+    """
+
+    kills: int
+    senders: int = 4
+    receivers: int = 2
+    controllers: int = 2
+    least: float = 0.3
+    most: float = 1.5
+    seed: int = 0
+
+
+@dataclass
+class Tally:
+    """What happened."""
+
+    killed: list[float] = field(default_factory=list[float])
+    attempted: set[str] = field(default_factory=set[str])
+    accepted: set[str] = field(default_factory=set[str])
+    received: Counter[str] = field(default_factory=Counter[str])
+    handled: dict[str, float] = field(default_factory=dict[str, float])
+    unexpected: list[str] = field(default_factory=list[str])
+    unexplained: list[str] = field(default_factory=list[str])
+    pairs: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+
+    @property
+    def lost(self) -> set[str]:
+        return self.accepted - self.received.keys()
+
+    @property
+    def torn(self) -> list[tuple[str, str]]:
+        return [pair for pair in self.pairs if len(self.received.keys() & set(pair)) == 1]
+
+    def counts(self) -> dict[str, int]:
+        """All that is counted, in the words of the table above."""
+        return {
+            "kills": len(self.killed),
+            "attempted": len(self.attempted),
+            "accepted": len(self.accepted),
+            "received": len(self.received),
+            "lost": len(self.lost),
+            "duplicated": self.received.total() - len(self.received),
+            "unexplained": len(self.unexplained),
+            "unexpected": len(self.unexpected),
+            "recovered": len(self.received.keys() - self.accepted),
+            "transactions": len(self.pairs),
+            "torn": len(self.torn),
+        }
+
+    def take(self, message: amqp.Message) -> None:
+        """A message was received."""
+        name = str(message.message_id)
+        if name not in self.attempted or message.body != body_of(name):
+            self.unexpected.append(name)
+        self.received[name] += 1
+        first = self.handled.get(name)
+        if first is not None and not any(first <= kill <= first + _MOMENT for kill in self.killed):
+            self.unexplained.append(name)
+
+
+def body_of(name: str) -> bytes:
+    """What a message of that name carries; some of them need several pages of the file."""
+    return name.encode() * (1 + sum(name.encode()) % 500)
+
+
+class Server:
+    """``amqp10 serve`` on one port and one file, killed and started again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._process: trio.Process | None = None
+        self.url = "amqp://127.0.0.1:0"
+
+    async def start(self) -> None:
+        command = [
+            sys.executable,
+            "-m",
+            "trio_amqp10",
+            "serve",
+            "--listen",
+            self.url,
+            "--store",
+            str(self._path),
+        ]
+        self._process = await trio.lowlevel.open_process(command, stdout=-1)
+        assert self._process.stdout is not None
+        said = b""
+        with trio.fail_after(30):
+            while b"\n" not in said:
+                more = await self._process.stdout.receive_some()
+                assert more, "the server did not start; what it said stands above"
+                said += more
+        self.url = said.split()[1].decode()  # and the same port from now on
+
+    async def end(self, how: signal.Signals) -> int:
+        assert self._process is not None
+        self._process.send_signal(how)
+        with trio.CancelScope(shield=True):
+            code = await self._process.wait()
+        assert self._process.stdout is not None
+        await self._process.stdout.aclose()
+        return code
+
+
+class Load:
+    """Tasks that send and receive until they are told to stop."""
+
+    def __init__(self, server: Server, tally: Tally) -> None:
+        self._server = server
+        self._tally = tally
+        self._names = itertools.count()
+        self.sending = True
+
+    def _message(self, prefix: str) -> amqp.Message:
+        name = f"{prefix}-{next(self._names)}"
+        self._tally.attempted.add(name)
+        return amqp.Message(body_of(name), message_id=name, durable=True)
+
+    @contextlib.asynccontextmanager
+    async def _dialled(self) -> AsyncGenerator[amqp.Connection, None]:
+        async with amqp.open_connection(self._server.url, close_timeout=1) as conn:
+            yield conn
+
+    async def forever(self, work: Callable[..., Awaitable[None]], *args: Any) -> None:
+        """Do it on one connection after the other."""
+        while True:
+            with contextlib.suppress(*_LOSSES):
+                async with self._dialled() as conn:
+                    await work(conn, *args)
+                    return
+            await trio.sleep(0.02)
+
+    async def send(self, conn: amqp.Connection, address: str) -> None:
+        """As fast as it goes, with a hundred on their way."""
+        limit = trio.Semaphore(100)
+        loss: Exception | None = None
+        async with conn.open_sender(address) as sender, trio.open_nursery() as nursery:
+            try:
+                while self.sending:
+                    await limit.acquire()
+                    message = self._message(address)
+                    delivery = await sender.transmit(message)
+                    nursery.start_soon(self._outcome, delivery, str(message.message_id), limit)
+            except _LOSSES as lost:  # raised in here, it would come out as a group
+                loss = lost
+        if loss is not None:
+            raise loss
+
+    async def _outcome(self, delivery: amqp.OutgoingDelivery, name: str, limit: trio.Semaphore) -> None:
+        with contextlib.suppress(*_LOSSES):
+            if isinstance(await delivery.outcome(), amqp.Accepted):
+                self._tally.accepted.add(name)
+        limit.release()
+
+    async def send_pairs(self, conn: amqp.Connection) -> None:
+        """Two messages to two queues, both or none."""
+        async with conn.open_sender("one") as one, conn.open_sender(PAIRED) as other:
+            while self.sending:
+                messages = self._message("pair"), self._message("pair")
+                names = str(messages[0].message_id), str(messages[1].message_id)
+                self._tally.pairs.append(names)
+                async with conn.open_transaction() as txn:
+                    await one.send(messages[0], transaction=txn)
+                    await other.send(messages[1], transaction=txn)
+                self._tally.accepted |= set(names)
+
+    async def receive(self, conn: amqp.Connection, address: str, patience: float | None) -> None:
+        """Accept all that comes; done when nothing has come for ``patience`` seconds."""
+        async with conn.open_receiver(address, credit=200) as receiver:
+            while True:
+                with trio.move_on_after(math.inf if patience is None else patience) as scope:
+                    delivery = await receiver.receive()
+                if scope.cancelled_caught:
+                    return
+                self._tally.take(delivery.message)
+                delivery.accept()
+                self._tally.handled.setdefault(str(delivery.message.message_id), trio.current_time())
+
+
+async def run(path: Path, plan: Plan) -> Tally:
+    """Load, kill, start again, drain, and count; ``path`` is where the store is made."""
+    chance = random.Random(plan.seed)
+    tally = Tally()
+    server = Server(path)
+    await server.start()
+    load = Load(server, tally)
+    code: int | None = None
+    try:
+        async with trio.open_nursery() as receivers:
+            for number in range(plan.receivers):
+                receivers.start_soon(load.forever, load.receive, QUEUES[number % 2], None)
+            async with trio.open_nursery() as senders:
+                for number in range(plan.senders):
+                    senders.start_soon(load.forever, load.send, QUEUES[number % 2])
+                for _ in range(plan.controllers):
+                    senders.start_soon(load.forever, load.send_pairs)
+                for _ in range(plan.kills):
+                    await trio.sleep(chance.uniform(plan.least, plan.most))
+                    await server.end(signal.SIGKILL)
+                    tally.killed.append(trio.current_time())
+                    await server.start()
+                await trio.sleep(plan.least)
+                load.sending = False
+            receivers.cancel_scope.cancel()
+        async with trio.open_nursery() as drains:
+            for address in (*QUEUES, PAIRED):
+                drains.start_soon(load.forever, load.receive, address, 1.0)
+    finally:
+        code = await server.end(signal.SIGTERM)
+    assert code == 0, f"the server ended with {code}"
+    return tally

@@ -1,0 +1,187 @@
+"""Journal: what is on its way to a store, all changes of a moment in one commit.
+
+Changes are noted synchronously, and gathered while a batch is being written; the next batch is all
+that was noted meanwhile. So the busier a container is, the more messages share one wait for the disk.
+
+What is noted without an ``await`` between goes in one batch, and a batch is written whole or not at
+all: that is all that a transaction needs (4.4).
+
+Knows rows and when they are safe; knows no queue. Whoever keeps a table of its own notes its changes
+here too, and has them in the same commits.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from .stores.base import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from .stores.base import Cell, Done, Row, Store, Table
+
+__all__ = ["Journal"]
+
+_log = logging.getLogger("trio_amqp10.container")
+
+_MOST_ROWS: Final = 10_000
+_MOST_OCTETS: Final = 16 * 1024 * 1024
+"""What may be gathered for the next batch before who wants to add more has to wait."""
+
+
+class _Batch:
+    """Changes that are written together, and who waits for them."""
+
+    __slots__ = ("changes", "dones", "octets", "owed", "rows")
+
+    def __init__(self) -> None:
+        self.changes: dict[Table, dict[Cell, Row | None]] = {}
+        self.dones: list[Done] = []
+        self.owed: list[tuple[Table, Cell]] = []
+        self.rows = 0
+        self.octets = 0
+
+
+class Journal:
+    """Gathers changes for a store, and tells when they are safe.
+
+    Args:
+        store: where they go; it is the caller's to close, after ``flushed``.
+
+    Attributes:
+        committing: whether what is noted now belongs to one transaction.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.committing = False
+        self._store = store
+        self._next = _Batch()
+        self._flying: _Batch | None = None
+        self._scheduled = False
+        self._waiting: deque[Callable[[], object]] = deque()
+        self._idle = trio.lowlevel.ParkingLot()
+
+    def rows(self, table: Table) -> Iterable[Row]:
+        """All that the store has, by key, before the first change.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        return self._store.rows(table)
+
+    # -- changes ----------------------------------------------------------------------------
+
+    def note(self, table: Table, key: Cell, row: Row | None, octets: int = 0) -> None:
+        """Write this row in place of what the key had, or delete it where ``row`` is None.
+
+        Args:
+            table: where.
+            key: the first cell of the row.
+            row: all cells.
+            octets: how much room it takes while it waits.
+        """
+        batch = self._next
+        changes = batch.changes.get(table)
+        if changes is None:
+            changes = batch.changes[table] = {}
+        changes[key] = row
+        batch.rows += 1
+        batch.octets += octets
+        if not self._scheduled:
+            self._schedule()
+
+    def drop(self, table: Table, key: Cell) -> None:
+        """Delete a row sooner or later: where its batch fails, again with the next one."""
+        self.note(table, key, None)
+        self._next.owed.append((table, key))
+
+    def after(self, done: Done) -> None:
+        """Have ``done`` called once all that was noted so far is safe, or the last of it failed; in turn."""
+        if not self.busy:
+            done(None)
+        else:
+            self._next.dones.append(done)
+            if not self._scheduled:
+                self._schedule()
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is not safe yet."""
+        return self._flying is not None or bool(self._next.rows or self._next.dones)
+
+    # -- too much at once -------------------------------------------------------------------
+
+    @property
+    def crowded(self) -> bool:
+        """Whether so much waits for the store that nobody should add to it."""
+        return self._next.rows >= _MOST_ROWS or self._next.octets >= _MOST_OCTETS
+
+    def when_roomy(self, call: Callable[[], object]) -> None:
+        """Call back, once, when it is not crowded any more."""
+        self._waiting.append(call)
+
+    async def flushed(self) -> None:
+        """Wait until nothing is on its way. Cancelled: it is written all the same."""
+        await trio.lowlevel.checkpoint()
+        while self.busy:
+            await self._idle.park()
+
+    # -- writing ----------------------------------------------------------------------------
+
+    def _schedule(self) -> None:
+        """Write at the end of this turn, so that all that one read brought shares a commit."""
+        self._scheduled = True
+        if self._flying is None:
+            trio.lowlevel.current_trio_token().run_sync_soon(self._write)
+
+    def _write(self) -> None:
+        self._scheduled = False
+        batch, self._next = self._next, _Batch()
+        self._flying = batch
+        failure: StoreError | None = None
+        if batch.changes:
+            try:
+                self._store.write(batch.changes, self._written)
+            except StoreError as closed:
+                failure = closed
+            else:
+                return
+        trio.lowlevel.current_trio_token().run_sync_soon(self._written, failure)
+
+    def _written(self, failure: StoreError | None) -> None:
+        batch = self._flying
+        assert batch is not None
+        if failure is not None:
+            _log.error("%s", failure)
+            for table, key in batch.owed:
+                self._owe(table, key)
+        for done in batch.dones:
+            self._call(done, failure)
+        waiting, self._waiting = self._waiting, deque()
+        while waiting and not self.crowded:
+            self._call(waiting.popleft())
+        self._waiting.extendleft(reversed(waiting))
+        self._flying = None  # only now: what was just noted has to come after what was told just now
+        if self._scheduled:
+            self._write()
+        if not self.busy:
+            self._idle.unpark_all()
+
+    def _owe(self, table: Table, key: Cell) -> None:
+        """Goes with the next batch, and does not make one: a store that fails need not be asked all the time."""
+        changes = self._next.changes.setdefault(table, {})
+        if key not in changes:
+            changes[key] = None
+            self._next.owed.append((table, key))
+
+    @staticmethod
+    def _call(call: Callable[..., object], *args: object) -> None:
+        try:
+            call(*args)
+        except Exception:  # it would take the whole program with it
+            _log.exception("what waited for the store failed")

@@ -1,0 +1,241 @@
+"""Ledger: which messages of which queues are on disk, written there before their senders are told.
+
+A durable message is accepted once the commit that holds it is done, and nobody receives it before;
+what comes behind it on the same queue waits its turn, durable or not. A message that a receiver
+accepted is deleted, and one that came back changed is written again. What the ledger holds of a
+message is its octets as the queue has them, its place, and the times of day by which it expires.
+
+What a crash can undo: that a message was given out (so ``first-acquirer`` is false when it comes
+back), and the last changes that nobody was promised: an attempt counted, or a receiver's acceptance.
+
+Knows entries and rows; knows no link.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
+from trio_amqp10.message import Message
+
+from .durability import is_durable
+from .entry import Entry
+from .journal import Journal
+from .stores.base import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .clock import Clock
+    from .entry import Keeper
+    from .stores.base import Row, Store, StoreError
+
+__all__ = ["HIDDEN", "MESSAGES", "SUBSCRIPTIONS", "Book", "Ledger"]
+
+_log = logging.getLogger("trio_amqp10.container")
+
+MESSAGES: Final = Table(
+    "messages", ("id", "node", "place", "format", "octets", "origin", "arrived", "ttl", "expires", "failures")
+)
+SUBSCRIPTIONS: Final = Table(
+    "subscriptions", ("id", "topic", "name", "owner", "identity", "shared", "lasting", "selection"), str
+)
+HIDDEN: Final = "\0"
+"""Addresses of what is no node of its own, but part of one, begin so."""
+
+_OVERHEAD: Final = 200
+
+
+class Ledger:
+    """The messages of all queues of a container that are to survive it.
+
+    Args:
+        store: where they are kept.
+        clock: what they expire by.
+
+    Attributes:
+        journal: through which all goes to the store.
+
+    Raises:
+        StoreError: what the store has cannot be read.
+    """
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self.journal = Journal(store)
+        self.clock = clock
+        self._rows: dict[str, list[Row]] = {}
+        self._subscriptions: dict[str, list[Row]] = {}
+        self._last = 0
+        for row in self.journal.rows(MESSAGES):
+            self._last = cast("int", row[0])
+            self._rows.setdefault(cast("str", row[1]), []).append(row)
+
+        for row in self.journal.rows(SUBSCRIPTIONS):
+            self._subscriptions.setdefault(cast("str", row[1]), []).append(row)
+
+    @property
+    def addresses(self) -> list[str]:
+        """Of nodes that have messages here, and that nobody has made yet."""
+        return [address for address in self._rows if not address.startswith(HIDDEN)]
+
+    def take_rows(self, address: str) -> list[Row]:
+        """What the store had of this node; once."""
+        return self._rows.pop(address, [])
+
+    def take_subscriptions(self, topic: str) -> list[Row]:
+        """The durable subscriptions that the store had of this topic; once."""
+        return self._subscriptions.pop(topic, [])
+
+    def next_id(self) -> int:
+        """A key for one more message; they grow with time, so that rows are added at the end."""
+        self._last += 1
+        return self._last
+
+
+class Book:
+    """The messages of one queue that are on disk, or on their way there.
+
+    Args:
+        ledger: that it is part of.
+        address: of the queue.
+        everything: whether it has all messages of the queue, not only those that ask to survive.
+    """
+
+    __slots__ = ("_address", "_everything", "_ledger", "_open", "_pending")
+
+    def __init__(self, ledger: Ledger, address: str, *, everything: bool = False) -> None:
+        self._ledger = ledger
+        self._address = address
+        self._everything = everything
+        self._pending = 0
+        self._open: set[int] = set()
+
+    # -- in ---------------------------------------------------------------------------------
+
+    @property
+    def crowded(self) -> bool:
+        """Whether the queue should take no more until the store has caught up."""
+        return self._ledger.journal.crowded
+
+    @property
+    def committing(self) -> bool:
+        """Whether a transaction hands over its messages."""
+        return self._ledger.journal.committing
+
+    def when_roomy(self, call: Callable[[], object]) -> None:
+        """Call back, once, when that is over."""
+        self._ledger.journal.when_roomy(call)
+
+    def enter(self, entry: Entry, stored: Callable[[StoreError | None], object]) -> bool:
+        """Keep a message that came, if it wants to be kept.
+
+        Returns:
+            False where it need not wait: nobody asks for it to survive, and nothing before it is on its
+            way, nor is it part of a transaction. Otherwise ``stored`` is called, in the order of calls, when it may be given out.
+        """
+        keeps = self._everything or is_durable(entry.message)
+        committing = self._ledger.journal.committing
+        if not keeps and not self._pending and not committing:
+            return False
+        if keeps:
+            entry.book = self
+            entry.record = self._ledger.next_id()
+            self._open.add(entry.record)
+            self.write(entry)
+        self._pending += 1
+
+        def after(failure: StoreError | None) -> None:
+            self._pending -= 1
+            if failure is not None and keeps:
+                self._open.discard(entry.record)
+                entry.book = None
+            # What is not to survive shares the fate of others only in a transaction.
+            stored(failure if keeps or committing else None)
+
+        self._ledger.journal.after(after)
+        return True
+
+    def write(self, entry: Entry) -> None:
+        """Write a message as it is now."""
+        clock = self._ledger.clock
+        payload = entry.message.to_payload()
+        arrived, ttl = entry.life
+        row: Row = (
+            entry.record,
+            self._address,
+            entry.order,
+            entry.message.message_format,
+            payload,
+            entry.origin,
+            None if ttl is None else clock.to_wall(arrived),
+            ttl,
+            None if entry.deadline is None else clock.to_wall(entry.deadline),
+            entry.failures,
+        )
+        self._ledger.journal.note(MESSAGES, entry.record, row, len(payload) + _OVERHEAD)
+
+    # -- out --------------------------------------------------------------------------------
+
+    def erase(self, entry: Entry) -> None:
+        """It is gone for good."""
+        self._open.discard(entry.record)
+        self._ledger.journal.drop(MESSAGES, entry.record)
+        entry.book = None
+
+    def strike(self, entry: Entry) -> Callable[[], object]:
+        """Delete it in this commit or not at all; what is returned undoes that where the commit has failed."""
+        self._open.discard(entry.record)
+        self._ledger.journal.note(MESSAGES, entry.record, None)
+        entry.book = None
+
+        def undo() -> None:
+            entry.book = self
+            self._open.add(entry.record)
+
+        return undo
+
+    def close(self) -> None:
+        """The queue was deleted, and its messages with it."""
+        for record in self._open:
+            self._ledger.journal.drop(MESSAGES, record)
+        self._open.clear()
+        for row in self._ledger.take_rows(self._address):
+            self._ledger.journal.drop(MESSAGES, row[0])
+
+    # -- after a restart --------------------------------------------------------------------
+
+    def recover(self, keeper: Keeper) -> Iterator[Entry]:
+        """What was here when the last process ended, in order; needs trio to run."""
+        clock = self._ledger.clock
+        rows: list[Any] = self._ledger.take_rows(self._address)
+        for row in sorted(rows, key=_place):
+            record, _, place, kind, octets, origin, arrived, ttl, expires, failures = row
+            message = _had_before(Message.from_payload(octets, kind))
+            entry = Entry(keeper, place, message, origin)
+            entry.book, entry.record, entry.failures = self, record, failures
+            if expires is not None:
+                now = clock.now()
+                since = now if arrived is None else min(now, clock.from_wall(arrived))
+                entry.limit(since, clock.from_wall(expires), ttl)
+            self._open.add(record)
+            yield entry
+
+
+def _place(row: Row) -> int:
+    return cast("int", row[2])
+
+
+def _had_before(message: Message) -> Message:
+    """Somebody may have acquired it before the restart (3.2.1)."""
+    if message.message_format != 0:
+        return message
+    octets = message.to_payload()
+    try:
+        if message.first_acquirer:
+            message.first_acquirer = False
+            return Message.from_payload(message.to_payload())
+    except (RemoteProtocolError, LocalProtocolError) as fault:
+        _log.debug("a message comes back unchanged: %s", fault)
+    # Looking may have cost the message its octets as they came.
+    return Message.from_payload(octets)

@@ -1,0 +1,83 @@
+"""What a container asks of a store: tables of rows, read once at the start, changed in atomic batches.
+
+The smallest thing that queues, subscriptions and link state can share: a row is a tuple of plain
+values whose first is its key. A store never learns what a row means, and there is no query.
+
+One batch is written at a time; whoever calls gathers the next meanwhile (``container/journal``), which
+makes a group commit of it.
+
+Knows no message, no node, and no dialect of the protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from trio_amqp10.errors import AmqpError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+__all__ = ["Batch", "Cell", "Done", "Row", "Store", "StoreError", "StoreFullError", "Table"]
+
+
+class StoreError(AmqpError):
+    """A store cannot be opened, read or written; the message says which file, why, and what to do."""
+
+
+class StoreFullError(StoreError):
+    """There is no room: the disk is full, or the store has reached its ``max_octets``."""
+
+
+class Table(NamedTuple):
+    """A table.
+
+    Attributes:
+        name: letters and underscores.
+        columns: the same; the first is the key.
+        key: of which type that is.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    key: type[int | str] = int
+
+
+Cell = int | float | str | bytes | None
+Row = tuple[Cell, ...]
+Batch = Mapping[Table, Mapping[Cell, Row | None]]
+"""For each table, by key: the row to write in place of what was there, or None to delete it."""
+
+Done = Callable[[StoreError | None], object]
+
+
+class Store(Protocol):
+    """What keeps rows. Used from the thread that runs trio."""
+
+    def rows(self, table: Table) -> Iterable[Row]:
+        """All rows, by key, before the first write; the table is made if there is none.
+
+        Raises:
+            StoreError: they cannot be read, or the table has other columns.
+        """
+        ...
+
+    def write(self, batch: Batch, done: Done) -> None:
+        """Write all of it, or nothing, so that it survives the loss of power; never blocks.
+
+        Called under trio, and not again before ``done``, which is called later, in the same thread:
+        with None once it is safe, or with what went wrong.
+        """
+        ...
+
+    def close(self) -> None:
+        """Wait for the write in progress, and let go of what is held; the second time does nothing."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None: ...
