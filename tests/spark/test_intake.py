@@ -139,9 +139,25 @@ def test_connection_that_is_lost_is_made_anew(server: Server, desk: Desk) -> Non
         server.down()
         server.up()
     server.put("q", numbered(300))
-    until(lambda: server.held("q") == 0 and {*bodies(spool)} == {b"%d" % number for number in range(300)})
-    intake.check()
+    everything = {b"%d" % number for number in range(300)}
+    try:
+        until(lambda: server.held("q") == 0 and {*bodies(spool)} == everything)
+    finally:
+        intake.check()
     assert 600 <= spool.end <= 600 + 3 * 10  # what was on disk and not settled came again: credit, at most
+
+
+def test_connection_that_is_lost_while_the_spool_is_full_is_made_anew(server: Server, desk: Desk) -> None:
+    server.put("q", [bytes(1000)] * 100)
+    intake, spool = desk.start(spool_maxBytes="30k", credit="10")
+    until(lambda: spool.full)
+    server.down()
+    server.up()
+    while server.held("q"):
+        spool.release(spool.end)
+        intake.released()
+        time.sleep(0.01)
+    intake.check()
 
 
 def test_peer_that_stays_away_is_an_error(server: Server, desk: Desk) -> None:

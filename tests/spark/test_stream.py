@@ -170,3 +170,18 @@ def test_crash_of_the_reader_loses_nothing(server: Server, pipe: Pipe, hooks: Pa
     pipe.run(credit="100", dedup="message-id")
     assert pipe.bodies() == once(count)
     assert server.held("q") == 0
+
+
+def test_crash_between_disk_and_settlement_repeats_what_was_unsettled_and_no_more(
+    server: Server, pipe: Pipe, hooks: Path
+) -> None:
+    server.put("q", numbered(500))
+    (hooks / "crash-synced").touch()
+    query = pipe.start(credit="100")
+    with pytest.raises(StreamingQueryException):
+        query.awaitTermination(60)
+    until(lambda: not server.ask(lambda: list(server.container._conversations)), 10)
+    pipe.run(credit="100")
+    found = pipe.bodies()
+    assert {*found} == {*once(500)}
+    assert 0 < sum(found.values()) - 500 <= 100

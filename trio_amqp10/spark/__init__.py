@@ -13,6 +13,7 @@ With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spa
 ``spool``      what was received and not yet consumed by Spark, on disk: files only
 ``intake``     the receiver, in a thread of its own: peer to spool
 ``dial``       connections, made anew when they are lost
+``selecting``  sources that select
 ``browse``     look at a queue
 ``delivery``   send a partition, and wait for every outcome
 ``hooks``      where tests let processes die

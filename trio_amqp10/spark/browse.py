@@ -20,8 +20,8 @@ from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Source
 
 from .dial import dial
-from .intake import check_filter, selecting
 from .rows import Facts, RowMaker
+from .selecting import check_filter, selecting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -34,8 +34,8 @@ from trio_amqp10.spec.messaging import Source
 
 from .dial import dial, dialling
 from .hooks import passing
-from .intake import selecting
 from .ledger import CLAIMED
+from .selecting import selecting
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -30,27 +30,29 @@ import trio
 import trio_amqp10 as amqp
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.spec.messaging import ExpiryPolicy, Source, TerminusDurability
-from trio_amqp10.wire.values import Described, Symbol
 
 from .columns import IDS
 from .dial import dialling, in_one
 from .hooks import passing
 from .rows import Facts, RowMaker, message_key
+from .selecting import check_filter, selecting
 from .spool import SpoolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import BinaryIO
 
-    from .options import QueueOptions, ReadOptions
+    from .options import QueueOptions
     from .spool import Spool
 
-__all__ = ["Intake", "IntakeError", "check_filter", "selecting"]
+__all__ = ["Intake", "IntakeError"]
 
 _log = logging.getLogger("trio_amqp10.spark")
 
 _AT_ONCE: Final = 256
 """Deliveries taken between two looks at anything else."""
+_LOOK: Final = 0.5
+"""Seconds between two looks at whether a link that waits for credit still lives."""
 _FAREWELL: Final = 3.0
 """Seconds to write, settle and detach when told to stop."""
 
@@ -66,29 +68,6 @@ class _Taken(NamedTuple):
     receiver: amqp.Receiver
     row: tuple[Any, ...]
     key: str | None
-
-
-def selecting(selector: str | None) -> dict[Any, Any] | None:
-    """The filter of a source that selects (apache-filters, 0x468C00000004)."""
-    if selector is None:
-        return None
-    name = Symbol("apache.org:selector-filter:string")
-    return {name: Described(name, selector)}
-
-
-def check_filter(receiver: amqp.Receiver, options: ReadOptions) -> None:
-    """Whether the peer selects: if not, others' messages would be taken (3.5.3).
-
-    Raises:
-        LocalProtocolError: it does not.
-    """
-    if options.selector is not None:
-        source: Any = receiver.remote.source
-        if not getattr(source, "filter", None):
-            raise LocalProtocolError(
-                f"the peer at {options.where} does not apply the selector {options.selector!r}: leave option "
-                "'selector' out, and filter in Spark"
-            )
 
 
 class Intake:
@@ -220,7 +199,7 @@ class Intake:
         self._give_credit(receiver, self._options.credit)
         while True:
             while not (receiver.credit or receiver.buffered):
-                await self._settled.park()  # to receive without credit would be to ask for more
+                await self._until_settled(receiver)  # to receive without credit would be to ask for more
             for delivery in await receiver.receive_many(_AT_ONCE):
                 self._take(delivery, receiver, peer)
 
@@ -229,7 +208,7 @@ class Intake:
         credit = self._options.credit
         while True:
             while self._spool.full:
-                await self._settled.park()
+                await self._until_settled(receiver)
             receiver.grant(credit)
             taken, silent = 0, False
             while not silent:
@@ -244,9 +223,15 @@ class Intake:
                 silent = not (patience.cancelled_caught and drained)
             self._ripe.set()
             while self._busy:
-                await self._settled.park()
+                await self._until_settled(receiver)
             if taken < credit:
                 return
+
+    async def _until_settled(self, receiver: amqp.Receiver) -> None:
+        """Wait until something was settled, or there may be room. A link that is lost meanwhile wakes nobody here."""
+        receiver.check_alive()
+        with trio.move_on_after(_LOOK):
+            await self._settled.park()
 
     def _take(self, delivery: amqp.Delivery, receiver: amqp.Receiver, peer: str) -> None:
         message = delivery.message
