@@ -153,10 +153,13 @@ def test_connection_that_is_lost_while_the_spool_is_full_is_made_anew(server: Se
     until(lambda: spool.full)
     server.down()
     server.up()
-    while server.held("q"):
+
+    def consumed() -> bool:
         spool.release(spool.end)
         intake.released()
-        time.sleep(0.01)
+        return server.held("q") == 0
+
+    until(consumed)
     intake.check()
 
 
