@@ -21,10 +21,11 @@ class Server:
     ``down`` and ``up`` take it off the network and bring it back at the same port, with what it holds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, url: str = "amqp://127.0.0.1:0", **options: Any) -> None:
+        self._options = options
         self.container = amqp.Container("server")
         self.container.add_node(Ledger("ledger"))
-        self.url = "amqp://127.0.0.1:0"
+        self.url = url
         self._users: dict[str, str] | None = None
         self._token: Any = None
         self._serving = trio.CancelScope()
@@ -51,7 +52,9 @@ class Server:
     async def _up(self) -> None:
         self._serving = trio.CancelScope()
         sasl = amqp.sasl.Server(users={"ada": "enigma"}, anonymous=True)
-        listeners = await self._nursery.start(self._serve, partial(self.container.serve, self.url, sasl=sasl))
+        listeners = await self._nursery.start(
+            self._serve, partial(self.container.serve, self.url, sasl=sasl, **self._options)
+        )
         self.url = listeners[0].url
 
     async def _serve(self, serve: Callable[..., Awaitable[None]], task_status: Any) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
+import trustme
 
 import trio_amqp10 as amqp
 from trio_amqp10.spark.delivery import Report, SinkError, TaskName, send_all
@@ -14,10 +16,11 @@ from trio_amqp10.spark.dial import GaveUpError
 from trio_amqp10.spark.options import SinkOptions
 from trio_amqp10.spark.outbound import Outbound
 
+from .server import Server
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-
-    from .server import Server
+    from pathlib import Path
 
 NAME = TaskName("query", 3, 1)
 
@@ -224,3 +227,16 @@ def test_more_addresses_than_links_are_possible(server: Server) -> None:
 
     assert trio.run(main).accepted == 330
     assert [server.held(f"out-{number}") for number in range(110)] == [3] * 110
+
+
+def test_peer_is_reached_through_tls_by_the_authority_that_is_given(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    certificate = authority.issue_cert("127.0.0.1")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    certificate.configure_cert(context)
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    with Server("amqps://127.0.0.1:0", ssl_context=context) as server:
+        assert send(server, 5, tls_ca=str(tmp_path / "ca.pem")).accepted == 5
+        with pytest.raises((GaveUpError, amqp.AmqpError), match=r"(?i)certificate"):
+            send(server, 5, reconnect_timeout="0")

@@ -65,6 +65,9 @@ async def dial(options: PeerOptions) -> AsyncGenerator[amqp.Connection]:
         container_id=options.container_id,
         sasl=_mechanism(options),
         allow_plaintext_password=options.allow_plaintext_password,
+        cafile=options.tls_ca,
+        certfile=options.tls_cert,
+        keyfile=options.tls_key,
         idle_timeout=options.idle_timeout,
         max_frame_size=options.max_frame_size,
     )
