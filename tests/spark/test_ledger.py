@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+import trio
+import trio.testing
 
 import trio_amqp10 as amqp
 from trio_amqp10.spark import Ledger
@@ -35,6 +37,20 @@ async def test_record_that_is_taken_off_may_come_again() -> None:
             await sender.send(record("a"))
             async with connection.open_receiver("done") as receiver:
                 (await receiver.receive()).accept()
+            await sender.send(record("a"))
+
+
+@pytest.mark.parametrize("end", ["rejected", "expired"])
+async def test_name_of_a_record_that_dies_is_free(end: str, autojump_clock: trio.testing.MockClock) -> None:
+    async with open_container() as container:
+        container.add_node(Ledger("done"))
+        async with container.connect() as connection, connection.open_sender("done") as sender:
+            await sender.send(amqp.Message("done", message_id="a", ttl=1000))
+            if end == "expired":
+                await trio.sleep(2)
+            else:
+                async with connection.open_receiver("done") as receiver:
+                    (await receiver.receive()).reject()
             await sender.send(record("a"))
 
 

@@ -78,10 +78,10 @@ class Ledger(Queue):
         """A claim came to nothing."""
         self._claims.discard(key)
 
-    def drop(self, entry: Entry) -> None:
+    def _forget(self, entry: Entry) -> None:
         name = entry.message.message_id
         self._held.discard((name.__class__, name))
-        super().drop(entry)
+        super()._forget(entry)
 
 
 class _Single:
