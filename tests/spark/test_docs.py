@@ -1,0 +1,48 @@
+"""The page of the manual about Spark, and the example, are run."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, Any
+
+import trio_amqp10 as amqp
+from tests.test_docs import ROOT, blocks
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+    from .server import Server
+
+
+def test_page_does_what_it_says(spark: Any, server: Server, tmp_path: Path) -> None:
+    page = ROOT / "docs" / "how-to" / "spark.rst"
+    server.put("orders", [amqp.Message(f"order {number}", subject="tea") for number in range(5)])
+    server.put("dead-letters", [amqp.Message(b"", application_properties={"reason": "expired"})])
+    names = {"spark": spark, "folder": str(tmp_path)}
+    for block in blocks(page):
+        if block.kind == "python":
+            program = block.text.replace("amqp://guest:guest@localhost:5672", server.url)
+            assert program != block.text or "amqp://" not in block.text
+            exec(compile("\n" * block.line + program, page, "exec", dont_inherit=True), names)
+    assert spark.read.parquet(str(tmp_path / "orders")).count() == 5
+    assert sorted(message.body for message in server.take("again")) == ["coffee", "tea"]
+
+
+def test_example_keeps_and_announces(
+    spark: Any, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.put("orders", [f"order {number}" for number in range(3)])
+    path = ROOT / "examples" / "spark_pipeline.py"
+    spec = importlib.util.spec_from_file_location("spark_pipeline", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.main(server.url, str(tmp_path), spark)
+    assert capsys.readouterr().out == "3 orders\n"
+    shipped = server.take("shipments")
+    assert sorted((message.subject, message.body) for message in shipped) == [
+        ("shipped", f"order {number}") for number in range(3)
+    ]

@@ -1,0 +1,254 @@
+"""The intake: nothing is settled before it is on disk, and nothing that is settled is lost."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import trio_amqp10 as amqp
+from trio_amqp10.spark.intake import Intake, IntakeError
+from trio_amqp10.spark.options import QueueOptions
+from trio_amqp10.spark.spool import Spool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from .server import Server
+
+
+class Desk:
+    """A spool, and intakes into it."""
+
+    def __init__(self, server: Server, folder: Path) -> None:
+        self.server = server
+        self.folder = folder
+        self.running: list[tuple[Intake, Spool]] = []
+
+    def start(self, *, emptying: bool = False, **given: str) -> tuple[Intake, Spool]:
+        names = {name.replace("_", "."): value for name, value in given.items()}
+        needed = {"url": self.server.url, "address": "q", "spool": str(self.folder / "spool")}
+        options = QueueOptions.parse(needed | names)
+        keep = 0 if options.dedup == "none" else options.dedup_window
+        spool = Spool(options.spool, max_bytes=options.spool_max_bytes, keep=keep)
+        intake = Intake(options, spool, emptying=emptying)
+        self.running.append((intake, spool))
+        return intake, spool
+
+    def stop(self) -> None:
+        for intake, spool in self.running:
+            intake.stop()
+            spool.close()
+        self.running.clear()
+
+
+@pytest.fixture
+def desk(server: Server, tmp_path: Path) -> Iterator[Desk]:
+    one = Desk(server, tmp_path)
+    yield one
+    one.stop()
+
+
+def until(holds: Callable[[], bool], seconds: float = 15.0) -> None:
+    """Wait for what happens in another thread."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)
+
+
+def bodies(spool: Spool) -> list[Any]:
+    found: list[Any] = []
+    for path in spool.segments:
+        with pa.OSFile(str(path)) as file:
+            found += pa.ipc.open_file(file).read_all().column("body").to_pylist()
+    return found
+
+
+def numbered(count: int) -> list[amqp.Message]:
+    return [amqp.Message(b"%d" % number, message_id=number) for number in range(count)]
+
+
+def test_all_is_settled_soon_after_it_came_though_nobody_asks(server: Server, desk: Desk) -> None:
+    server.put("q", numbered(2500))
+    _, spool = desk.start()
+    until(lambda: spool.end == 2500)
+    until(lambda: server.held("q") == 0, 1.0)
+    assert bodies(spool) == [b"%d" % number for number in range(2500)]
+
+
+def test_single_message_is_there_after_the_flush_interval(server: Server, desk: Desk) -> None:
+    server.queue("q")
+    _, spool = desk.start(spool_flushInterval="20ms")
+    server.put("q", [b"one"])
+    until(lambda: spool.end == 1)
+
+
+def test_emptying_ends_when_all_is_taken(server: Server, desk: Desk) -> None:
+    server.put("q", numbered(2000))
+    intake, spool = desk.start(emptying=True, credit="500")
+    intake.wait_until(lambda: False)
+    assert intake.emptied
+    assert (spool.end, server.held("q")) == (2000, 0)
+
+
+def test_emptying_an_empty_queue_ends(server: Server, desk: Desk) -> None:
+    server.queue("q")
+    intake, spool = desk.start(emptying=True)
+    intake.wait_until(lambda: False)
+    intake.check()
+    assert (intake.emptied, spool.end) == (True, 0)
+
+
+def test_full_spool_takes_no_more_until_there_is_room(server: Server, desk: Desk) -> None:
+    server.put("q", [bytes(1000)] * 400)
+    intake, spool = desk.start(spool_maxBytes="64k", credit="20")
+    until(lambda: spool.full)
+    time.sleep(0.3)
+    taken = spool.end
+    assert taken < 200
+    assert server.held("q") == 400 - taken
+    while spool.end < 400:
+        spool.release(spool.end)
+        intake.released()
+        until(lambda: spool.full or spool.end == 400)
+
+
+def test_links_share_the_work(server: Server, desk: Desk) -> None:
+    server.put("q", numbered(1500))
+    _, spool = desk.start(links="3", credit="50")
+    until(lambda: spool.end == 1500)
+    assert sorted(bodies(spool)) == sorted(b"%d" % number for number in range(1500))
+
+
+def test_selector_takes_only_what_it_names(server: Server, desk: Desk) -> None:
+    server.put("q", [amqp.Message(b"%d" % n, application_properties={"n": n}) for n in range(10)])
+    _, spool = desk.start(selector="n >= 7")
+    until(lambda: spool.end == 3)
+    assert bodies(spool) == [b"7", b"8", b"9"]
+
+
+def test_connection_that_is_lost_is_made_anew(server: Server, desk: Desk) -> None:
+    server.put("q", numbered(300))
+    intake, spool = desk.start(credit="10")
+    until(lambda: spool.end > 0)
+    for _ in range(3):
+        server.down()
+        server.up()
+    server.put("q", numbered(300))
+    everything = {b"%d" % number for number in range(300)}
+    try:
+        until(lambda: server.held("q") == 0 and {*bodies(spool)} == everything)
+    finally:
+        intake.check()
+    assert 600 <= spool.end <= 600 + 3 * 10  # what was on disk and not settled came again: credit, at most
+
+
+def test_connection_that_is_lost_while_the_spool_is_full_is_made_anew(server: Server, desk: Desk) -> None:
+    server.put("q", [bytes(1000)] * 100)
+    intake, spool = desk.start(spool_maxBytes="30k", credit="10")
+    until(lambda: spool.full)
+    server.down()
+    server.up()
+
+    def consumed() -> bool:
+        spool.release(spool.end)
+        intake.released()
+        return server.held("q") == 0
+
+    until(consumed)
+    intake.check()
+
+
+def test_peer_that_stays_away_is_an_error(server: Server, desk: Desk) -> None:
+    intake, _ = desk.start(reconnect_timeout="300ms")
+    until(lambda: "q" in server.container.nodes)
+    server.down()
+    intake.wait_until(lambda: False)
+    with pytest.raises(IntakeError, match=r"no success for 0\.3 s"):
+        intake.check()
+
+
+def test_peer_that_refuses_is_an_error_with_its_condition(server: Server, desk: Desk) -> None:
+    server.container.strict = True
+    intake, _ = desk.start()
+    intake.wait_until(lambda: False)
+    with pytest.raises(IntakeError, match=r"amqp:not-found: no node 'q'"):
+        intake.check()
+
+
+def test_message_that_cannot_be_decoded_fails_or_is_rejected(server: Server, desk: Desk) -> None:
+    server.put("q", [b"good", amqp.Message.from_payload(b"\x00\x53\x73\xc0\x01\x05"), b"good too"])
+    intake, spool = desk.start()
+    intake.wait_until(lambda: False)
+    with pytest.raises(IntakeError, match="decode-error"):
+        intake.check()
+    desk.stop()
+    _, spool = desk.start(onDecodeError="reject")
+    until(lambda: spool.end >= 2 and server.held("q") == 0)
+    assert bodies(spool)[-2:] == [b"good", b"good too"]
+
+
+def test_stop_writes_and_settles_what_has_come(server: Server, desk: Desk) -> None:
+    server.put("q", numbered(30))
+    intake, spool = desk.start(spool_flushInterval="1m", credit="100")
+    until(lambda: intake._busy == 30 if hasattr(intake, "_busy") else False)
+    assert spool.end == 0
+    intake.stop()
+    assert (spool.end, server.held("q")) == (30, 0)
+
+
+@pytest.mark.parametrize(("dedup", "rows"), [("none", 20), ("message-id", 10)])
+def test_what_comes_again_is_known_by_its_id(server: Server, desk: Desk, dedup: str, rows: int) -> None:
+    server.put("q", numbered(10))
+    _, spool = desk.start(dedup=dedup)
+    until(lambda: spool.end == 10)
+    spool.release(10)
+    desk.stop()
+    server.put("q", numbered(10))
+    intake, spool = desk.start(dedup=dedup)
+    until(lambda: server.held("q") == 0)
+    intake.stop()
+    assert spool.end == rows
+
+
+def test_messages_without_an_id_are_all_taken(server: Server, desk: Desk) -> None:
+    server.put("q", [b"same"] * 5)
+    _, spool = desk.start(dedup="message-id")
+    until(lambda: spool.end == 5)
+
+
+def test_disk_that_fails_is_an_error_and_settles_nothing(
+    server: Server, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Spool, "write", fail)
+    server.put("q", [b"x"])
+    intake, _ = desk.start()
+    intake.wait_until(lambda: False)
+    with pytest.raises(IntakeError, match=r"cannot be written.*No space left"):
+        intake.check()
+    until(lambda: server.ask(lambda: server.container.nodes["q"].available) == 1)
+
+
+def test_password_is_taken_from_the_environment(
+    server: Server, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET", "enigma")
+    for mechanism in ("PLAIN", "SCRAM-SHA-256"):
+        server.put("q", [b"x"])
+        intake, _ = desk.start(username="ada", secretEnv="SECRET", sasl_mechanism=mechanism, emptying=True)
+        intake.wait_until(lambda: False)
+        intake.check()
+        assert server.held("q") == 0
+        desk.stop()
+    monkeypatch.setenv("SECRET", "wrong")
+    intake, _ = desk.start(username="ada", secretEnv="SECRET", sasl_mechanism="PLAIN")
+    intake.wait_until(lambda: False)
+    with pytest.raises(IntakeError, match="has failed"):
+        intake.check()

@@ -1,0 +1,128 @@
+"""Options: every name is known, every value is checked, and no secret is shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from trio_amqp10.spark.options import BrowseOptions, OptionError, QueueOptions, SinkOptions
+
+PEER = {"url": "amqp://h:1", "address": "q"}
+QUEUE = PEER | {"spool": "/s"}
+
+
+def test_options_have_defaults() -> None:
+    options = QueueOptions.parse(QUEUE)
+    assert (options.credit, options.spool_flush_interval, options.dedup, options.mode) == (
+        1000,
+        0.1,
+        "none",
+        None,
+    )
+
+
+def test_case_of_a_name_does_not_matter() -> None:
+    assert QueueOptions.parse(QUEUE | {"MAXROWSPERTRIGGER": "7"}).max_rows == 7
+
+
+@pytest.mark.parametrize("kind", [QueueOptions, BrowseOptions, SinkOptions])
+def test_unknown_name_is_an_error_that_lists_those_there_are(kind: type[QueueOptions]) -> None:
+    with pytest.raises(OptionError, match=r"no option 'credits' here; there are .*connectTimeout"):
+        kind.parse(QUEUE | {"credits": "1"} if kind is QueueOptions else PEER | {"credits": "1"})
+
+
+def test_checkpoint_location_is_sparks_own() -> None:
+    assert SinkOptions.parse(PEER | {"checkpointlocation": "/c"}).address == "q"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("2", 2.0), ("250ms", 0.25), ("1.5s", 1.5), ("2m", 120.0), ("3 s", 3.0)]
+)
+def test_duration_is_a_number_with_a_unit(text: str, seconds: float) -> None:
+    assert QueueOptions.parse(QUEUE | {"spool.flushInterval": text}).spool_flush_interval == seconds
+
+
+@pytest.mark.parametrize(("text", "octets"), [("100", 100), ("2k", 2048), ("1m", 2**20), ("1GiB", 2**30)])
+def test_size_is_a_number_of_octets(text: str, octets: int) -> None:
+    assert QueueOptions.parse(QUEUE | {"spool.maxBytes": text}).spool_max_bytes == octets
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("spool.flushInterval", "soon", "a number with ms, s or m"),
+        ("spool.flushInterval", "-1", "a number with ms, s or m"),
+        ("spool.maxBytes", "0", "at least 1"),
+        ("credit", "0", "at least 1"),
+        ("credit", "many", "at least 1"),
+        ("includeRaw", "perhaps", "true or false"),
+        ("dedup", "always", "one of none, message-id"),
+        ("mode", "browse", "use spark.read"),
+        ("columns", "body,,seq", "names with commas"),
+        ("columns", "body,body", "each once"),
+        ("dedup", "message-id", "dedup.window"),
+        ("durable", "true", "linkName"),
+        ("linkName", "l", "containerId"),
+        ("secretEnv", "X", "without a name"),
+        ("connectTimeout", "0", "longer than 0"),
+        ("url", "http://h", "begin with one of"),
+        ("address", "", "it is empty"),
+    ],
+)
+def test_value_that_may_not_be_is_refused(name: str, value: str, message: str) -> None:
+    given = QUEUE | {"dedup.window": "10"} if value == "message-id" else QUEUE
+    with pytest.raises(Exception, match=message):
+        QueueOptions.parse(given | {name: value})
+
+
+@pytest.mark.parametrize("missing", ["url", "address", "spool"])
+def test_missing_option_is_named(missing: str) -> None:
+    with pytest.raises(OptionError, match=f"option '{missing}' is missing"):
+        QueueOptions.parse({name: value for name, value in QUEUE.items() if name != missing})
+
+
+def test_batch_that_would_empty_a_queue_is_told_how() -> None:
+    with pytest.raises(OptionError, match="availableNow"):
+        BrowseOptions.parse(PEER | {"mode": "queue"})
+    with pytest.raises(OptionError, match="rejects nothing"):
+        BrowseOptions.parse(PEER | {"onDecodeError": "reject"})
+
+
+def test_ledger_needs_an_address_and_a_use() -> None:
+    for given in ({"transactions": "ledger"}, {"ledger": "l"}):
+        with pytest.raises(OptionError, match="option 'ledger'"):
+            SinkOptions.parse(PEER | given)
+
+
+def test_password_comes_from_the_environment_or_a_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: object
+) -> None:
+    monkeypatch.setenv("SECRET", "p@ss/word")
+    given = PEER | {"username": "ada", "secretEnv": "SECRET"}
+    assert SinkOptions.parse(given).dial_url() == "amqp://ada:p%40ss%2Fword@h:1"
+    file = f"{tmp_path}/secret"
+    with open(file, "w") as secret:
+        secret.write("from a file\n")
+    given = PEER | {"username": "ada", "secretFile": file}
+    assert SinkOptions.parse(given).dial_url() == "amqp://ada:from%20a%20file@h:1"
+
+
+@pytest.mark.parametrize("given", [{"secretEnv": "NOT_SET"}, {"secretFile": "/not/there"}])
+def test_password_that_is_not_there_is_an_error(given: dict[str, str]) -> None:
+    with pytest.raises(OptionError, match="secret"):
+        SinkOptions.parse(PEER | {"username": "ada"} | given).dial_url()
+
+
+def test_password_has_one_place() -> None:
+    with pytest.raises(OptionError, match="give one"):
+        SinkOptions.parse(PEER | {"username": "a", "secretEnv": "A", "secretFile": "b"})
+    with pytest.raises(OptionError, match="give one"):
+        SinkOptions.parse(PEER | {"url": "amqp://u:p@h", "username": "a"})
+
+
+def test_credentials_are_never_shown() -> None:
+    options = SinkOptions.parse(PEER | {"url": "amqp://ada:enigma@h:1"})
+    assert "enigma" not in repr(options)
+    assert options.where == "amqp://h:1"
+    with pytest.raises(Exception, match="URL") as wrong:
+        SinkOptions.parse(PEER | {"url": "ampq://ada:enigma@h:1"})
+    assert "enigma" not in str(wrong.value)

@@ -1,0 +1,227 @@
+"""The spool: what was written stays, what is damaged is noticed, and nobody shares it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from trio_amqp10.spark.hooks import HOOKS
+from trio_amqp10.spark.spool import Slice, Spool, SpoolError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import BinaryIO
+
+
+def write(spool: Spool, rows: int, octets: int = 100) -> None:
+    spool.write(rows, lambda file: file.write(b"x" * octets))
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("*-*"))
+
+
+def test_rows_are_there_after_opening_again(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    write(spool, 3)
+    write(spool, 2)
+    spool.close()
+    again = Spool(tmp_path)
+    assert (again.id, again.low, again.end) == (spool.id, 0, 5)
+    again.close()
+
+
+def test_slices_are_parts_of_segments(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    for rows in (3, 2, 4):
+        write(spool, rows)
+    first, second, third = [str(path) for path in spool.segments]
+    assert spool.slices(1, 7) == [Slice(first, 1, 3), Slice(second, 0, 2), Slice(third, 0, 2)]
+    assert spool.slices(3, 3) == []
+    spool.close()
+
+
+def test_consumed_segments_are_deleted(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    for rows in (3, 2, 4):
+        write(spool, rows)
+    spool.release(4)
+    assert [path.name[-6 - 20 : -6] for path in spool.segments] == [f"{5:020d}", f"{9:020d}"]
+    with pytest.raises(SpoolError, match="not in the spool"):
+        spool.slices(0, 5)
+    spool.release(9)
+    assert spool.segments == []
+    spool.release(2)  # consumed long since
+    spool.close()
+    again = Spool(tmp_path)
+    assert (again.low, again.end) == (9, 9)
+    again.close()
+
+
+def test_last_rows_are_kept_for_their_ids(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, keep=5)
+    for _ in range(4):
+        write(spool, 3)
+    spool.release(12)
+    assert len(spool.segments) == 2
+    spool.close()
+    again = Spool(tmp_path, keep=5)
+    assert (again.low, again.end, len(again.segments)) == (12, 12, 2)
+    again.close()
+
+
+def test_spool_is_full_by_what_is_not_consumed(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, max_bytes=150, keep=100)
+    write(spool, 1)
+    assert not spool.full
+    write(spool, 1)
+    assert spool.full
+    spool.release(1)
+    assert not spool.full
+    spool.close()
+    again = Spool(tmp_path, max_bytes=101, keep=100)
+    assert not again.full
+    again.close()
+
+
+def test_octets_limit_a_batch_to_about_so_many_rows(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    write(spool, 10, 1000)
+    write(spool, 10, 2000)
+    assert spool.fitting(0, 500) == 5
+    assert spool.fitting(0, 1000) == 10
+    assert spool.fitting(0, 1400) == 12
+    assert spool.fitting(0, 1) == 1
+    assert spool.fitting(15, 10_000) == 20
+    assert spool.fitting(20, 10) == 20
+    spool.close()
+
+
+def test_what_was_half_written_is_removed(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+
+    def fail(file: BinaryIO) -> None:
+        file.write(b"half")
+        raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space left"):
+        spool.write(1, fail)
+    assert (spool.end, names(tmp_path)) == (0, [])
+    spool.close()
+    (tmp_path / "tmp-00000000000000000007").write_bytes(b"\xff")
+    again = Spool(tmp_path)
+    assert (again.end, names(tmp_path)) == (0, [])
+    again.close()
+
+
+def test_second_process_is_refused(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    program = f"from trio_amqp10.spark.spool import Spool; Spool({str(tmp_path)!r}, patience=0.1)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "is in use by another query" in done.stderr
+    spool.close()
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_second_process_waits_for_a_dying_first(tmp_path: Path) -> None:
+    program = f"from trio_amqp10.spark.spool import Spool; spool = Spool({str(tmp_path)!r}); print(1, flush=True); input()"
+    first = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True
+    )
+    assert first.stdout is not None
+    assert first.stdout.readline() == "1\n"
+    with pytest.raises(SpoolError, match="in use"):
+        Spool(tmp_path, patience=0)
+    first.kill()
+    Spool(tmp_path, patience=10).close()
+    first.communicate()
+
+
+def test_missing_segment_is_noticed(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    for _ in range(3):
+        write(spool, 2)
+    spool.segments[1].unlink()
+    with pytest.raises(SpoolError, match="is missing"):
+        spool.slices(0, 6)
+    spool.close()
+    with pytest.raises(SpoolError, match="rows 2 to 4 are missing"):
+        Spool(tmp_path)
+
+
+def test_lost_tail_is_noticed(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    for _ in range(3):
+        write(spool, 2)
+    end = spool.end
+    name = spool.id
+    spool.segments[2].unlink()
+    spool.close()
+    again = Spool(tmp_path)
+    with pytest.raises(SpoolError, match="rows were lost"):
+        again.check(name, end)
+    again.close()
+
+
+def test_low_mark_beyond_what_was_written_is_noticed(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, keep=10)
+    write(spool, 2)
+    spool.close()
+    (tmp_path / "low").write_text("7")
+    with pytest.raises(SpoolError, match="rows up to 7 are consumed, and only 2"):
+        Spool(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("spool.json", "{}"), ("spool.json", "x"), ("spool.json", '{"spool": "s", "version": 2}'), ("low", "x")],
+)
+def test_damaged_file_is_noticed(tmp_path: Path, name: str, text: str) -> None:
+    Spool(tmp_path).close()
+    (tmp_path / name).write_text(text)
+    with pytest.raises(SpoolError, match=name):
+        Spool(tmp_path)
+
+
+def test_segments_without_a_name_are_nobodys(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    write(spool, 1)
+    spool.close()
+    (tmp_path / "spool.json").unlink()
+    with pytest.raises(SpoolError, match=r"no spool\.json"):
+        Spool(tmp_path)
+
+
+def test_checkpoint_of_another_spool_is_refused(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "a")
+    write(spool, 1)
+    for name, row, message in (("other", 0, "belongs to the spool other"), (spool.id, 2, "rows were lost")):
+        with pytest.raises(SpoolError, match=message):
+            spool.check(name, row)
+    with pytest.raises(SpoolError, match="at row None"):
+        spool.check(spool.id, None)
+    assert spool.check(spool.id, 1) == 1
+    spool.close()
+
+
+@pytest.mark.parametrize(("place", "rows"), [("unwritten", 1), ("written", 1), ("synced", 2)])
+def test_crash_leaves_a_whole_segment_or_none(tmp_path: Path, place: str, rows: int) -> None:
+    hooks, folder = tmp_path / "hooks", tmp_path / "spool"
+    hooks.mkdir()
+    program = (
+        "from trio_amqp10.spark.spool import Spool; from trio_amqp10.spark.hooks import passing\n"
+        f"import pathlib; spool = Spool({str(folder)!r}); fill = lambda file: file.write(b'x')\n"
+        f"spool.write(1, fill); pathlib.Path({str(hooks)!r}, 'crash-{place}').touch()\n"
+        "spool.write(1, fill); passing('synced')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], env=os.environ | {HOOKS: str(hooks)}, check=False)
+    assert done.returncode == 86
+    spool = Spool(folder)
+    assert (spool.end, len(list(folder.glob("tmp-*")))) == (rows, 0)
+    spool.close()
+    shutil.rmtree(folder)

@@ -1,0 +1,187 @@
+"""Streams from a queue, with a real Spark: what it promises, and what it was seen to do."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+
+import trio_amqp10 as amqp
+
+from .test_intake import numbered, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .server import Server
+
+
+class Pipe:
+    """A queue to parquet."""
+
+    def __init__(self, spark: Any, server: Server, folder: Path) -> None:
+        self.spark = spark
+        self.server = server
+        self.folder = folder
+        self.spool = folder / "spool"
+
+    def source(self, **given: str) -> Any:
+        options = {"url": self.server.url, "address": "q", "spool": str(self.spool)}
+        options |= {name.replace("_", "."): value for name, value in given.items()}
+        return self.spark.readStream.format("amqp10").options(**options).load()
+
+    def start(self, *, now: bool = True, every: str = "100 milliseconds", **given: str) -> Any:
+        writer = (
+            self.source(**given)
+            .writeStream.format("parquet")
+            .option("path", str(self.folder / "out"))
+            .option("checkpointLocation", str(self.folder / "checkpoint"))
+        )
+        return (writer.trigger(availableNow=True) if now else writer.trigger(processingTime=every)).start()
+
+    def run(self, **given: str) -> list[int]:
+        """Take what is there; the rows of each batch."""
+        query = self.start(**given)
+        query.awaitTermination(60)
+        return [progress["numInputRows"] for progress in query.recentProgress if progress["numInputRows"]]
+
+    def rows(self) -> Any:
+        return self.spark.read.parquet(str(self.folder / "out"))
+
+    def bodies(self) -> Counter[bytes]:
+        return Counter(bytes(row.body) for row in self.rows().select("body").collect())
+
+
+@pytest.fixture
+def pipe(spark: Any, server: Server, tmp_path: Path) -> Pipe:
+    return Pipe(spark, server, tmp_path)
+
+
+def once(count: int) -> Counter[bytes]:
+    return Counter(b"%d" % number for number in range(count))
+
+
+def test_available_now_takes_what_is_there_in_limited_batches_and_ends(server: Server, pipe: Pipe) -> None:
+    server.put("q", numbered(2500))
+    assert pipe.run(maxRowsPerTrigger="1000") == [1000, 1000, 500]
+    assert server.held("q") == 0
+    assert pipe.bodies() == once(2500)
+    server.put("q", numbered(2510)[2500:])
+    assert pipe.run(maxRowsPerTrigger="1000") == [10]
+    assert pipe.bodies() == once(2510)
+
+
+def test_octets_limit_a_batch(server: Server, pipe: Pipe) -> None:
+    server.put("q", [bytes(10_000)] * 60)
+    sizes = pipe.run(maxBytesPerTrigger="200k", credit="20", minPartitions="3")
+    assert sum(sizes) == 60
+    assert max(sizes) <= 30
+
+
+def test_queue_is_settled_while_spark_is_idle_and_the_process_ends_with_the_query(
+    server: Server, pipe: Pipe
+) -> None:
+    server.put("q", numbered(10))
+    query = pipe.start(now=False)
+    until(lambda: query.lastProgress is not None and server.held("q") == 0, 30)
+    server.put("q", numbered(13)[10:])
+    until(lambda: server.held("q") == 0, 5)
+    query.processAllAvailable()
+    assert pipe.bodies() == once(13)
+    query.stop()
+    until(lambda: not server.ask(lambda: list(server.container._conversations)), 5)
+    assert pipe.run() == []  # the spool is free again, and all was consumed
+
+
+def test_columns_arrive_as_they_were_sent(server: Server, pipe: Pipe) -> None:
+    sent = amqp.Message("tea", message_id=7, subject="s", application_properties={"n": 1}, durable=True)
+    server.put("q", [sent])
+    pipe.run(propertyTypes="true", includeRaw="true", bodyJson="true")
+    (row,) = pipe.rows().collect()
+    assert (row.body_text, row.body_type, row.body_json) == ("tea", "value", '"tea"')
+    assert (row.properties.message_id, row.properties.message_id_type) == ("7", "ulong")
+    assert row.application_properties == {"n": "1"}
+    assert row.application_properties_types == {"n": "long"}
+    assert row.header.durable
+    assert (row.address, row.seq, row.peer) == ("q", 0, "server")
+    assert amqp.Message.from_payload(bytes(row.raw)).body == "tea"
+    assert abs(row.received_at.timestamp() - time.time()) < 3600 * 24
+
+
+def test_batches_may_travel_without_a_shared_disk(server: Server, pipe: Pipe) -> None:
+    server.put("q", numbered(500))
+    pipe.run(spool_transport="inline", columns="seq,body", minPartitions="2")
+    assert pipe.bodies() == once(500)
+    assert pipe.rows().columns == ["seq", "body"]
+
+
+def test_spool_of_another_checkpoint_is_refused(server: Server, pipe: Pipe) -> None:
+    server.put("q", numbered(5))
+    pipe.run()
+    shutil.rmtree(pipe.spool)
+    query = pipe.start()
+    with pytest.raises(StreamingQueryException, match="the checkpoint belongs to the spool"):
+        query.awaitTermination(60)
+
+
+def test_condition_of_the_peer_is_in_the_error_of_the_query(server: Server, pipe: Pipe) -> None:
+    server.ask(lambda: setattr(server.container, "strict", True))
+    query = pipe.start(now=False)
+    with pytest.raises(StreamingQueryException, match="amqp:not-found: no node 'q'"):
+        query.awaitTermination(60)
+
+
+def test_wrong_option_is_an_error_that_names_those_there_are(pipe: Pipe) -> None:
+    with pytest.raises(Exception, match="no option 'credits' here"):
+        pipe.source(credits="5")
+
+
+def test_password_is_in_no_plan(pipe: Pipe, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = pipe.source(url="amqp://ada:enigma@127.0.0.1:1")
+    frame.explain(True)
+    shown = capsys.readouterr().out
+    assert "amqp10" in shown
+    assert "enigma" not in shown
+
+
+def test_full_spool_does_not_stop_a_query_for_good(server: Server, pipe: Pipe) -> None:
+    server.put("q", [b"%d" % number + bytes(2000) for number in range(300)])
+    sizes = pipe.run(spool_maxBytes="100k", credit="20")
+    assert sum(sizes) == 300
+    assert len(sizes) > 2
+
+
+def test_crash_of_the_reader_loses_nothing(server: Server, pipe: Pipe, hooks: Path) -> None:
+    """At each place where it matters; the ids know what came twice."""
+    count = 0
+    for place in ("written", "synced", "settled", "offset", "planned"):
+        server.put("q", numbered(count + 300)[count:])
+        count += 300
+        (hooks / f"crash-{place}").touch()
+        query = pipe.start(credit="100", dedup="message-id", maxRowsPerTrigger="100")
+        with pytest.raises(StreamingQueryException):
+            query.awaitTermination(60)
+        assert not (hooks / f"crash-{place}").exists(), place
+    until(lambda: not server.ask(lambda: list(server.container._conversations)), 10)
+    pipe.run(credit="100", dedup="message-id")
+    assert pipe.bodies() == once(count)
+    assert server.held("q") == 0
+
+
+def test_crash_between_disk_and_settlement_repeats_what_was_unsettled_and_no_more(
+    server: Server, pipe: Pipe, hooks: Path
+) -> None:
+    server.put("q", numbered(500))
+    (hooks / "crash-synced").touch()
+    query = pipe.start(credit="100")
+    with pytest.raises(StreamingQueryException):
+        query.awaitTermination(60)
+    until(lambda: not server.ask(lambda: list(server.container._conversations)), 10)
+    pipe.run(credit="100")
+    found = pipe.bodies()
+    assert {*found} == {*once(500)}
+    assert 0 < sum(found.values()) - 500 <= 100

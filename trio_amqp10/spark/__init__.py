@@ -1,0 +1,31 @@
+"""The data pipeline: AMQP in and out of Spark, through PySpark (docs/how-to/spark).
+
+With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spark finds the package
+``pyspark_amqp10``, which names ``datasource.Amqp10DataSource``. Of this package only ``datasource``,
+``readers`` and ``writers`` need PySpark; a container that keeps a ``Ledger`` does not.
+
+=============  =========================================================================================
+``options``    what ``.option(...)`` may say
+``columns``    the columns of a message, and their Arrow types
+``typed_json`` values of maps as JSON and back, with or without their AMQP types
+``rows``       messages to rows, rows to batches
+``outbound``   batches to messages
+``spool``      what was received and not yet consumed by Spark, on disk: files only
+``intake``     the receiver, in a thread of its own: peer to spool
+``dial``       connections, made anew when they are lost
+``selecting``  sources that select
+``browse``     look at a queue
+``delivery``   send a partition, and wait for every outcome
+``hooks``      where tests let processes die
+``ledger``     a node that takes each record once, for transactions that must happen once
+``readers``    what Spark calls to read
+``writers``    what Spark calls to write
+``datasource`` what Spark calls first
+=============  =========================================================================================
+"""
+
+from __future__ import annotations
+
+from .ledger import Ledger
+
+__all__ = ["Ledger"]

@@ -1,0 +1,213 @@
+"""The columns that a message has in Spark, and their Arrow types (3.2).
+
+Built so that Spark's own translation of the schema gives back exactly this one: a reader's batches
+are refused otherwise. Timestamps are microseconds in UTC.
+
+Knows no messages.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from .options import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .options import ReadOptions
+
+__all__ = ["HEADER", "IDS", "MAPS", "PROPERTIES", "SINK_TYPES", "check_sink", "read_schema"]
+
+_TIME: Final = pa.timestamp("us", tz="UTC")
+_MAP: Final = pa.map_(pa.string(), pa.string())
+
+HEADER: Final = pa.struct(
+    [
+        ("durable", pa.bool_()),
+        ("priority", pa.int32()),
+        ("ttl", pa.int64()),
+        ("first_acquirer", pa.bool_()),
+        ("delivery_count", pa.int64()),
+    ]
+)
+PROPERTIES: Final = pa.struct(
+    [
+        ("message_id", pa.string()),
+        ("message_id_type", pa.string()),
+        ("user_id", pa.binary()),
+        ("to", pa.string()),
+        ("subject", pa.string()),
+        ("reply_to", pa.string()),
+        ("correlation_id", pa.string()),
+        ("correlation_id_type", pa.string()),
+        ("content_type", pa.string()),
+        ("content_encoding", pa.string()),
+        ("absolute_expiry_time", _TIME),
+        ("creation_time", _TIME),
+        ("group_id", pa.string()),
+        ("group_sequence", pa.int64()),
+        ("reply_to_group_id", pa.string()),
+    ]
+)
+MAPS: Final = ("application_properties", "message_annotations", "delivery_annotations", "footer")
+IDS: Final = b"trio-amqp10.ids"
+"""Where a segment keeps the message-ids of its rows: among the metadata of its schema."""
+
+_BODY: Final = {"body": pa.binary(), "body_type": pa.string(), "body_text": pa.string()}
+_AROUND: Final = {
+    "address": pa.string(),
+    "seq": pa.int64(),
+    "received_at": _TIME,
+    "delivery_tag": pa.binary(),
+    "message_format": pa.int64(),
+    "peer": pa.string(),
+}
+
+
+def read_schema(options: ReadOptions) -> pa.Schema:
+    """The columns that these options ask for, in order.
+
+    Raises:
+        OptionError: a column was asked for that there is none of.
+    """
+    columns: dict[str, pa.DataType] = dict(_BODY)
+    if options.body_json:
+        columns["body_json"] = pa.string()
+    columns |= {"header": HEADER, "properties": PROPERTIES}
+    if options.maps:
+        for name in MAPS:
+            columns[name] = _MAP
+            if options.property_types:
+                columns[f"{name}_types"] = _MAP
+    columns |= _AROUND
+    if options.include_raw:
+        columns["raw"] = pa.binary()
+    if options.on_decode_error == "deadletter-column":
+        columns["decode_error"] = pa.string()
+    chosen = options.columns
+    if chosen is not None:
+        unknown = [name for name in chosen if name not in columns]
+        if unknown:
+            raise OptionError(
+                f"option 'columns': no column {unknown[0]!r} with these options; there are {', '.join(columns)}"
+            )
+        columns = {name: columns[name] for name in chosen}
+    return pa.schema(list(columns.items()))
+
+
+# What a sink takes --------------------------------------------------------------------------------
+
+_KINDS: Final = {
+    "text": "a string",
+    "octets": "binary or a string",
+    "truth": "a boolean",
+    "number": "a whole number",
+    "time": "a timestamp",
+    "map": "a map with string keys",
+    "struct": "a struct",
+}
+_FIELDS: Final = {
+    "message_id": "text",
+    "message_id_type": "text",
+    "user_id": "octets",
+    "to": "text",
+    "subject": "text",
+    "reply_to": "text",
+    "correlation_id": "text",
+    "correlation_id_type": "text",
+    "content_type": "text",
+    "content_encoding": "text",
+    "absolute_expiry_time": "time",
+    "creation_time": "time",
+    "group_id": "text",
+    "group_sequence": "number",
+    "reply_to_group_id": "text",
+}
+_HEADER_FIELDS: Final = {
+    "durable": "truth",
+    "priority": "number",
+    "ttl": "number",
+    "first_acquirer": "truth",
+    "delivery_count": "number",
+}
+SINK_TYPES: Final = {
+    "body": "octets",
+    "value": "octets",
+    "body_type": "text",
+    "body_text": "text",
+    "body_json": "text",
+    "header": "struct",
+    "properties": "struct",
+    **_FIELDS,
+    **{name: kind for name, kind in _HEADER_FIELDS.items() if name in ("durable", "priority", "ttl")},
+    **dict.fromkeys(MAPS, "map"),
+    **{f"{name}_types": "map" for name in MAPS},
+    "address": "text",
+    "seq": "number",
+    "received_at": "time",
+    "delivery_tag": "octets",
+    "message_format": "number",
+    "peer": "text",
+    "raw": "octets",
+    "decode_error": "text",
+}
+"""The columns that a sink knows, and what each may hold; fields of header and properties may stand alone."""
+
+
+def _is(kind: str, what: pa.DataType) -> bool:
+    types = pa.types
+    texts = types.is_string(what) or types.is_large_string(what)
+    return bool(
+        {
+            "text": texts,
+            "octets": texts or types.is_binary(what) or types.is_large_binary(what),
+            "truth": types.is_boolean(what),
+            "number": types.is_integer(what),
+            "time": types.is_timestamp(what),
+            "map": types.is_map(what),
+            "struct": types.is_struct(what),
+        }[kind]
+    )
+
+
+def check_sink(schema: pa.Schema, *, ignore_unknown: bool, has_address: bool) -> None:
+    """Whether rows of this schema can be messages.
+
+    Raises:
+        OptionError: a column that nobody knows, of a wrong type, or none for the body or the address.
+    """
+    for each in schema:
+        kind = SINK_TYPES.get(each.name)
+        if kind is None:
+            if not ignore_unknown:
+                raise OptionError(
+                    f"no part of a message is called {each.name!r}: rename the column, drop it, or set option "
+                    f"'ignoreUnknownColumns'; known are {', '.join(SINK_TYPES)}"
+                )
+        elif not _is(kind, each.type):
+            raise OptionError(f"column {each.name!r} is {each.type}, and has to be {_KINDS[kind]}")
+        elif kind == "struct":
+            _check_struct(each.name, each.type, _FIELDS if each.name == "properties" else _HEADER_FIELDS)
+    names = set(schema.names)
+    _check_whole(names, has_address=has_address)
+
+
+def _check_struct(name: str, struct: Iterable[pa.Field], known: dict[str, str]) -> None:
+    for each in struct:
+        kind = known.get(each.name)
+        if kind is None:
+            raise OptionError(f"column {name!r} has no field {each.name!r}; it has {', '.join(known)}")
+        if not _is(kind, each.type):
+            raise OptionError(f"field {each.name!r} of {name!r} is {each.type}, and has to be {_KINDS[kind]}")
+
+
+def _check_whole(names: set[str], *, has_address: bool) -> None:
+    if not names & {"body", "value", "body_text", "raw"}:
+        raise OptionError("a message needs a column 'body', 'value', 'body_text' or 'raw'")
+    if {"body", "value"} <= names:
+        raise OptionError("columns 'body' and 'value' are both the body: keep one")
+    if not has_address and "address" not in names:
+        raise OptionError("where do the messages go? set option 'address', or have a column 'address'")

@@ -1,0 +1,83 @@
+"""What Spark asks first: the data source ``amqp10``, which checks the options and makes readers and writers.
+
+Knows the options and the schema; the work is behind ``readers`` and ``writers``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+from .columns import check_sink, read_schema
+from .options import BrowseOptions, OptionError, QueueOptions, SinkOptions
+from .readers import BrowseReader, QueueReader
+from .writers import BatchWriter, StreamWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+__all__ = ["Amqp10DataSource"]
+
+
+class Amqp10DataSource(DataSource):
+    """``format("amqp10")``: ``readStream`` from a queue, ``read`` to browse, ``write`` and ``writeStream`` to send."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name for ``format``."""
+        return "amqp10"
+
+    def schema(self) -> StructType:
+        """The columns, as far as the options decide them; the rest of the options is checked later."""
+        return from_arrow_schema(read_schema(self._read_options()))
+
+    def _read_options(self) -> QueueOptions | BrowseOptions:
+        """Spark does not say here whether it will stream; an option that only one of both has tells."""
+        try:
+            return QueueOptions.parse(self.options)
+        except OptionError as no_stream:
+            try:
+                return BrowseOptions.parse(self.options)
+            except OptionError as no_batch:
+                wanted = "spool" in self.options or self.options.get("mode") == "queue"
+                raise (no_stream if wanted else no_batch) from None
+
+    def reader(self, schema: StructType) -> BrowseReader:
+        """For ``spark.read``."""
+        options = BrowseOptions.parse(self.options)
+        _check_schema(schema, options)
+        return BrowseReader(options)
+
+    def streamReader(self, schema: StructType) -> QueueReader:  # noqa: N802 - Spark's name
+        """For ``spark.readStream``."""
+        options = QueueOptions.parse(self.options)
+        _check_schema(schema, options)
+        return QueueReader(options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+        """For ``df.write``."""
+        return BatchWriter(_sink_options(self.options, schema, overwrite))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802 - Spark's name
+        """For ``df.writeStream``."""
+        return StreamWriter(_sink_options(self.options, schema, overwrite))
+
+
+def _check_schema(schema: StructType, options: QueueOptions | BrowseOptions) -> None:
+    wanted, ours = to_arrow_schema(schema, timezone="UTC"), read_schema(options)
+    if not wanted.equals(ours):
+        raise OptionError(f"the schema is not free to choose: use option 'columns'; it is {ours.names}")
+
+
+def _sink_options(given: Any, schema: StructType, overwrite: bool) -> SinkOptions:
+    options = SinkOptions.parse(given)
+    if overwrite:
+        raise OptionError("messages cannot be overwritten: use mode('append')")
+    check_sink(
+        to_arrow_schema(schema, timezone="UTC"),
+        ignore_unknown=options.ignore_unknown_columns,
+        has_address=options.address is not None,
+    )
+    return options

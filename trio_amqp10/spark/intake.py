@@ -1,0 +1,383 @@
+"""Intake: receives from a queue into the spool, in a daemon thread with a trio of its own.
+
+What must hold: a message is settled only after its row is on disk. So deliveries gather; a batch of
+them is written and flushed as one segment, then accepted, and only then is the credit that they
+took given anew. Credit bounds what can come twice after a crash: what is on disk and not settled.
+
+Spark never says when it has consumed the last batch (it commits a batch when the next one has
+data), so nothing here waits for that: a message is Spark's once it is in the spool.
+
+The thread is a daemon, for Spark's process must end when it is told to. What fails in it is kept,
+and raised by ``check`` in the thread that Spark calls in.
+
+Knows deliveries, rows and the spool; of Spark, nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections import OrderedDict
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+import trio
+
+import trio_amqp10 as amqp
+from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
+from trio_amqp10.spec.messaging import ExpiryPolicy, Source, TerminusDurability
+
+from .columns import IDS
+from .dial import dialling, in_one
+from .hooks import passing
+from .rows import Facts, RowMaker, message_key
+from .selecting import check_filter, selecting
+from .spool import SpoolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import BinaryIO
+
+    from .options import QueueOptions
+    from .spool import Spool
+
+__all__ = ["Intake", "IntakeError"]
+
+_log = logging.getLogger("trio_amqp10.spark")
+
+_AT_ONCE: Final = 256
+"""Deliveries taken between two looks at anything else."""
+_LOOK: Final = 0.5
+"""Seconds between two looks at whether a link that waits for credit still lives."""
+_FAREWELL: Final = 3.0
+"""Seconds to write, settle and detach when told to stop."""
+
+
+class IntakeError(amqp.AmqpError):
+    """Receiving has failed, for the reason that is its cause."""
+
+
+class _Taken(NamedTuple):
+    """A delivery, waiting to be written."""
+
+    delivery: amqp.Delivery
+    receiver: amqp.Receiver
+    row: tuple[Any, ...]
+    key: str | None
+
+
+class Intake:
+    """Receives until stopped, or, where it only empties the queue, until that is empty.
+
+    Args:
+        options: of the reader.
+        spool: where rows go.
+        emptying: take what is there, and no more.
+
+    Attributes:
+        emptied: whether all that was there is in the spool; only when ``emptying``.
+    """
+
+    def __init__(self, options: QueueOptions, spool: Spool, *, emptying: bool = False) -> None:
+        self._options = options
+        self._spool = spool
+        self._emptying = emptying
+        self._rows = RowMaker(options)
+        self._changed = threading.Condition()
+        self._failure: BaseException | None = None
+        self._finished = False
+        self.emptied = False
+        self._token: trio.lowlevel.TrioToken | None = None
+        self._scope = trio.CancelScope()
+        self._keys: OrderedDict[str, None] = OrderedDict()
+        if options.dedup != "none":
+            self._recall()
+        self._batch_rows = max(1, min(options.spool_flush_rows, options.credit // 2))
+        self._thread = threading.Thread(target=self._main, name="amqp10 intake", daemon=True)
+        self._thread.start()
+
+    # -- for the thread that Spark calls in -------------------------------------------------
+
+    def check(self) -> None:
+        """Raise what receiving has failed with.
+
+        Raises:
+            IntakeError: with the peer's condition in its text, and the failure as its cause.
+        """
+        failure = self._failure
+        if failure is not None:
+            raise IntakeError(f"receiving from {self._options.address!r} has failed: {failure}") from failure
+
+    def wait_until(self, holds: Callable[[], bool]) -> None:
+        """Wait until this holds, all is taken that there is to take, or receiving has failed."""
+        with self._changed:
+            while not (holds() or self._finished):
+                self._changed.wait(1.0)
+
+    def released(self) -> None:
+        """There may be room in the spool again."""
+        self._from_outside(self._make_way)
+
+    def stop(self, patience: float = _FAREWELL + 1.0) -> None:
+        """Write and settle what has come, detach, and end; nothing is lost if there is no time for it."""
+        self._from_outside(self._scope.cancel)
+        self._thread.join(patience)
+
+    def _from_outside(self, call: Callable[[], object]) -> None:
+        token = self._token
+        if token is not None:
+            try:
+                token.run_sync_soon(call)
+            except trio.RunFinishedError:
+                return
+
+    # -- the thread -------------------------------------------------------------------------
+
+    def _main(self) -> None:
+        try:
+            trio.run(self._run)
+        except BaseException as failure:  # kept for ``check``: nobody else would hear of it
+            _log.exception("receiving from %r has failed", self._options.address)
+            self._failure = failure
+        with self._changed:
+            self._finished = True
+            self._changed.notify_all()
+
+    async def _run(self) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+        with self._scope:
+            await dialling(self._options, self._receive_all)
+            self.emptied = self._emptying
+
+    async def _receive_all(self, connection: amqp.Connection, progress: Callable[[], None]) -> None:
+        """Everything over one connection. What was taken and not written is forgotten with it: it will come again."""
+        self._pending: list[_Taken] = []
+        self._first_at = 0.0
+        self._owed: dict[amqp.Receiver, int] = {}
+        self._busy = 0  # deliveries between being taken and being settled
+        self._ripe = trio.Event()
+        self._settled = trio.lowlevel.ParkingLot()  # for those who wait for credit, or room
+        self._writing = trio.Lock()  # a farewell may come while a batch is written
+        self._links = self._options.links
+        receivers = [partial(self._receive, connection, progress, number) for number in range(self._links)]
+        await in_one(*receivers, self._write_batches)
+
+    async def _receive(self, connection: amqp.Connection, progress: Callable[[], None], number: int) -> None:
+        options = self._options
+        name = options.link_name
+        if name is not None and options.links > 1:
+            name = f"{name}-{number}"
+        source = Source(
+            address=options.address,
+            filter=selecting(options.selector),
+            durable=TerminusDurability.UNSETTLED_STATE if options.durable else TerminusDurability.NONE,
+            expiry_policy=ExpiryPolicy.NEVER if options.durable else ExpiryPolicy.SESSION_END,
+        )
+        opening = connection.open_receiver(
+            options.address, source=source, credit=0, name=name, own_session=options.links > 1
+        )
+        async with opening as receiver:
+            check_filter(receiver, options)
+            progress()
+            peer = connection.remote.container_id
+            try:
+                if self._emptying:
+                    await self._empty(receiver, peer)
+                else:
+                    await self._follow(receiver, peer)
+            finally:
+                if self._scope.cancel_called:
+                    await self._say_farewell(receiver)
+        self._links -= 1
+        self._ripe.set()
+
+    async def _follow(self, receiver: amqp.Receiver, peer: str) -> None:
+        self._give_credit(receiver, self._options.credit)
+        while True:
+            while not (receiver.credit or receiver.buffered):
+                await self._until_settled(receiver)  # to receive without credit would be to ask for more
+            for delivery in await receiver.receive_many(_AT_ONCE):
+                self._take(delivery, receiver, peer)
+
+    async def _empty(self, receiver: amqp.Receiver, peer: str) -> None:
+        """Take what is there: until a drain brings less than was asked for, or nothing comes for a while (2.6.7)."""
+        credit = self._options.credit
+        while True:
+            while self._spool.full:
+                await self._until_settled(receiver)
+            receiver.grant(credit)
+            taken, silent = 0, False
+            while not silent:
+                drained: list[amqp.Delivery] = []
+                with trio.move_on_after(self._options.available_now_idle) as patience:
+                    drained = await receiver.drain()
+                if patience.cancelled_caught:
+                    drained = _what_is_here(receiver)
+                for delivery in drained:
+                    self._take(delivery, receiver, peer)
+                taken += len(drained)
+                silent = not (patience.cancelled_caught and drained)
+            self._ripe.set()
+            while self._busy:
+                await self._until_settled(receiver)
+            if taken < credit:
+                return
+
+    async def _until_settled(self, receiver: amqp.Receiver) -> None:
+        """Wait until something was settled, or there may be room. A link that is lost meanwhile wakes nobody here."""
+        receiver.check_alive()
+        with trio.move_on_after(_LOOK):
+            await self._settled.park()
+
+    def _take(self, delivery: amqp.Delivery, receiver: amqp.Receiver, peer: str) -> None:
+        message = delivery.message
+        facts = Facts(
+            message,
+            delivery.payload,
+            delivery.tag,
+            self._options.address or "",
+            peer,
+            time.time_ns() // 1000,
+        )
+        key = None
+        try:
+            if self._options.dedup != "none":
+                key = message_key(message)
+            row = self._rows.row(facts)
+        except RemoteProtocolError as fault:
+            if self._options.on_decode_error == "fail":
+                raise
+            _log.warning("a message could not be decoded, and was rejected: %s", fault)
+            if not delivery.settled:
+                delivery.reject(Condition.DECODE_ERROR, fault.description)
+            self._give_credit(receiver, 1)
+            return
+        if not self._pending:
+            self._first_at = trio.current_time()
+            self._ripe.set()
+        self._pending.append(_Taken(delivery, receiver, row, key))
+        self._busy += 1
+        if len(self._pending) >= self._batch_rows:
+            self._ripe.set()
+
+    # -- to disk, and only then to the peer -------------------------------------------------
+
+    async def _write_batches(self) -> None:
+        while self._links or self._pending:
+            if not self._pending:
+                self._ripe = trio.Event()
+                await self._ripe.wait()
+                continue
+            if len(self._pending) < self._batch_rows and self._links:
+                self._ripe = trio.Event()
+                with trio.move_on_at(self._first_at + self._options.spool_flush_interval):
+                    await self._ripe.wait()
+            await self._write_pending()
+
+    async def _write_pending(self) -> None:
+        async with self._writing:
+            batch, self._pending = self._pending, []
+            fresh = self._fresh(batch)
+            if fresh:
+                await trio.to_thread.run_sync(self._write, fresh)
+                for each in fresh:
+                    self._remember(each.key)
+            self._settle(batch)
+
+    def _fresh(self, batch: list[_Taken]) -> list[_Taken]:
+        """Without those that the spool has already: settled in a former life, had there been time."""
+        if self._options.dedup == "none":
+            return batch
+        seen: set[str] = set()
+        fresh: list[_Taken] = []
+        for each in batch:
+            if each.key is None or not (each.key in self._keys or each.key in seen):
+                fresh.append(each)
+                if each.key is not None:
+                    seen.add(each.key)
+        return fresh
+
+    def _write(self, batch: list[_Taken]) -> None:
+        table = self._rows.batch([each.row for each in batch], self._spool.end)
+        if self._options.dedup != "none":
+            ids = json.dumps([each.key for each in batch])
+            table = table.replace_schema_metadata({IDS: ids.encode()})
+
+        def fill(file: BinaryIO) -> None:
+            with pa.ipc.new_file(file, table.schema) as writer:
+                writer.write_batch(table)
+
+        try:
+            self._spool.write(len(batch), fill)
+        except OSError as wrong:  # not to be taken for a lost connection
+            raise SpoolError(f"the spool {self._options.spool} cannot be written: {wrong}") from wrong
+        passing("synced")
+        with self._changed:
+            self._changed.notify_all()
+
+    def _settle(self, batch: list[_Taken]) -> None:
+        counts: dict[amqp.Receiver, int] = {}
+        for each in batch:
+            if not each.delivery.settled:
+                with suppress(LocalProtocolError):  # its link is gone: it will come again
+                    each.delivery.accept()
+            counts[each.receiver] = counts.get(each.receiver, 0) + 1
+        passing("settled")
+        self._busy -= len(batch)
+        for receiver, count in counts.items():
+            self._give_credit(receiver, count)
+        self._settled.unpark_all()
+
+    def _give_credit(self, receiver: amqp.Receiver, count: int) -> None:
+        """As many more may come; later, where the spool is full."""
+        if self._emptying or receiver.closed:
+            return
+        owed = self._owed.get(receiver, 0) + count
+        if self._spool.full:
+            self._owed[receiver] = owed
+        else:
+            self._owed.pop(receiver, None)
+            receiver.grant(owed)
+
+    def _make_way(self) -> None:
+        if hasattr(self, "_owed"):
+            for receiver in list(self._owed):
+                self._give_credit(receiver, 0)
+            self._settled.unpark_all()
+
+    async def _say_farewell(self, receiver: amqp.Receiver) -> None:
+        """When stopped: what has come is worth writing, and settling it spares others the work."""
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + _FAREWELL):
+            if not receiver.closed:
+                await self._write_pending()
+
+    # -- what may come again ----------------------------------------------------------------
+
+    def _recall(self) -> None:
+        """The ids of the last rows in the spool."""
+        for path in self._spool.segments:
+            with pa.OSFile(str(path)) as file:
+                metadata = pa.ipc.open_file(file).schema.metadata or {}
+            for key in json.loads(metadata.get(IDS, b"[]")):
+                self._remember(key)
+
+    def _remember(self, key: str | None) -> None:
+        if key is not None:
+            self._keys[key] = None
+            self._keys.move_to_end(key)
+            while len(self._keys) > self._options.dedup_window:
+                self._keys.popitem(last=False)
+
+
+def _what_is_here(receiver: amqp.Receiver) -> list[amqp.Delivery]:
+    """What a drain that was not answered has brought all the same."""
+    here: list[amqp.Delivery] = []
+    try:
+        while True:
+            here.append(receiver.receive_nowait())
+    except trio.WouldBlock:
+        return here

@@ -1,0 +1,306 @@
+"""What ``.option(...)`` may say, one row for each: its name, what it may be, and what holds without it.
+
+Names are those of Spark's habit (camelCase, case does not matter). A name that nobody knows is an
+error, for Spark itself would pass over a slip of the pen in silence. Passwords come from the
+environment or from a file, so that no plan shows them; a URL is never shown with its credentials.
+
+Knows neither Spark nor Arrow.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self, cast
+from urllib.parse import quote
+
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.peer.urls import parse_url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["BrowseOptions", "OptionError", "PeerOptions", "QueueOptions", "ReadOptions", "SinkOptions"]
+
+_SPARKS_OWN: Final = frozenset({"checkpointlocation"})
+"""Options that Spark puts among ours."""
+
+_DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m)?", re.ASCII)
+_SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, None: 1.0}
+_SIZE: Final = re.compile(r"([0-9]+)\s*([kmg]?)(?:i?b)?", re.ASCII | re.IGNORECASE)
+_OCTETS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+
+
+class OptionError(LocalProtocolError):
+    """An option that does not exist, is missing, or has a value that it may not have."""
+
+
+# What a value may be --------------------------------------------------------------------------
+
+
+def _text(value: str) -> str:
+    if not value:
+        raise ValueError("it is empty")
+    return value
+
+
+def _boolean(value: str) -> bool:
+    try:
+        return {"true": True, "false": False}[value.strip().lower()]
+    except KeyError:
+        raise ValueError("true or false is possible") from None
+
+
+def _duration(value: str) -> float:
+    found = _DURATION.fullmatch(value.strip())
+    if found is None:
+        raise ValueError("a number with ms, s or m is possible, e.g. 500ms; without a unit it is seconds")
+    return float(found[1]) * _SECONDS[found[2]]
+
+
+def _octets(value: str) -> int:
+    found = _SIZE.fullmatch(value.strip())
+    if found is None or not int(found[1]):
+        raise ValueError("a number of octets, at least 1, is possible, e.g. 1048576, 64m or 1g")
+    return int(found[1]) * _OCTETS[found[2].lower()]
+
+
+def _count(least: int) -> Callable[[str], int]:
+    def parse(value: str) -> int:
+        try:
+            number = int(value)
+        except ValueError:
+            number = least - 1
+        if number < least:
+            raise ValueError(f"a whole number, at least {least}, is possible")
+        return number
+
+    return parse
+
+
+def _one_of(*names: str) -> Callable[[str], str]:
+    def parse(value: str) -> str:
+        if value.strip().lower() not in names:
+            raise ValueError(f"one of {', '.join(names)} is possible")
+        return value.strip().lower()
+
+    return parse
+
+
+def _names(value: str) -> tuple[str, ...]:
+    names = tuple([name.strip() for name in value.split(",")])
+    if not all(names) or len(set(names)) < len(names):
+        raise ValueError("names with commas between them are possible, each once")
+    return names
+
+
+def _option(name: str, parse: Callable[[str], Any], default: Any = None, *, secret: bool = False) -> Any:
+    return field(default=default, repr=not secret, metadata={"name": name, "parse": parse})
+
+
+# The options ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeerOptions:
+    """How to reach the peer; common to all."""
+
+    url: str = _option("url", _text, secret=True)
+    address: str | None = _option("address", _text)
+    sasl_mechanism: str | None = _option("sasl.mechanism", _text)
+    username: str | None = _option("username", _text)
+    secret_env: str | None = _option("secretEnv", _text)
+    secret_file: str | None = _option("secretFile", _text)
+    allow_plaintext_password: bool = _option("allowPlaintextPassword", _boolean, False)
+    tls_ca: str | None = _option("tls.ca", _text)
+    tls_cert: str | None = _option("tls.cert", _text)
+    tls_key: str | None = _option("tls.key", _text)
+    container_id: str | None = _option("containerId", _text)
+    idle_timeout: float = _option("idleTimeout", _duration, 60.0)
+    max_frame_size: int | None = _option("maxFrameSize", _count(512))
+    connect_timeout: float = _option("connectTimeout", _duration, 15.0)
+    reconnect_timeout: float = _option("reconnect.timeout", _duration, 60.0)
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str]) -> Self:
+        """Read the options that Spark hands over.
+
+        Raises:
+            OptionError: one is unknown, missing, or has a value that it may not have. No value of a secret is shown.
+        """
+        known = {each.metadata["name"].lower(): each for each in fields(cls)}
+        values: dict[str, Any] = {}
+        for name, value in given.items():
+            found = known.get(name.lower())
+            if found is None:
+                if name.lower() in _SPARKS_OWN:
+                    continue
+                raise OptionError(f"no option {name!r} here; there are {_shown(known)}")
+            try:
+                values[found.name] = found.metadata["parse"](value)
+            except ValueError as wrong:
+                shown = "" if not found.repr else f" is {value!r}:"
+                raise OptionError(f"option {found.metadata['name']!r}{shown} {wrong}") from None
+        options = cls(**values)
+        options._check()
+        return options
+
+    def _check(self) -> None:
+        self._require("url")
+        where = parse_url(self.url)
+        if self.secret_env and self.secret_file:
+            raise OptionError(
+                "options 'secretEnv' and 'secretFile' are two places for one password: give one"
+            )
+        if (self.secret_env or self.secret_file) and not self.username:
+            raise OptionError("a password without a name: give option 'username' too")
+        if self.username and where.username is not None:
+            raise OptionError("the URL names a user, and so does option 'username': give one")
+        if not self.connect_timeout or not self.idle_timeout:
+            raise OptionError("options 'connectTimeout' and 'idleTimeout' are longer than 0")
+
+    def _require(self, name: str) -> None:
+        if getattr(self, name) is None:
+            shown = next(each.metadata["name"] for each in fields(self) if each.name == name)
+            raise OptionError(f"option {shown!r} is missing")
+
+    @property
+    def where(self) -> str:
+        """The peer, as it may be shown: without credentials."""
+        return str(parse_url(self.url))
+
+    def dial_url(self) -> str:
+        """The URL with the credentials, read now from where they are kept.
+
+        Raises:
+            OptionError: the password is not where it should be.
+        """
+        if self.username is None:
+            return self.url
+        scheme, _, rest = self.url.partition("://")
+        password = self.password()
+        secret = "" if password is None else f":{quote(password, safe='')}"
+        return f"{scheme}://{quote(self.username, safe='')}{secret}@{rest}"
+
+    def password(self) -> str | None:
+        """The password, read from where it is kept.
+
+        Raises:
+            OptionError: it is not there.
+        """
+        if self.secret_env is not None:
+            try:
+                return os.environ[self.secret_env]
+            except KeyError:
+                raise OptionError(
+                    f"option 'secretEnv': no variable {self.secret_env!r} in this process"
+                ) from None
+        if self.secret_file is not None:
+            try:
+                return Path(self.secret_file).read_text(encoding="utf-8").rstrip("\r\n")
+            except OSError as wrong:
+                raise OptionError(f"option 'secretFile': {wrong}") from None
+        return parse_url(self.url).password
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions(PeerOptions):
+    """What streams and batches that read have in common."""
+
+    mode: str | None = _option("mode", _one_of("queue", "browse"))
+    credit: int = _option("credit", _count(1), 1000)
+    selector: str | None = _option("selector", _text)
+    include_raw: bool = _option("includeRaw", _boolean, False)
+    property_types: bool = _option("propertyTypes", _boolean, False)
+    body_json: bool = _option("bodyJson", _boolean, False)
+    maps: bool = _option("maps", _boolean, True)
+    columns: tuple[str, ...] | None = _option("columns", _names)
+    on_decode_error: str = _option("onDecodeError", _one_of("fail", "reject", "deadletter-column"), "fail")
+
+    def _check(self) -> None:
+        super()._check()
+        self._require("address")
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueOptions(ReadOptions):
+    """``readStream``: a queue is emptied into a spool, and read from there."""
+
+    spool: str = _option("spool", _text)
+    spool_max_bytes: int | None = _option("spool.maxBytes", _octets)
+    spool_flush_rows: int = _option("spool.flushRows", _count(1), 1000)
+    spool_flush_interval: float = _option("spool.flushInterval", _duration, 0.1)
+    spool_transport: str = _option("spool.transport", _one_of("file", "inline"), "file")
+    links: int = _option("links", _count(1), 1)
+    link_name: str | None = _option("linkName", _text)
+    durable: bool = _option("durable", _boolean, False)
+    dedup: str = _option("dedup", _one_of("none", "message-id"), "none")
+    dedup_window: int = _option("dedup.window", _count(1), 10_000)
+    max_rows: int | None = _option("maxRowsPerTrigger", _count(1))
+    max_bytes: int | None = _option("maxBytesPerTrigger", _octets)
+    min_rows: int | None = _option("minRowsPerTrigger", _count(1))
+    min_partitions: int = _option("minPartitions", _count(1), 1)
+    available_now_idle: float = _option("availableNowIdle", _duration, 5.0)
+
+    def _check(self) -> None:
+        super()._check()
+        self._require("spool")
+        if self.mode == "browse":
+            raise OptionError("option 'mode' is 'browse', which a stream cannot do: use spark.read")
+        if self.dedup != "none" and self.dedup_window < self.credit * self.links:
+            raise OptionError(
+                f"option 'dedup.window' is {self.dedup_window}, but as many as {self.credit * self.links} messages "
+                "(credit x links) may come again: it is to be at least that"
+            )
+        if self.durable and self.link_name is None:
+            raise OptionError("option 'durable' needs 'linkName': the peer finds a subscription by it")
+        if self.link_name is not None and self.container_id is None:
+            raise OptionError(
+                "option 'linkName' needs 'containerId': a link's name is one within a container's"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrowseOptions(ReadOptions):
+    """``spark.read``: look at what is in a queue, and leave it there."""
+
+    browse_limit: int | None = _option("browseLimit", _count(1))
+    browse_timeout: float = _option("browseTimeout", _duration, 10.0)
+
+    def _check(self) -> None:
+        super()._check()
+        if self.mode == "queue":
+            raise OptionError(
+                "option 'mode' is 'queue', and a batch only browses: use readStream with trigger(availableNow=True)"
+            )
+        if self.on_decode_error == "reject":
+            raise OptionError("option 'onDecodeError' is 'reject', and who only looks rejects nothing")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinkOptions(PeerOptions):
+    """``writeStream`` and ``write``: each row is a message."""
+
+    max_in_flight: int = _option("maxInFlight", _count(1), 1000)
+    dedup_id: str = _option("dedup.id", _one_of("deterministic", "artemis", "none"), "deterministic")
+    transactions: str = _option("transactions", _one_of("none", "task", "ledger"), "none")
+    ledger: str | None = _option("ledger", _text)
+    on_reject: str = _option("onReject", _one_of("fail", "drop"), "fail")
+    body_type: str = _option("bodyType", _one_of("auto", "data", "value"), "auto")
+    durable: bool | None = _option("durable", _boolean)
+    ttl: float | None = _option("ttl", _duration)
+    ignore_unknown_columns: bool = _option("ignoreUnknownColumns", _boolean, False)
+    send_timeout: float = _option("sendTimeout", _duration, 60.0)
+
+    def _check(self) -> None:
+        super()._check()
+        if (self.transactions == "ledger") != (self.ledger is not None):
+            raise OptionError(
+                "option 'ledger', the address of the ledger, goes with 'transactions' = 'ledger'"
+            )
+
+
+def _shown(known: Mapping[str, Any]) -> str:
+    return ", ".join(sorted(cast("str", each.metadata["name"]) for each in known.values()))

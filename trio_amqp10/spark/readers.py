@@ -1,0 +1,253 @@
+"""The readers that Spark calls: a queue as a stream, and a queue to look at.
+
+Measured on PySpark 4.2 and 4.3, and held by tests, because no documentation says so:
+
+- A stream reader is made twice: one on the driver, for the life of the query, whose calls come one at a
+  time on a main thread; and one that is pickled to executors, for ``read`` alone. So nothing happens in
+  ``__init__``.
+- ``commit(end)`` comes when the next batch has data, never while idle, never for the last batch.
+- A journaled batch is planned again before anything else is called; so ``partitions`` opens the spool too.
+- ``query.stop()`` does not call ``stop()``: the process gets SIGTERM.
+
+Knows the spool and the intake; AMQP is behind them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+
+from .browse import browse
+from .hooks import passing
+from .intake import Intake
+from .spool import Slice, Spool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from .options import BrowseOptions, QueueOptions
+
+__all__ = ["BrowseReader", "QueueReader"]
+
+_MOST_ROWS: Final = 100_000
+"""Rows of a partition, at most, if segments are small enough."""
+_INLINE_BYTES: Final = 64 * 2**20
+"""What a batch may take where it travels inside its partitions."""
+
+
+class FilePartition(InputPartition):
+    """Rows of segments that the executor can open."""
+
+    def __init__(self, slices: list[Slice]) -> None:
+        super().__init__(None)
+        self.slices = slices
+
+
+class InlinePartition(InputPartition):
+    """Rows that travel with the plan, for executors that cannot see the spool: an Arrow stream."""
+
+    def __init__(self, octets: bytes) -> None:
+        super().__init__(None)
+        self.octets = octets
+
+
+class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Empties a queue into the spool, and gives Spark what is there."""
+
+    def __init__(self, options: QueueOptions) -> None:
+        self._options = options
+        self._available_now = False
+        self._opened: Spool | None = None
+        self._intake: Intake | None = None
+
+    # -- on the driver ----------------------------------------------------------------------
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's names, here and below
+        """What the first batch begins with: all that nobody has consumed."""
+        self._receiving()
+        return self._offset(self._spool().low)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """This run takes what is there, and ends."""
+        self._available_now = True
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Spark knows one limit at a time; all that are set are applied in ``latestOffset``."""
+        rows = self._options.max_rows
+        return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """How far the next batch goes."""
+        spool, intake = self._spool(), self._receiving()
+        at = spool.check(start.get("spool"), start.get("seq"))
+        intake.check()
+        if spool.full:
+            # Spark asks from here because all before is done; and it commits that only with the next batch,
+            # which would never come if the spool stayed full.
+            spool.release(at)
+            intake.released()
+        most, octets, least = self._limits(limit)
+        if self._available_now:
+            intake.wait_until(
+                lambda: (most is not None and spool.end >= at + most) or (spool.full and spool.end > at)
+            )
+            intake.check()
+            least = 0
+        end = spool.end
+        if end - at < least:
+            return self._offset(at)
+        if most is not None:
+            end = min(end, at + most)
+        if octets is not None:
+            end = min(end, spool.fitting(at, octets))
+        passing("offset")
+        return self._offset(end)
+
+    def _limits(self, limit: ReadLimit) -> tuple[int | None, int | None, int]:
+        """Rows and octets at most, rows at least: what Spark says, and the options."""
+        most, octets = self._options.max_rows, self._options.max_bytes
+        least = self._options.min_rows or 0
+        if self._options.spool_transport == "inline":
+            octets = _INLINE_BYTES if octets is None else min(octets, _INLINE_BYTES)
+        if isinstance(limit, ReadMaxRows):
+            most = limit.max_rows if most is None else min(most, limit.max_rows)
+        elif isinstance(limit, ReadMaxBytes):
+            octets = limit.max_bytes if octets is None else min(octets, limit.max_bytes)
+        elif isinstance(limit, ReadMinRows):
+            least = max(least, limit.min_rows)
+        return most, octets, least
+
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
+        """How far the spool goes, for the query's metrics."""
+        return self._offset(self._spool().end)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Where the rows of a batch are."""
+        spool = self._spool()
+        first = spool.check(start.get("spool"), start.get("seq"))
+        last = spool.check(end.get("spool"), end.get("seq"))
+        passing("planned")
+        groups = _grouped(spool.slices(first, last), self._options.min_partitions)
+        if self._options.spool_transport == "inline":
+            return [InlinePartition(_as_stream(group)) for group in groups]
+        return [FilePartition(group) for group in groups]
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Spark has consumed all before: it need not be kept."""
+        spool = self._spool()
+        spool.release(spool.check(end.get("spool"), end.get("seq")))
+        if self._intake is not None:
+            self._intake.released()
+
+    def stop(self) -> None:
+        """The query has failed, or the driver is gone."""
+        intake, self._intake = self._intake, None
+        if intake is not None:
+            intake.stop()
+        spool, self._opened = self._opened, None
+        if spool is not None:
+            spool.close()
+
+    def _offset(self, row: int) -> dict[str, Any]:
+        return {"spool": self._spool().id, "seq": row}
+
+    def _spool(self) -> Spool:
+        if self._opened is None:
+            keep = 0 if self._options.dedup == "none" else self._options.dedup_window
+            self._opened = Spool(self._options.spool, max_bytes=self._options.spool_max_bytes, keep=keep)
+            self._heed_sigterm()
+        return self._opened
+
+    def _receiving(self) -> Intake:
+        if self._intake is None:
+            self._intake = Intake(self._options, self._spool(), emptying=self._available_now)
+        return self._intake
+
+    def _heed_sigterm(self) -> None:
+        """That is how Spark ends a query: settle and detach, and then end as one does."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+
+        def on_sigterm(_number: int, _frame: object) -> None:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            self.stop()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        signal.signal(signal.SIGTERM, on_sigterm)
+
+    # -- in an executor ---------------------------------------------------------------------
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows; the same ones, however often."""
+        if isinstance(partition, InlinePartition):
+            with pa.ipc.open_stream(partition.octets) as stream:
+                yield from stream
+            return
+        assert isinstance(partition, FilePartition)
+        yield from _rows_of(partition.slices)
+
+
+def _rows_of(slices: list[Slice]) -> Iterator[pa.RecordBatch]:
+    for path, start, stop in slices:
+        with pa.memory_map(path) as file:
+            batch = pa.ipc.open_file(file).get_batch(0)
+            yield batch.slice(start, stop - start).replace_schema_metadata(None)
+
+
+def _as_stream(slices: list[Slice]) -> bytes:
+    batches = list(_rows_of(slices))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+def _grouped(slices: list[Slice], least: int) -> list[list[Slice]]:
+    """About as many groups as asked for, of neighbours; a slice is cut where it is too long for that."""
+    rows = sum(each.stop - each.start for each in slices)
+    size = max(1, min(_MOST_ROWS, -(-rows // least)))
+    groups: list[list[Slice]] = []
+    room = 0
+    for path, start, stop in slices:
+        at = start
+        while at < stop:
+            if not room:
+                groups.append([])
+                room = size
+            taken = min(room, stop - at)
+            groups[-1].append(Slice(path, at, at + taken))
+            at += taken
+            room -= taken
+    return groups
+
+
+# Batches from a queue -----------------------------------------------------------------------------
+
+
+class BrowseReader(DataSourceReader):
+    """Looks at a queue, in one task, each time an action runs."""
+
+    def __init__(self, options: BrowseOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One: two browsers would see the same messages."""
+        return [InputPartition(0)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        """Copies of what is there now."""
+        return browse(self._options)

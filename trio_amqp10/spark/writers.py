@@ -1,0 +1,129 @@
+"""The writers that Spark calls: each row a message, each task a report.
+
+A task learns its query and batch from local properties of its context, which no documentation names:
+a test holds them. Nothing is kept between batches, for Spark makes a writer for each.
+
+Knows batches of Arrow and tasks of Spark; AMQP is behind ``delivery``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import trio
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from .delivery import Report, TaskName, send_all
+from .hooks import passing
+from .options import OptionError, SinkOptions
+from .outbound import Outbound, messages
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    import pyarrow as pa
+
+__all__ = ["BatchWriter", "Sent", "StreamWriter"]
+
+_QUERY: Final = "sql.streaming.queryId"
+_BATCH: Final = "streaming.sql.batchId"
+
+
+@dataclass
+class Sent(WriterCommitMessage):
+    """What a task has done.
+
+    Attributes:
+        partition: that it wrote.
+        report: of its messages.
+    """
+
+    partition: int
+    report: Report
+
+
+def _write(options: SinkOptions, batches: Iterator[pa.RecordBatch], job: str | None) -> Sent:
+    context = TaskContext.get()
+    assert context is not None
+    query, batch = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
+    partition = context.partitionId()
+    known = job is not None or (query is not None and batch is not None)
+    if not known and options.transactions == "ledger":
+        raise OptionError(
+            "this Spark does not tell a task its batch, so no ledger can: use transactions=task"
+        )
+    name = (
+        TaskName(job or str(query), 0 if job is not None else int(batch or 0), partition) if known else None
+    )
+    return Sent(partition, trio.run(_send, options, batches, name))
+
+
+async def _send(options: SinkOptions, batches: Iterator[pa.RecordBatch], name: TaskName | None) -> Report:
+    return await send_all(_outbound(options, batches, name), options, name or TaskName("", 0, 0))
+
+
+async def _outbound(
+    options: SinkOptions, batches: Iterator[pa.RecordBatch], name: TaskName | None
+) -> AsyncIterator[Outbound]:
+    """The messages of a task, with an id of their own where they have none: the same one in each attempt."""
+    number = 0
+    while True:
+        # Upstream may take its time, and the connection has to live meanwhile.
+        batch = await trio.to_thread.run_sync(next, batches, None)
+        if batch is None:
+            return
+        for each in messages(batch, options):
+            message = each.message
+            if options.dedup_id != "none" and not message.message_format and not _is_replayed(batch):
+                if message.message_id is None:
+                    digest = None if name else hashlib.sha256(message.to_payload()).hexdigest()
+                    message.message_id = digest or f"{name}-{number}"
+                if options.dedup_id == "artemis":
+                    message.application_properties["_AMQ_DUPL_ID"] = str(message.message_id)
+            number += 1
+            yield each
+
+
+def _is_replayed(batch: pa.RecordBatch) -> bool:
+    """Messages out of an archive stay as they are."""
+    return "raw" in batch.schema.names
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """Sends each batch; a task returns when all of its messages have an outcome."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:
+        """Send a partition."""
+        return _write(self._options, iterator, None)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
+        """All of it is with the peer already."""
+        passing("committed")
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Nothing can be taken back."""
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """Sends once; a task returns when all of its messages have an outcome."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+        self._job = str(uuid.uuid4())  # on the driver: the same for all attempts of a task
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:
+        """Send a partition."""
+        return _write(self._options, iterator, self._job)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """All of it is with the peer already."""
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Nothing can be taken back."""
