@@ -48,6 +48,7 @@ from .peer.recovery import Change as Change
 from .peer.memory import LinkKey as LinkKey
 from .peer.memory import MemoryTerminusStore as MemoryTerminusStore
 from .peer.memory import TerminusStore as TerminusStore
+from .container.stored_links import SqliteTerminusStore as SqliteTerminusStore
 
 # Say who may do what
 from .container.access import Access as Access

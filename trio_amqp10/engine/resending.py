@@ -57,20 +57,33 @@ def resume_sender(link: SenderLink, terminus: SenderTerminus) -> None:
         elif final(sent.delivery.state) is not None:
             _settle(link, terminus, sent)
         elif theirs is None and not terminus.resend:
-            del terminus.unsettled[tag]
+            terminus.drop(tag)
             terminus.in_doubt.append(sent)
             link.session.connection.touch(sent.delivery.watcher)
         else:
             steps.append((sent, _NOT_THERE))
     if steps or link.incomplete:
-        link.resending = Resending(link, terminus, steps)
-        link.session.partials[link] = None
-        link.session.feed_partials()
+        link.resending = resending = Resending(link, terminus, steps)
+        if terminus.keeper is None:
+            resending.begin()
+        else:
+            _take_outcomes(link, terminus, steps)
+            terminus.keeper.after(resending.begin)
+
+
+def _take_outcomes(link: SenderLink, terminus: SenderTerminus, steps: deque[tuple[Sent, Any]]) -> None:
+    """Write down what the receiver concluded, before it may hear that we know, and forget it."""
+    assert terminus.keeper is not None
+    for sent, theirs in steps:
+        there = None if theirs is _NOT_THERE else final(theirs)
+        if there is not None and final(sent.delivery.state) is None:
+            sent.delivery.state = link.permitted(there)
+            terminus.keeper.conclude(sent.delivery.tag, sent.delivery.state, lambda: None)
 
 
 def _settle(link: SenderLink, terminus: SenderTerminus, sent: Sent) -> None:
     delivery = sent.delivery
-    del terminus.unsettled[delivery.tag]
+    terminus.drop(delivery.tag)
     delivery.settled = True
     link.session.connection.touch(delivery.watcher)
 
@@ -89,6 +102,13 @@ class Resending:
     def done(self) -> bool:
         """Whether everything was said; with ``incomplete-unsettled`` the link has to be attached anew."""
         return not self._steps
+
+    def begin(self) -> None:
+        """Say the first, as far as credit, window and room allow."""
+        link = self._link
+        if link.resending is self:
+            link.session.partials[link] = None
+            link.session.feed_partials()
 
     def go_on(self) -> None:
         """The next delivery; the caller has checked window and room."""

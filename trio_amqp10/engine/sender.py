@@ -19,7 +19,6 @@ from .outgoing import Outgoing
 from .resending import resume_sender
 from .serial import MASK, add, distance
 from .states import LinkState
-from .terminus import Sent
 
 if TYPE_CHECKING:
     from .delivery import OutgoingDelivery
@@ -202,7 +201,7 @@ class SenderLink(Link):
         if not settled:
             self.keep(delivery)
             if self.terminus is not None and state is None:
-                self.terminus.unsettled[delivery.tag] = Sent(delivery, payload, message_format)
+                self.terminus.add(delivery, payload, message_format)
         return delivery
 
     def _count(self, delivery_id: int) -> None:

@@ -29,6 +29,7 @@ the writer next asks for octets, or before anything that must not overtake it.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trio_amqp10.errors import Condition, LocalProtocolError
@@ -105,6 +106,8 @@ class Settlement:
             if link.terminus is None or delivery.tag not in link.terminus.unsettled:
                 raise LocalProtocolError(f"cannot settle delivery {delivery.tag!r}: its link is gone")
             delivery.state = state  # said when the link is taken up again (2.6.13)
+            if link.terminus.keeper is not None and is_terminal(state):
+                link.terminus.keeper.conclude(delivery.tag, state, lambda: None)
             return
         self._check(state)
         delivery.state = state
@@ -122,7 +125,15 @@ class Settlement:
                 link.terminus.forget(delivery.tag)
             if self.modes:
                 self.modes.pop(delivery_id, None)
+        elif link.terminus is not None and link.terminus.keeper is not None and is_terminal(state):
+            link.terminus.keeper.conclude(delivery.tag, state, partial(self._say_if_held, delivery))
+            return
         self._say(Role.RECEIVER, delivery_id, settles, state)
+
+    def _say_if_held(self, delivery: IncomingDelivery) -> None:
+        """Its outcome is written down: now the sender may hear it."""
+        if self.incoming.get(delivery.delivery_id) is delivery:
+            self._say(Role.RECEIVER, delivery.delivery_id, False, delivery.state)
 
     def settle_incoming(self, delivery: IncomingDelivery, state: Any) -> None:
         """Settle a received delivery with ``state``, whatever was said of it; nothing happens where it is settled.
@@ -180,7 +191,7 @@ class Settlement:
         link = delivery.link
         link.unsettled -= 1
         if link.terminus is not None:
-            link.terminus.unsettled.pop(delivery.tag, None)
+            link.terminus.drop(delivery.tag)
         if link.watch_unsettled and not link.unsettled:
             self.session.connection.touch(link.owner)
 
@@ -262,9 +273,18 @@ class Settlement:
         elif is_terminal(state) and not isinstance(state, TransactionalState):
             # (An outcome inside a transaction is none before the discharge: who knows of that settles, 4.4.2.)
             # The receiver settles second: our settlement is what it waits for.
-            self.settle_outgoing(delivery)
+            keeper = None if link.terminus is None else link.terminus.keeper
+            if keeper is None:
+                self.settle_outgoing(delivery)
+            else:
+                keeper.conclude(delivery.tag, delivery.state, partial(self._settle_if_held, delivery))
         if delivery.watcher is not None:
             self.session.connection.touch(delivery.watcher)
+
+    def _settle_if_held(self, delivery: OutgoingDelivery) -> None:
+        """Its outcome is written down: now the receiver may forget it."""
+        if self.outgoing.get(delivery.delivery_id) is delivery:
+            self.settle_outgoing(delivery)
 
     def _on_incoming(self, delivery: IncomingDelivery, settled: bool, state: Any) -> None:
         if state is not None:

@@ -12,15 +12,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from .delivery import OUTCOMES
 from .sections import progress
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .delivery import IncomingDelivery, OutgoingDelivery
 
-__all__ = ["UNBOUND", "ReceiverTerminus", "SenderTerminus", "Sent", "Terminus", "final"]
+__all__ = ["UNBOUND", "Keeper", "ReceiverTerminus", "SenderTerminus", "Sent", "Terminus", "final"]
 
 UNBOUND: Final = -1
 """The id of a delivery that is remembered, and not resumed yet on the link that it is now on."""
@@ -41,14 +43,16 @@ class Terminus(ABC):
         offered: whether attaches say what is unsettled; False for a peer that would take it amiss.
 
     Attributes:
+        keeper: has it survive the process; None where it need not.
         known: whether a link with it was attached before, and said so: then the next attach resumes (2.6.5).
     """
 
-    __slots__ = ("known", "offered")
+    __slots__ = ("keeper", "known", "offered")
 
     def __init__(self, *, offered: bool = True) -> None:
         self.known = False
         self.offered = offered
+        self.keeper: Keeper | None = None
 
     def bind(self, link: Any) -> None:
         """``link`` was attached: what is unsettled is its, and has no id there before it is resumed."""
@@ -60,6 +64,26 @@ class Terminus(ABC):
     @abstractmethod
     def deliveries(self) -> list[Any]:
         """What is unsettled, oldest first."""
+
+
+class Keeper(Protocol):
+    """Writes down what a terminus must not forget."""
+
+    def sent(self, delivery: OutgoingDelivery, payload: bytes, message_format: int) -> None:
+        """This is on its way."""
+        ...
+
+    def conclude(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:
+        """This has its outcome; ``then``, once it is written, the other end may hear that we know."""
+        ...
+
+    def drop(self, tag: bytes) -> None:
+        """This is settled, and sooner or later nobody need know it any more."""
+        ...
+
+    def after(self, then: Callable[[], object]) -> None:
+        """Call ``then`` once all is written."""
+        ...
 
 
 class Sent:
@@ -94,6 +118,17 @@ class SenderTerminus(Terminus):
         self.unsettled: dict[bytes, Sent] = {}
         self.in_doubt: list[Sent] = []
         self.next_tag = 0
+
+    def add(self, delivery: OutgoingDelivery, payload: bytes, message_format: int) -> None:
+        """This is on its way."""
+        self.unsettled[delivery.tag] = Sent(delivery, payload, message_format)
+        if self.keeper is not None:
+            self.keeper.sent(delivery, payload, message_format)
+
+    def drop(self, tag: bytes) -> None:
+        """This is settled, or was never kept."""
+        if self.unsettled.pop(tag, None) is not None and self.keeper is not None:
+            self.keeper.drop(tag)
 
     def deliveries(self) -> list[OutgoingDelivery]:
         return [sent.delivery for sent in self.unsettled.values()]
@@ -137,6 +172,7 @@ class ReceiverTerminus(Terminus):
 
     def forget(self, tag: bytes) -> None:
         """Nothing more will be said of this delivery."""
-        self.unsettled.pop(tag, None)
+        if self.unsettled.pop(tag, None) is not None and self.keeper is not None:
+            self.keeper.drop(tag)
         self.partials.pop(tag, None)
         self.awaited.discard(tag)

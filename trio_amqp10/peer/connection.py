@@ -144,7 +144,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
     @property
     def closed(self) -> bool:
         """Whether the connection is over, by either end; one that comes back is not, while it may."""
-        return self._closed or (self._is_gone() if self.recovery is None else self.recovery.stopped)
+        return self._closed or (self.is_gone if self.recovery is None else self.recovery.stopped)
 
     @property
     def recovering(self) -> bool:
@@ -156,7 +156,9 @@ class Connection(Waiter, trio.abc.AsyncResource):
         """Whether it was we who closed it."""
         return self._closed
 
-    def _is_gone(self) -> bool:
+    @property
+    def is_gone(self) -> bool:
+        """Whether the transport that there was last is of no use any more."""
         pump = self.pump
         return (
             self._lost is not None
@@ -217,11 +219,11 @@ class Connection(Waiter, trio.abc.AsyncResource):
         Raises: as ``check_alive``. Cancelled: nothing has happened.
         """
         while (
-            self._remote is None or self._is_gone()
+            self._remote is None or self.is_gone
         ):  # opened and closed in one go: a peer's way to refuse (2.4.3)
             if self._closed:
                 self.check_alive()
-            if self._is_gone() and not (self._remote is not None and self.loss() is None):
+            if self.is_gone and not (self._remote is not None and self.loss() is None):
                 raise self.loss() or ConnectionClosedError("the peer closed the connection")
             if self._remote is not None:
                 return

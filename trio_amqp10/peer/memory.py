@@ -60,6 +60,13 @@ class TerminusStore(ABC):
         Cancelled: it is forgotten, or not; call it again.
         """
 
+    async def flushed(self) -> None:
+        """Wait until all that was done to termini is kept: at once, where a store does not write it anywhere.
+
+        Cancelled: it is kept all the same.
+        """
+        await trio.lowlevel.checkpoint()
+
 
 class MemoryTerminusStore(TerminusStore):
     """Keeps termini for as long as the process lives."""
@@ -145,6 +152,16 @@ class Memory:
         self.on_restored: Callable[[], object] | None = None
         self._store = store
         self._key = key
+
+    @property
+    def is_written(self) -> bool:
+        """Whether it is to survive the process."""
+        return self.terminus is not None and self.terminus.keeper is not None
+
+    async def flushed(self) -> None:
+        """Wait until all is kept; not to be cancelled."""
+        with trio.CancelScope(shield=True):
+            await self._store.flushed()
 
     async def discard(self) -> None:
         """The link is closed. Cancelled: the store may still know it."""

@@ -177,8 +177,7 @@ class Recovery:
 
     async def until_up(self) -> None:
         """Wait until there is a peer, or there will not be one any more. Cancelled: nothing has happened."""
-        await trio.lowlevel.checkpoint()
-        while self.down and not self.stopped:
+        while (self.down or self._connection.is_gone) and not self.stopped:
             await self._bell.wait()
 
     # -- the connection ---------------------------------------------------------------------

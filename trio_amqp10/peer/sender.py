@@ -103,6 +103,8 @@ class Sender(Link["SenderLink"]):
     ) -> OutgoingDelivery:
         """Wait for credit and room, send, and return without waiting for the outcome.
 
+        With a store that is a file it returns when the message is in the file.
+
         Raises: as ``send``, but for the outcomes.
 
         Cancelled: nothing was sent.
@@ -121,6 +123,8 @@ class Sender(Link["SenderLink"]):
         link = self._link
         if link.drain and not self._blocked:
             link.drained()
+        if self._memory is not None and self._memory.is_written:
+            await self._memory.flushed()
         return cast("OutgoingDelivery", delivery)  # the connection makes deliveries of our class
 
     def stream(

@@ -1,0 +1,133 @@
+"""Links in a file: a program dies at any moment, and the next one goes on with its links (2.6.13, 3.5.5)."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+import trio_amqp10 as amqp
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from pathlib import Path
+
+    from trio_amqp10.peer.connection import Connection
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "links.db"
+
+
+def options(store: amqp.TerminusStore, **more: Any) -> dict[str, Any]:
+    return {"name": "x", "store": store, "guarantee": "exactly-once", **more}
+
+
+@asynccontextmanager
+async def program(
+    container: amqp.Container, path: Path
+) -> AsyncGenerator[tuple[Connection, amqp.SqliteTerminusStore]]:
+    """A program with its store; it dies where its block ends, and says nothing more to anybody."""
+    with amqp.SqliteTerminusStore(path) as store:
+        async with container.connect(container_id="program") as conn:
+            yield conn, store
+            conn.pump.cancel()
+            await conn.pump.finished.wait()
+        await store.flushed()
+    await wait_all_tasks_blocked()
+
+
+async def test_message_that_was_transmitted_is_sent_by_the_next_program(path: Path) -> None:
+    container = amqp.Container()
+    container.add_queue("q", max_length=1)
+    async with program(container, path) as (conn, store):
+        sender = await conn.open_sender("q", **options(store)).__aenter__()
+        await sender.send("settled")
+        await sender.transmit("one", tag=b"mine")
+        await sender.transmit(amqp.Message(b"two", subject="s"))
+    async with program(container, path) as (conn, store):
+        again = await conn.open_sender("q", **options(store)).__aenter__()
+        deliveries = again.resumed
+        assert [delivery.tag for delivery in deliveries] == [b"mine", (1).to_bytes(4, "big")]
+        async with conn.open_receiver("q", guarantee="at-most-once", credit=10) as reader:
+            for delivery in deliveries:
+                assert await delivery.outcome() == amqp.Accepted()
+            await again.send("three")
+            got = [(await reader.receive()).message.body for _ in range(4)]
+        assert got == ["settled", "one", b"two", "three"]
+        assert not again.resumed
+    async with program(container, path) as (conn, store), conn.open_sender("q", **options(store)) as last:
+        assert not last.resumed
+    with amqp.SqliteTerminusStore(path) as store:
+        assert not store._rows  # pyright: ignore[reportPrivateUsage]
+        assert not store._known  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_outcome_that_a_program_gave_holds_when_it_dies_before_the_sender_settles(path: Path) -> None:
+    container = amqp.Container()
+    queue = container.add_queue("q")
+    for body in ("one", "two"):
+        await container.send("q", body)
+    async with program(container, path) as (conn, store):
+        receiver = await conn.open_receiver("q", **options(store)).__aenter__()
+        done = await receiver.receive()
+        await receiver.receive()
+        done.accept()
+        await store.flushed()  # and then it dies, before the sender is told
+        conn.pump.cancel()
+    assert len(queue) == 2
+    async with program(container, path) as (conn, store):
+        again = await conn.open_receiver("q", **options(store)).__aenter__()
+        delivery = await again.receive()
+        assert delivery.message.body == "two"
+        delivery.accept()
+        await delivery.wait_settled()
+    assert len(queue) == 0
+
+
+@pytest.mark.parametrize("died", range(12))
+async def test_program_that_dies_at_any_moment_sends_nothing_twice(path: Path, died: int) -> None:
+    container = amqp.Container()
+    queue = container.add_queue("q")
+    bodies = [f"body {n}" for n in range(10)]
+    told: list[str] = []
+    async with program(container, path) as (conn, store):
+        sender = await conn.open_sender("q", **options(store)).__aenter__()
+        for body in bodies:
+            if len(told) == died:
+                break
+            await sender.transmit(body)
+            told.append(body)
+            if died % 3 == 0:
+                await wait_all_tasks_blocked()
+            elif died % 3 == 1:
+                await trio.lowlevel.checkpoint()
+    async with program(container, path) as (conn, store), conn.open_sender("q", **options(store)) as again:
+        for delivery in again.resumed:
+            await delivery.outcome()
+        for body in bodies[len(told) :]:
+            await again.send(body)
+    assert len(queue) == len(bodies)
+
+
+async def test_store_that_fails_leaves_the_other_end_to_wonder(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    container = amqp.Container()
+    queue = container.add_queue("q")
+    async with program(container, path) as (conn, store):
+        sender = await conn.open_sender("q", **options(store)).__aenter__()
+
+        def fail(_batch: Any, _done: Any) -> None:
+            raise amqp.StoreError("the disk is gone")
+
+        monkeypatch.setattr(store._store, "write", fail)  # pyright: ignore[reportPrivateUsage]
+        delivery = await sender.transmit("one")
+        await wait_all_tasks_blocked()
+        assert delivery.state == amqp.Accepted()
+        assert not delivery.settled  # what cannot be written down is not forgotten
+    assert len(queue) == 1
