@@ -49,6 +49,9 @@ from .peer.memory import LinkKey as LinkKey
 from .peer.memory import MemoryTerminusStore as MemoryTerminusStore
 from .peer.memory import TerminusStore as TerminusStore
 
+# Send a peer elsewhere
+from .peer.redirects import redirect as redirect
+
 # Say who may do what
 from .container.access import Access as Access
 from .container.access import Rules as Rules
@@ -125,6 +128,7 @@ from .errors import LocalProtocolError as LocalProtocolError
 from .errors import RemoteProtocolError as RemoteProtocolError
 from .errors import SecurityError as SecurityError
 from .peer.errors import ConnectionClosedError as ConnectionClosedError
+from .peer.errors import ConnectionRedirectError as ConnectionRedirectError
 from .peer.errors import DeliveryAbortedError as DeliveryAbortedError
 from .peer.errors import DeliveryError as DeliveryError
 from .peer.errors import DeliveryInDoubtError as DeliveryInDoubtError

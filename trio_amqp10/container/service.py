@@ -395,7 +395,9 @@ class Container(Handled):
                     async for link in links:
                         conversation.admit(link)
                 except RefusedError as refusal:
-                    error = Error(condition=refusal.condition, description=refusal.description)
+                    error = Error(
+                        condition=refusal.condition, description=refusal.description, info=refusal.info
+                    )
                     await connection.aclose(error)
                 except Exception as lost:
                     loss = lost  # raised in here, it would cancel the handlers

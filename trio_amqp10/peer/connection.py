@@ -31,7 +31,7 @@ from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError
 from trio_amqp10.spec.transport import Role
 
 from .climbs import keep_token, open_requester, open_transaction, put_token
-from .errors import ConnectionClosedError, anew, describe
+from .errors import ConnectionClosedError, anew, connection_error
 from .incoming import IncomingLinks, IncomingReceiver, IncomingSender
 from .pump import READ_SIZE, Pump
 from .receiver import Receiver, open_receiver
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from trio_amqp10.engine.stack import Stack
     from trio_amqp10.spec.transport import Error
 
+    from .dial import Dialling
+    from .errors import ConnectionRedirectError, LinkRedirectError
     from .link import Link
     from .opening import Opening
     from .recovery import Changes, Recovery
@@ -85,6 +87,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         "_remote",
         "_stack",
         "close_timeout",
+        "dialling",
         "engine",
         "identity",
         "pace",
@@ -106,6 +109,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self.close_timeout = close_timeout
         self.pace = Pace()
         self.recovery: Recovery | None = None
+        self.dialling: Dialling | None = None
         self._nursery = nursery
         self._closed = False
         self._default_session: Session | None = None
@@ -182,7 +186,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
             error = self._peer_closed.error
             if error is None:
                 return None
-            return ConnectionClosedError(f"the peer closed the connection, {describe(error)}", error)
+            return connection_error(error)
         failure = self.pump.failure
         if isinstance(failure, AmqpError):
             return anew(failure)
@@ -253,6 +257,20 @@ class Connection(Waiter, trio.abc.AsyncResource):
     open_transaction = open_transaction
     put_token = put_token
     keep_token = keep_token
+
+    def open_redirected(self, error: ConnectionRedirectError | LinkRedirectError) -> Dialling:
+        """A connection to where ``error`` says, with all the options of this one: ``async with`` enters it.
+
+        For a link: ``async with conn.open_redirected(error) as there, there.open_sender(error.address)``.
+        Whether ``open_connection`` was told to follow redirects does not matter.
+
+        Raises:
+            LocalProtocolError: this connection was accepted, or dialled on a stream; or the error names no host.
+            SecurityError: this connection has credentials, and the host is none of ``trusted_hosts``.
+        """
+        if self.dialling is None:
+            raise LocalProtocolError("this connection was accepted: dial the host that the error names")
+        return self.dialling.redirected(error)
 
     def new_session(self) -> Session:
         """Begin a session, without waiting for the peer."""
