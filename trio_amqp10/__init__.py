@@ -29,6 +29,7 @@ from .peer.incoming import IncomingSender as IncomingSender
 
 # Serve a container of named nodes
 from .container.service import Container as Container
+from .container.hosts import VirtualHosts as VirtualHosts
 from .container.queue import Queue as Queue
 from .container.policy import QueuePolicy as QueuePolicy
 from .container.topic import Topic as Topic

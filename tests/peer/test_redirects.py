@@ -187,9 +187,11 @@ async def test_dial_names_the_hostname_of_the_redirect_there(monkeypatch: pytest
         await conn.aclose(amqp.redirect("amqp://b", hostname="tenant.example"))
 
     net = Net(a=first, b=queues())
-    async with net.up(monkeypatch):
-        async with amqp.open_connection("amqp://a", hostname="mine", follow_redirects=True):
-            assert net.asked == ["mine", "tenant.example"]
+    async with (
+        net.up(monkeypatch),
+        amqp.open_connection("amqp://a", hostname="mine", follow_redirects=True),
+    ):
+        assert net.asked == ["mine", "tenant.example"]
 
 
 async def test_dial_raises_the_redirect_when_not_asked_to_follow(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -444,11 +446,13 @@ async def test_open_redirected_does_not_take_credentials_to_another_host(
 ) -> None:
     net = Net(a=queues())
     net.users = ADA
-    async with net.up(monkeypatch):
-        async with amqp.open_connection("amqp://ada:secret@a", allow_plaintext_password=True) as conn:
-            error = amqp.LinkRedirectError("go", amqp.redirect("amqp://b/q"))
-            with pytest.raises(amqp.SecurityError):
-                conn.open_redirected(error)
+    async with (
+        net.up(monkeypatch),
+        amqp.open_connection("amqp://ada:secret@a", allow_plaintext_password=True) as conn,
+    ):
+        error = amqp.LinkRedirectError("go", amqp.redirect("amqp://b/q"))
+        with pytest.raises(amqp.SecurityError):
+            conn.open_redirected(error)
 
 
 async def test_open_redirected_refuses_where_nobody_dialled() -> None:

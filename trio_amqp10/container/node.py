@@ -60,7 +60,7 @@ class RefusedError(AmqpError):
             is refused.
     """
 
-    def __init__(self, condition: str, description: str, info: dict[Any, Any] | None = None) -> None:
+    def __init__(self, condition: str, description: str, info: Mapping[Any, Any] | None = None) -> None:
         self.info = info
         self.condition = condition.value if isinstance(condition, Condition) else condition
         self.description = description

@@ -22,11 +22,18 @@ from trio_amqp10.sasl import ClientMechanism, SaslClient, check_allowed, default
 
 from .connection import Connection
 from .delivery import Delivery, OutgoingDelivery
-from .errors import ConnectionClosedError, ConnectionRedirectError, SessionEndedError
+from .errors import (
+    ConnectionClosedError,
+    ConnectionRedirectError,
+    GuaranteeNotSupportedError,
+    SessionEndedError,
+)
 from .layers import Transport, check_layers, dial_layers, has_tls, layers_of
 from .options import symbols
 from .recovery import Backoff, Recovery, is_final
 from .redirects import Place, hops_of, redirected
+from .sole import CAPABILITY as SOLE
+from .sole import sole_properties
 from .tls import check_client_context, client_context
 from .transports import connect, is_private
 from .urls import Url, parse_url
@@ -39,6 +46,7 @@ if TYPE_CHECKING:
 
     from .errors import LinkRedirectError
     from .layers import Layers
+    from .sole import SolePolicy
 
 __all__ = ["DialTls", "Dialling", "Follow", "open_connection"]
 
@@ -319,6 +327,10 @@ class Dialling:
             if first and not follows:
                 connection.session_for(None, own=False)
             await connection.opened()
+            if SOLE in engine.local.desired_capabilities and connection.sole_connection is None:
+                raise GuaranteeNotSupportedError(
+                    f"{connection.remote.container_id!r} does not see to it that a container has one connection only"
+                )
             if first and follows:
                 # A redirect comes right behind the open: when the peer answers to what was said after that,
                 # there is none.
@@ -429,10 +441,13 @@ def open_connection(
     properties: dict[Any, Any] | None = None,
     desired_capabilities: str | Iterable[str] = (),
     offered_capabilities: str | Iterable[str] = (),
+    outgoing_locales: str | Iterable[str] = (),
+    incoming_locales: str | Iterable[str] = (),
     limits: Limits | None = None,
     pipelined: bool = True,
     close_timeout: float = 5.0,
     reconnect: bool | Backoff = False,
+    sole_connection: SolePolicy | None = None,
     follow_redirects: bool | int = False,
     trusted_hosts: Collection[str] = (),
 ) -> Dialling:
@@ -464,12 +479,17 @@ def open_connection(
         max_frame_size, channel_max: as in ``limits``, which they override.
         properties: about us, for the peer; str keys travel as symbols.
         desired_capabilities, offered_capabilities: extensions to ask for and to offer.
+        outgoing_locales, incoming_locales: languages that we can tell of errors in, and those that we want to be told
+            in, best first, as ``"fr-CA"``; ``en-US`` is understood. See ``Connection.outgoing_locale``.
         limits: what the peer may cost us.
         pipelined: write open, begin and so on without waiting for the peer's; False for peers
             that cannot take it.
         close_timeout: seconds to wait for the peer whenever something is closed.
         reconnect: come back by itself, with all links, for ever or as a ``Backoff`` says; the first dial
             too. See ``Connection.changes``.
+        sole_connection: be the only connection of this container to the peer: where there is one, be refused
+            (``"refuse-connection"``), or have it closed (``"close-existing"``: with ``reconnect``, for a peer that has not
+            noticed yet that the last one is lost). It needs a ``container_id`` of your own.
         follow_redirects: go where a peer says that it wants to be dialled instead, up to five times in a
             row, or as often as the number says; with ``reconnect`` also later. The scheme stays, the path and
             all options too. Costs a round trip.
@@ -479,6 +499,7 @@ def open_connection(
         OSError: nobody answers there.
         SecurityError: it was not agreed who is who, or a side would have had to go on with less security.
         ConnectionClosedError: the peer closed, or the transport died.
+        GuaranteeNotSupportedError: ``sole_connection`` was asked for, and the peer does not see to that.
         ConnectionRedirectError: it is to be found elsewhere, and that was not, or no further, followed.
         RemoteProtocolError: what answers does not speak AMQP 1.0.
         LocalProtocolError: the URL is not one, or options for TLS make no sense with it or are not safe.
@@ -486,6 +507,10 @@ def open_connection(
     Cancelled: what was dialled is closed; the close frame gets at most a second.
     """
     name = str(uuid.uuid4()) if container_id is None else container_id
+    if sole_connection is not None and container_id is None:
+        raise LocalProtocolError("sole_connection is about a container_id: give one that is yours")
+    said = {**(properties or {}), **sole_properties(sole_connection)} or None
+    desired = symbols(desired_capabilities) + ((SOLE,) if sole_connection is not None else ())
 
     def make_engine(host: str | None) -> EngineConnection:
         return EngineConnection(
@@ -493,9 +518,11 @@ def open_connection(
             hostname=host,
             limits=effective_limits(limits, max_frame_size, channel_max),
             idle_timeout=idle_timeout,
-            properties=properties,
+            properties=said,
             offered_capabilities=symbols(offered_capabilities),
-            desired_capabilities=symbols(desired_capabilities),
+            desired_capabilities=desired,
+            outgoing_locales=symbols(outgoing_locales),
+            incoming_locales=symbols(incoming_locales),
             pipelined=pipelined,
             incoming_class=Delivery,
             outgoing_class=OutgoingDelivery,

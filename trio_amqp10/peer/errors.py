@@ -73,8 +73,8 @@ class _RedirectError(_GoneError):
     """What an error says of where to go; what is missing there, or of a wrong type, is None."""
 
     def _told(self, key: str, kind: type[Any]) -> Any:
-        info: Any = None if self.error is None else self.error.info
-        value = info.get(key) if isinstance(info, dict) else None
+        info = None if self.error is None else self.error.info
+        value = None if info is None else info.get(key)
         if not isinstance(value, kind) or isinstance(value, bool):
             return None
         return kind(value)  # sockets take no subclasses of int
@@ -145,7 +145,7 @@ class LinkRedirectError(LinkDetachedError, _RedirectError):
 
 
 class GuaranteeNotSupportedError(AmqpError):
-    """The peer settles in a way that is weaker than the guarantee asked for (2.7.3)."""
+    """The peer settles in a way that is weaker than the guarantee asked for (2.7.3), or does not do what was asked for."""
 
 
 class TransactionError(AmqpError):

@@ -32,6 +32,7 @@ import trio
 from trio_amqp10.errors import Condition, LocalProtocolError, SecurityError
 
 from .errors import ConnectionClosedError, describe
+from .sole import is_superseded
 from .waiting import Waiter
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class Change:
 
 def is_final(error: Error | None) -> bool:
     """Whether trying again would only bring the same error again."""
-    return error is not None and str(error.condition) in _FINAL
+    return error is not None and (str(error.condition) in _FINAL or is_superseded(error))
 
 
 class Recovery:
