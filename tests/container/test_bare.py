@@ -85,24 +85,6 @@ def test_bare_is_what_came_between_the_annotations_and_the_footer(bare: bytes, p
     assert bare in message.to_payload()
 
 
-def test_bare_of_a_message_that_was_made_here_is_what_will_be_sent() -> None:
-    message = amqp.Message("hello", subject="a", priority=7, footer={"x": 1}, application_properties={"k": 1})
-    received = amqp.Message.from_payload(message.to_payload())
-    assert message.bare == received.bare
-    assert message.bare == amqp.Message("hello", subject="a", application_properties={"k": 1}).to_payload()
-
-
-def test_bare_is_what_it_is_now_when_it_was_changed() -> None:
-    message = amqp.Message.from_payload(amqp.Message("hello", subject="a", durable=True).to_payload())
-    message.subject = "b"
-    assert message.bare == amqp.Message("hello", subject="b").to_payload()
-
-
-def test_bare_of_a_message_without_a_body_is_its_properties() -> None:
-    payload = amqp.Message(None, subject="a").to_payload().removesuffix(amqp.Message(None).to_payload())
-    assert amqp.Message.from_payload(payload).bare == payload
-
-
 async def through(payload: bytes, into: str | None, out: str, *, copy: bool = False) -> list[bytes]:
     """What comes out of a container, twice where it is given back in between."""
     async with open_container(queues=["q"]) as container, container.connect() as conn:

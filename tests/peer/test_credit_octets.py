@@ -9,7 +9,6 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
-from trio_amqp10.engine.hold import Hold
 
 from .helpers import Node, dialled, served
 from .test_recovery import EVEN, URL, Town
@@ -24,25 +23,6 @@ FRAME = 1024
 
 def held(receiver: amqp.Receiver) -> int:
     return sum(len(delivery.payload) for delivery in receiver._queue)
-
-
-def test_hold_counts_what_there_is_room_for() -> None:
-    hold = Hold(10_000, 1000)
-    assert (hold.messages(), hold.frames(1024)) == (10, 9)
-    hold.came(9500)
-    assert hold.mean == 1000 + 8500 / 8
-    assert (hold.messages(), hold.frames(1024)) == (0, 0)
-    hold.came(5000)  # the one that was in progress
-    assert (hold.messages(), hold.frames(1024)) == (0, 0)
-    hold.went(9500)
-    assert hold.frames(1024) == 4
-    hold.went(5000)
-    assert hold.held == 0
-
-
-def test_hold_that_holds_nothing_has_room_for_one_however_small_it_is() -> None:
-    hold = Hold(10, 1000)
-    assert (hold.messages(), hold.frames(1024)) == (1, 1)
 
 
 SIZES: dict[str, Sequence[int]] = {

@@ -509,8 +509,9 @@ class Container(Handled):
 
         Cancelled: it waits all the same.
         """
-        if self.journal is not None:
-            with trio.move_on_after(patience, shield=True):
+        with trio.move_on_after(patience, shield=True):
+            await trio.lowlevel.checkpoint()
+            if self.journal is not None:
                 await self.journal.flushed()
 
     async def finish(self, patience: float = 5.0) -> bool:
