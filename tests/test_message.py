@@ -894,3 +894,21 @@ def test_encode_around_gives_the_sections_on_both_sides_of_the_body() -> None:
 def test_encode_around_refuses_a_message_with_a_body() -> None:
     with pytest.raises(LocalProtocolError, match="without a body"):
         encode_around(Message(b""))
+
+
+def test_bare_of_a_message_that_was_made_here_is_what_will_be_sent() -> None:
+    message = Message("hello", subject="a", priority=7, footer={"x": 1}, application_properties={"k": 1})
+    received = Message.from_payload(message.to_payload())
+    assert message.bare == received.bare
+    assert message.bare == Message("hello", subject="a", application_properties={"k": 1}).to_payload()
+
+
+def test_bare_is_what_it_is_now_when_it_was_changed() -> None:
+    message = Message.from_payload(Message("hello", subject="a", durable=True).to_payload())
+    message.subject = "b"
+    assert message.bare == Message("hello", subject="b").to_payload()
+
+
+def test_bare_of_a_message_without_a_body_is_its_properties() -> None:
+    payload = Message(None, subject="a").to_payload().removesuffix(Message(None).to_payload())
+    assert Message.from_payload(payload).bare == payload

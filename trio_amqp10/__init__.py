@@ -29,6 +29,7 @@ from .peer.incoming import IncomingSender as IncomingSender
 
 # Serve a container of named nodes
 from .container.service import Container as Container
+from .container.hosts import VirtualHosts as VirtualHosts
 from .container.queue import Queue as Queue
 from .container.policy import QueuePolicy as QueuePolicy
 from .container.topic import Topic as Topic
@@ -49,6 +50,9 @@ from .peer.memory import LinkKey as LinkKey
 from .peer.memory import MemoryTerminusStore as MemoryTerminusStore
 from .peer.memory import TerminusStore as TerminusStore
 from .container.stored_links import SqliteTerminusStore as SqliteTerminusStore
+
+# Send a peer elsewhere
+from .peer.redirects import redirect as redirect
 
 # Say who may do what
 from .container.access import Access as Access
@@ -126,6 +130,7 @@ from .errors import LocalProtocolError as LocalProtocolError
 from .errors import RemoteProtocolError as RemoteProtocolError
 from .errors import SecurityError as SecurityError
 from .peer.errors import ConnectionClosedError as ConnectionClosedError
+from .peer.errors import ConnectionRedirectError as ConnectionRedirectError
 from .peer.errors import DeliveryAbortedError as DeliveryAbortedError
 from .peer.errors import DeliveryError as DeliveryError
 from .peer.errors import DeliveryInDoubtError as DeliveryInDoubtError

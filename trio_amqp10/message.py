@@ -9,8 +9,8 @@ Reading may fail, for nothing was checked before: ``RemoteProtocolError`` with s
 condition ``amqp:decode-error``, or ``amqp:resource-limit-exceeded`` for a section of more than
 65,536 values.
 
-Knows nothing of deliveries or links: one message, its sections, and its octets. The constructor
-is longer than our functions are, for the standard's fields are as many.
+Knows nothing of deliveries or links: one message, its sections, and its octets. Longer than 400 lines,
+and the constructor longer than our functions are, for the standard's fields are as many.
 """
 
 from __future__ import annotations
@@ -261,12 +261,19 @@ class Message:
                 if value is not None:
                     writer(out, value)
             return bytes(out)
-        for place, (value, span) in enumerate(zip(self._sections, spans, strict=True)):
+        self._write(out, range(len(spans)))
+        return bytes(out)
+
+    def _write(self, out: bytearray, places: range) -> None:
+        """Sections as they came, or as they are now where that is something else."""
+        spans = self._spans
+        assert spans is not None
+        for place in places:
+            value, span = self._sections[place], spans[place]
             if span is not None and not self._differs(place, span):
                 out += self._payload[span[0] : span[1]]
             elif value is not None:
                 SECTION_WRITERS[place](out, value)
-        return bytes(out)
 
     @property
     def body(self) -> Any:
@@ -293,6 +300,21 @@ class Message:
     @body.setter
     def body(self, body: Any) -> None:
         self._replace(BODY, stored_body(body))
+
+    @property
+    def bare(self) -> bytes:
+        """The octets of the bare message: properties, application-properties and body, as they came (3.2).
+
+        Nobody on the way may change them, so a signature over them holds to the end; header, annotations and
+        footer, which may change, are left out.
+
+        Raises:
+            LocalProtocolError: as ``to_payload``.
+        """
+        out = bytearray()
+        self._load(HEADER)
+        self._write(out, range(PROPERTIES, FOOTER))
+        return bytes(out)
 
     @property
     def sections(self) -> tuple[Data | Sequence | Value, ...]:

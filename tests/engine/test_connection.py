@@ -53,6 +53,27 @@ def test_connection_goes_through_hdr_exch_and_open_rcvd_when_the_peer_is_first()
     assert script.over
 
 
+def test_connection_says_who_it_is_by_what_the_peer_said_when_it_opens_second() -> None:
+    connection = Connection("engine", properties={"a": 1}, outgoing_locales=("de",))
+    script = Script(connection)
+    script << header() << OPEN
+    connection.introduce(properties={"b": 2})
+    connection.introduce(container_id="tenant")
+    assert connection.container_id == "tenant"
+    connection.open()
+    script.expect_header()
+    script >> expected("open", container_id="tenant", properties={"a": 1, "b": 2}, outgoing_locales=["de"])
+
+
+@pytest.mark.parametrize("pipelined", [True, False])
+def test_connection_says_nothing_else_of_itself_when_it_has_opened(pipelined: bool) -> None:
+    connection = Connection("engine", pipelined=pipelined)
+    connection.open()
+    with pytest.raises(LocalProtocolError, match="too late"):
+        connection.introduce(container_id="tenant")
+    assert connection.container_id == "engine"
+
+
 def test_connection_goes_through_hdr_sent_when_it_is_not_pipelined() -> None:
     connection = Connection("engine", pipelined=False)
     connection.open()

@@ -500,3 +500,98 @@ async def test_declare_that_is_rejected_or_made_of_no_coordinator_raises(target:
                 async with conn.open_transaction():
                     pass
         nursery.cancel_scope.cancel()
+
+
+# -- streams ------------------------------------------------------------------------------------
+
+
+async def test_stream_becomes_visible_when_its_transaction_commits() -> None:
+    async with open_container() as container, two(container) as (conn, other):
+        async with conn.open_sender("q") as sender:
+            async with conn.open_transaction() as txn:
+                async with sender.stream(transaction=txn) as body:
+                    for _ in range(3):
+                        await body.send_all(bytes(100_000))
+                assert body.delivery.state == TransactionalState(txn_id=txn.id, outcome=amqp.Accepted())
+                assert len(queue_of(container)) == 0
+            assert (body.delivery.settled, body.delivery.state) == (True, amqp.Accepted())
+        assert await rest(other) == [bytes(300_000)]
+
+
+async def test_stream_is_gone_when_its_transaction_is_rolled_back() -> None:
+    async with open_container() as container, two(container) as (conn, other):
+        async with conn.open_sender("q") as sender:
+            with pytest.raises(OopsError):
+                async with conn.open_transaction() as txn:
+                    async with sender.stream(length=200_000, transaction=txn) as body:
+                        await body.send_all(bytes(200_000))
+                    raise OopsError
+            assert sender.unsettled == 0
+            await sender.send("after")
+        assert await rest(other) == ["after"]
+
+
+async def test_stream_that_is_aborted_is_no_part_of_its_transaction() -> None:
+    async with open_container() as container, two(container) as (conn, other):
+        async with conn.open_sender("q") as sender:
+            async with conn.open_transaction() as txn:
+                await sender.send("before", transaction=txn)
+                with pytest.raises(OopsError):
+                    async with sender.stream(transaction=txn) as body:
+                        await body.send_all(bytes(200_000))
+                        raise OopsError
+                await sender.send("after", transaction=txn)
+            assert sender.unsettled == 0
+        assert await rest(other) == ["before", "after"]
+
+
+async def test_commit_waits_for_the_stream_of_another_task() -> None:
+    async with open_container() as container, two(container) as (conn, other):
+        async with conn.open_sender("q") as sender, trio.open_nursery() as nursery:
+
+            async def write() -> None:
+                async with sender.stream(transaction=txn) as body:
+                    await body.send_all(b"first ")
+                    begun.set()
+                    await wait_all_tasks_blocked()
+                    await body.send_all(b"second")
+
+            begun = trio.Event()
+            async with conn.open_transaction() as txn:
+                nursery.start_soon(write)
+                await begun.wait()
+        assert await rest(other) == [b"first second"]
+
+
+async def test_stream_is_refused_when_its_transaction_is_over() -> None:
+    async with open_container() as container, container.connect() as conn, conn.open_sender("q") as sender:
+        async with conn.open_transaction() as txn:
+            pass
+        with pytest.raises(amqp.LocalProtocolError, match="committed"):
+            async with sender.stream(transaction=txn):
+                raise AssertionError("a stream that should not begin")
+        await sender.send("the link is as good as before")
+
+
+async def test_stream_begins_no_more_when_its_transaction_ends_while_it_waits_for_credit() -> None:
+    async with open_container() as container, container.connect() as conn:
+        go_on = trio.Event()
+
+        @container.consumer("slow")
+        async def slow(delivery: amqp.Delivery) -> None:
+            await go_on.wait()
+
+        async with conn.open_sender("slow") as sender, trio.open_nursery() as nursery:
+            while sender.credit:
+                sender.send_nowait("filler")
+
+            async def write() -> None:
+                with pytest.raises(amqp.LocalProtocolError, match="rolled back"):
+                    async with sender.stream(transaction=txn):
+                        raise AssertionError("a stream that should not begin")
+
+            async with conn.open_transaction() as txn:
+                nursery.start_soon(write)
+                await wait_all_tasks_blocked()
+                await txn.rollback()
+                go_on.set()

@@ -19,7 +19,7 @@ from trio_amqp10.peer.memory import NOTHING_KEPT, Retention
 from trio_amqp10.peer.options import LinkOptions
 from trio_amqp10.spec.messaging import DistributionMode, Source, Target
 from trio_amqp10.spec.transactions import Coordinator as CoordinatorTarget
-from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
+from trio_amqp10.spec.transport import Error, ReceiverSettleMode, SenderSettleMode
 
 from .access import user_of
 from .coordinator import CAPABILITIES, CONTROL_CREDIT, ControlInlet, Coordinator
@@ -156,7 +156,7 @@ class Conversation:
                 self._admit_outlet(link)
         except RefusedError as refusal:
             _log.debug("%r refuses %r: %s", self._container, link, refusal)
-            link.refuse_now(refusal.condition, refusal.description)
+            link.refuse_now(_error_of(refusal))
         except LocalProtocolError as gone:
             _log.debug("%r: %s", link, gone)
         except Exception:
@@ -282,7 +282,7 @@ class Conversation:
         self, link: IncomingSender, node: Node, interest: Interest, refused: RefusedError | None
     ) -> None:
         if refused is not None:
-            link.refuse_now(refused.condition, refused.description)
+            link.refuse_now(_error_of(refused))
             return
         engine, session = _ends(link)
         source = Source(address=node.address, **kept(interest))
@@ -344,6 +344,10 @@ class Conversation:
         self.guard.close()
         for link, claimed in self._claimed.items():
             self._container.termini.connection_closed(claimed, link)
+
+
+def _error_of(refusal: RefusedError) -> Error:
+    return Error(condition=refusal.condition, description=refusal.description, info=refusal.info)
 
 
 def _options(link: IncomingReceiver | IncomingSender, *, source: Any, target: Any) -> LinkOptions:

@@ -56,9 +56,12 @@ class RefusedError(AmqpError):
     Args:
         condition: an error condition, e.g. ``amqp:not-found``.
         description: for people; goes to the peer.
+        info: what goes to the peer beside it, e.g. where a redirect leads; of use where a link or a connection
+            is refused.
     """
 
-    def __init__(self, condition: str, description: str) -> None:
+    def __init__(self, condition: str, description: str, info: Mapping[Any, Any] | None = None) -> None:
+        self.info = info
         self.condition = condition.value if isinstance(condition, Condition) else condition
         self.description = description
         super().__init__(f"{self.condition}: {description}")

@@ -19,6 +19,7 @@ from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.filters import capabilities
 from trio_amqp10.peer.dial import effective_limits, open_connection
 from trio_amqp10.peer.listen import Acceptor, Listener, serve
+from trio_amqp10.peer.sole import CAPABILITY
 from trio_amqp10.sasl import Server
 from trio_amqp10.spec.transport import Error
 from trio_amqp10.tokens import path_of
@@ -39,6 +40,7 @@ from .node import Node, Peer, RefusedError
 from .policy import Overflow, QueuePolicy
 from .queue import Queue
 from .relay import Relay, post
+from .sole import SoleConnections, answer
 from .termini import Termini
 from .timers import Timers
 from .topic import MAX_BACKLOG, MAX_SUBSCRIPTIONS, Spill, Topic
@@ -128,6 +130,7 @@ class Container(Handled):
         self.termini = Termini(self._clock.now, self._timers.call_at)
         self._listeners: list[Listener] = []
         self._idle = trio.lowlevel.ParkingLot()
+        self._sole = SoleConnections()
 
     # -- nodes ------------------------------------------------------------------------------
 
@@ -370,6 +373,21 @@ class Container(Handled):
 
     # -- connections ------------------------------------------------------------------------
 
+    @staticmethod
+    def offered_capabilities() -> tuple[str, ...]:
+        """What a container offers to every peer in its ``open``."""
+        return (_RELAY, CAPABILITY, *capabilities())
+
+    def vet(self, connection: Connection) -> Error | None:
+        """Why this peer is not let in; None for one that is. For ``serve(vet=...)``: before we open too.
+
+        Peers may ask to be the only connection of their container (``sole_connection``).
+        """
+        error = self._sole.admit(connection)
+        if error is None:
+            answer(connection)
+        return error
+
     async def handle(self, connection: Connection) -> None:
         """Serve the links that a peer opens, until the connection is over; a handler for ``serve``.
 
@@ -382,6 +400,10 @@ class Container(Handled):
         """
         self._recover()
         loss: Exception | None = None
+        refused = self._sole.admit(connection)  # of a listener that did not ask us before
+        if refused is not None:
+            await connection.aclose(refused)
+            return
         conversation = Conversation(self, connection)
         self._conversations[conversation] = None
         try:
@@ -395,7 +417,9 @@ class Container(Handled):
                     async for link in links:
                         conversation.admit(link)
                 except RefusedError as refusal:
-                    error = Error(condition=refusal.condition, description=refusal.description)
+                    error = Error(
+                        condition=refusal.condition, description=refusal.description, info=refusal.info
+                    )
                     await connection.aclose(error)
                 except Exception as lost:
                     loss = lost  # raised in here, it would cancel the handlers
@@ -404,6 +428,7 @@ class Container(Handled):
                 self._timers.leave(conversation)
         finally:
             del self._conversations[conversation]
+            self._sole.discard(connection)
             self.check_idle(conversation)
         if loss is not None:
             raise loss
@@ -423,12 +448,13 @@ class Container(Handled):
         """
         self._recover()
         options.setdefault("container_id", self.name)
-        options.setdefault("offered_capabilities", (_RELAY, *capabilities()))
+        options.setdefault("offered_capabilities", self.offered_capabilities())
+        options.setdefault("vet", self.vet)
         patience = options.get("close_timeout", 5.0)
         try:
             await serve(self.handle, *urls, task_status=_Started(self._listening, task_status), **options)
         finally:
-            await self._flush(patience)
+            await self.flush(patience)
 
     def _listening(self, listeners: list[Listener]) -> None:
         self._listeners += listeners
@@ -456,7 +482,8 @@ class Container(Handled):
         acceptor = Acceptor(
             container_id=self.name,
             sasl=users or Server(),
-            offered_capabilities=(_RELAY, *capabilities()),
+            offered_capabilities=self.offered_capabilities(),
+            vet=self.vet,
             limits=effective_limits(options.get("limits"), None, None),
             close_timeout=options.get("close_timeout", 5.0),
         )
@@ -470,12 +497,21 @@ class Container(Handled):
         try:
             await acceptor.run(stream, self.handle)
         finally:
-            await self._flush(acceptor.close_timeout)
+            await self.flush(acceptor.close_timeout)
 
-    async def _flush(self, patience: float) -> None:
-        """What the last connections left behind is to be in the store before its owner closes it."""
-        if self.journal is not None:
-            with trio.move_on_after(patience, shield=True):
+    async def flush(self, patience: float = 5.0) -> None:
+        """Wait until what the last connections left behind is in the store, before its owner closes it.
+
+        ``serve`` and ``connect`` do so at their end.
+
+        Args:
+            patience: seconds to wait at most.
+
+        Cancelled: it waits all the same.
+        """
+        with trio.move_on_after(patience, shield=True):
+            await trio.lowlevel.checkpoint()
+            if self.journal is not None:
                 await self.journal.flushed()
 
     async def finish(self, patience: float = 5.0) -> bool:

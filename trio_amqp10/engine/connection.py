@@ -64,7 +64,8 @@ class Connection(Lifecycle):
         limits: what the peer may cost us.
         idle_timeout: seconds without a frame after which the peer counts as gone; half of it is
             announced (2.4.5). None: for ever.
-        properties, offered_capabilities, desired_capabilities: what ``open`` carries.
+        properties, offered_capabilities, desired_capabilities, outgoing_locales, incoming_locales: what
+            ``open`` carries.
         pipelined: whether to write open and what follows before the peer's header and open were read.
         incoming_class, outgoing_class: what deliveries are made of.
 
@@ -73,6 +74,7 @@ class Connection(Lifecycle):
 
     Attributes:
         container_id: who we are.
+        local: our open, sent or yet to be.
         remote: the peer's open, once read.
         error: why the connection is over, where an error ended it.
         greeted: whether the peer's protocol header was read.
@@ -104,6 +106,7 @@ class Connection(Lifecycle):
         "greeted",
         "incoming_class",
         "limits",
+        "local",
         "names",
         "outbox",
         "outgoing_class",
@@ -125,6 +128,8 @@ class Connection(Lifecycle):
         properties: dict[Any, Any] | None = None,
         offered_capabilities: tuple[str, ...] = (),
         desired_capabilities: tuple[str, ...] = (),
+        outgoing_locales: tuple[str, ...] = (),
+        incoming_locales: tuple[str, ...] = (),
         pipelined: bool = True,
         incoming_class: type[IncomingDelivery] = IncomingDelivery,
         outgoing_class: type[OutgoingDelivery] = OutgoingDelivery,
@@ -136,7 +141,19 @@ class Connection(Lifecycle):
         self.outgoing_class = outgoing_class
         self._idle = IdleTimes(idle_timeout)
         self.container_id = container_id
-        self._open = self._encode_open(hostname, properties, offered_capabilities, desired_capabilities)
+        self.local = Open(
+            container_id=container_id,
+            hostname=hostname,
+            max_frame_size=self.limits.max_frame_size,
+            channel_max=self.limits.channel_max,
+            idle_time_out=self._idle.announced,
+            outgoing_locales=outgoing_locales,
+            incoming_locales=incoming_locales,
+            properties=properties,
+            offered_capabilities=offered_capabilities,
+            desired_capabilities=desired_capabilities,
+        )
+        self._open = _encode_open(self.local)
         self.remote: Open | None = None
         self.error: Error | None = None
         self.greeted = False
@@ -162,37 +179,42 @@ class Connection(Lifecycle):
     def __repr__(self) -> str:
         return f"<connection {self.container_id!r} {self.state.name} sessions={len(self._by_channel)}>"
 
-    def _encode_open(
-        self,
-        hostname: str | None,
-        properties: dict[Any, Any] | None,
-        offered_capabilities: tuple[str, ...],
-        desired_capabilities: tuple[str, ...],
-    ) -> bytes:
-        """The frame that ``open`` writes, so that writing it cannot fail: a fault of the peer's may call for it."""
-        frame = encode_frame(
-            0,
-            encode(
-                Open(
-                    container_id=self.container_id,
-                    hostname=hostname,
-                    max_frame_size=self.limits.max_frame_size,
-                    channel_max=self.limits.channel_max,
-                    idle_time_out=self._idle.announced,
-                    properties=properties,
-                    offered_capabilities=offered_capabilities,
-                    desired_capabilities=desired_capabilities,
-                )
-            ),
-        )
-        if len(frame) > SIZE_BEFORE_OPEN:
-            raise LocalProtocolError(
-                f"{Condition.FRAME_SIZE_TOO_SMALL}: an open of {len(frame)} octets is more than peers take "
-                f"({SIZE_BEFORE_OPEN}): shorten its properties"
-            )
-        return frame
-
     # -- what we do -------------------------------------------------------------------------
+
+    def introduce(self, *, container_id: str | None = None, properties: dict[Any, Any] | None = None) -> None:
+        """Say something else of ourselves than was thought at first, because of what the peer said in its open.
+
+        Args:
+            container_id: in place of the one that there was.
+            properties: beside those that there were.
+
+        Raises:
+            LocalProtocolError: we have opened already, or it is too long.
+        """
+        if self._wants_open or self.state not in (
+            _S.START,
+            _S.HDR_RCVD,
+            _S.HDR_EXCH,
+            _S.HDR_SENT,
+            _S.OPEN_RCVD,
+        ):
+            raise LocalProtocolError(f"too late to say who we are: this connection is {self.state.name}")
+        before = self.local
+        changed = Open(
+            container_id=before.container_id if container_id is None else container_id,
+            hostname=before.hostname,
+            max_frame_size=before.max_frame_size,
+            channel_max=before.channel_max,
+            idle_time_out=before.idle_time_out,
+            outgoing_locales=before.outgoing_locales,
+            incoming_locales=before.incoming_locales,
+            properties={**(before.properties or {}), **(properties or {})},
+            offered_capabilities=before.offered_capabilities,
+            desired_capabilities=before.desired_capabilities,
+        )
+        self._open = _encode_open(changed)
+        self.local = changed
+        self.container_id = changed.container_id
 
     def open(self) -> None:
         """Write our protocol header, if it is not out yet, and our open (2.4.1).
@@ -678,3 +700,14 @@ class Connection(Lifecycle):
     def too_many_links(self) -> bool:
         """Whether the peer has taken more links than it may."""
         return self.limits.max_links is not None and len(self.names) > self.limits.max_links
+
+
+def _encode_open(performative: Open) -> bytes:
+    """The frame that ``open`` writes, so that writing it cannot fail: a fault of the peer's may call for it."""
+    frame = encode_frame(0, encode(performative))
+    if len(frame) > SIZE_BEFORE_OPEN:
+        raise LocalProtocolError(
+            f"{Condition.FRAME_SIZE_TOO_SMALL}: an open of {len(frame)} octets is more than peers take "
+            f"({SIZE_BEFORE_OPEN}): shorten its properties"
+        )
+    return frame

@@ -38,9 +38,10 @@ class QuestionAsked:
 
 @dataclass(slots=True)
 class Authenticated:
-    """The SASL layer is done; ``identity`` is the peer's, on the accepting side."""
+    """The SASL layer is done; on the accepting side ``identity`` is the peer's, and ``hostname`` whom it asked for."""
 
     identity: Any
+    hostname: str | None = None
 
 
 @dataclass(slots=True)

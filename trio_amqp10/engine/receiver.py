@@ -15,6 +15,7 @@ from .states import LinkState
 
 if TYPE_CHECKING:
     from .delivery import IncomingDelivery
+    from .hold import Hold
     from .incoming import Incoming
     from .inflow import Inflow
     from .session import Session
@@ -39,11 +40,13 @@ class ReceiverLink(Link):
         inflows: those that are not both complete and read.
         tags: of the unsettled deliveries.
         terminus: what is remembered beyond this endpoint, or None.
+        hold: how many octets the queue may hold; None for any number.
     """
 
     __slots__ = (
         "_forgiven",
         "available",
+        "hold",
         "incoming",
         "inflows",
         "max_message_size",
@@ -64,6 +67,7 @@ class ReceiverLink(Link):
         self.tags: set[bytes] = set()
         self.terminus: ReceiverTerminus | None = None
         self.streaming = False
+        self.hold: Hold | None = None
         self.inflows: dict[Inflow, None] = {}
         self._forgiven = 0
 
@@ -94,12 +98,21 @@ class ReceiverLink(Link):
         self.max_message_size = None
         self.session.windows.narrow(max(2, limits.stream_octets // limits.max_frame_size))
 
+    def limit(self, hold: Hold) -> None:
+        """Bound the octets of the queue; for a link that has given no credit yet, alone on its session."""
+        session = self.session
+        self.hold = session.hold = hold
+        hold.held = 0
+        session.windows.narrow(hold.frames(session.connection.limits.max_frame_size))
+
     def enqueue(self, delivery: IncomingDelivery) -> None:
         """A delivery is there to be taken."""
         if self.queue is NOTHING:
             made: deque[IncomingDelivery] = deque()
             self.queue = made
         self.queue.append(delivery)
+        if self.hold is not None:
+            self.hold.came(len(delivery.payload))
 
     def set_credit(self, credit: int, *, drain: bool = False) -> None:
         """How many deliveries the sender may send from now on; with ``drain``: now or not at all.

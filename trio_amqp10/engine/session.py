@@ -27,6 +27,7 @@ from .windows import INITIAL_ID, SessionWindows
 
 if TYPE_CHECKING:
     from .connection import Connection
+    from .hold import Hold
     from .link import Link
 
 __all__ = ["Session"]
@@ -46,6 +47,7 @@ class Session(Lifecycle):
         hungry: senders to be woken when there may be room.
         owner: woken when the session is over.
         unread: transfers of streamed deliveries that wait to be read; each takes a place in our window.
+        hold: what bounds our window, on a session of one link; or None.
     """
 
     __slots__ = (
@@ -61,6 +63,7 @@ class Session(Lifecycle):
         "channel",
         "connection",
         "error",
+        "hold",
         "hungry",
         "next_delivery_id",
         "next_incoming_delivery_id",
@@ -102,6 +105,7 @@ class Session(Lifecycle):
         self._is_dirty = False
         self._transfers = TransferReader()
         self.unread = 0
+        self.hold: Hold | None = None
 
     def __repr__(self) -> str:
         return f"<session {self.channel} {self.state.name} links={len(self._by_handle)}>"
@@ -334,6 +338,9 @@ class Session(Lifecycle):
         room = self.connection.window_room()
         if self.unread:
             own = max(0, self.windows.incoming_max - self.unread)
+            room = own if room is None else min(own, room)
+        if self.hold is not None:
+            own = self.hold.frames(self.connection.limits.max_frame_size)
             room = own if room is None else min(own, room)
         return room
 

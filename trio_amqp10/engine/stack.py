@@ -309,17 +309,19 @@ class Stack:
                 self._asked = sasl.question
                 self._events.append(QuestionAsked(sasl.question))
             return
+        hostname = None
         if isinstance(sasl, SaslServer):
             if sasl.failed:
                 self._hold_until = now + sasl.penalty + self._jitter
                 self._die("the peer failed to authenticate")
                 return
             self.identity = sasl.identity
+            hostname = sasl.hostname
         if not sasl.done:
             return
         self._out += sasl.data_to_send()
         self.layer = Layer.AMQP
-        self._events.append(Authenticated(self.identity))
+        self._events.append(Authenticated(self.identity, hostname))
         rest = sasl.take_rest()
         if rest:
             self.connection.receive_data(rest, now)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import uuid
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import trio
 
@@ -28,16 +28,19 @@ from trio_amqp10.engine.events import (
 )
 from trio_amqp10.engine.states import ConnectionState, SessionState
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError
-from trio_amqp10.spec.transport import Role
+from trio_amqp10.spec.transport import Error, Role
+from trio_amqp10.wire.values import Symbol
 
 from .climbs import keep_token, open_requester, open_transaction, put_token
-from .errors import ConnectionClosedError, anew, describe
+from .errors import ConnectionClosedError, anew, connection_error
 from .incoming import IncomingLinks, IncomingReceiver, IncomingSender
+from .locales import choose_locale
 from .pump import READ_SIZE, Pump
 from .receiver import Receiver, open_receiver
 from .remote import Remote
 from .sender import Sender, open_sender
 from .session import Session, SessionOpening
+from .sole import detection_of
 from .tracing import traced
 from .waiting import Pace, Waiter
 
@@ -47,8 +50,11 @@ if TYPE_CHECKING:
     from trio_amqp10.engine.connection import Connection as EngineConnection
     from trio_amqp10.engine.session import Session as EngineSession
     from trio_amqp10.engine.stack import Stack
-    from trio_amqp10.spec.transport import Error
 
+    Vet = Callable[["Connection"], "Error | None"]
+
+    from .dial import Dialling
+    from .errors import ConnectionRedirectError, LinkRedirectError
     from .link import Link
     from .opening import Opening
     from .recovery import Changes, Recovery
@@ -66,6 +72,9 @@ class Connection(Waiter, trio.abc.AsyncResource):
 
     Attributes:
         identity: who the peer proved to be, on the accepting side; or None.
+        server_name, sasl_hostname: whom the peer asked for in TLS (SNI) and SASL, on the accepting side; or None.
+        vet: asked whether the peer may come in, before we open too; an error that it returns turns the peer away.
+        turned_away: whether it did.
         close_timeout: seconds to wait for the peer's answer when something is closed.
         pace: checkpoints for calls that are cheaper than one.
     """
@@ -85,11 +94,16 @@ class Connection(Waiter, trio.abc.AsyncResource):
         "_remote",
         "_stack",
         "close_timeout",
+        "dialling",
         "engine",
         "identity",
         "pace",
         "pump",
         "recovery",
+        "sasl_hostname",
+        "server_name",
+        "turned_away",
+        "vet",
     )
 
     def __init__(
@@ -103,9 +117,14 @@ class Connection(Waiter, trio.abc.AsyncResource):
     ) -> None:
         super().__init__()
         self.identity: Any = None
+        self.server_name: str | None = None
+        self.sasl_hostname: str | None = None
+        self.vet: Vet | None = None
+        self.turned_away = False
         self.close_timeout = close_timeout
         self.pace = Pace()
         self.recovery: Recovery | None = None
+        self.dialling: Dialling | None = None
         self._nursery = nursery
         self._closed = False
         self._default_session: Session | None = None
@@ -140,6 +159,21 @@ class Connection(Waiter, trio.abc.AsyncResource):
         if self._remote is None:
             raise LocalProtocolError("the peer has not opened this connection yet")
         return self._remote
+
+    @property
+    def sole_connection(self) -> Literal["strong", "weak"] | None:
+        """How sure the peer is that there is no other connection of our container; None where it does not see to that."""
+        return detection_of(self.remote)
+
+    @property
+    def outgoing_locale(self) -> str:
+        """The language that the peer wants to be told of errors in, as far as our ``outgoing_locales`` go (2.7.1)."""
+        return choose_locale(self.remote.incoming_locales, self.engine.local.outgoing_locales)
+
+    @property
+    def incoming_locale(self) -> str:
+        """The language of what the peer tells of errors: the first of our ``incoming_locales`` that it can (2.7.1)."""
+        return choose_locale(self.engine.local.incoming_locales, self.remote.outgoing_locales)
 
     @property
     def closed(self) -> bool:
@@ -184,7 +218,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
             error = self._peer_closed.error
             if error is None:
                 return None
-            return ConnectionClosedError(f"the peer closed the connection, {describe(error)}", error)
+            return connection_error(error)
         failure = self.pump.failure
         if isinstance(failure, AmqpError):
             return anew(failure)
@@ -255,6 +289,20 @@ class Connection(Waiter, trio.abc.AsyncResource):
     open_transaction = open_transaction
     put_token = put_token
     keep_token = keep_token
+
+    def open_redirected(self, error: ConnectionRedirectError | LinkRedirectError) -> Dialling:
+        """A connection to where ``error`` says, with all the options of this one: ``async with`` enters it.
+
+        For a link: ``async with conn.open_redirected(error) as there, there.open_sender(error.address)``.
+        Whether ``open_connection`` was told to follow redirects does not matter.
+
+        Raises:
+            LocalProtocolError: this connection was accepted, or dialled on a stream; or the error names no host.
+            SecurityError: this connection has credentials, and the host is none of ``trusted_hosts``.
+        """
+        if self.dialling is None:
+            raise LocalProtocolError("this connection was accepted: dial the host that the error names")
+        return self.dialling.redirected(error)
 
     def new_session(self) -> Session:
         """Begin a session, without waiting for the peer."""
@@ -329,7 +377,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
                 self._remote = Remote.of(performative)
                 self.pump.read_size = READ_SIZE
                 if self.engine.state is ConnectionState.OPEN_RCVD:
-                    self.engine.open()
+                    self._answer_open()
                 self.wake()
             case ConnectionClosed():
                 self._peer_closed = event
@@ -337,13 +385,32 @@ class Connection(Waiter, trio.abc.AsyncResource):
             case ConnectionLost(reason):
                 self._lost = reason
                 self._wake_all()
-            case Authenticated(identity):
+            case Authenticated(identity, hostname):
                 self.identity = identity
+                self.sasl_hostname = hostname
             case QuestionAsked(question):
                 self._asking = trio.CancelScope(shield=True)
                 self._nursery.start_soon(self._answer, question, self._asking)
             case _:  # pragma: no cover - the engine has no other events
                 raise AssertionError(event)
+
+    def _answer_open(self) -> None:
+        error = None
+        if self.vet is not None:
+            try:
+                error = self.vet(self)
+            except Exception:
+                _log.exception("whether %r may come in could not be told", self)
+                error = Error(condition=Condition.INTERNAL_ERROR.value, description="the service failed")
+        if error is None:
+            self.engine.open()
+            return
+        # So that a peer knows before it has done anything, if it looks (it is told of in the standards
+        # that build on this one).
+        self.engine.introduce(properties={Symbol("amqp:connection-establishment-failed"): True})
+        self.turned_away = True
+        self.engine.open()
+        self.engine.close(error)
 
     @staticmethod
     def _session_of(session: EngineSession) -> Session:
@@ -418,15 +485,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         Cancelled: what is queued and the close are still written, for at most a second; the
         answer is not awaited.
         """
-        first = not self._closed
-        self._closed = True
-        if first:
-            if self.recovery is not None:
-                self.recovery.stop()
-            self._stack.close(error, trio.current_time())
-            self._refuse_to_wait()
-            self._wake_all()
-            self.pump.ring()
+        self.close_now(error)
         try:
             with trio.move_on_after(self.close_timeout):
                 await self.pump.finished.wait()
@@ -438,6 +497,18 @@ class Connection(Waiter, trio.abc.AsyncResource):
                 self.pump.cancel()
                 with trio.CancelScope(shield=True):
                     await self.pump.finished.wait()
+
+    def close_now(self, error: Error | None = None) -> None:
+        """Begin to close, without waiting for anything; ``aclose`` waits. Nothing happens where we have closed."""
+        if self._closed:
+            return
+        self._closed = True
+        if self.recovery is not None:
+            self.recovery.stop()
+        self._stack.close(error, trio.current_time())
+        self._refuse_to_wait()
+        self._wake_all()
+        self.pump.ring()
 
     def _refuse_to_wait(self) -> None:
         for scope in (self._refusing, self._asking):

@@ -5,25 +5,35 @@ Longer than 400 lines: every option of a dial is documented here.
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import uuid
 from dataclasses import dataclass, replace
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import trio
 
 from trio_amqp10.engine.connection import Connection as EngineConnection
 from trio_amqp10.engine.limits import Limits
 from trio_amqp10.engine.stack import Stack
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.errors import LocalProtocolError, SecurityError
 from trio_amqp10.sasl import ClientMechanism, SaslClient, check_allowed, default_mechanisms
 
 from .connection import Connection
 from .delivery import Delivery, OutgoingDelivery
-from .errors import ConnectionClosedError
+from .errors import (
+    ConnectionClosedError,
+    ConnectionRedirectError,
+    GuaranteeNotSupportedError,
+    SessionEndedError,
+)
 from .layers import Transport, check_layers, dial_layers, has_tls, layers_of
 from .options import symbols
 from .recovery import Backoff, Recovery, is_final
+from .redirects import Place, hops_of, redirected
+from .sole import CAPABILITY as SOLE
+from .sole import sole_properties
 from .tls import check_client_context, client_context
 from .transports import connect, is_private
 from .urls import Url, parse_url
@@ -31,12 +41,17 @@ from .urls import Url, parse_url
 if TYPE_CHECKING:
     import os
     import ssl
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from types import TracebackType
 
+    from .errors import LinkRedirectError
     from .layers import Layers
+    from .sole import SolePolicy
 
-__all__ = ["DialTls", "Dialling", "open_connection"]
+__all__ = ["DialTls", "Dialling", "Follow", "open_connection"]
+
+_SETTLED: Final = 60.0
+"""Seconds after which a redirect does not count as following upon the one before."""
 
 SaslChoice: TypeAlias = "ClientMechanism | Sequence[ClientMechanism] | Literal[False] | None"
 
@@ -105,6 +120,19 @@ class DialTls:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Follow:
+    """What ``open_connection`` was told of redirects.
+
+    Attributes:
+        hops: how many to follow in a row.
+        trusted: hosts that get credentials, beside those of the URLs; in lower case.
+    """
+
+    hops: int = 0
+    trusted: frozenset[str] = frozenset()
+
+
 class Dialling:
     """A connection that is yet to be made: enter it with ``async with``."""
 
@@ -118,18 +146,27 @@ class Dialling:
         close_timeout: float,
         tls: DialTls,
         backoff: Backoff | None,
+        follow: Follow,
     ) -> None:
         self._stream = where if isinstance(where, trio.abc.Stream) else None
-        self._urls: list[Url | None] = (
+        urls: list[Url | None] = (
             [None] if isinstance(where, trio.abc.Stream) else [parse_url(url) for url in where]
         )
-        if not self._urls:
+        self._places = [Place(url) for url in urls]
+        if not urls:
             raise LocalProtocolError("no URL to dial: give at least one")
         if backoff is not None and self._stream is not None:
             raise LocalProtocolError("a stream cannot be dialled again: reconnect needs a URL")
         self._next = 0
+        self._follow = follow
+        self._homes = frozenset(url.host.lower() for url in urls if url is not None)
+        self._place = self._places[0]
+        self._onward: Place | None = None
+        self._hops = 0
+        self._moved = -inf
         self._tls = tls
-        self._layers = {url: tls.layers_for(url) for url in self._urls}
+        for url in urls:
+            tls.layers_for(url)
         self._make_engine = make_engine
         self._hostname = hostname
         self._sasl = sasl
@@ -157,9 +194,10 @@ class Dialling:
             has_certificate=self._tls.certfile is not None,
         )
 
-    async def _climb(self, url: Url | None, stream: trio.abc.Stream, limits: Limits) -> Transport:
+    async def _climb(self, place: Place, stream: trio.abc.Stream, limits: Limits) -> Transport:
         """Put the layers on a stream; all of them within the time that there is to the peer's open."""
-        layers, tls = self._layers[url], self._tls
+        url, tls = place.url, self._tls
+        layers = tls.layers_for(url)
         if not layers:
             return Transport(stream=stream)
         host = (url.host if url is not None and url.host else tls.server_hostname) or "localhost"
@@ -168,7 +206,7 @@ class Dialling:
                 stream,
                 layers,
                 context=tls.make_context() if has_tls(layers) else None,
-                server_hostname=tls.server_hostname or host,
+                server_hostname=tls.server_hostname or place.hostname or host,
                 host=host if url is None or not url.port else url.authority,
                 path="/" if url is None or url.scheme == "amqp+unix" else url.path,
                 seconds=limits.layer_timeout,
@@ -177,32 +215,35 @@ class Dialling:
 
     def _stack(
         self,
-        url: Url | None,
+        place: Place,
         engine: EngineConnection,
         stream: trio.abc.Stream,
         transport: Transport,
         began: float,
     ) -> Stack:
         secure = transport.private or is_private(stream) or self._allow_plaintext_password
-        mechanisms = check_allowed(self._mechanisms(url, secure), secure=secure)
-        hostname = self._hostname or (url.host if url is not None else None) or None
+        mechanisms = check_allowed(self._mechanisms(place.url, secure), secure=secure)
+        hostname = self._host_of(place)
         bindings = transport.channel_bindings
         sasl = SaslClient(mechanisms, hostname=hostname, channel_bindings=bindings) if mechanisms else None
         return Stack(engine, trio.current_time(), sasl=sasl, began=began)
 
-    async def _reach(self) -> tuple[EngineConnection, Stack, trio.abc.Stream]:
-        """A transport to the next of the URLs, with an engine that has begun to open."""
-        url = self._urls[self._next]
-        self._next = (self._next + 1) % len(self._urls)
-        engine = self._make_engine(self._hostname or (url.host if url is not None else None) or None)
+    def _host_of(self, place: Place) -> str | None:
+        """What ``open`` and ``sasl-init`` are to name."""
+        return place.hostname or self._hostname or (place.url.host if place.url is not None else None) or None
+
+    async def _reach(self, place: Place) -> tuple[EngineConnection, Stack, trio.abc.Stream]:
+        """A transport to ``place``, with an engine that has begun to open."""
+        url = place.url
+        engine = self._make_engine(self._host_of(place))
         stream = self._stream
         if stream is None:
             assert url is not None
             stream = await connect(url)
         began = trio.current_time()
         try:
-            transport = await self._climb(url, stream, engine.limits)
-            stack = self._stack(url, engine, stream, transport, began)
+            transport = await self._climb(place, stream, engine.limits)
+            stack = self._stack(place, engine, stream, transport, began)
             engine.open()
         except BaseException:
             await trio.aclose_forcefully(stream)
@@ -221,7 +262,7 @@ class Dialling:
             await self._dial_first()
             assert self._connection is not None
             if self._backoff is not None:
-                recovery = Recovery(self._connection, self._dial_again, self._backoff)
+                recovery = Recovery(self._connection, self._dial_again, self._backoff, self._goes_on)
                 self._connection.recovery = recovery
                 recovery.sessions[self._connection.session_for(None, own=False)] = None
                 self._nursery.start_soon(recovery.run)
@@ -233,7 +274,7 @@ class Dialling:
     async def _dial_first(self) -> None:
         """Until one of the URLs answers: each once, or as often as the backoff says."""
         pauses = iter(()) if self._backoff is None else self._backoff.pauses()
-        left = len(self._urls)
+        left = len(self._places)
         while True:
             left -= 1
             try:
@@ -246,25 +287,55 @@ class Dialling:
                 pause = next(pauses, None)
                 if pause is None:
                     raise
-                left = len(self._urls)
+                left = len(self._places)
                 await trio.sleep(pause)
             else:
                 return
 
     async def _dial(self) -> None:
-        engine, stack, stream = await self._reach()
+        """Dial the next of the URLs, or where the peer sent us, and go on to wherever it sends us then."""
+        place, self._onward = self._onward, None
+        if place is None:
+            place = self._places[self._next]
+            self._next = (self._next + 1) % len(self._places)
+            self._hops = 0
+        while True:
+            try:
+                await self._dial_at(place)
+            except ConnectionRedirectError as error:
+                if not self._follow.hops:
+                    raise
+                place = self._hop(place, error)
+            else:
+                self._place = place
+                return
+
+    async def _dial_at(self, place: Place) -> None:
+        engine, stack, stream = await self._reach(place)
         connection = self._connection
         if connection is None:
             self._connection = connection = Connection(
                 engine, stack, stream, self._nursery, close_timeout=self._close_timeout
             )
+            connection.dialling = self
         else:
             connection.bind(engine, stack, stream)
+        first, follows = connection.recovery is None, self._follow.hops > 0
         try:
-            if connection.recovery is None:
+            if first:
                 connection.forget_sessions()
+            if first and not follows:
                 connection.session_for(None, own=False)
             await connection.opened()
+            if SOLE in engine.local.desired_capabilities and connection.sole_connection is None:
+                raise GuaranteeNotSupportedError(
+                    f"{connection.remote.container_id!r} does not see to it that a container has one connection only"
+                )
+            if first and follows:
+                # A redirect comes right behind the open: when the peer answers to what was said after that,
+                # there is none.
+                with contextlib.suppress(SessionEndedError):
+                    await connection.session_for(None, own=False).begun()
         except Exception:  # (who is cancelled closes in due form)
             connection.pump.cancel()
             with trio.CancelScope(shield=True):
@@ -273,9 +344,68 @@ class Dialling:
 
     async def _dial_again(self) -> str:
         """Once, for a connection that comes back; returns where it leads now."""
-        url = self._urls[self._next]
         await self._dial()
-        return str(url)
+        return str(self._place)
+
+    # -- redirects --------------------------------------------------------------------------
+
+    def _hop(self, place: Place, error: ConnectionRedirectError | LinkRedirectError) -> Place:
+        """Where a redirect leads, if it may be followed.
+
+        Raises:
+            ConnectionRedirectError, LinkRedirectError: it is one too many.
+            SecurityError: there are credentials, and nobody said that this host may have them.
+            LocalProtocolError: it leads nowhere.
+        """
+        if self._hops >= self._follow.hops:
+            raise error
+        self._hops += 1
+        onward = redirected(place, error)
+        self._check_trust(onward, error)
+        return onward
+
+    def _check_trust(self, place: Place, error: Exception) -> None:
+        url, tls = place.url, self._tls
+        assert url is not None
+        names = {mechanism.name for mechanism in self._mechanisms(url, secure=True)}
+        if names <= {"ANONYMOUS"} and tls.certfile is None:
+            return
+        proves = has_tls(tls.layers_for(url)) and not tls.insecure
+        if proves and tls.server_hostname is not None:
+            return  # it proves to be whom we meant from the start, or there is no connection
+        host = str(place.hostname if proves else url.host)
+        if host.lower() not in self._homes | self._follow.trusted:
+            raise SecurityError(
+                f"the peer redirects to {host!r}, which is not to get the credentials that were given for "
+                f"{', '.join(sorted(self._homes))}: allow it with trusted_hosts=[{host!r}]"
+            ) from error
+
+    def _goes_on(self, loss: Exception | None) -> bool:
+        """Whether the connection was lost by being sent elsewhere, where it is to be dialled next."""
+        if not isinstance(loss, ConnectionRedirectError) or not self._follow.hops:
+            return False
+        if trio.current_time() - self._moved > _SETTLED:
+            self._hops = 0
+        try:
+            self._onward = self._hop(self._place, loss)
+        except ConnectionRedirectError:
+            return False
+        self._moved = trio.current_time()
+        return True
+
+    def redirected(self, error: ConnectionRedirectError | LinkRedirectError) -> Dialling:
+        """The same, at the place that ``error`` tells. Raises as ``Connection.open_redirected``."""
+        onward = redirected(self._place, error)
+        self._check_trust(onward, error)
+        there = copy.copy(self)
+        there._start_at(onward)  # noqa: SLF001 - our own, only not called self
+        return there
+
+    def _start_at(self, place: Place) -> None:
+        self._places = [place]
+        self._place = place
+        self._next = self._hops = 0
+        self._onward = None
 
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
@@ -311,10 +441,15 @@ def open_connection(
     properties: dict[Any, Any] | None = None,
     desired_capabilities: str | Iterable[str] = (),
     offered_capabilities: str | Iterable[str] = (),
+    outgoing_locales: str | Iterable[str] = (),
+    incoming_locales: str | Iterable[str] = (),
     limits: Limits | None = None,
     pipelined: bool = True,
     close_timeout: float = 5.0,
     reconnect: bool | Backoff = False,
+    sole_connection: SolePolicy | None = None,
+    follow_redirects: bool | int = False,
+    trusted_hosts: Collection[str] = (),
 ) -> Dialling:
     """Dial a peer: ``async with open_connection(url) as conn``.
 
@@ -344,23 +479,38 @@ def open_connection(
         max_frame_size, channel_max: as in ``limits``, which they override.
         properties: about us, for the peer; str keys travel as symbols.
         desired_capabilities, offered_capabilities: extensions to ask for and to offer.
+        outgoing_locales, incoming_locales: languages that we can tell of errors in, and those that we want to be told
+            in, best first, as ``"fr-CA"``; ``en-US`` is understood. See ``Connection.outgoing_locale``.
         limits: what the peer may cost us.
         pipelined: write open, begin and so on without waiting for the peer's; False for peers
             that cannot take it.
         close_timeout: seconds to wait for the peer whenever something is closed.
         reconnect: come back by itself, with all links, for ever or as a ``Backoff`` says; the first dial
             too. See ``Connection.changes``.
+        sole_connection: be the only connection of this container to the peer: where there is one, be refused
+            (``"refuse-connection"``), or have it closed (``"close-existing"``: with ``reconnect``, for a peer that has not
+            noticed yet that the last one is lost). It needs a ``container_id`` of your own.
+        follow_redirects: go where a peer says that it wants to be dialled instead, up to five times in a
+            row, or as often as the number says; with ``reconnect`` also later. The scheme stays, the path and
+            all options too. Costs a round trip.
+        trusted_hosts: hosts that then get the credentials that were given for those of the URLs.
 
     Raises (on entering):
         OSError: nobody answers there.
         SecurityError: it was not agreed who is who, or a side would have had to go on with less security.
         ConnectionClosedError: the peer closed, or the transport died.
+        GuaranteeNotSupportedError: ``sole_connection`` was asked for, and the peer does not see to that.
+        ConnectionRedirectError: it is to be found elsewhere, and that was not, or no further, followed.
         RemoteProtocolError: what answers does not speak AMQP 1.0.
         LocalProtocolError: the URL is not one, or options for TLS make no sense with it or are not safe.
 
     Cancelled: what was dialled is closed; the close frame gets at most a second.
     """
     name = str(uuid.uuid4()) if container_id is None else container_id
+    if sole_connection is not None and container_id is None:
+        raise LocalProtocolError("sole_connection is about a container_id: give one that is yours")
+    said = {**(properties or {}), **sole_properties(sole_connection)} or None
+    desired = symbols(desired_capabilities) + ((SOLE,) if sole_connection is not None else ())
 
     def make_engine(host: str | None) -> EngineConnection:
         return EngineConnection(
@@ -368,9 +518,11 @@ def open_connection(
             hostname=host,
             limits=effective_limits(limits, max_frame_size, channel_max),
             idle_timeout=idle_timeout,
-            properties=properties,
+            properties=said,
             offered_capabilities=symbols(offered_capabilities),
-            desired_capabilities=symbols(desired_capabilities),
+            desired_capabilities=desired,
+            outgoing_locales=symbols(outgoing_locales),
+            incoming_locales=symbols(incoming_locales),
             pipelined=pipelined,
             incoming_class=Delivery,
             outgoing_class=OutgoingDelivery,
@@ -387,7 +539,10 @@ def open_connection(
     )
     backoff = Backoff() if reconnect is True else reconnect or None
     urls = (where,) if isinstance(where, str) else where
-    return Dialling(urls, make_engine, hostname, sasl, allow_plaintext_password, close_timeout, tls, backoff)
+    follow = Follow(hops=hops_of(follow_redirects), trusted=frozenset(host.lower() for host in trusted_hosts))
+    return Dialling(
+        urls, make_engine, hostname, sasl, allow_plaintext_password, close_timeout, tls, backoff, follow
+    )
 
 
 def effective_limits(limits: Limits | None, max_frame_size: int | None, channel_max: int | None) -> Limits:

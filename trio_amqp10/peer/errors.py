@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConnectionClosedError",
+    "ConnectionRedirectError",
     "DeliveryAbortedError",
     "DeliveryError",
     "DeliveryInDoubtError",
@@ -34,6 +35,7 @@ __all__ = [
     "TransactionInDoubtError",
     "TransactionRolledBackError",
     "anew",
+    "connection_error",
     "describe",
     "link_error",
 ]
@@ -67,6 +69,43 @@ class ConnectionClosedError(_GoneError):
     """The peer closed the connection, or the transport died (then ``error`` is None)."""
 
 
+class _RedirectError(_GoneError):
+    """What an error says of where to go; what is missing there, or of a wrong type, is None."""
+
+    def _told(self, key: str, kind: type[Any]) -> Any:
+        info = None if self.error is None else self.error.info
+        value = None if info is None else info.get(key)
+        if not isinstance(value, kind) or isinstance(value, bool):
+            return None
+        return kind(value)  # sockets take no subclasses of int
+
+    @property
+    def hostname(self) -> str | None:
+        """What to name in ``open``, SASL and TLS."""
+        return self._told("hostname", str) or None
+
+    @property
+    def network_host(self) -> str | None:
+        """The name or address of the machine; None where ``hostname`` is that too."""
+        return self._told("network-host", str) or None
+
+    @property
+    def port(self) -> int | None:
+        """Where it listens; None: where the last one did."""
+        port = self._told("port", int)
+        return port if port is not None and 0 < port < 65536 else None
+
+
+class ConnectionRedirectError(ConnectionClosedError, _RedirectError):
+    """The peer would have us go elsewhere (2.8.16): ``open_connection(follow_redirects=True)`` does.
+
+    Attributes:
+        hostname: what to name in ``open``, SASL and TLS, or None.
+        network_host: the name or address of the machine; None where ``hostname`` is that too.
+        port: where it listens; None: where the last one did.
+    """
+
+
 class SessionEndedError(_GoneError):
     """The peer ended the session of this link."""
 
@@ -91,12 +130,22 @@ class LinkStolenError(LinkDetachedError):
     """Another link of the same name took this one's place (2.6.1)."""
 
 
-class LinkRedirectError(LinkDetachedError):
-    """The node is elsewhere; ``error.info`` says where (2.8.18)."""
+class LinkRedirectError(LinkDetachedError, _RedirectError):
+    """The node is elsewhere (2.8.18): ``conn.open_redirected(error)`` goes there.
+
+    Attributes:
+        hostname, network_host, port: as of ``ConnectionRedirectError``.
+    """
+
+    @property
+    def address(self) -> str | None:
+        """The address of the node there; None: the same as here."""
+        address: str | None = self._told("address", str)
+        return address
 
 
 class GuaranteeNotSupportedError(AmqpError):
-    """The peer settles in a way that is weaker than the guarantee asked for (2.7.3)."""
+    """The peer settles in a way that is weaker than the guarantee asked for (2.7.3), or does not do what was asked for."""
 
 
 class TransactionError(AmqpError):
@@ -187,6 +236,13 @@ _KINDS: dict[str, type[LinkDetachedError]] = {
     Condition.STOLEN.value: LinkStolenError,
     Condition.LINK_REDIRECT.value: LinkRedirectError,
 }
+
+
+def connection_error(error: Error) -> ConnectionClosedError:
+    """The exception for a connection that the peer closed with ``error``."""
+    redirects = str(error.condition) == Condition.CONNECTION_REDIRECT.value
+    kind = ConnectionRedirectError if redirects else ConnectionClosedError
+    return kind(f"the peer closed the connection, {describe(error)}", error)
 
 
 def link_error(

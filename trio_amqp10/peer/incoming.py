@@ -64,14 +64,17 @@ class IncomingLink:
         """Whether it still waits to be accepted or refused; the peer may have detached meanwhile."""
         return self._engine.state is LinkState.ATTACH_RCVD
 
-    def refuse_now(self, condition: str, description: str | None = None) -> None:
+    def refuse_now(self, condition: str | Error, description: str | None = None) -> None:
         """Refuse without waiting; nothing happens where the peer is gone already.
 
         Raises:
             LocalProtocolError: the error is longer than a frame of the peer's.
         """
         if self.is_waiting:
-            self._engine.refuse(Error(condition=str(condition), description=description))
+            error = condition
+            if not isinstance(error, Error):
+                error = Error(condition=str(condition), description=description)
+            self._engine.refuse(error)
         self._answered = True
 
     def claim(self) -> None:
@@ -84,11 +87,13 @@ class IncomingLink:
             raise LocalProtocolError(f"{self!r} was accepted or refused already")
         self._answered = True
 
-    async def refuse(self, condition: str = Condition.NOT_ALLOWED, description: str | None = None) -> None:
+    async def refuse(
+        self, condition: str | Error = Condition.NOT_ALLOWED, description: str | None = None
+    ) -> None:
         """Do not accept: the peer sees the attach answered without a terminus, then a detach (2.6.3).
 
         Args:
-            condition: a symbol, e.g. ``"amqp:not-found"``.
+            condition: a symbol, e.g. ``"amqp:not-found"``; or all of an error, e.g. ``redirect(url)``.
             description: for people.
 
         Cancelled: it is refused, if the call was made at all.

@@ -73,6 +73,7 @@ class Transport:
         private: whether what is sent over TLS reaches nobody but the peer that we mean.
         channel_bindings, peer_certificate: as of ``TlsStream``.
         head: octets that were read already, to decide what this is.
+        server_name: whom the peer asked for by SNI, on the accepting side; or None.
     """
 
     stream: trio.abc.Stream
@@ -81,6 +82,7 @@ class Transport:
     channel_bindings: Mapping[str, bytes] = field(default_factory=dict[str, bytes], repr=False)
     peer_certificate: Certificate | None = None
     head: bytes = b""
+    server_name: str | None = None
 
 
 def layers_of(scheme: str) -> Layers:
@@ -313,6 +315,7 @@ def _secured(transport: Transport, layer: Layer, stream: TlsStream, *, private: 
         private=private or transport.private,
         channel_bindings=stream.channel_bindings,
         peer_certificate=stream.peer_certificate,
+        server_name=stream.server_name,
     )
 
 

@@ -1,4 +1,7 @@
-"""Wait to be dialled: ``serve``, and the life of an accepted connection."""
+"""Wait to be dialled: ``serve``, and the life of an accepted connection.
+
+Longer than 400 lines: every option of a listener is documented here.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
 
     from trio_amqp10.engine.limits import Limits
 
+    from .connection import Vet
+
 __all__ = ["Acceptor", "Listener", "serve"]
 
 _log = logging.getLogger("trio_amqp10.listen")
@@ -64,6 +69,9 @@ class Acceptor:
     properties: dict[Any, Any] | None = None
     desired_capabilities: tuple[str, ...] = ()
     offered_capabilities: tuple[str, ...] = ()
+    outgoing_locales: tuple[str, ...] = ()
+    incoming_locales: tuple[str, ...] = ()
+    vet: Vet | None = None
     limits: Limits
     close_timeout: float = 5.0
     entrance: Entrance = field(default_factory=Entrance)
@@ -79,6 +87,8 @@ class Acceptor:
             properties=self.properties,
             desired_capabilities=self.desired_capabilities,
             offered_capabilities=self.offered_capabilities,
+            outgoing_locales=self.outgoing_locales,
+            incoming_locales=self.incoming_locales,
             incoming_class=Delivery,
             outgoing_class=OutgoingDelivery,
         )
@@ -128,6 +138,8 @@ class Acceptor:
             jitter=random.random() * _JITTER,
         )
         connection = Connection(engine, stack, transport.stream, nursery, close_timeout=self.close_timeout)
+        connection.vet = self.vet
+        connection.server_name = transport.server_name
         if transport.head:
             connection.pump.feed(stack.receive_data, transport.head, trio.current_time())
         return connection
@@ -165,6 +177,8 @@ class Acceptor:
         except Exception as failure:
             _log.info("%s came no further than the handshake: %s", name, failure)
             return None
+        if connection.turned_away:
+            return None
         try:
             await handler(connection)
         except Exception as failure:
@@ -201,6 +215,9 @@ async def serve(
     properties: dict[Any, Any] | None = None,
     desired_capabilities: str | Iterable[str] = (),
     offered_capabilities: str | Iterable[str] = (),
+    outgoing_locales: str | Iterable[str] = (),
+    incoming_locales: str | Iterable[str] = (),
+    vet: Vet | None = None,
     limits: Limits | None = None,
     max_connections: int | None = 10_000,
     max_handshakes: int | None = 1_024,
@@ -231,6 +248,8 @@ async def serve(
             any. Programs that are no browsers name no page, and are not asked.
         admit: called with the IP address of everybody who dials (None: a Unix socket), before anything
             is read; who gets False is sent away.
+        vet: called with each connection whose peer has opened it, before we open it too; returns None to let it in, or
+            an error, e.g. ``redirect(url)``, that our close then brings right behind our open.
         max_connections: above this, those who dial wait; None for no limit.
         max_handshakes: the same, for those who have not opened their connection yet.
         others: as for ``open_connection``.
@@ -252,6 +271,9 @@ async def serve(
         properties=properties,
         desired_capabilities=symbols(desired_capabilities),
         offered_capabilities=symbols(offered_capabilities),
+        outgoing_locales=symbols(outgoing_locales),
+        incoming_locales=symbols(incoming_locales),
+        vet=vet,
         limits=effective_limits(limits, max_frame_size, channel_max),
         close_timeout=close_timeout,
     )

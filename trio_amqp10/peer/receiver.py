@@ -1,4 +1,7 @@
-"""The receiving end of a link: give credit, take deliveries in order (2.6.7)."""
+"""The receiving end of a link: give credit, take deliveries in order (2.6.7).
+
+Longer than 400 lines: three ways to give credit, and every option of a receiver.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from weakref import WeakKeyDictionary
 import trio
 
 from trio_amqp10.engine.delivery import RELEASED, is_terminal
+from trio_amqp10.engine.hold import Hold
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.engine.terminus import UNBOUND
 from trio_amqp10.errors import LocalProtocolError
@@ -36,6 +40,9 @@ DEFAULT_CREDIT = 100
 STREAMING_CREDIT = 10
 """Each may be large, and the next is wanted when this one is read."""
 
+BOUNDED_CREDIT = 1000
+"""Where octets are what counts."""
+
 _ATTACHED = LinkState.ATTACHED
 
 
@@ -46,14 +53,26 @@ class Receiver(Link["ReceiverLink"]):
     without an error, or when we close; with an error or a lost transport it raises.
     """
 
-    __slots__ = ("_half", "_readers", "_window")
+    __slots__ = ("_half", "_hold", "_readers", "_window")
 
-    def __init__(self, session: Session, link: ReceiverLink, credit: int, *, streaming: bool = False) -> None:
+    def __init__(
+        self,
+        session: Session,
+        link: ReceiverLink,
+        credit: int,
+        *,
+        streaming: bool = False,
+        octets: int | None = None,
+    ) -> None:
         super().__init__(session, link)
         self._readers: WeakKeyDictionary[trio.lowlevel.Task, Delivery] | None = None
+        self._hold: Hold | None = None
         if streaming:
             self._readers = WeakKeyDictionary()
             link.stream()
+        if octets is not None:
+            self._hold = Hold(octets, session.connection.engine.limits.max_frame_size)
+            link.limit(self._hold)
         self._window = credit
         self._half = credit // 2
 
@@ -82,7 +101,10 @@ class Receiver(Link["ReceiverLink"]):
         """Write the attach, and the first credit right behind it."""
         link = self._link
         super().start(options)
-        if self._window:
+        if self._hold is not None:
+            self._hold.held = sum(len(one.payload) for one in link.queue)  # of before
+            self._top_up()
+        elif self._window:
             link.set_credit(max(0, self._window - len(link.queue)))
 
     def attach_to(self, session: Session) -> None:
@@ -126,14 +148,37 @@ class Receiver(Link["ReceiverLink"]):
         """These are not to be handed out: the sender has taken them back."""
         dropped = set(map(id, deliveries))
         kept = [one for one in self._queue if id(one) not in dropped]
+        self._lessen(one for one in self._queue if id(one) in dropped)
         self._queue.clear()
         self._queue.extend(kept)
 
     def _top_up(self) -> None:
         """Keep ``_window`` deliveries granted or waiting here; asked for by halves, not one by one."""
         link = self._link
-        if self._window and link.credit + len(self._queue) <= self._half and link.state is LinkState.ATTACHED:
+        if self._hold is not None:
+            self._top_up_octets(self._hold)
+        elif (
+            self._window and link.credit + len(self._queue) <= self._half and link.state is LinkState.ATTACHED
+        ):
             link.set_credit(self._window - len(self._queue))
+
+    def _top_up_octets(self, hold: Hold) -> None:
+        """The same, for as many messages as there is likely to be room for."""
+        link = self._link
+        wanted = min(self._window - len(self._queue), hold.messages())
+        if (
+            wanted > 0
+            and link.credit <= wanted // 2
+            and link.state in (LinkState.ATTACHED, LinkState.ATTACH_SENT)
+        ):
+            link.set_credit(wanted)
+
+    def _lessen(self, deliveries: Iterable[Delivery]) -> None:
+        """These are not in the queue any more."""
+        if self._hold is not None:
+            for delivery in deliveries:
+                self._hold.went(len(delivery.payload))
+            self._link.session.refill_if_due()
 
     async def drain(self) -> list[Delivery]:
         """Have the sender use up the credit or give it back; returns what it still sent (2.6.7).
@@ -148,6 +193,7 @@ class Receiver(Link["ReceiverLink"]):
         await self.use_up()
         drained = list(self._queue)
         self._queue.clear()
+        self._lessen(drained)
         return drained
 
     async def use_up(self) -> None:
@@ -225,7 +271,10 @@ class Receiver(Link["ReceiverLink"]):
         link = self._link
         queue = link.queue
         delivery = queue.popleft()
-        if link.credit + len(queue) <= self._half and self._window:
+        if self._hold is not None:
+            self._lessen((delivery,))  # type: ignore[arg-type]  # (as below)
+            self._top_up_octets(self._hold)
+        elif link.credit + len(queue) <= self._half and self._window:
             self._top_up()
         return delivery  # type: ignore[return-value]  # the connection makes deliveries of our class
 
@@ -289,7 +338,10 @@ class Receiver(Link["ReceiverLink"]):
             self._link.set_credit(self._link.credit + awaited)
 
     def _new_end(self, session: Session) -> ReceiverLink:
-        return session.engine.receiver(self.name)
+        link = session.engine.receiver(self.name)
+        if self._hold is not None:
+            link.limit(self._hold)
+        return link
 
     def _is_reduced(self) -> bool:
         terminus = self._link.terminus
@@ -313,7 +365,7 @@ class Receiver(Link["ReceiverLink"]):
 
 
 class _Opening(Opening[Receiver]):
-    __slots__ = ("_credit", "_streaming")
+    __slots__ = ("_credit", "_octets", "_streaming")
 
     _role = Role.RECEIVER
 
@@ -324,14 +376,16 @@ class _Opening(Opening[Receiver]):
         credit: int,
         options: LinkOptions,
         streaming: bool,
+        octets: int | None,
     ) -> None:
         super().__init__(connection, session, options)
         self._credit = credit
+        self._octets = octets
         self._streaming = streaming
 
     def _make(self, session: Session, name: str) -> Receiver:
         link = session.engine.receiver(name)
-        return Receiver(session, link, self._credit, streaming=self._streaming)
+        return Receiver(session, link, self._credit, streaming=self._streaming, octets=self._octets)
 
 
 def open_receiver(
@@ -342,6 +396,7 @@ def open_receiver(
     own_session: bool | None = None,
     streaming: bool = False,
     credit: int | None = None,
+    credit_octets: int | None = None,
     name: str | None = None,
     guarantee: Guarantee = "at-least-once",
     snd_settle_mode: SenderSettleMode | None = None,
@@ -361,8 +416,19 @@ def open_receiver(
     ``streaming=True`` hands out each delivery at its first transfer, to be read by ``Delivery.chunks``; then no
     limit to the size of a message holds but one that is given, and the link has a session of its own, unless
     ``session`` or ``own_session=False`` says otherwise: what is left unread holds up all links of its session.
+
+    ``credit_octets=N`` has no more than N octets of messages wait here, and one message: credit is given by their
+    usual size, at most ``credit`` (1000), and the window of the session, which is the link's own, by what there is room for.
     """
     check_address(address)
+    if credit_octets is not None:
+        if streaming or session is not None or own_session is False or credit == 0 or credit_octets <= 0:
+            raise LocalProtocolError(
+                f"credit_octets={credit_octets}: a number of octets above 0, for a receiver with a session of its own "
+                "that grants credit by itself, and is not streaming"
+            )
+        own_session = True
+        credit = BOUNDED_CREDIT if credit is None else credit
     if credit is None:
         # What was prefetched at most once is lost with the link, so nothing is, unless asked for.
         credit = 0 if guarantee == "at-most-once" else default_credit(streaming)
@@ -386,7 +452,7 @@ def open_receiver(
         retention=kept,
         max_message_size=max_message_size,
     )
-    return _Opening(connection, session, credit, options, streaming)
+    return _Opening(connection, session, credit, options, streaming, credit_octets)
 
 
 def default_credit(streaming: bool) -> int:

@@ -32,6 +32,7 @@ import trio
 from trio_amqp10.errors import Condition, LocalProtocolError, SecurityError
 
 from .errors import ConnectionClosedError, describe
+from .sole import is_superseded
 from .waiting import Waiter
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class Change:
 
 def is_final(error: Error | None) -> bool:
     """Whether trying again would only bring the same error again."""
-    return error is not None and str(error.condition) in _FINAL
+    return error is not None and (str(error.condition) in _FINAL or is_superseded(error))
 
 
 class Recovery:
@@ -128,6 +129,7 @@ class Recovery:
         connection: which.
         dial: makes it anew, and returns where it leads; raises what kept it from that.
         backoff: how often to try.
+        goes_on: whether the peer's reason to close was that it wants to be dialled elsewhere, which ``dial`` then does.
 
     Attributes:
         stopped: whether it has given up, or has been told to.
@@ -138,9 +140,16 @@ class Recovery:
         sessions: those to begin again.
     """
 
-    def __init__(self, connection: Connection, dial: Callable[[], Awaitable[str]], backoff: Backoff) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        dial: Callable[[], Awaitable[str]],
+        backoff: Backoff,
+        goes_on: Callable[[Exception], bool],
+    ) -> None:
         self._connection = connection
         self._dial = dial
+        self._goes_on = goes_on
         self._backoff = backoff
         self._pauses: Iterator[float] | None = None
         self._mending: dict[Link[Any], Iterator[float]] = {}
@@ -191,14 +200,24 @@ class Recovery:
                 if connection.closed_here:
                     break
                 self.loss = connection.loss() or ConnectionClosedError("the peer closed the connection")
-                if _is_final_loss(self.loss):
-                    self._give_up(self.loss)
+                if _is_final_loss(self.loss) and not self._follows(self.loss):
                     break
                 self.down = True
                 self._tell(Change("lost", self.loss))
                 _log.info("%r was lost, and will be dialled again: %s", connection, self.loss)
                 await self._come_back()
         connection.wake_everybody()
+
+    def _follows(self, loss: Exception) -> bool:
+        """Whether there is somewhere to go on, in spite of a loss that is final here; gives up if not."""
+        failure = loss
+        try:
+            if self._goes_on(loss):
+                return True
+        except (SecurityError, LocalProtocolError) as refusal:
+            failure = refusal
+        self._give_up(failure)
+        return False
 
     async def _come_back(self) -> None:
         while not self.stopped:

@@ -26,6 +26,7 @@ class Remote:
         idle_timeout: seconds of silence after which it gives us up, or None.
         properties: about it; symbols to values.
         offered_capabilities, desired_capabilities: extensions.
+        outgoing_locales, incoming_locales: languages of what it tells of errors, and of what it wants to be told.
     """
 
     container_id: str
@@ -36,6 +37,8 @@ class Remote:
     properties: dict[Any, Any]
     offered_capabilities: tuple[str, ...]
     desired_capabilities: tuple[str, ...]
+    outgoing_locales: tuple[str, ...] = ()
+    incoming_locales: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, performative: Open) -> Remote:
@@ -50,4 +53,6 @@ class Remote:
             properties=dict(performative.properties or {}),
             offered_capabilities=tuple(performative.offered_capabilities),
             desired_capabilities=tuple(performative.desired_capabilities),
+            outgoing_locales=tuple(performative.outgoing_locales),
+            incoming_locales=tuple(performative.incoming_locales),
         )

@@ -134,6 +134,7 @@ class Sender(Link["SenderLink"]):
         message: Message | None = None,
         tag: bytes | None = None,
         settled: bool = False,
+        transaction: Transactional | None = None,
     ) -> StreamSender:
         """Send a message larger than memory: ``async with sender.stream() as body: await body.send_all(block)``.
 
@@ -141,24 +142,35 @@ class Sender(Link["SenderLink"]):
             length: octets of the body, where they are known: then it is one data section, else one for
                 each block.
             message: what is said about the body: a ``Message`` without one.
-            tag, settled: as for ``send``.
+            tag, settled, transaction: as for ``send``. A transaction ends no sooner than its streams.
 
         Raises: nothing before it is entered; then as ``transmit``.
         """
 
         async def begin(octets: bytes, size: int, message_format: int) -> Outgoing:
-            return await self._begin(octets, size, settled, tag, message_format)
+            return await self._begin(octets, size, settled, tag, message_format, transaction)
 
         return StreamSender(self, begin, length, message)
 
     async def _begin(
-        self, octets: bytes, size: int, settled: bool, tag: bytes | None, message_format: int
+        self,
+        octets: bytes,
+        size: int,
+        settled: bool,
+        tag: bytes | None,
+        message_format: int,
+        transaction: Transactional | None,
     ) -> Outgoing:
         await self._conn.pace.checkpoint()
         self._link.check_size(size)
-        while (out := self._link.begin(octets, settled, tag, message_format)) is None:
+        state = None if transaction is None else transaction.state_on(self)
+        while (out := self._link.begin(octets, settled, tag, message_format, state)) is None:
             await self._until_sendable()
             self._conn.pace.blocked()
+            if transaction is not None:
+                state = transaction.state_on(self)  # it may be over by now
+        if transaction is not None:
+            transaction.posted(cast("OutgoingDelivery", out.delivery))
         link = self._link
         if link.drain and not self._blocked:
             link.drained()

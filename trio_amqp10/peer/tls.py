@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import ssl
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 from trio_amqp10.errors import LocalProtocolError
 
@@ -26,6 +27,7 @@ __all__ = [
     "check_client_context",
     "check_server_context",
     "client_context",
+    "name_asked_for",
     "server_context",
 ]
 
@@ -189,6 +191,32 @@ def check_server_context(context: ssl.SSLContext) -> None:
         raise LocalProtocolError("this ssl_context is a client's: use tls.server_context(certfile, keyfile)")
     _check(context)
     context.options |= ssl.OP_NO_RENEGOTIATION
+    if not isinstance(context.sni_callback, _Names):
+        context.sni_callback = _Names(context.sni_callback)
+
+
+_ASKED_FOR: Final[WeakKeyDictionary[ssl.SSLObject, str]] = WeakKeyDictionary()
+
+
+class _Names:
+    """An ``sni_callback`` that remembers whom the client asked for, and then asks the one that there was.
+
+    The standard library tells it to nobody else.
+    """
+
+    def __init__(self, before: Any) -> None:
+        self._before = before
+
+    def __call__(self, tls: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> int | None:
+        if name:
+            _ASKED_FOR[tls] = name
+        answer: int | None = None if self._before is None else self._before(tls, name, context)
+        return answer
+
+
+def name_asked_for(tls: ssl.SSLObject) -> str | None:
+    """Whom a client asked for by SNI, where ``check_server_context`` has seen our context."""
+    return _ASKED_FOR.get(tls)
 
 
 def _check(context: ssl.SSLContext) -> None:

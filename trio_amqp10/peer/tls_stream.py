@@ -18,7 +18,7 @@ import trio
 from trio_amqp10.errors import SecurityError
 from trio_amqp10.sasl import tls_server_end_point
 
-from .tls import Certificate, ServerContext
+from .tls import Certificate, ServerContext, name_asked_for
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -74,6 +74,7 @@ class TlsStream(trio.abc.HalfCloseableStream):
     Attributes:
         channel_bindings: what ties an exchange to this connection, by type (RFC 5056).
         peer_certificate: the peer's, if it was asked for and verified.
+        server_name: whom the peer asked for by SNI, on the accepting side; or None.
         verified: whether whom we dialled proved to be who we meant; of no meaning to a listener.
     """
 
@@ -84,6 +85,7 @@ class TlsStream(trio.abc.HalfCloseableStream):
         self._recorder = recorder
         self._ended = False
         self.verified: Final = verified
+        self.server_name: Final = None if recorder.tls is None else name_asked_for(recorder.tls)
         self.peer_certificate: Final = _peer_certificate(inner)
         self.channel_bindings: Final[dict[str, bytes]] = _channel_bindings(inner, own_certificate)
 

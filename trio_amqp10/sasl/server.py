@@ -67,6 +67,7 @@ class SaslServer(SaslLayer):
 
     Attributes:
         mechanism: the name that the client chose, once it did, if it was offered.
+        hostname: whom it asked for, for servers that serve several (5.3.3.2); or None.
         identity: who the client is, once ``done``; None before and otherwise.
         error: what a mechanism raised, if that is why the attempt failed: to be logged, never sent.
 
@@ -82,6 +83,7 @@ class SaslServer(SaslLayer):
         "_penalty",
         "_rounds",
         "error",
+        "hostname",
         "identity",
         "mechanism",
     )
@@ -98,6 +100,7 @@ class SaslServer(SaslLayer):
         if not mechanisms:
             raise LocalProtocolError("a SASL server needs at least one mechanism to offer (5.3.3.1)")
         self.mechanism: str | None = None
+        self.hostname: str | None = None
         self.identity: Identity | None = None
         self.error: Exception | None = None
         self._mechanisms = {check_name(mechanism.name): mechanism for mechanism in mechanisms}
@@ -146,6 +149,7 @@ class SaslServer(SaslLayer):
         self._mechanisms = {}
 
     def _begin(self, init: SaslInit) -> None:
+        self.hostname = init.hostname
         mechanism = self._mechanisms.get(init.mechanism)
         if mechanism is None:
             self._fail(SaslCode.AUTH)  # (5.3.3.2)
