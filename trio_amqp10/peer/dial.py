@@ -15,15 +15,16 @@ import trio
 from trio_amqp10.engine.connection import Connection as EngineConnection
 from trio_amqp10.engine.limits import Limits
 from trio_amqp10.engine.stack import Stack
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.sasl import ClientMechanism, SaslClient, check_allowed, default_mechanisms
 
+from .backoff import Backoff
 from .connection import Connection
 from .delivery import Delivery, OutgoingDelivery
 from .errors import ConnectionClosedError
 from .layers import Transport, check_layers, dial_layers, has_tls, layers_of
 from .options import symbols
-from .recovery import Backoff, Recovery, is_final
+from .recovery import Recovery, is_final_loss
 from .tls import check_client_context, client_context
 from .transports import connect, is_private
 from .urls import Url, parse_url
@@ -223,7 +224,7 @@ class Dialling:
             if self._backoff is not None:
                 recovery = Recovery(self._connection, self._dial_again, self._backoff)
                 self._connection.recovery = recovery
-                recovery.sessions[self._connection.session_for(None, own=False)] = None
+                recovery.sessions[self._first_session] = None
                 self._nursery.start_soon(recovery.run)
         except BaseException:
             await self._leave()
@@ -238,8 +239,10 @@ class Dialling:
             left -= 1
             try:
                 await self._dial()
-            except (OSError, ConnectionClosedError) as failure:
-                if is_final(getattr(failure, "error", None)):
+            except (OSError, ConnectionClosedError, RemoteProtocolError) as failure:
+                if is_final_loss(failure) or (
+                    self._backoff is None and isinstance(failure, RemoteProtocolError)
+                ):
                     raise
                 if left > 0:
                     continue
@@ -263,7 +266,7 @@ class Dialling:
         try:
             if connection.recovery is None:
                 connection.forget_sessions()
-                connection.session_for(None, own=False)
+                self._first_session = connection.session_for(None, own=False)
             await connection.opened()
         except Exception:  # (who is cancelled closes in due form)
             connection.pump.cancel()
