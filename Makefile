@@ -65,8 +65,9 @@ bench: $(VENV)/.cli ## processor time for each message, beside python-qpid-proto
 fuzz: $(VENV)/.test ## throw broken octets at everything that reads them, for FUZZ_SECONDS seconds
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
-soak: $(VENV)/.test ## kill a container that stores messages, KILLS times, and count what it lost
+soak: $(VENV)/.test ## kill containers and cut transports, KILLS times, and count what was lost and what came twice
 	$(BIN)/python -m tests.soak --kills $(KILLS)
+	$(BIN)/python -m tests.soak.comebacks --breaks $(KILLS)
 
 docs: $(VENV)/.docs ## the manual, in docs/_build/html
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html

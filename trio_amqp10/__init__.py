@@ -44,8 +44,8 @@ from .container.node import Peer as Peer
 from .container.node import RefusedError as RefusedError
 
 # Come back: to a link, to a peer
-from .peer.recovery import Backoff as Backoff
-from .peer.recovery import Change as Change
+from .peer.backoff import Backoff as Backoff
+from .peer.changes import Change as Change
 from .peer.memory import LinkKey as LinkKey
 from .peer.memory import MemoryTerminusStore as MemoryTerminusStore
 from .peer.memory import TerminusStore as TerminusStore

@@ -372,3 +372,16 @@ def test_detach_does_not_abort_what_can_be_resumed() -> None:
     link.detach(closed=False)
     script >> expected("detach", closed=None)
     assert list(link.terminus.unsettled) == [bytes(4)]
+
+
+def test_delivery_can_be_forgotten_while_its_link_is_gone_and_not_while_it_is_taken_up() -> None:
+    link, _, terminus, [held] = taken_up((b"a", None), theirs={b"a": None}, credit=0)
+    with pytest.raises(LocalProtocolError, match="its link is gone"):
+        held.settle()
+    assert list(terminus.unsettled) == [b"a"]
+    link.session.connection.transport_lost()
+    held.settle()
+    assert held.settled
+    assert not terminus.unsettled
+    with pytest.raises(LocalProtocolError, match="settled already"):
+        held.settle()

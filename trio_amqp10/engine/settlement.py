@@ -40,6 +40,7 @@ from trio_amqp10.wire.values import Described
 from .delivery import ACCEPTED, RELEASED, IncomingDelivery, OutgoingDelivery, is_refusal, is_terminal
 from .fast import write_disposition
 from .serial import MASK, distance
+from .states import LinkState
 
 if TYPE_CHECKING:
     from .link import Link
@@ -170,7 +171,14 @@ class Settlement:
             LocalProtocolError: its link is gone.
         """
         if self.outgoing.pop(delivery.delivery_id, None) is None:
-            raise LocalProtocolError(f"cannot settle delivery {delivery.tag!r}: its link is gone")
+            link = delivery.link
+            held = (
+                {} if link.terminus is None or link.state is not LinkState.GONE else link.terminus.unsettled
+            )
+            if held.pop(delivery.tag, None) is None:
+                raise LocalProtocolError(f"cannot settle delivery {delivery.tag!r}: its link is gone")
+            delivery.settled = True  # the receiver will miss it when the link is taken up again (2.6.13)
+            return
         self._let_go(delivery)
         state = delivery.state
         try:

@@ -5,6 +5,7 @@ each node that it wants to use: a request to the node ``$cbs``, whose reply has 
 A token that ends takes the links with it that it permitted, unless another came before.
 
 The links to ``$cbs`` are opened for each token and closed again: services close those that are idle.
+A connection that comes back brings no tokens with it, so each is put anew before the links are attached.
 
 Uses only what any program may use of a connection; knows nothing of who verifies the tokens.
 """
@@ -12,6 +13,7 @@ Uses only what any program may use of a connection; knows nothing of who verifie
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -152,17 +154,23 @@ class TokenKeeping:
         self._audience = audience
         self._source = source
         self._wall = wall_clock
+        self._left: float | None = None
+        self._again = trio.Event()
 
     async def __aenter__(self) -> None:
         left = await self._put()
         # By hand, so that what the user's block raises does not come out as a group of one.
         self._manager = trio.open_nursery()
         self._nursery = await self._manager.__aenter__()
-        self._nursery.start_soon(self._renew, left)
+        self._left = left
+        self._restoring = self._connection.restore_with(self._put_anew)
+        self._restoring.__enter__()
+        self._nursery.start_soon(self._renew)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
+        self._restoring.__exit__(None, None, None)
         self._nursery.cancel_scope.cancel()
         await self._manager.__aexit__(None, None, None)
 
@@ -177,13 +185,26 @@ class TokenKeeping:
         await put_token(self._connection, self._audience, token)
         return left
 
-    async def _renew(self, left: float | None) -> None:
+    async def _put_anew(self) -> None:
+        """The connection is back, and wants a token before its links."""
+        try:
+            self._left = await self._put()
+        except TokenRefusedError as refused:
+            _log.warning("%s", refused)  # it is for the peer to say which links cannot be without it
+            self._left = 0.0
+        self._again.set()
+
+    async def _renew(self) -> None:
         pause = _SHORTEST
-        while left is not None and not self._connection.closed:
-            await trio.sleep(max(left * _USED, _SHORTEST))
-            while not self._connection.closed:
+        while not self._connection.closed:
+            self._again = again = trio.Event()
+            left = math.inf if self._left is None else self._left
+            with trio.move_on_after(max(left * _USED, _SHORTEST)):
+                await again.wait()
+                continue  # put on the way back
+            while not self._connection.closed and not again.is_set():
                 try:
-                    left = await self._put()
+                    self._left = await self._put()
                 except Exception as failure:  # the source's too: what it raises now may be over soon
                     if self._connection.closed:
                         return

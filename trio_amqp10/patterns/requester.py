@@ -4,12 +4,17 @@ A requester is a sender to the service and a receiver for the replies: of a node
 makes for it (a dynamic source, 3.5.3), of one that exists, or of the one that answers. Each request carries a message-id
 of its own; the reply carries that, or the request's correlation-id, as its correlation-id (3.2.4).
 
+On a connection that comes back, requests that were under way when a link was lost raise: whether they were
+acted upon is not known, and a node that was made for their replies is gone. Those that were not sent yet wait,
+and name the node that is made anew.
+
 Uses only what any program may use of a connection; knows nothing of who answers.
 """
 
 from __future__ import annotations
 
 import uuid
+from contextlib import suppress
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +23,7 @@ import trio
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
 from trio_amqp10.peer.delivery import Delivery, OutgoingDelivery, raise_unless_accepted
+from trio_amqp10.peer.errors import ConnectionClosedError
 from trio_amqp10.spec.messaging import Source, Target
 
 if TYPE_CHECKING:
@@ -33,9 +39,11 @@ __all__ = ["Requester", "RequesterOpening", "open_requester"]
 class _Pending:
     """A request that waits for its reply."""
 
-    __slots__ = ("changed", "reply")
+    __slots__ = ("changed", "delivery", "lost", "reply")
 
     def __init__(self) -> None:
+        self.delivery: OutgoingDelivery | None = None
+        self.lost = False
         self.reply: Message | None = None
         self.changed = trio.Event()
 
@@ -44,13 +52,22 @@ class Requester:
     """Sends requests and matches replies to them. Any number of tasks may use it.
 
     Attributes:
-        reply_to: the address that replies are sent to.
+        reply_to: the address that replies are sent to; a new one after each restore of a connection that comes
+            back, where the peer makes a node for them.
     """
 
-    def __init__(self, sender: Sender, replies: Receiver, reply_to: str) -> None:
+    def __init__(self, sender: Sender, replies: Receiver, reply_to: str, *, made: bool) -> None:
+        """``made``: the peer made the node for replies, and will make another where it is lost."""
         self.reply_to = reply_to
+        self._made = made
         self._sender = sender
         self._replies = replies
+        self._listening = True
+        self._looked_for = trio.Event()
+        self._unsent = 0
+        sender.watch_lost(self._lose)
+        replies.watch_lost(self._lose_replies)
+        replies.watch_restored(self._listen)
         self._pending: dict[Any, _Pending] = {}
         self._prefix = str(uuid.uuid4())
         self._count = 0
@@ -72,15 +89,14 @@ class Requester:
         Raises:
             trio.TooSlowError: nothing came in time.
             DeliveryRejectedError, DeliveryReleasedError, DeliveryModifiedError: the request was not accepted.
-            LinkDetachedError, SessionEndedError, ConnectionClosedError: a link is gone; whether the
-                request was acted upon is not known.
+            LinkDetachedError, SessionEndedError, ConnectionClosedError: a link is gone, or was lost on the
+                way and comes back; whether the request was acted upon is not known.
             trio.ClosedResourceError: the requester was closed.
             LocalProtocolError: the request cannot be encoded, or another one with its id waits.
 
         Cancelled: the request may have been acted upon; its reply will be dropped.
         """
         message = copy(request) if isinstance(request, Message) else Message(request)
-        message.reply_to = self.reply_to
         if message.message_id is None:
             self._count += 1
             message.message_id = f"{self._prefix}:{self._count}"
@@ -102,15 +118,66 @@ class Requester:
                 self._pending.pop(key, None)
 
     async def _ask(self, message: Message, pending: _Pending) -> Message:
-        delivery = await self._sender.transmit(message)
+        delivery = pending.delivery = await self._send(message)
         delivery.watch(pending.changed.set)
         while pending.reply is None:
             self._check_alive()
+            if pending.lost:
+                raise ConnectionClosedError(
+                    f"a link of the request {message.message_id!r} was lost before its reply came"
+                )
             await self._check_request(delivery)
             if pending.reply is None:
                 await pending.changed.wait()
                 pending.changed = trio.Event()
         return pending.reply
+
+    async def _send(self, message: Message) -> OutgoingDelivery:
+        """As soon as both links are there, as replies may have another address by then."""
+        sender = self._sender
+        await sender.session.connection.pace.checkpoint()
+        self._unsent += 1
+        try:
+            while True:
+                self._check_alive()
+                if not self._listening:
+                    await self._looked_for.wait()
+                    continue
+                message.reply_to = self.reply_to
+                try:
+                    return sender.send_nowait(message)
+                except trio.WouldBlock:
+                    await sender.wait_sendable()
+        finally:
+            self._unsent -= 1
+            if not self._unsent:
+                sender.give_back()  # if the service wants that
+
+    def _lose(self) -> None:
+        """A link was lost, and comes back: no reply will come to what is under way."""
+        for pending in self._pending.values():
+            if pending.delivery is not None and pending.reply is None:
+                pending.lost = True
+                with suppress(LocalProtocolError):  # or it would be sent again, for nobody
+                    pending.delivery.settle()
+                pending.changed.set()
+
+    def _lose_replies(self) -> None:
+        self._listening = False
+        self._lose()
+
+    def _listen(self) -> None:
+        """Replies can come again."""
+        address = self._replies.address
+        if self._made and address is not None:
+            self.reply_to = address
+        self._listening = True
+        self._look()
+
+    def _look(self) -> None:
+        """Let the requests look again that wait to be sent."""
+        self._looked_for.set()
+        self._looked_for = trio.Event()
 
     async def _check_request(self, delivery: OutgoingDelivery) -> None:
         """Raise where the request itself has failed, so that no reply will come."""
@@ -141,6 +208,7 @@ class Requester:
             self._failure = failure
             for pending in self._pending.values():
                 pending.changed.set()
+            self._look()
 
     def _take(self, delivery: Delivery) -> None:
         try:
@@ -158,6 +226,7 @@ class Requester:
         self._closed = True
         for pending in self._pending.values():
             pending.changed.set()
+        self._look()
 
     def __repr__(self) -> str:
         return f"<Requester of {self._sender.address!r} waiting={len(self._pending)}>"
@@ -184,6 +253,7 @@ class RequesterOpening:
                 f"reply_to={reply_to!r} with direct=True: replies go one way or the other"
             )
         self._direct = str(uuid.uuid4()) if direct else None
+        self._made = reply_to is None and not direct
         if direct:
             target = Target(address=self._direct)
             self._receiving = connection.open_receiver(address, target=target)
@@ -205,7 +275,7 @@ class RequesterOpening:
         # By hand, so that what the user's block raises does not come out as a group of one.
         self._manager = trio.open_nursery()
         self._nursery = await self._manager.__aenter__()
-        self._requester = Requester(sender, self._replies, reply_to)
+        self._requester = Requester(sender, self._replies, reply_to, made=self._made)
         self._nursery.start_soon(self._requester.take_replies)
         return self._requester
 

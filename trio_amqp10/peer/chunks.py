@@ -78,7 +78,7 @@ class Reading:
             if inflow.complete:
                 self.reader.end()
                 return
-            self._owner.check_alive()
+            self._owner.check_delivery(self._delivery)
             await self._changed()
             self._owner.session.connection.pace.blocked()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -46,6 +47,7 @@ from .waiting import Pace, Waiter
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from contextlib import AbstractContextManager
 
     from trio_amqp10.engine.connection import Connection as EngineConnection
     from trio_amqp10.engine.session import Session as EngineSession
@@ -53,11 +55,12 @@ if TYPE_CHECKING:
 
     Vet = Callable[["Connection"], "Error | None"]
 
+    from .changes import Changes
     from .dial import Dialling
     from .errors import ConnectionRedirectError, LinkRedirectError
     from .link import Link
     from .opening import Opening
-    from .recovery import Changes, Recovery
+    from .recovery import Recovery
 
 __all__ = ["Connection", "IncomingLinks", "Remote"]
 
@@ -89,6 +92,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         "_iterated",
         "_lost",
         "_nursery",
+        "_opened",
         "_peer_closed",
         "_refusing",
         "_remote",
@@ -133,13 +137,14 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self._iterated = False
         self._refusing: trio.CancelScope | None = None
         self._asking: trio.CancelScope | None = None
+        self._remote: Remote | None = None
         self.bind(engine, stack, stream)
 
     def bind(self, engine: EngineConnection, stack: Stack, stream: trio.abc.Stream) -> None:
         """From now on this is the connection on ``stream``, which is yet to be opened."""
         self.engine = engine
         self._stack = stack
-        self._remote: Remote | None = None
+        self._opened = False
         self._peer_closed: ConnectionClosed | None = None
         self._lost: str | None = None
         self.pump = Pump(traced(stack), stream, self._on_event, self._wake_all, engine.limits.write_stall)
@@ -155,7 +160,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
 
     @property
     def remote(self) -> Remote:
-        """What the peer said of itself."""
+        """What the peer said of itself; while a connection that comes back is down, what it said last."""
         if self._remote is None:
             raise LocalProtocolError("the peer has not opened this connection yet")
         return self._remote
@@ -192,7 +197,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
 
     @property
     def is_gone(self) -> bool:
-        """Whether the transport that there was last is of no use any more."""
+        """Whether the transport, or the peer on it, is of no use any more; one that comes back may have another soon."""
         pump = self.pump
         return (
             self._lost is not None
@@ -252,14 +257,12 @@ class Connection(Waiter, trio.abc.AsyncResource):
 
         Raises: as ``check_alive``. Cancelled: nothing has happened.
         """
-        while (
-            self._remote is None or self.is_gone
-        ):  # opened and closed in one go: a peer's way to refuse (2.4.3)
+        while not self._opened or self.is_gone:  # opened and closed in one go: a peer's way to refuse (2.4.3)
             if self._closed:
                 self.check_alive()
-            if self.is_gone and not (self._remote is not None and self.loss() is None):
+            if self.is_gone and not (self._opened and self.recovery is None and self.loss() is None):
                 raise self.loss() or ConnectionClosedError("the peer closed the connection")
-            if self._remote is not None:
+            if self._opened:
                 return
             await self.wait()
 
@@ -375,6 +378,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
                     self._session_of(session).on_ended(event)
             case ConnectionOpened(performative):
                 self._remote = Remote.of(performative)
+                self._opened = True
                 self.pump.read_size = READ_SIZE
                 if self.engine.state is ConnectionState.OPEN_RCVD:
                     self._answer_open()
@@ -426,8 +430,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
         if self.recovery is not None:
             for session in self.recovery.sessions:
                 session.wake()
-            for link in self.recovery.links:
-                link.wake()
+            for link in list(self.recovery.links):
+                link.wake_all()
 
     def start_soon(self, function: Callable[..., Awaitable[object]], *args: Any) -> None:
         """Run a task for as long as the connection lasts."""
@@ -442,6 +446,17 @@ class Connection(Waiter, trio.abc.AsyncResource):
         if self.recovery is None:
             raise LocalProtocolError("this connection does not come back: open it with reconnect=True")
         return self.recovery.changes()
+
+    def restore_with(self, call: Callable[[], Awaitable[object]]) -> AbstractContextManager[None]:
+        """While the block lasts, await ``call()`` each time that the connection is back, before its links are.
+
+        For what the peer needs before it takes them: a token, a queue that has to be declared. ``call`` may
+        open links of its own; all others wait. Nothing is called on a connection without ``reconnect``.
+
+        Where ``call`` raises, the attempt has failed, and the next one is made; a ``SecurityError`` or
+        ``LocalProtocolError`` ends the connection for good.
+        """
+        return nullcontext() if self.recovery is None else self.recovery.restore_with(call)
 
     def _on_attached(self, link: Any) -> None:
         if link.owner is not None:

@@ -86,7 +86,8 @@ class Delivery(EngineIncoming):
 
     Those four are synchronous, and settle the delivery at once unless the link settles second
     (``guarantee="exactly-once"``). Each raises ``LocalProtocolError`` after the first, and when
-    the link is gone. With ``transaction`` the outcome counts from the commit on (4.4.2).
+    the link is gone; where the link comes back, but the sender has the message again, nothing is said
+    to anybody, and it will be delivered again. With ``transaction`` the outcome counts from the commit on (4.4.2).
 
     Attributes:
         tag: the sender's name for it: at most 32 octets.
@@ -117,9 +118,18 @@ class Delivery(EngineIncoming):
     def accept(self, *, transaction: Transactional | None = None) -> None:
         """Say that the message was processed (3.4.2)."""
         if transaction is None:
-            self.link.session.settlement.dispose(self, ACCEPTED)
+            self._give(ACCEPTED)
         else:
             transaction.retire(self, ACCEPTED)
+
+    def _give(self, state: Outcome) -> None:
+        try:
+            self.link.session.settlement.dispose(self, state)
+        except LocalProtocolError:
+            # As if it had been said a moment before the transport went: nobody can be sure that it was heard.
+            if self.state is not None or not _owner(self).has_lapsed(self):
+                raise
+            self.state = state
 
     def reject(
         self,
@@ -129,16 +139,16 @@ class Delivery(EngineIncoming):
         transaction: Transactional | None = None,
     ) -> None:
         """Say that the message is invalid, and why (3.4.3)."""
+        state = Rejected(error=Error(condition=condition, description=description))
         if transaction is None:
-            super().reject(condition, description)
+            self._give(state)
         else:
-            error = Error(condition=condition, description=description)
-            transaction.retire(self, Rejected(error=error))
+            transaction.retire(self, state)
 
     def release(self, *, transaction: Transactional | None = None) -> None:
         """Give the message back, as if it had never been delivered (3.4.4)."""
         if transaction is None:
-            super().release()
+            self._give(RELEASED)
         else:
             transaction.retire(self, RELEASED)
 
@@ -158,18 +168,14 @@ class Delivery(EngineIncoming):
             annotations: merged into its message-annotations.
             transaction: that this is a part of.
         """
+        state = Modified(
+            delivery_failed=delivery_failed or None,
+            undeliverable_here=undeliverable_here or None,
+            message_annotations=annotations,
+        )
         if transaction is None:
-            super().modify(
-                delivery_failed=delivery_failed,
-                undeliverable_here=undeliverable_here,
-                annotations=annotations,
-            )
+            self._give(state)
         else:
-            state = Modified(
-                delivery_failed=delivery_failed or None,
-                undeliverable_here=undeliverable_here or None,
-                message_annotations=annotations,
-            )
             transaction.retire(self, state)
 
     def _streamed_message(self, inflow: Inflow) -> Message:

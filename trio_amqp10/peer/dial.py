@@ -17,9 +17,10 @@ import trio
 from trio_amqp10.engine.connection import Connection as EngineConnection
 from trio_amqp10.engine.limits import Limits
 from trio_amqp10.engine.stack import Stack
-from trio_amqp10.errors import LocalProtocolError, SecurityError
+from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError, SecurityError
 from trio_amqp10.sasl import ClientMechanism, SaslClient, check_allowed, default_mechanisms
 
+from .backoff import Backoff
 from .connection import Connection
 from .delivery import Delivery, OutgoingDelivery
 from .errors import (
@@ -30,7 +31,7 @@ from .errors import (
 )
 from .layers import Transport, check_layers, dial_layers, has_tls, layers_of
 from .options import symbols
-from .recovery import Backoff, Recovery, is_final
+from .recovery import Recovery, is_final_loss
 from .redirects import Place, hops_of, redirected
 from .sole import CAPABILITY as SOLE
 from .sole import sole_properties
@@ -264,7 +265,7 @@ class Dialling:
             if self._backoff is not None:
                 recovery = Recovery(self._connection, self._dial_again, self._backoff, self._goes_on)
                 self._connection.recovery = recovery
-                recovery.sessions[self._connection.session_for(None, own=False)] = None
+                recovery.sessions[self._first_session] = None
                 self._nursery.start_soon(recovery.run)
         except BaseException:
             await self._leave()
@@ -279,8 +280,10 @@ class Dialling:
             left -= 1
             try:
                 await self._dial()
-            except (OSError, ConnectionClosedError) as failure:
-                if is_final(getattr(failure, "error", None)):
+            except (OSError, ConnectionClosedError, RemoteProtocolError) as failure:
+                if is_final_loss(failure) or (
+                    self._backoff is None and isinstance(failure, RemoteProtocolError)
+                ):
                     raise
                 if left > 0:
                     continue
@@ -324,8 +327,8 @@ class Dialling:
         try:
             if first:
                 connection.forget_sessions()
-            if first and not follows:
-                connection.session_for(None, own=False)
+                if not follows:
+                    self._first_session = connection.session_for(None, own=False)
             await connection.opened()
             if SOLE in engine.local.desired_capabilities and connection.sole_connection is None:
                 raise GuaranteeNotSupportedError(
@@ -334,8 +337,9 @@ class Dialling:
             if first and follows:
                 # A redirect comes right behind the open: when the peer answers to what was said after that,
                 # there is none.
+                self._first_session = connection.session_for(None, own=False)
                 with contextlib.suppress(SessionEndedError):
-                    await connection.session_for(None, own=False).begun()
+                    await self._first_session.begun()
         except Exception:  # (who is cancelled closes in due form)
             connection.pump.cancel()
             with trio.CancelScope(shield=True):

@@ -15,10 +15,18 @@ import trio
 from trio_amqp10.engine.events import LinkDetached
 from trio_amqp10.engine.link import Link as EngineLink
 from trio_amqp10.engine.states import LinkState
-from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError
 from trio_amqp10.spec.transport import Attach, Error, ReceiverSettleMode, Role, SenderSettleMode
 
-from .errors import GuaranteeNotSupportedError, LinkDetachedError, LinkRefusedError, link_error
+from .errors import (
+    GuaranteeNotSupportedError,
+    LinkDetachedError,
+    LinkRefusedError,
+    SessionEndedError,
+    anew,
+    describe,
+    link_error,
+)
 from .recovery import is_final, lost_with
 from .waiting import Waiter
 
@@ -68,8 +76,8 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
     def remote(self) -> Attach:
         """The peer's attach."""
         remote = self._link.remote
-        if remote is None and self._memory is not None:
-            remote = self._memory.remote
+        if (remote is None or not self._link.has_terminus()) and self._memory is not None:
+            remote = self._memory.remote or remote
         assert remote is not None
         return remote
 
@@ -90,11 +98,12 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
     def on_detached(self, event: LinkDetached) -> None:
         """The engine tells that the link is over."""
         if self._covered and not self._opening and event.error is not None and not is_final(event.error):
-            self._suspend()
+            self._suspend(link_error(self.name, event.error, event.closed))
+            self.wake()
         else:
             self._detached = event
-            self._uncover()
-        self.wake()
+            self.uncover()
+            self.wake_all()
 
     def missed(self) -> None:
         """The link was over before it had an owner."""
@@ -105,13 +114,22 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
     def cause(self) -> Exception | None:
         """Why the peer, or what carried us, ended this link; None while it lives or was ended without an error."""
         if self._memory is not None and self._memory.failure is not None:
-            return self._memory.failure
+            return anew(self._memory.failure)
         if self._detached is not None:
             error = self._detached.error
             if self._opening:
                 return self._gone(LinkRefusedError)
             return None if error is None else self._gone()
-        return self.session.cause(opening=self._opening)
+        cause = self.session.cause(opening=self._opening)
+        lost = self._link.state is LinkState.GONE and not self.session.was_ended
+        if cause is None and lost and self._conn.recovering:
+            return lost_with(self._loss(), f"link {self.name!r} was lost")
+        return cause
+
+    def _loss(self) -> Exception | None:
+        """Why the transport was lost that carried this last."""
+        recovery = self._conn.recovery
+        return self._conn.loss() or (None if recovery is None else recovery.loss)
 
     def _gone(self, kind: type[LinkDetachedError] = LinkDetachedError) -> LinkDetachedError:
         link, event = self._link, self._detached
@@ -137,8 +155,10 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
     @property
     def _is_over(self) -> bool:
+        if self._closed or (self._memory is not None and self._memory.failure is not None):
+            return True
         gone = self._detached is not None or self._link.state is LinkState.GONE
-        return self._closed or (gone and not self.is_suspended)
+        return gone and not self.is_suspended
 
     def reading(self, delivery: Any) -> None:
         """The calling task reads ``delivery`` in chunks; None: it is done with it."""
@@ -164,6 +184,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
     def abandon(self) -> None:
         """The link did not come to be, or is not wanted: detach it, whatever the peer says."""
         self._closed = True
+        self.uncover()
         link = self._link
         if link.state is LinkState.DETACHED:
             link.session.connection.names.release(link)
@@ -179,6 +200,13 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             self._conn.recovery.answered(self)
         memory = self._memory
         if memory is not None and self._has_terminus():
+            if self._covered and not self._opening:
+                try:
+                    self.check_guarantee(memory.options)
+                except GuaranteeNotSupportedError as weaker:  # another peer answers than the one before
+                    self._link.detach()
+                    self.give_up(weaker)
+                    return
             if memory.terminus is not None:
                 self._take_up()
             if memory.on_restored is not None and not self._opening:
@@ -203,7 +231,8 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         self.opened()
 
     def _has_terminus(self) -> bool:
-        raise NotImplementedError
+        """Whether the peer's last attach is no refusal (2.6.3)."""
+        return self._link.remote is not None and self._link.has_terminus()
 
     def check_guarantee(self, options: LinkOptions) -> None:
         """Compare the negotiated settle modes with those that were asked for (2.7.3)."""
@@ -232,11 +261,11 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             with trio.move_on_after(self._conn.close_timeout):
                 await self._before_detach()
         finally:
-            self._uncover()
+            self.uncover()
             self._give_back()
             self._link.detach(closed=True, error=error)
             self._closed = True
-            self.wake()
+            self.wake_all()
         await self._gone_there()
         if self._memory is not None:
             await self._memory.discard()
@@ -265,12 +294,12 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         if self._closed:
             await trio.lowlevel.checkpoint()
             return
-        self._uncover()
+        self.uncover()
         if self._memory is None:
             self._give_back()
         self._link.detach(closed=False, error=error)
         self._closed = True
-        self.wake()
+        self.wake_all()
         await self._gone_there()
 
     async def resume(self, connection: Connection | None = None) -> None:
@@ -298,6 +327,9 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         if not self._is_over:
             raise LocalProtocolError(f"link {self.name!r} is attached: detach it first")
         await trio.lowlevel.checkpoint()
+        recovery = (connection or self._conn).recovery
+        if recovery is not None:
+            await recovery.until_up()
         session = (connection or self._conn).session_for(None, own=memory.options.own_session)
         self.attach_to(session)
         try:
@@ -313,8 +345,10 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         memory = self._memory
         assert memory is not None
         opening = self._opening
-        memory.remote = self._link.remote or memory.remote
+        if self._link.remote is not None and self._has_terminus():
+            memory.remote = self._link.remote
         memory.suspended = False
+        memory.failure = None
         self._bind(session, self._new_end(session))
         self._opening = opening
         self.start(memory.options)
@@ -362,9 +396,18 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         if self._conn.recovery is not None:
             self._conn.recovery.links[self] = None
 
-    def _uncover(self) -> None:
+    def uncover(self) -> None:
+        """It is over: the connection does not attach it again."""
         if self._conn.recovery is not None:
-            self._conn.recovery.links.pop(self, None)
+            self._conn.recovery.forget_link(self)
+
+    def wake_all(self) -> None:
+        """Let all look again that wait for this link, or for what becomes of a delivery that it holds."""
+        terminus = None if self._memory is None else self._memory.terminus
+        for delivery in () if terminus is None else terminus.deliveries():
+            if delivery.watcher is not None:
+                delivery.watcher.wake()
+        self.wake()
 
     @property
     def is_suspended(self) -> bool:
@@ -381,37 +424,58 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
     @property
     def own_session(self) -> bool:
         """Whether it is to have a session of its own."""
-        return self._memory is not None and self._memory.options.own_session
+        return self._memory is not None and (self._memory.options.own_session or self._memory.apart)
 
-    def _suspend(self) -> None:
+    @property
+    def is_answered(self) -> bool:
+        """Whether the peer has answered the last attach."""
+        return self._link.remote is not None
+
+    def _suspend(self, damage: AmqpError) -> None:
         recovery, memory = self._conn.recovery, self._memory
         assert recovery is not None
         assert memory is not None
         memory.suspended = True
+        memory.damage = damage
         recovery.damaged(self)
+        self.on_lost()
 
-    def on_session_ended(self, error: Error | None) -> None:
-        """The peer ended the session that this link was on, maybe over another link."""
-        if self._opening or error is None or is_final(error):
-            self._uncover()
-        else:
-            self._suspend()
+    def on_session_ended(self, error: Error | None, *, blamed: bool) -> None:
+        """The peer ended the session that this link was on; ``blamed``: maybe over one that was being attached."""
+        innocent = blamed and self.is_answered
+        if self._opening or error is None or (is_final(error) and not innocent):
+            self.uncover()
+            self.wake_all()
+            return
+        assert self._memory is not None
+        self._memory.apart = self._memory.apart or not self.is_answered
+        self._suspend(SessionEndedError(f"the session was ended, {describe(error)}", error))
+
+    def on_lost(self) -> None:
+        """The link, or the connection, was lost, and comes back."""
+        if self._memory is not None and self._memory.on_lost is not None:
+            self._memory.on_lost()
+
+    def watch_lost(self, call: Callable[[], object]) -> None:
+        """Have ``call`` called, synchronously, each time that the link was lost, to be attached again.
+
+        Nothing is called on a connection without ``reconnect``.
+        """
+        if self._memory is not None:
+            self._memory.on_lost = call
 
     def watch_restored(self, call: Callable[[], object]) -> None:
         """Have ``call`` called, synchronously, each time that the link was attached again."""
         if self._memory is not None:
             self._memory.on_restored = call
 
-    def give_up(self, failure: Exception | None) -> None:
-        """It cannot be attached again."""
+    def give_up(self, failure: AmqpError | None) -> None:
+        """It cannot be attached again: by this failure, or by what ended it so often that it is not tried again."""
         memory = self._memory
         assert memory is not None
-        memory.failure = failure or lost_with(
-            None if self._conn.recovery is None else self._conn.recovery.loss,
-            f"link {self.name!r} did not come back",
-        )
-        self._uncover()
-        self.wake()
+        memory.failure = failure or memory.damage
+        self.uncover()
+        self.wake_all()
 
     def check_delivery(self, delivery: Any) -> None:
         """Raise where nothing will be heard of this delivery any more.
@@ -424,9 +488,11 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         if self._conn.recovery is not None and delivery.link.state is LinkState.GONE:
             terminus = None if self._memory is None else self._memory.terminus
             if terminus is None or delivery.tag not in terminus.unsettled:
-                raise lost_with(
-                    self._conn.recovery.loss, f"what became of delivery {delivery.tag!r} is not known"
-                )
+                raise lost_with(self._loss(), f"what became of delivery {delivery.tag!r} is not known")
+
+    def has_lapsed(self, delivery: Any) -> bool:
+        """Whether ``delivery`` went with a transport, and nobody is left to tell, though its link comes back."""
+        return self._covered and delivery.link.state is LinkState.GONE
 
     async def settle_up(self) -> None:
         """Give the peer its time with what it has of ours, before a block is left without an exception.

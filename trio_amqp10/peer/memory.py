@@ -19,6 +19,7 @@ from trio_amqp10.spec.transport import Role
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trio_amqp10.errors import AmqpError
     from trio_amqp10.spec.transport import Attach
 
     from .options import LinkOptions
@@ -125,16 +126,22 @@ class Memory:
         options: what the attach says.
         remote: what the peer's attach said before.
         suspended: whether the peer detached it, and it is to be attached again by itself.
-        failure: why that was given up.
-        on_restored: called when it was.
+        apart: whether that is to be on a session of its own, as it may have ended the one that it was on.
+        damage: why the peer ended it, or its session, last.
+        failure: why attaching it again was given up.
+        on_lost: called when it, or the connection, was lost.
+        on_restored: called when it was attached again.
         left: unsettled deliveries when it was attached last because a map was incomplete; None if it was not.
     """
 
     __slots__ = (
         "_key",
         "_store",
+        "apart",
+        "damage",
         "failure",
         "left",
+        "on_lost",
         "on_restored",
         "options",
         "remote",
@@ -148,7 +155,10 @@ class Memory:
         self.left: int | None = None
         self.remote: Attach | None = None
         self.suspended = False
-        self.failure: Exception | None = None
+        self.apart = False
+        self.damage: AmqpError | None = None
+        self.failure: AmqpError | None = None
+        self.on_lost: Callable[[], object] | None = None
         self.on_restored: Callable[[], object] | None = None
         self._store = store
         self._key = key

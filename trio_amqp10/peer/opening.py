@@ -71,15 +71,13 @@ class Opening(Generic[L]):
         options = self._options
         connection = self._connection
         name = options.name or connection.new_name()
-        if connection.recovery is not None:
-            await connection.recovery.until_up()
         memory = None
         if options.remembers:
             memory = await recall(connection, options, name, self._role)
         elif connection.recovery is not None:
             memory = self._covering(name)
         if connection.recovery is not None:
-            await connection.recovery.until_up()  # again: it may have gone meanwhile
+            await connection.recovery.until_up()
         session = self._connection.session_for(self._session, own=options.own_session)
         try:
             self._link = link = self._make(session, name)
@@ -88,12 +86,15 @@ class Opening(Generic[L]):
                     link.remember(memory)
                     if options.restorable:
                         link.cover()
+                session.opening.add(link)
                 link.start(options)
                 await link.attached()
                 link.check_guarantee(options)
             except BaseException:
                 link.abandon()
                 raise
+            finally:
+                session.opening.discard(link)
         except BaseException:
             if options.own_session:
                 session.abandon()
@@ -108,5 +109,5 @@ class Opening(Generic[L]):
                 await self._link.settle_up()
             await self._link.aclose()
         finally:
-            if self._options.own_session:
+            if self._options.own_session or self._link.own_session:
                 await self._link.session.aclose()

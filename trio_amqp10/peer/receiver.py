@@ -1,6 +1,6 @@
 """The receiving end of a link: give credit, take deliveries in order (2.6.7).
 
-Longer than 400 lines: three ways to give credit, and every option of a receiver.
+Longer than 400 lines: all that users ask of a receiver is documented here.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Receiver(Link["ReceiverLink"]):
     without an error, or when we close; with an error or a lost transport it raises.
     """
 
-    __slots__ = ("_half", "_hold", "_readers", "_window")
+    __slots__ = ("_half", "_hold", "_later", "_readers", "_window")
 
     def __init__(
         self,
@@ -75,6 +75,7 @@ class Receiver(Link["ReceiverLink"]):
             link.limit(self._hold)
         self._window = credit
         self._half = credit // 2
+        self._later = 0  # what credit was granted, or taken back, while the link was lost
 
     @property
     def _queue(self) -> deque[Delivery]:
@@ -108,9 +109,13 @@ class Receiver(Link["ReceiverLink"]):
             link.set_credit(max(0, self._window - len(link.queue)))
 
     def attach_to(self, session: Session) -> None:
-        granted = 0 if self._window else self._link.credit
+        old = self._link
+        granted = old.credit + self._later
+        if self._window or old.drain or old.flow_properties:
+            granted = self._later  # kept topped up; or given back; or for a transaction, which is no more
+        self._later = 0
         super().attach_to(session)
-        if granted:
+        if granted > 0 and not self._window:
             self._link.set_credit(granted)
 
     def grant(self, credit: int, *, transaction: Transactional | None = None) -> None:
@@ -134,7 +139,10 @@ class Receiver(Link["ReceiverLink"]):
                     "a receiver that grants credit by itself would acquire more than asked for: open it with credit=0"
                 )
             transaction.acquire(self)
-        self._link.set_credit(self._link.credit + credit)
+        if self.is_suspended:
+            self._later += credit
+        else:
+            self._link.set_credit(self._link.credit + credit)
 
     def acquire_in(self, txn_id: bytes | None) -> None:
         """Name the transaction that messages are acquired in from the next flow on; None for none (4.4.3)."""
@@ -204,7 +212,10 @@ class Receiver(Link["ReceiverLink"]):
         self.check_alive()
         self._window = 0
         link = self._link
-        link.set_credit(link.credit, drain=True)
+        if self.is_suspended:
+            self._later = -link.credit  # it went with the link, and is not to come back with it
+        else:
+            link.set_credit(link.credit, drain=True)
         await trio.lowlevel.checkpoint()
         while self._link.drain and self._link.credit:
             self.check_alive()
@@ -327,9 +338,6 @@ class Receiver(Link["ReceiverLink"]):
 
     # -- attach and close -------------------------------------------------------------------
 
-    def _has_terminus(self) -> bool:
-        return self.remote.source is not None
-
     def _take_up(self) -> None:
         assert self._memory is not None
         awaited = len(self._memory.terminus.awaited)
@@ -341,6 +349,12 @@ class Receiver(Link["ReceiverLink"]):
         link = session.engine.receiver(self.name)
         if self._hold is not None:
             link.limit(self._hold)
+        if self._readers is not None:
+            link.stream()
+        if self._link.terminus is None:
+            for delivery in self._queue:
+                if delivery.settled and delivery.complete:  # it came at most once, and will not come again
+                    link.enqueue(delivery)
         return link
 
     def _is_reduced(self) -> bool:

@@ -11,6 +11,9 @@ without an error has ended.
 * The transport is lost, or the peer closes: dial again, the next URL of the list each time, with
   pauses that grow (``Backoff``); then begin every session, and attach every link, under its old name.
 * The peer detaches one link, or ends one session, with an error that may pass: the same for these alone.
+  A session that was ended while a link was being attached on it was ended over that link, as far as
+  anybody can tell (RabbitMQ 4.0 does so for an address that it does not have): the others come back,
+  and that one is tried again on a session apart, so that it does not take them with it again and again.
 
 What was in doubt is settled by the termini of the links (``engine.resending``): at-least-once sends again,
 exactly-once resumes with a peer that kept the link, and is in doubt with one that did not.
@@ -22,29 +25,30 @@ Errors that would only come again are final: those of security, and what ``_FINA
 from __future__ import annotations
 
 import logging
-import random
-from collections import deque
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
 
 import trio
 
 from trio_amqp10.errors import Condition, LocalProtocolError, SecurityError
 
-from .errors import ConnectionClosedError, describe
+from .changes import Change, Changes
+from .errors import ConnectionClosedError, LinkDetachedError, describe
 from .sole import is_superseded
 from .waiting import Waiter
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Generator, Iterator
 
     from trio_amqp10.spec.transport import Error
 
+    from .backoff import Backoff
     from .connection import Connection
     from .link import Link
     from .session import Session
 
-__all__ = ["Backoff", "Change", "Changes", "Recovery", "is_final"]
+__all__ = ["Recovery", "is_final", "is_final_loss", "lost_with"]
 
 _log = logging.getLogger("trio_amqp10.recovery")
 
@@ -64,62 +68,27 @@ _FINAL: Final = frozenset(
     )
 )
 
-_CHANGES: Final = 100
-"""Changes that wait for who iterates over them; the oldest are dropped."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backoff:
-    """Pauses between attempts, in seconds: ``initial``, then each ``factor`` times the one before, up to ``maximum``.
-
-    Attributes:
-        jitter: take a random part of each, between half of it and all, so that many clients do not come at once.
-        attempts: in a row, before it is given up; None for any number.
-
-    Raises:
-        LocalProtocolError: pauses that are none.
-    """
-
-    initial: float = 0.1
-    factor: float = 2.0
-    maximum: float = 30.0
-    jitter: bool = True
-    attempts: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.initial < 0 or self.factor < 1 or self.maximum < self.initial:
-            raise LocalProtocolError(
-                f"{self!r}: initial >= 0, factor >= 1 and maximum >= initial are possible"
-            )
-
-    def pauses(self) -> Iterator[float]:
-        """Before each attempt of a row, the first included."""
-        pause = self.initial
-        made = 0
-        while self.attempts is None or made < self.attempts:
-            yield pause * random.uniform(0.5, 1) if self.jitter else pause
-            pause = min(pause * self.factor, self.maximum)
-            made += 1
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What happened to a connection that comes back.
-
-    Attributes:
-        kind: ``"lost"``, ``"restored"``, or ``"stopped"`` for good.
-        reason: why it was lost or stopped; None where it was restored or closed here.
-        url: where it leads now, once restored.
-    """
-
-    kind: Literal["lost", "restored", "stopped"]
-    reason: Exception | None = None
-    url: str | None = None
-
 
 def is_final(error: Error | None) -> bool:
     """Whether trying again would only bring the same error again."""
     return error is not None and (str(error.condition) in _FINAL or is_superseded(error))
+
+
+class _Mending:
+    """Attempts in a row to attach one link.
+
+    Attributes:
+        row: the pauses before them.
+        pause: the last one, in seconds.
+        since: when the last of them was answered; None if it was not.
+    """
+
+    __slots__ = ("pause", "row", "since")
+
+    def __init__(self, row: Iterator[float]) -> None:
+        self.row = row
+        self.pause = 0.0
+        self.since: float | None = None
 
 
 class Recovery:
@@ -133,7 +102,6 @@ class Recovery:
 
     Attributes:
         stopped: whether it has given up, or has been told to.
-        down: whether there is no peer at present.
         failure: why it has given up, or None.
         loss: why the connection was lost last, or None.
         links: those to attach again.
@@ -151,14 +119,18 @@ class Recovery:
         self._dial = dial
         self._goes_on = goes_on
         self._backoff = backoff
-        self._pauses: Iterator[float] | None = None
-        self._mending: dict[Link[Any], Iterator[float]] = {}
+        self._row: Iterator[float] | None = None
+        self._pause = 0.0
+        self._since = trio.current_time()
+        self._mending: dict[Link[Any], _Mending] = {}
         self._scopes: set[trio.CancelScope] = set()
         self._scope = trio.CancelScope(shield=True)
         self._bell = Waiter()
-        self._watchers: list[Changes] = []
+        self._watchers: WeakSet[Changes] = WeakSet()
+        self._preparations: list[Callable[[], Awaitable[object]]] = []
+        self._preparing: trio.lowlevel.Task | None = None
+        self._up = True
         self.stopped = False
-        self.down = False
         self.failure: Exception | None = None
         self.loss: Exception | None = None
         self.links: dict[Link[Any], None] = {}
@@ -168,13 +140,33 @@ class Recovery:
 
     def answered(self, link: Link[Any]) -> None:
         """An attach was answered: the peer is well, and the next pause is a short one again."""
-        self._pauses = None
-        self._mending.pop(link, None)
+        self._row = None
+        mending = self._mending.get(link)
+        if mending is not None:
+            mending.since = trio.current_time()
 
     def damaged(self, link: Link[Any]) -> None:
-        """The peer ended this link, and it is to be attached again."""
-        pauses = self._mending.setdefault(link, self._backoff.pauses())
-        self._connection.start_soon(self._mend, link, pauses)
+        """The peer ended this link, and it is to be attached again.
+
+        A peer that takes each attach and ends the link at once is no better than one that refuses:
+        the pauses grow on, until the link has lasted longer than the pause before it.
+        """
+        mending = self._mending.get(link)
+        if mending is None or (
+            mending.since is not None and trio.current_time() - mending.since > mending.pause
+        ):
+            mending = self._mending[link] = _Mending(self._backoff.pauses())
+        mending.since = None
+        self._connection.start_soon(self._mend, link, mending)
+
+    def forget_link(self, link: Link[Any]) -> None:
+        """It is over, and not to be attached again."""
+        self.links.pop(link, None)
+        self._mending.pop(link, None)
+
+    def forget_session(self, session: Session) -> None:
+        """It is over, and not to be begun again."""
+        self.sessions.pop(session, None)
 
     def stop(self) -> None:
         """The connection is closed here: nothing is brought back any more."""
@@ -183,11 +175,29 @@ class Recovery:
             for scope in (self._scope, *self._scopes):
                 scope.cancel()
             self._tell(Change("stopped", self.failure))
+            self._bell.wake()
+
+    @property
+    def down(self) -> bool:
+        """Whether there is no peer at present, or its links are not due to be attached yet."""
+        return not self._up or self._connection.is_gone
 
     async def until_up(self) -> None:
         """Wait until there is a peer, or there will not be one any more. Cancelled: nothing has happened."""
-        while (self.down or self._connection.is_gone) and not self.stopped:
+        await trio.lowlevel.checkpoint()
+        while self.down and not self.stopped:
+            if self._preparing is trio.lowlevel.current_task() and not self._connection.is_gone:
+                return
             await self._bell.wait()
+
+    @contextmanager
+    def restore_with(self, call: Callable[[], Awaitable[object]]) -> Generator[None]:
+        """See ``Connection.restore_with``."""
+        self._preparations.append(call)
+        try:
+            yield
+        finally:
+            self._preparations.remove(call)
 
     # -- the connection ---------------------------------------------------------------------
 
@@ -200,11 +210,15 @@ class Recovery:
                 if connection.closed_here:
                     break
                 self.loss = connection.loss() or ConnectionClosedError("the peer closed the connection")
-                if _is_final_loss(self.loss) and not self._follows(self.loss):
+                if is_final_loss(self.loss) and not self._follows(self.loss):
                     break
-                self.down = True
-                self._tell(Change("lost", self.loss))
+                self._up = False
+                if not self.links and trio.current_time() - self._since > self._pause:
+                    self._row = None  # with no attach to be answered, to have lasted is as good
                 _log.info("%r was lost, and will be dialled again: %s", connection, self.loss)
+                for link in list(self.links):
+                    link.on_lost()
+                self._tell(Change("lost", self.loss))
                 await self._come_back()
         connection.wake_everybody()
 
@@ -221,75 +235,123 @@ class Recovery:
 
     async def _come_back(self) -> None:
         while not self.stopped:
-            if self._pauses is None:
-                self._pauses = self._backoff.pauses()
-            pause = next(self._pauses, None)
+            if self._row is None:
+                self._row = self._backoff.pauses()
+            pause = next(self._row, None)
             if pause is None:
-                self._give_up(self.loss)
+                self._give_up(self._exhausted())
                 return
+            self._pause = pause
             await trio.sleep(pause)
             try:
                 url = await self._dial()
+                self._begin_sessions()
+                await self._prepare()
             except Exception as failure:
-                if _is_final_loss(failure):
+                if is_final_loss(failure):
+                    await self._hang_up()
                     self._give_up(failure)
                     return
-                _log.debug("%r could not be dialled: %s", self._connection, failure)
+                _log.info("%r could not be brought back: %s", self._connection, failure)
                 self.loss = failure
+                await self._hang_up()
             else:
                 self._restore(url)
                 return
 
-    def _restore(self, url: str) -> None:
-        """There is a peer again: begin and attach all that there was."""
-        self.down = False
+    async def _hang_up(self) -> None:
+        """What was dialled is of no use after all, or did not come to be."""
+        pump = self._connection.pump
+        pump.cancel()
+        await pump.finished.wait()
+
+    def _begin_sessions(self) -> None:
         for session in list(self.sessions):
-            if session.is_over:
-                del self.sessions[session]
-            else:
-                session.begin_anew()
+            session.begin_anew()
+
+    async def _prepare(self) -> None:
+        """Have done what is to be done before links are attached; stops where the peer is lost again."""
+        connection = self._connection
+        if not self._preparations:
+            return
+        failure: Exception | None = None
+
+        async def give_up_with_the_peer() -> None:
+            await connection.pump.finished.wait()
+            nursery.cancel_scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(give_up_with_the_peer)
+            self._preparing = trio.lowlevel.current_task()
+            try:
+                for call in list(self._preparations):
+                    await call()
+            except Exception as raised:  # kept, or it would come out of the nursery in a group
+                failure = raised
+            finally:
+                self._preparing = None
+            nursery.cancel_scope.cancel()
+        if connection.is_gone:
+            raise connection.loss() or ConnectionClosedError("the peer closed the connection")
+        if failure is not None:
+            raise failure
+
+    def _restore(self, url: str) -> None:
+        """There is a peer again, with the sessions that there were: attach all links."""
+        self._up = True
+        self._since = trio.current_time()
         for link in list(self.links):
             self._attach(link)
-        if not self.links:
-            self._pauses = None
         _log.info("%r is back, at %s", self._connection, url)
         self._tell(Change("restored", url=url))
         self._bell.wake()
         self._connection.wake_everybody()
 
     def _attach(self, link: Link[Any]) -> None:
-        if link.closed_here:
-            self.links.pop(link, None)
-            return
-        session = link.session
-        if session.is_over:
-            session = self._connection.session_for(None, own=link.own_session)
         try:
+            session = link.session
+            if session.is_over:
+                session = self._connection.session_for(None, own=link.own_session)
             link.attach_to(session)
         except Exception as failure:
             _log.warning("%r could not be attached again: %s", link, failure)
-            link.give_up(failure)
+            gone = LinkDetachedError(f"link {link.name!r} could not be attached again: {failure}")
+            gone.__cause__ = failure
+            link.give_up(gone)
 
-    def _give_up(self, failure: Exception | None) -> None:
+    def _exhausted(self) -> ConnectionClosedError:
+        """Why no more is tried; what was tried last may be an error of the system, which is none of ours."""
+        gone = ConnectionClosedError(
+            f"the connection was lost, and {self._backoff.attempts} attempts to bring it back have failed: {self.loss}",
+            getattr(self.loss, "error", None),
+        )
+        gone.__cause__ = self.loss
+        return gone
+
+    def _give_up(self, failure: Exception) -> None:
         _log.info("%r is given up: %s", self._connection, failure)
         self.failure = failure
         self.stopped = True
-        self.down = False
         self._tell(Change("stopped", failure))
         self._bell.wake()
 
     # -- one link ---------------------------------------------------------------------------
 
-    async def _mend(self, link: Link[Any], pauses: Iterator[float]) -> None:
+    async def _mend(self, link: Link[Any], mending: _Mending) -> None:
         """Attach again what the peer detached, unless all of the connection comes back meanwhile."""
-        pause = next(pauses, None)
+        pause = next(mending.row, None)
         if pause is None:
             link.give_up(None)
             return
+        mending.pause = pause
         with trio.CancelScope(shield=True) as scope:
+            if self.stopped:
+                return
             self._scopes.add(scope)
-            await trio.sleep(pause)
-        self._scopes.discard(scope)
+            try:
+                await trio.sleep(pause)
+            finally:
+                self._scopes.discard(scope)
         if link.is_suspended and not self.down:
             self._attach(link)
 
@@ -297,49 +359,17 @@ class Recovery:
 
     def changes(self) -> Changes:
         """What happens from now on."""
-        watcher = Changes(self)
-        self._watchers.append(watcher)
+        watcher = Changes(ended=self.stopped)
+        self._watchers.add(watcher)
         return watcher
 
-    def forget(self, watcher: Changes) -> None:
-        """It is not read any more."""
-        self._watchers.remove(watcher)
-
     def _tell(self, change: Change) -> None:
-        for watcher in self._watchers:
+        for watcher in list(self._watchers):
             watcher.add(change)
 
 
-class Changes:
-    """Iterates over what happens to a connection; ends with the connection."""
-
-    def __init__(self, recovery: Recovery) -> None:
-        self._recovery = recovery
-        self._changes: deque[Change] = deque(maxlen=_CHANGES)
-        self._waiter = Waiter()
-        self._ended = recovery.stopped
-
-    def add(self, change: Change) -> None:
-        """One more."""
-        self._changes.append(change)
-        self._waiter.wake()
-
-    def __aiter__(self) -> Changes:
-        return self
-
-    async def __anext__(self) -> Change:
-        """The next change. Cancelled: none is lost."""
-        await trio.lowlevel.checkpoint()
-        while not self._changes:
-            if self._ended:
-                raise StopAsyncIteration
-            await self._waiter.wait()
-        change = self._changes.popleft()
-        self._ended = change.kind == "stopped"
-        return change
-
-
-def _is_final_loss(failure: Exception) -> bool:
+def is_final_loss(failure: Exception) -> bool:
+    """Whether dialling again would only bring the same failure again."""
     if isinstance(failure, SecurityError | LocalProtocolError):
         return True
     return isinstance(failure, ConnectionClosedError) and is_final(failure.error)

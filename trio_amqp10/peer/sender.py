@@ -279,9 +279,6 @@ class Sender(Link["SenderLink"]):
         if self._link.drain and not self._blocked:
             self._link.drained()
 
-    def _has_terminus(self) -> bool:
-        return self.remote.target is not None
-
     def _new_end(self, session: Session) -> SenderLink:
         return session.engine.sender(self.name)
 

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from trio_amqp10.engine.events import SessionEnded
 from trio_amqp10.engine.states import SessionState
+from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.spec.transport import Error
 
 from .climbs import open_transaction_on_session
 from .errors import LinkRefusedError, SessionEndedError, describe
@@ -18,20 +21,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from trio_amqp10.engine.events import SessionEnded
     from trio_amqp10.engine.session import Session as EngineSession
-    from trio_amqp10.spec.transport import Error
 
     from .connection import Connection
+    from .link import Link
     from .opening import Opening
 
 __all__ = ["Session", "SessionOpening"]
 
 
 class Session(Waiter, trio.abc.AsyncResource):
-    """One session of a connection. Its links share windows, and end when it ends."""
+    """One session of a connection. Its links share windows, and end when it ends.
 
-    __slots__ = ("_closed", "_ended", "connection", "engine", "on_end")
+    Attributes:
+        connection: that it is on.
+        opening: links that are being opened on it, and were not answered yet.
+    """
+
+    __slots__ = ("_closed", "_ended", "connection", "engine", "on_end", "opening")
 
     def __init__(self, connection: Connection, engine: EngineSession) -> None:
         super().__init__()
@@ -41,21 +48,36 @@ class Session(Waiter, trio.abc.AsyncResource):
         self._closed = False
         self._ended: SessionEnded | None = None
         self.on_end: list[Callable[[], object]] | None = None  # called when the peer ends it
+        self.opening: set[Link[Any]] = set()
 
     @property
     def is_over(self) -> bool:
         """Whether either end has ended it; one that its connection brings back is not over."""
-        return self._closed or self._ended is not None or (self._is_lost and not self.connection.recovering)
+        if self.was_ended:
+            return True
+        return self.engine.state is SessionState.ENDED and not self._comes_back
 
     @property
-    def _is_lost(self) -> bool:
-        return self.engine.state is SessionState.ENDED
+    def was_ended(self) -> bool:
+        """Whether somebody has ended it, and not only the loss of the transport."""
+        return self._closed or self._ended is not None
+
+    @property
+    def _comes_back(self) -> bool:
+        recovery = self.connection.recovery
+        return recovery is not None and not recovery.stopped and self in recovery.sessions
 
     def begin_anew(self) -> None:
-        """The connection is back: so is this."""
-        self.engine = self.connection.engine.session()
-        self.engine.owner = self
-        self.engine.begin()
+        """The connection is back: so is this, if the peer has room for it."""
+        try:
+            engine = self.connection.engine.session()
+            engine.owner = self
+            engine.begin()
+        except LocalProtocolError as failure:
+            error = Error(condition=Condition.RESOURCE_LIMIT_EXCEEDED.value, description=str(failure))
+            self.on_ended(SessionEnded(self.engine, error))
+        else:
+            self.engine = engine
 
     @property
     def closed_here(self) -> bool:
@@ -67,11 +89,24 @@ class Session(Waiter, trio.abc.AsyncResource):
         self._ended = event
         for call in self.on_end or ():
             call()
-        recovery = self.connection.recovery
-        if recovery is not None:
-            for link in [link for link in recovery.links if link.session is self]:
-                link.on_session_ended(event.error)
+        links = self._forget()
+        blamed = bool(self.opening) or any(not link.is_answered for link in links)
+        for link in links:
+            link.on_session_ended(event.error, blamed=blamed)
         self.wake()
+
+    def _forget(self) -> list[Link[Any]]:
+        """This is over; returns the links that the connection would have attached again."""
+        recovery = self.connection.recovery
+        if recovery is None:
+            return []
+        recovery.forget_session(self)
+        return [link for link in recovery.links if link.session is self]
+
+    def _close(self) -> None:
+        self._closed = True
+        for link in self._forget():
+            link.uncover()
 
     def cause(self, *, opening: bool = False) -> Exception | None:
         """Why the session ended, for a link on it; None while it lives or where it ended without an error."""
@@ -116,7 +151,7 @@ class Session(Waiter, trio.abc.AsyncResource):
 
     def abandon(self) -> None:
         """It is not wanted any more: end it, whatever the peer says."""
-        self._closed = True
+        self._close()
         self.engine.end()
 
     async def aclose(self, error: Error | None = None) -> None:
@@ -127,7 +162,7 @@ class Session(Waiter, trio.abc.AsyncResource):
         if self._closed:
             await trio.lowlevel.checkpoint()
             return
-        self._closed = True
+        self._close()
         self.engine.end(error)
         self.wake()
         with trio.move_on_after(self.connection.close_timeout):

@@ -199,7 +199,7 @@ class StreamSender(trio.abc.SendStream):
         """Raise where it is of no use to go on."""
         delivery = cast("OutgoingDelivery", out.delivery)
         if not out.in_progress and not out.complete:
-            self._sender.check_alive()
+            self._sender.check_delivery(delivery)
         if is_refusal(delivery.state):
             raise_unless_accepted(delivery.state, delivery)
 

@@ -1,0 +1,208 @@
+"""Does a connection that comes back lose or repeat anything? Two runs, a checker, and one line of counts for each.
+
+``at-least-once``: ``amqp10 serve --store FILE`` gets SIGKILL again and again under one sender and one receiver that
+were opened once, with ``reconnect``. ``exactly-once``: a container of this process, behind a proxy that resets the
+transports at random moments, so that both ends keep their termini (2.6.13). In both, a program never sees that
+anything happened: whatever raises is counted.
+
+==============  ====================================================================================
+attempted       messages that were sent
+accepted        those whose outcome came back as accepted
+lost            accepted, and never received: must be 0
+missing         attempted, and never received: must be 0, as nobody gave up
+duplicated      deliveries of a message beyond the first: 0 for exactly-once
+raised          calls of the program that raised: must be 0
+==============  ====================================================================================
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import signal
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import trio
+
+import trio_amqp10 as amqp
+from trio_amqp10.testing import open_proxy
+
+from .kills import Server
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+__all__ = ["Tally", "cut_transports", "kill_servers"]
+
+BACKOFF = amqp.Backoff(initial=0.02, factor=2, maximum=0.3)
+_QUIET = 2.0
+"""Seconds without a message after which there are no more."""
+
+
+@dataclass
+class Tally:
+    """What happened."""
+
+    guarantee: Literal["at-least-once", "exactly-once"]
+    breaks: int = 0
+    restored: int = 0
+    attempted: int = 0
+    accepted: set[int] = field(default_factory=set[int])
+    received: Counter[int] = field(default_factory=Counter[int])
+    raised: list[str] = field(default_factory=list[str])
+
+    def counts(self) -> dict[str, Any]:
+        """All that is counted, in the words of the table above."""
+        return {
+            "guarantee": self.guarantee,
+            "breaks": self.breaks,
+            "restored": self.restored,
+            "attempted": self.attempted,
+            "accepted": len(self.accepted),
+            "received": len(self.received),
+            "lost": len(self.accepted - self.received.keys()),
+            "missing": len(set(range(self.attempted)) - self.received.keys()),
+            "duplicated": self.received.total() - len(self.received),
+            "raised": len(self.raised),
+        }
+
+    @property
+    def good(self) -> bool:
+        """Whether the guarantee was kept."""
+        counts = self.counts()
+        wrong = counts["lost"] + counts["missing"] + counts["raised"]
+        return not wrong and (self.guarantee == "at-least-once" or not counts["duplicated"])
+
+
+class Program:
+    """A sender and a receiver on one connection each, which know nothing of any of this."""
+
+    def __init__(self, url: str, tally: Tally) -> None:
+        self._url = url
+        self._tally = tally
+        self._room = trio.Semaphore(50)
+        self._last = 0.0
+        self.sending = True
+
+    async def run(self, breaking: Callable[[], Awaitable[None]]) -> None:
+        """Send and receive while ``breaking`` breaks things; then drain."""
+        async with (
+            amqp.open_connection(self._url, reconnect=BACKOFF) as sending,
+            amqp.open_connection(self._url, reconnect=BACKOFF) as receiving,
+            sending.open_sender("q", guarantee=self._tally.guarantee) as sender,
+            receiving.open_receiver("q", guarantee=self._tally.guarantee, credit=100) as receiver,
+            trio.open_nursery() as nursery,
+        ):
+            nursery.start_soon(self._count, sending)
+            nursery.start_soon(self._count, receiving)
+            nursery.start_soon(self._receive, receiver)
+            async with trio.open_nursery() as senders:
+                senders.start_soon(self._send, sender, senders)
+                await breaking()
+                self.sending = False
+            while (left := self._last + _QUIET - trio.current_time()) > 0:  # noqa: ASYNC110 - it moves on
+                await trio.sleep(left)
+            nursery.cancel_scope.cancel()
+
+    async def _count(self, connection: amqp.Connection) -> None:
+        async for change in connection.changes():
+            self._tally.restored += change.kind == "restored"
+
+    async def _send(self, sender: amqp.Sender, nursery: trio.Nursery) -> None:
+        try:
+            while self.sending:
+                await self._room.acquire()
+                number = self._tally.attempted
+                self._tally.attempted += 1
+                delivery = await sender.transmit(amqp.Message(number, durable=True))
+                nursery.start_soon(self._outcome, delivery, number)
+                await trio.sleep(0.0005)
+        except Exception as failure:
+            self._tally.raised.append(repr(failure))
+
+    async def _outcome(self, delivery: amqp.OutgoingDelivery, number: int) -> None:
+        try:
+            if isinstance(await delivery.outcome(), amqp.Accepted):
+                self._tally.accepted.add(number)
+        except Exception as failure:
+            self._tally.raised.append(repr(failure))
+        self._room.release()
+
+    async def _receive(self, receiver: amqp.Receiver) -> None:
+        try:
+            async for delivery in receiver:
+                self._tally.received[delivery.message.body] += 1
+                self._last = trio.current_time()
+                delivery.accept()
+        except Exception as failure:
+            self._tally.raised.append(repr(failure))
+
+
+async def kill_servers(path: Path, breaks: int, seed: int = 0) -> Tally:
+    """At-least-once, over a process that is killed; ``path`` is where its store is made."""
+    chance = random.Random(seed)
+    tally = Tally("at-least-once")
+    server = Server(path)
+    await server.start()
+
+    async def breaking() -> None:
+        for _ in range(breaks):
+            await trio.sleep(chance.uniform(0.05, 0.4))
+            await server.end(signal.SIGKILL)
+            tally.breaks += 1
+            await server.start()
+        await trio.sleep(0.5)
+
+    try:
+        await Program(server.url, tally).run(breaking)
+    finally:
+        await server.end(signal.SIGTERM)
+    return tally
+
+
+async def cut_transports(breaks: int, seed: int = 0) -> Tally:
+    """Exactly-once, through a proxy that resets its connections."""
+    chance = random.Random(seed)
+    tally = Tally("exactly-once")
+    container = amqp.Container("soak")
+    async with trio.open_nursery() as nursery:
+        [listener] = await nursery.start(container.serve, "amqp://127.0.0.1:0")
+        async with open_proxy(listener.url) as proxy:
+
+            async def breaking() -> None:
+                for _ in range(breaks):
+                    await trio.sleep(chance.uniform(0.01, 0.25))
+                    proxy.cut("reset")
+                    tally.breaks += 1
+                await trio.sleep(0.5)
+
+            await Program(proxy.url, tally).run(breaking)
+        nursery.cancel_scope.cancel()
+    return tally
+
+
+def main() -> None:
+    """Both runs; fails where a guarantee was broken."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--breaks", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        killed = trio.run(kill_servers, Path(folder) / "store", arguments.breaks, arguments.seed)
+    cut = trio.run(cut_transports, arguments.breaks, arguments.seed)
+    for tally in (killed, cut):
+        print(json.dumps(tally.counts()))
+        for raised in tally.raised[:5]:
+            print(raised, file=sys.stderr)
+    if not (killed.good and cut.good):
+        sys.exit("FAILED: see `lost`, `missing`, `duplicated` and `raised`")
+
+
+if __name__ == "__main__":
+    main()
