@@ -10,10 +10,11 @@ import pytest
 
 from tests.naive.performatives import frame
 from tests.naive.script import expected, filled
+from trio_amqp10 import rules
 from trio_amqp10.engine.events import LinkAttached, LinkDetached, SessionEnded
 from trio_amqp10.engine.link import Link
 from trio_amqp10.engine.states import LinkState, SessionState
-from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Source, Target
 from trio_amqp10.spec.transport import Error, ReceiverSettleMode, Role, SenderSettleMode
 
@@ -417,7 +418,7 @@ def test_fault_on_a_link_that_is_detaching_changes_nothing() -> None:
     link, script = receiving()
     link.detach()
     script >> expected("detach")
-    link.fail(Condition.INVALID_FIELD, "too late")
+    link.fail(rules.LINK_CREDIT.broken("too late"))
     assert link.error is None
     assert not script.collect().events
     script.expect_nothing()

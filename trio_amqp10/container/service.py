@@ -19,6 +19,7 @@ from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.filters import capabilities
 from trio_amqp10.peer.dial import effective_limits, open_connection
 from trio_amqp10.peer.listen import Acceptor, Listener, serve
+from trio_amqp10.peer.options import strictness
 from trio_amqp10.sasl import Server
 from trio_amqp10.spec.transport import Error
 from trio_amqp10.tokens import path_of
@@ -458,6 +459,7 @@ class Container(Handled):
             sasl=users or Server(),
             offered_capabilities=(_RELAY, *capabilities()),
             limits=effective_limits(options.get("limits"), None, None),
+            strict=strictness(options.get("strict")),
             close_timeout=options.get("close_timeout", 5.0),
         )
         return LocalConnection(

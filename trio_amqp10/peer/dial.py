@@ -17,12 +17,13 @@ from trio_amqp10.engine.limits import Limits
 from trio_amqp10.engine.stack import Stack
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.sasl import ClientMechanism, SaslClient, check_allowed, default_mechanisms
+from trio_amqp10.sasl.layer import sasl_frame_size
 
 from .connection import Connection
-from .delivery import Delivery, OutgoingDelivery
+from .delivery import OutgoingDelivery, delivery_class
 from .errors import ConnectionClosedError
 from .layers import Transport, check_layers, dial_layers, has_tls, layers_of
-from .options import symbols
+from .options import strictness, symbols
 from .recovery import Backoff, Recovery, is_final
 from .tls import check_client_context, client_context
 from .transports import connect, is_private
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
+
+    from trio_amqp10.rules import Strict
 
     from .layers import Layers
 
@@ -187,7 +190,14 @@ class Dialling:
         mechanisms = check_allowed(self._mechanisms(url, secure), secure=secure)
         hostname = self._hostname or (url.host if url is not None else None) or None
         bindings = transport.channel_bindings
-        sasl = SaslClient(mechanisms, hostname=hostname, channel_bindings=bindings) if mechanisms else None
+        sasl: SaslClient | None = None
+        if mechanisms:
+            sasl = SaslClient(
+                mechanisms,
+                hostname=hostname,
+                channel_bindings=bindings,
+                max_frame_size=sasl_frame_size(engine.strict),
+            )
         return Stack(engine, trio.current_time(), sasl=sasl, began=began)
 
     async def _reach(self) -> tuple[EngineConnection, Stack, trio.abc.Stream]:
@@ -315,6 +325,7 @@ def open_connection(
     pipelined: bool = True,
     close_timeout: float = 5.0,
     reconnect: bool | Backoff = False,
+    strict: bool | Strict | None = None,
 ) -> Dialling:
     """Dial a peer: ``async with open_connection(url) as conn``.
 
@@ -350,6 +361,8 @@ def open_connection(
         close_timeout: seconds to wait for the peer whenever something is closed.
         reconnect: come back by itself, with all links, for ever or as a ``Backoff`` says; the first dial
             too. See ``Connection.changes``.
+        strict: which rules to hold strictly, of those where peers that break them can be lived with; True for
+            all of them, False for none, None for the defaults of ``Strict``.
 
     Raises (on entering):
         OSError: nobody answers there.
@@ -361,6 +374,7 @@ def open_connection(
     Cancelled: what was dialled is closed; the close frame gets at most a second.
     """
     name = str(uuid.uuid4()) if container_id is None else container_id
+    held = strictness(strict)
 
     def make_engine(host: str | None) -> EngineConnection:
         return EngineConnection(
@@ -372,7 +386,8 @@ def open_connection(
             offered_capabilities=symbols(offered_capabilities),
             desired_capabilities=symbols(desired_capabilities),
             pipelined=pipelined,
-            incoming_class=Delivery,
+            strict=held,
+            incoming_class=delivery_class(held),
             outgoing_class=OutgoingDelivery,
         )
 

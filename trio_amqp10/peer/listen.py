@@ -1,4 +1,7 @@
-"""Wait to be dialled: ``serve``, and the life of an accepted connection."""
+"""Wait to be dialled: ``serve``, and the life of an accepted connection.
+
+Longer than 400 lines: every option of a listener is documented here.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +19,19 @@ import trio
 from trio_amqp10.engine.connection import Connection as EngineConnection
 from trio_amqp10.engine.stack import Stack
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError
+from trio_amqp10.rules import Strict
 from trio_amqp10.sasl import SaslServer, Server
+from trio_amqp10.sasl.layer import sasl_frame_size
 from trio_amqp10.sasl.mechanism import ServerContext
 from trio_amqp10.spec.transport import Error
 
 from .connection import Connection
-from .delivery import Delivery, OutgoingDelivery
+from .delivery import OutgoingDelivery, delivery_class
 from .dial import effective_limits
 from .errors import ConnectionClosedError
 from .layers import Entrance, Transport, check_layers, has_tls, layers_of, no_less_secret
 from .listener import Listener
-from .options import symbols
+from .options import strictness, symbols
 from .tls import check_server_context
 from .transports import bind, is_private, listener_url, peer_host, peer_name
 from .urls import Url, parse_url
@@ -65,6 +70,7 @@ class Acceptor:
     desired_capabilities: tuple[str, ...] = ()
     offered_capabilities: tuple[str, ...] = ()
     limits: Limits
+    strict: Strict = field(default_factory=Strict)
     close_timeout: float = 5.0
     entrance: Entrance = field(default_factory=Entrance)
 
@@ -79,7 +85,8 @@ class Acceptor:
             properties=self.properties,
             desired_capabilities=self.desired_capabilities,
             offered_capabilities=self.offered_capabilities,
-            incoming_class=Delivery,
+            strict=self.strict,
+            incoming_class=delivery_class(self.strict),
             outgoing_class=OutgoingDelivery,
         )
 
@@ -118,10 +125,13 @@ class Acceptor:
         )
         private = transport.private or is_private(stream)
         mechanisms = self.sasl.offer(private, self.allow_plaintext_password, context)
+        size = sasl_frame_size(self.strict)
         stack = Stack(
             engine,
             trio.current_time(),
-            accept_sasl=(lambda: SaslServer(mechanisms, context=context)) if mechanisms else None,
+            accept_sasl=(lambda: SaslServer(mechanisms, context=context, max_frame_size=size))
+            if mechanisms
+            else None,
             accept_plain=not self.sasl.requires_sasl,
             accepting=True,
             began=began,
@@ -202,6 +212,7 @@ async def serve(
     desired_capabilities: str | Iterable[str] = (),
     offered_capabilities: str | Iterable[str] = (),
     limits: Limits | None = None,
+    strict: bool | Strict | None = None,
     max_connections: int | None = 10_000,
     max_handshakes: int | None = 1_024,
     close_timeout: float = 5.0,
@@ -253,6 +264,7 @@ async def serve(
         desired_capabilities=symbols(desired_capabilities),
         offered_capabilities=symbols(offered_capabilities),
         limits=effective_limits(limits, max_frame_size, channel_max),
+        strict=strictness(strict),
         close_timeout=close_timeout,
     )
     parsed = [parse_url(url) for url in urls]
