@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import rules
+from . import conformance, features, rules
 from .rst import ROOT
 
 if TYPE_CHECKING:
@@ -15,4 +15,8 @@ __all__ = ["PAGES"]
 
 _REFERENCE = ROOT / "docs" / "reference"
 
-PAGES: dict[Path, Callable[[], str]] = {_REFERENCE / "rules.rst": rules.page}
+PAGES: dict[Path, Callable[[], str]] = {
+    _REFERENCE / "conformance.rst": conformance.page,
+    _REFERENCE / "features.rst": features.page,
+    _REFERENCE / "rules.rst": rules.page,
+}

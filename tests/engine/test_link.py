@@ -143,6 +143,13 @@ def test_row_31_attach_with_a_wrong_field_ends_the_session() -> None:
     script.expect_event(SessionEnded, session=session)
 
 
+@pytest.mark.parametrize("key", [None, "text", b"t" * 33, 7])
+def test_row_31_unsettled_map_with_keys_that_are_no_tags_ends_the_session(key: Any) -> None:
+    _, script = begun()
+    script << attach("x", 0, role=False, unsettled={b"t": None, key: None})
+    script >> expected("end", error=error("amqp:invalid-field"))
+
+
 def test_row_55_attach_with_a_large_unsettled_map_is_taken() -> None:
     session, script = begun()
     unsettled: dict[bytes, Any] = {f"tag-{n}".encode(): ("accepted", {}) for n in range(2000)}

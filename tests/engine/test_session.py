@@ -172,6 +172,10 @@ def test_session_opens_its_window_again_when_half_of_it_is_used() -> None:
     script.expect_nothing()
     script << transfer(1)
     script >> expected("flow", incoming_window=4, next_incoming_id=2, handle=None)
+    assert script.last is not None
+    assert [script.last[name] for name in ("delivery_count", "link_credit", "available", "drain")] == [
+        None
+    ] * 4
     assert len(link.queue) == 2
 
 

@@ -19,6 +19,7 @@ from trio_amqp10.wire.values import Described, UInt
 from .fast import TransferReader, read_disposition
 from .faults import error_of, fit
 from .incoming import drop_incoming, on_transfer, skip
+from .maps import has_tags
 from .receiver import ReceiverLink
 from .sender import SenderLink
 from .serial import add
@@ -541,6 +542,10 @@ class Session(Lifecycle):
             )
         if attach.handle in self._by_remote_handle:
             self.fail(rules.HANDLE_IN_USE.broken(f"attach on handle {attach.handle}, which is in use"))
+            return
+        if attach.unsettled is not None and not has_tags(attach.unsettled):
+            text = "amqp:attach:list.unsettled: its keys are delivery-tags, which are octets, at most 32"
+            self.fail(rules.FIELD.broken(text, scope="session"))
             return
         ours = not attach.role
         link = connection.names.find(attach.name, ours, self)
