@@ -196,7 +196,7 @@ CHAPTERS: dict[str, tuple[str, list[Feature]]] = {
                 "links resumed, with unsettled maps",
                 "N N N P N N N N N N Y Y",
                 "sender_takes_up_its_link_on_another_connection",
-                "exactly_once_survives_a_cut_before_any_octet",
+                "engine/test_exactly_once:exactly_once_survives_a_cut_before_any_octet",
             ),
             yes(
                 "links stolen", "N N N N N P N N N N Y Y", "row_41_attach_of_an_attached_name_steals_the_link"

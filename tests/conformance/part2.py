@@ -307,6 +307,8 @@ REQUIREMENTS = [
         "names of links are unique for each direction between two containers",
         "name_is_taken_once_for_each_direction",
         "row_41_attach_of_an_attached_name_steals_the_link",
+        "link_is_stolen_by_the_same_peer_on_another_connection",
+        "link_of_another_user_is_not_given_away",
         "[one-attachment]",
     ),
     need(
@@ -474,8 +476,8 @@ REQUIREMENTS = [
         "2.6.13",
         RULE,
         "exactly once holds over cuts at any octet, where both ends keep their state",
-        "exactly_once_survives_a_cut_before_any_octet",
-        "exactly_once_survives_cuts_while_it_is_taken_up",
+        "engine/test_exactly_once:exactly_once_survives_a_cut_before_any_octet",
+        "engine/test_exactly_once:exactly_once_survives_cuts_while_it_is_taken_up",
     ),
     need(
         "2.6.14",

@@ -36,7 +36,10 @@ MESSAGING = [
         "3.2.1",
         MUST_NOT,
         "durable messages are lost, or accepted by a target that may lose them",
-        gap="not yet: queues are in memory, and take durable messages as others",
+        "queue_accepts_and_gives_a_durable_message_only_when_it_is_stored",
+        "queue_has_durable_messages_again_when_the_container_starts_again",
+        "queue_rejects_a_durable_message_when_it_cannot_be_stored",
+        gap="a container without a store keeps them in memory, as others",
     ),
     need(
         "3.2.1",
@@ -282,6 +285,8 @@ MESSAGING = [
         RULE,
         "a terminus lasts as its expiry policy and time-out say",
         "subscription_stays_so_many_seconds_as_its_source_says",
+        "timer_starts_when_the_policy_says",
+        "lease_comes_back_to_the_queue_when_its_link_expires",
         "attach_asks_for_what_the_program_wants_kept",
     ),
     need(

@@ -59,5 +59,6 @@ def find_test(reference: str) -> tuple[str, str]:
     file, _, name = reference.rpartition(":")
     files = [each for each in _tests().get(name, []) if not file or each == f"{file}.py"]
     if len(files) != 1:
-        raise LookupError(f"{reference!r} is a test of {len(files)} files: {', '.join(files) or 'none'}")
+        where = f"{', '.join(files)}: say which, as in file:name" if files else "no file"
+        raise LookupError(f"{reference!r} is a test of {where}")
     return files[0], f"test_{name}"

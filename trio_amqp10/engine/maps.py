@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.frames import FRAME_HEADER_SIZE
 from trio_amqp10.spec.transport import Attach
 from trio_amqp10.wire.encode import encode
 
 from .delivery import MAX_TAG
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["has_tags", "unsettled_fields"]
 
@@ -31,6 +34,6 @@ def unsettled_fields(fields: dict[str, Any], states: dict[bytes, Any], frame_siz
     return {"unsettled": unsettled, "incomplete_unsettled": len(unsettled) < len(states)}
 
 
-def has_tags(unsettled: dict[Any, Any]) -> bool:
+def has_tags(unsettled: Mapping[Any, Any]) -> bool:
     """Whether the keys of a peer's map are delivery-tags (2.7.3, 2.8.7)."""
     return all(isinstance(tag, bytes) and len(tag) <= MAX_TAG for tag in unsettled)
