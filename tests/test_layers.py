@@ -13,10 +13,11 @@ import trio_amqp10
 
 PACKAGE = Path(trio_amqp10.__file__).parent
 
-# errors, wire <- spec <- frames, headers, message <- sasl, typed, filters, trace <- engine <- peer
+# errors, rules, wire <- spec <- frames, headers, message <- sasl, typed, filters, trace <- engine <- peer
 #     <- container, patterns <- testing, cli, spark
 LEVELS = {
     "errors": 0,
+    "rules": 0,
     "wire": 1,
     "spec": 2,
     "frames": 3,
@@ -26,6 +27,7 @@ LEVELS = {
     "_section_writers": 3,
     "_message_fields": 3,
     "message": 3,
+    "_tolerant_messages": 3,
     "tokens": 3,
     "json_values": 3,
     "typed": 4,

@@ -8,6 +8,9 @@ from .peer.dial import open_connection as open_connection
 from .peer.listen import Listener as Listener
 from .peer.listen import serve as serve
 from .engine.limits import Limits as Limits
+from .rules import RULES as RULES
+from .rules import Rule as Rule
+from .rules import Strict as Strict
 from . import sasl as sasl
 from .peer import tls as tls
 

@@ -11,8 +11,8 @@ from collections import deque
 from typing import Final
 
 from ._sections import BODY, CODES, NAMES, PLACES, malformed, section_code, skip_value
-from .errors import Condition, RemoteProtocolError
 from .message import Message
+from .rules import BODY_SECTIONS, SECTION_ORDER
 from .wire import codes
 
 __all__ = ["BodyReader"]
@@ -33,6 +33,7 @@ class BodyReader:
     """
 
     __slots__ = (
+        "_class",
         "_code",
         "_format",
         "_have",
@@ -49,7 +50,8 @@ class BodyReader:
         "started",
     )
 
-    def __init__(self, message_format: int = 0) -> None:
+    def __init__(self, message_format: int = 0, message_class: type[Message] = Message) -> None:
+        self._class = message_class
         self._format = message_format
         self._raw: list[bytes] = []  # all that came, until something is given out
         self._held: list[bytes] = []  # of a section that is not whole
@@ -71,7 +73,7 @@ class BodyReader:
 
     def message(self) -> Message:
         """The sections that have come, without the body."""
-        return Message.from_payload(bytes(self._kept), self._format)
+        return self._class.from_payload(bytes(self._kept), self._format)
 
     def next_part(self) -> bytes | None:
         """The next octets of the body, if any have come."""
@@ -176,14 +178,10 @@ class BodyReader:
 
     def _check_order(self, code: int, place: int) -> None:
         if place <= self._place and not code == self._code == _DATA:
-            raise malformed(f"section {NAMES[code]} after {NAMES[self._code]}")
+            raise malformed(f"section {NAMES[code]} after {NAMES[self._code]}", SECTION_ORDER)
 
     def _wait_for(self, size: int) -> None:
         """A section takes at least so many octets; do not look before they are there."""
         self._need = size
         if len(self._kept) + size > _LIMIT:
-            raise RemoteProtocolError(
-                f"more than {_LIMIT} octets of a streamed message are not its body",
-                Condition.RESOURCE_LIMIT_EXCEEDED,
-                "link",
-            )
+            raise BODY_SECTIONS.broken(f"more than {_LIMIT} octets of a streamed message are not its body")

@@ -14,7 +14,8 @@ from struct import Struct
 from typing import Any, Final
 
 from ._message_fields import plain_octets
-from .errors import Condition, LocalProtocolError, RemoteProtocolError
+from .errors import LocalProtocolError, RemoteProtocolError
+from .rules import BODY_SECTIONS, SECTION_ORDER, SECTIONS, Rule
 from .spec import messaging as standard
 from .wire import codes
 from .wire.budget import MAX_NODES, Budget
@@ -177,8 +178,12 @@ def body_sections(body: Any) -> tuple[Data | Sequence | Value, ...]:
 # Octets to sections ---------------------------------------------------------------------------------
 
 
-def scan(payload: bytes) -> list[Span | None]:
+def scan(payload: bytes, in_order: bool = True) -> list[Span | None]:
     """Find the sections, without reading what is in them: (start, end) for each place, or None.
+
+    Args:
+        payload: a message, whole.
+        in_order: False takes them in any order, the body still in one piece and all others once.
 
     Raises:
         RemoteProtocolError: unknown, repeated or misplaced sections, or octets that are none (3.2).
@@ -203,14 +208,15 @@ def scan(payload: bytes) -> list[Span | None]:
         elif code == last_code and code in (_DATA, _SEQUENCE):
             sections += 1
             if sections == MAX_NODES:
-                raise RemoteProtocolError(
-                    f"more than {MAX_NODES} body sections", Condition.RESOURCE_LIMIT_EXCEEDED, "link"
-                )
+                raise BODY_SECTIONS.broken(f"more than {MAX_NODES} body sections")
             first = spans[BODY]
             assert first is not None
             spans[BODY] = (first[0], pos)
+        elif not in_order and spans[place] is None:
+            spans[place] = (start, pos)
+            place = last_place  # what was passed by is still judged by the furthest that came
         else:
-            raise malformed(f"section {NAMES[code]} after {NAMES[last_code]}")
+            raise malformed(f"section {NAMES[code]} after {NAMES[last_code]}", SECTION_ORDER)
         last_place, last_code = place, code
     return spans
 
@@ -286,18 +292,18 @@ def skip_value(payload: bytes, pos: int) -> int:
 _LISTS: Final = Registry(standard.Header, standard.Properties)
 
 
-def read_section(place: int, payload: bytes, span: Span) -> Any:
-    """What is in the section: a list of fields, a dict, or a body.
+def read_section(place: int, payload: bytes, span: Span, allow_duplicates: bool = False) -> Any:
+    """What is in the section: a list of fields, a dict, or a body; the last of equal map keys, if they are allowed.
 
     Raises:
         RemoteProtocolError: with scope ``link``, so that only this message need be refused.
     """
     start, end = span
     if place == BODY:
-        return _read_body(payload, start, end)
+        return _read_body(payload, start, end, allow_duplicates)
     code, pos = section_code(payload, start)
     name = NAMES[code]
-    value, _ = _decode(payload, pos, name)
+    value, _ = _decode(payload, pos, name, Budget(allow_duplicate_keys=True) if allow_duplicates else None)
     if place in (HEADER, PROPERTIES):
         return _plain_fields(place, value) or _read_fields(place, payload, start, name)
     if value.__class__ is not dict:
@@ -351,9 +357,9 @@ def _read_fields(place: int, payload: bytes, start: int, name: str) -> list[Any]
     return fields
 
 
-def _read_body(payload: bytes, start: int, end: int) -> Any:
+def _read_body(payload: bytes, start: int, end: int, allow_duplicates: bool) -> Any:
     code, pos = section_code(payload, start)
-    budget = Budget()
+    budget = Budget(allow_duplicate_keys=allow_duplicates)
     values: list[Any] = []
     while True:
         value, pos = _decode(payload, pos, NAMES[code], budget)
@@ -374,8 +380,10 @@ def _decode(payload: bytes, pos: int, name: str, budget: Budget | None = None) -
     try:
         return decode(payload, pos, budget)
     except RemoteProtocolError as error:
-        raise RemoteProtocolError(f"{name}: {error.description}", error.condition, "link") from None
+        raise RemoteProtocolError(
+            f"{name}: {error.description}", error.condition, "link", rule=error.rule
+        ) from None
 
 
-def malformed(text: str) -> RemoteProtocolError:
-    return RemoteProtocolError(text, Condition.DECODE_ERROR, "link")
+def malformed(text: str, rule: Rule = SECTIONS) -> RemoteProtocolError:
+    return rule.broken(text)

@@ -83,6 +83,7 @@ class RemoteProtocolError(AmqpError):
         condition: the error condition that the standard gives it.
         scope: how much of the conversation the fault ends.
         info: the ``info`` map that goes with the error, if any.
+        rule: the name of the rule that was broken; None where a mechanism or an application has its own.
     """
 
     def __init__(
@@ -91,12 +92,15 @@ class RemoteProtocolError(AmqpError):
         condition: str = Condition.DECODE_ERROR,
         scope: Scope = "connection",
         info: dict[str, Any] | None = None,
+        *,
+        rule: str | None = None,
     ) -> None:
-        super().__init__(f"{condition!s}: {description}")
+        super().__init__(f"{condition!s}: {description}{f' [{rule}]' if rule else ''}")
         self.description = description
         self.condition = str(condition)
         self.scope: Scope = scope
         self.info = info
+        self.rule = rule
 
 
 class SecurityError(AmqpError):

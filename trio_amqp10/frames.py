@@ -8,7 +8,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from .errors import Condition, RemoteProtocolError
+from .rules import FRAME_HEADER, MAX_FRAME_SIZE, Rule
 
 __all__ = [
     "AMQP_FRAME",
@@ -39,11 +39,13 @@ def encode_frame(channel: int, body: bytes, frame_type: int = AMQP_FRAME) -> byt
     return _HEADER.pack(FRAME_HEADER_SIZE + len(body), 2, frame_type, channel) + body
 
 
-def parse_frame(buf: bytes, pos: int, max_size: int) -> tuple[int, int, int, int] | None:
+def parse_frame(
+    buf: bytes, pos: int, max_size: int, size_rule: Rule = MAX_FRAME_SIZE
+) -> tuple[int, int, int, int] | None:
     """Find the frame that begins at ``pos``: (frame type, channel, body start, frame end).
 
     Returns None while octets are missing. A size over ``max_size`` is refused from the first
-    four octets, before anything more is buffered (2.7.1).
+    four octets, before anything more is buffered; ``size_rule`` says whence that limit is (2.7.1).
 
     Raises:
         RemoteProtocolError: ``amqp:connection:framing-error`` (2.3.1).
@@ -53,18 +55,12 @@ def parse_frame(buf: bytes, pos: int, max_size: int) -> tuple[int, int, int, int
         return None
     (size,) = _SIZE.unpack_from(buf, pos)
     if size > max_size:
-        raise RemoteProtocolError(
-            f"frame of {size} octets, larger than the {max_size} agreed", Condition.FRAMING_ERROR
-        )
+        raise size_rule.broken(f"frame of {size} octets, larger than the {max_size} agreed")
     if size < FRAME_HEADER_SIZE:
-        raise RemoteProtocolError(
-            f"frame size {size} is less than its own header of 8 octets", Condition.FRAMING_ERROR
-        )
+        raise FRAME_HEADER.broken(f"frame size {size} is less than its own header of 8 octets")
     if have < size:
         return None
     _, doff, frame_type, channel = _HEADER.unpack_from(buf, pos)
     if doff < 2 or 4 * doff > size:
-        raise RemoteProtocolError(
-            f"data offset {doff} of a frame of {size} octets is out of range", Condition.FRAMING_ERROR
-        )
+        raise FRAME_HEADER.broken(f"data offset {doff} of a frame of {size} octets is out of range")
     return frame_type, channel, pos + 4 * doff, pos + size

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .errors import Condition, RemoteProtocolError
+from .rules import PROTOCOL_HEADER
 
 __all__ = [
     "AMQP_HEADER",
@@ -48,4 +48,4 @@ def header_id(data: bytes) -> int | None:
             return protocol_id
         if header.startswith(head):
             return None
-    raise RemoteProtocolError(f"expected an AMQP 1.0 protocol header, got {head!r}", Condition.FRAMING_ERROR)
+    raise PROTOCOL_HEADER.broken(f"expected an AMQP 1.0 protocol header, got {head!r}")

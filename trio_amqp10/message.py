@@ -18,7 +18,7 @@ from __future__ import annotations
 import datetime
 import uuid
 from reprlib import Repr
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, cast
 
 from ._message_fields import (
     HEADER_CHECKS,
@@ -146,6 +146,9 @@ class Message:
     """
 
     __slots__ = ("_changed", "_lent", "_payload", "_sections", "_spans", "message_format")
+
+    _in_order: ClassVar[bool] = True
+    _allow_duplicates: ClassVar[bool] = False
 
     message_id = Field[MessageId | None, MessageId | None](PROPERTIES, "message_id")
     user_id = Field[bytes | None, bytes | bytearray | memoryview | None](PROPERTIES, "user_id")
@@ -355,7 +358,7 @@ class Message:
     def _load(self, place: int) -> Any:
         """What is in the section, None where there is none."""
         if self._spans is None:
-            spans = scan(self._payload)
+            spans = scan(self._payload, self._in_order)
             self._sections = [None if span is None else Mark.UNREAD for span in spans]
             if spans[BODY] is None:
                 self._sections[BODY] = Mark.ABSENT
@@ -366,7 +369,7 @@ class Message:
         if value is Mark.UNREAD:
             span = self._spans[place]
             assert span is not None
-            value = self._sections[place] = read_section(place, self._payload, span)
+            value = self._sections[place] = read_section(place, self._payload, span, self._allow_duplicates)
         return value
 
     def _replace(self, place: int, value: Any) -> None:
@@ -383,7 +386,7 @@ class Message:
         """
         if not self._lent >> place & 1:
             return False
-        before = read_section(place, self._payload, span)
+        before = read_section(place, self._payload, span, self._allow_duplicates)
         now = self._sections[place]
         octets = bytearray(), bytearray()
         try:

@@ -141,7 +141,7 @@ async def test_shown_stream_passes_octets_on_and_shows_frames() -> None:
         "<- [0] Open(container_id='c')",
         "<- [3] Transfer(handle=0, delivery_id=0, delivery_tag=b't') + 5 octets",
         "<- empty frame",
-        "<- 9 octets: 0xff where a performative is due",
+        "<- 9 octets: 0xff where a performative is due (2.3.2)",
     ]
     await stream.wait_send_all_might_not_block()
     await stream.send_eof()

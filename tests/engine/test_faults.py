@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from tests.naive.codec import Typed, encode
 from tests.naive.performatives import composite, frame, raw_frame
 from tests.naive.script import expected
+from trio_amqp10 import rules
 from trio_amqp10.engine.faults import error_of, fit
 from trio_amqp10.engine.states import LinkState, SessionState
-from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.spec.transport import Detach, Error
 from trio_amqp10.wire import encode as wire
 
@@ -126,8 +127,16 @@ def test_wrong_field_in_front_of_octets_that_are_no_value_ends_the_connection() 
 
 
 def test_error_of_keeps_a_bounded_text() -> None:
-    said = error_of(Condition.NOT_FOUND, "x" * 5000)
-    assert (said.condition, said.description) == ("amqp:not-found", "x" * 1024)
+    said = error_of(RemoteProtocolError("x" * 5000, Condition.NOT_FOUND), "'q': ")
+    assert (said.condition, said.description) == ("amqp:not-found", "'q': " + "x" * 1019)
+
+
+def test_error_of_names_the_rule_however_long_the_text_is() -> None:
+    said = error_of(rules.LINK_CREDIT.broken("x" * 5000))
+    assert said.condition == "amqp:link:transfer-limit-exceeded"
+    assert said.description is not None
+    assert len(said.description) == 1024
+    assert said.description.endswith("xx [link-credit]")
 
 
 @given(

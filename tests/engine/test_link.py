@@ -10,10 +10,11 @@ import pytest
 
 from tests.naive.performatives import frame
 from tests.naive.script import expected, filled
+from trio_amqp10 import rules
 from trio_amqp10.engine.events import LinkAttached, LinkDetached, SessionEnded
 from trio_amqp10.engine.link import Link
 from trio_amqp10.engine.states import LinkState, SessionState
-from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Source, Target
 from trio_amqp10.spec.transport import Error, ReceiverSettleMode, Role, SenderSettleMode
 
@@ -140,6 +141,13 @@ def test_row_31_attach_with_a_wrong_field_ends_the_session() -> None:
     script << attach("x", 0, role=False, snd_settle_mode=7)
     script >> expected("end", error=error("amqp:invalid-field"))
     script.expect_event(SessionEnded, session=session)
+
+
+@pytest.mark.parametrize("key", [None, "text", b"t" * 33, 7])
+def test_row_31_unsettled_map_with_keys_that_are_no_tags_ends_the_session(key: Any) -> None:
+    _, script = begun()
+    script << attach("x", 0, role=False, unsettled={b"t": None, key: None})
+    script >> expected("end", error=error("amqp:invalid-field"))
 
 
 def test_row_55_attach_with_a_large_unsettled_map_is_taken() -> None:
@@ -417,7 +425,7 @@ def test_fault_on_a_link_that_is_detaching_changes_nothing() -> None:
     link, script = receiving()
     link.detach()
     script >> expected("detach")
-    link.fail(Condition.INVALID_FIELD, "too late")
+    link.fail(rules.LINK_CREDIT.broken("too late"))
     assert link.error is None
     assert not script.collect().events
     script.expect_nothing()

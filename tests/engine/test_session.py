@@ -23,11 +23,12 @@ from tests.engine.helpers import (
 )
 from tests.naive.performatives import frame, header
 from tests.naive.script import Script, expected
+from trio_amqp10 import rules
 from trio_amqp10.engine.connection import Connection
 from trio_amqp10.engine.events import LinkAttached, SessionBegun, SessionEnded
 from trio_amqp10.engine.limits import Limits
 from trio_amqp10.engine.states import ConnectionState, LinkState, SessionState
-from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Source, Target
 from trio_amqp10.spec.transport import Error
 
@@ -171,6 +172,10 @@ def test_session_opens_its_window_again_when_half_of_it_is_used() -> None:
     script.expect_nothing()
     script << transfer(1)
     script >> expected("flow", incoming_window=4, next_incoming_id=2, handle=None)
+    assert script.last is not None
+    assert [script.last[name] for name in ("delivery_count", "link_credit", "available", "drain")] == [
+        None
+    ] * 4
     assert len(link.queue) == 2
 
 
@@ -299,8 +304,8 @@ def test_session_writes_one_flow_however_often_it_is_asked() -> None:
 def test_session_wakes_its_owner_when_the_end_is_answered() -> None:
     session, script = begun()
     session.owner = owner = Owner()
-    session.fail(Condition.NOT_ALLOWED, "no")
-    script >> expected("end", error=error("amqp:not-allowed"))
+    session.fail(rules.DELIVERY_ID_ORDER.broken("no"))
+    script >> expected("end", error=error("amqp:invalid-field"))
     assert not script.touched
     script << frame("end")
     assert script.touched == [owner]

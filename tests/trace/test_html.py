@@ -78,7 +78,7 @@ def test_diagram_has_an_arrow_for_each_piece() -> None:
         "[3] Flow \u00b7 handle 2 \u00b7 link-credit 9",
         "[3] Disposition \u00b7 first 0 \u00b7 last 4 \u00b7 accepted",
         "[3] Detach \u00b7 handle 2 \u00b7 amqp:not-found",
-        "9 octets: 0x40 where a performative is due",
+        "9 octets: 0x40 where a performative is due (2.3.2)",
     ]
     assert checker.classes == ["there"] * 5 + ["back"] * 2 + ["back bad"] * 2
     assert "<script>" not in page

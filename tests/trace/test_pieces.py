@@ -80,7 +80,7 @@ def test_what_follows_an_impossible_frame_is_one_piece() -> None:
 def test_splitter_stays_lost_once_it_is() -> None:
     splitter = FrameSplitter()
     [bad] = splitter.feed(b"\0\0\0\7\2\0\0\0")
-    assert bad.fault == "frame size 7 is less than its own header of 8 octets"
+    assert bad.fault == "frame size 7 is less than its own header of 8 octets (2.3.1)"
     [more] = splitter.feed(empty_frame())
     assert more.octets == empty_frame()
     assert more.fault == bad.fault

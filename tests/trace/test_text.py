@@ -24,7 +24,7 @@ SECRET = b"\0guest\0xyzzy"
             frame("transfer", payload=b"12345", handle=1, delivery_tag=b"t"),
             "[0] Transfer(handle=1, delivery_tag=b't') + 5 octets",
         ),
-        (raw_frame(b"\x40"), "9 octets: 0x40 where a performative is due"),
+        (raw_frame(b"\x40"), "9 octets: 0x40 where a performative is due (2.3.2)"),
     ],
     ids=range(8),
 )

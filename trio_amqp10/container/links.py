@@ -19,6 +19,7 @@ from trio_amqp10.engine.states import LinkState
 from trio_amqp10.errors import Condition
 from trio_amqp10.peer.receiver import Receiver
 from trio_amqp10.peer.sender import Sender
+from trio_amqp10.rules import ONE_ATTACHMENT
 from trio_amqp10.spec.messaging import RELEASED, Accepted, Modified, Rejected
 from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Error
@@ -54,7 +55,7 @@ def steal(link: ReceiverInlet | SenderOutlet) -> None:
     """The same peer has attached a link of this name elsewhere: this one is over, and its terminus goes there (2.6.1)."""
     conn, end = link._conn, link._link  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     conn.pump.feed(
-        lambda: end.fail(Condition.STOLEN, "attached anew, on another connection (2.6.1)", closed=False)
+        lambda: end.fail(ONE_ATTACHMENT.broken("attached anew, on another connection"), closed=False)
     )
 
 

@@ -19,6 +19,7 @@ from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.filters import capabilities
 from trio_amqp10.peer.dial import effective_limits, open_connection
 from trio_amqp10.peer.listen import Acceptor, Listener, serve
+from trio_amqp10.peer.options import strictness
 from trio_amqp10.peer.sole import CAPABILITY
 from trio_amqp10.sasl import Server
 from trio_amqp10.spec.transport import Error
@@ -485,6 +486,7 @@ class Container(Handled):
             offered_capabilities=self.offered_capabilities(),
             vet=self.vet,
             limits=effective_limits(options.get("limits"), None, None),
+            strict=strictness(options.get("strict")),
             close_timeout=options.get("close_timeout", 5.0),
         )
         return LocalConnection(

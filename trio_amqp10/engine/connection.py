@@ -13,6 +13,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
+from trio_amqp10 import rules
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.frames import AMQP_FRAME, FRAME_HEADER_SIZE, MIN_MAX_FRAME_SIZE, encode_frame, parse_frame
 from trio_amqp10.headers import AMQP_HEADER, AMQP_ID, HEADER_SIZE, header_id
@@ -67,6 +68,7 @@ class Connection(Lifecycle):
         properties, offered_capabilities, desired_capabilities, outgoing_locales, incoming_locales: what
             ``open`` carries.
         pipelined: whether to write open and what follows before the peer's header and open were read.
+        strict: which rules to hold strictly, of those that can be held otherwise.
         incoming_class, outgoing_class: what deliveries are made of.
 
     Raises:
@@ -113,6 +115,7 @@ class Connection(Lifecycle):
         "partial_octets",
         "pipelined",
         "remote",
+        "strict",
     )
 
     _table = CONNECTION
@@ -131,11 +134,13 @@ class Connection(Lifecycle):
         outgoing_locales: tuple[str, ...] = (),
         incoming_locales: tuple[str, ...] = (),
         pipelined: bool = True,
+        strict: rules.Strict | None = None,
         incoming_class: type[IncomingDelivery] = IncomingDelivery,
         outgoing_class: type[OutgoingDelivery] = OutgoingDelivery,
     ) -> None:
         self.state = ConnectionState.START
         self.limits = limits or Limits()
+        self.strict = strict or rules.Strict()
         self.pipelined = pipelined
         self.incoming_class = incoming_class
         self.outgoing_class = outgoing_class
@@ -384,7 +389,12 @@ class Connection(Lifecycle):
 
     def _find_frame(self, buf: bytes, pos: int, limit: int) -> tuple[int, int, int, int] | None:
         try:
-            return parse_frame(buf, pos, limit)
+            return parse_frame(
+                buf,
+                pos,
+                limit,
+                rules.MAX_FRAME_SIZE if limit == self.limits.max_frame_size else rules.OPEN_FRAME_SIZE,
+            )
         except RemoteProtocolError:
             self._deaf = True  # where frames begin is lost
             raise
@@ -392,18 +402,17 @@ class Connection(Lifecycle):
     def _frame_limit(self) -> int:
         if self.remote is not None:
             return self.limits.max_frame_size
+        usual = MIN_MAX_FRAME_SIZE if self.strict.open_frame_size else SIZE_BEFORE_OPEN
         if self.state is ConnectionState.HDR_EXCH:
-            return SIZE_BEFORE_OPEN
-        return max(SIZE_BEFORE_OPEN, self.limits.max_frame_size)  # our open is out, and says so
+            return usual
+        return max(usual, self.limits.max_frame_size)  # our open is out, and says so
 
     def _receive_header(self, buf: bytes) -> int:
         protocol_id = header_id(buf)
         if protocol_id is None:
             return 0
         if protocol_id != AMQP_ID:
-            raise RemoteProtocolError(
-                f"protocol id {protocol_id} where an AMQP header is due", Condition.FRAMING_ERROR
-            )
+            raise rules.PROTOCOL_HEADER.broken(f"protocol id {protocol_id} where an AMQP header is due")
         self.step(Step.RECV_HEADER)
         self.greeted = True
         self._send_header()
@@ -414,22 +423,23 @@ class Connection(Lifecycle):
 
     def _on_empty_frame(self) -> None:
         if self.remote is None:
-            raise RemoteProtocolError("an empty frame before open (2.4.1)", Condition.FRAMING_ERROR)
+            raise rules.OPEN_FIRST.broken("an empty frame before open")
         if not self._heartbeats.allows(self._now):
-            raise RemoteProtocolError("a flood of empty frames", Condition.RESOURCE_LIMIT_EXCEEDED)
+            raise rules.HEARTBEATS.broken("a flood of empty frames")
 
     def _on_frame(self, kind: int, channel: int, body: bytes) -> None:
         if kind != AMQP_FRAME:
-            raise RemoteProtocolError(f"frame type {kind} in the AMQP layer (2.3.2)", Condition.FRAMING_ERROR)
+            raise rules.FRAME_TYPE.broken(f"frame type {kind} in the AMQP layer")
         if not body:
             self._on_empty_frame()
             return
+        budget = Budget(
+            nodes=self.limits.performative_nodes, allow_duplicate_keys=not self.strict.duplicate_map_keys
+        )
         try:
-            performative, pos = PERFORMATIVES.decode(body, 0, Budget(nodes=self.limits.performative_nodes))
+            performative, pos = PERFORMATIVES.decode(body, 0, budget)
             if pos != len(body) and not isinstance(performative, Transfer):
-                raise RemoteProtocolError(
-                    f"{len(body) - pos} octets behind a performative", Condition.DECODE_ERROR
-                )
+                raise rules.PAYLOAD.broken(f"{len(body) - pos} octets behind a performative")
         except RemoteProtocolError as fault:
             if self.state is not ConnectionState.DISCARDING:
                 self._undecodable(fault, channel, body)
@@ -439,9 +449,7 @@ class Connection(Lifecycle):
         elif isinstance(performative, Close):
             self._on_close(performative)
         elif self.remote is None and self.state is not ConnectionState.DISCARDING:
-            raise RemoteProtocolError(
-                f"{type(performative).__name__.lower()} before open (2.4.1)", Condition.FRAMING_ERROR
-            )
+            raise rules.OPEN_FIRST.broken(f"{type(performative).__name__.lower()} before open")
         elif self.state is ConnectionState.OPENED or self.state is ConnectionState.OPEN_RCVD:
             if isinstance(performative, Begin):
                 self._on_begin(performative, channel)
@@ -459,38 +467,32 @@ class Connection(Lifecycle):
     def _session_at(self, channel: int) -> Session:
         session = self._mapped.get(channel)
         if session is None:
-            raise RemoteProtocolError(
-                f"a frame on channel {channel}, which is not mapped (2.5.1)", Condition.NOT_ALLOWED
-            )
+            raise rules.MAPPED_CHANNEL.broken(f"a frame on channel {channel}, which is not mapped")
         return session
 
     def _on_open(self, performative: Open, channel: int) -> None:
         if self.remote is not None:
-            raise RemoteProtocolError("a second open", Condition.ILLEGAL_STATE)
+            raise rules.OPEN_ONCE.broken("a second open")
         if channel != 0:
-            raise RemoteProtocolError(f"open on channel {channel} (2.4.1)", Condition.FRAMING_ERROR)
+            raise rules.OPEN_CHANNEL.broken(f"open on channel {channel}")
         self.step(Step.RECV_OPEN)
         self.remote = performative
         if self.state is ConnectionState.DISCARDING:
             return
         if performative.max_frame_size < MIN_MAX_FRAME_SIZE:
-            raise RemoteProtocolError(
-                f"max-frame-size {performative.max_frame_size}: at least 512 is due (2.7.1)",
-                Condition.INVALID_FIELD,
+            raise rules.MIN_MAX_FRAME_SIZE.broken(
+                f"max-frame-size {performative.max_frame_size}: at least 512 is due"
             )
         timeout = performative.idle_time_out
         if timeout and timeout < self.limits.min_idle_timeout * 1000:
-            raise RemoteProtocolError(
-                f"idle-time-out of {timeout} ms: not under {self.limits.min_idle_timeout} s here (2.4.5)",
-                Condition.NOT_ALLOWED,
+            raise rules.IDLE_TIME_OUT.broken(
+                f"idle-time-out of {timeout} ms: not under {self.limits.min_idle_timeout} s here"
             )
         self._idle.peer_wants(timeout, self._now)
         too_large = self.outbox.peer_opened(performative.max_frame_size)
         if too_large is not None:
-            raise RemoteProtocolError(
-                f"a frame of {too_large} octets was to be sent, and the peer takes "
-                f"{performative.max_frame_size} (2.8.15)",
-                Condition.FRAME_SIZE_TOO_SMALL,
+            raise rules.PIPELINED_FRAME_SIZE.broken(
+                f"a frame of {too_large} octets was to be sent, and the peer takes {performative.max_frame_size}"
             )
         self._events.append(ConnectionOpened(performative))
 
@@ -508,27 +510,22 @@ class Connection(Lifecycle):
 
     def _on_begin(self, performative: Begin, channel: int) -> None:
         if channel > self.limits.channel_max:
-            raise RemoteProtocolError(
-                f"channel {channel} is over the channel-max of {self.limits.channel_max} (2.7.1)",
-                Condition.FRAMING_ERROR,
+            raise rules.CHANNEL_MAX.broken(
+                f"channel {channel} is over the channel-max of {self.limits.channel_max}"
             )
         if channel in self._mapped:
-            raise RemoteProtocolError(
-                f"begin on channel {channel}, which is mapped already", Condition.FRAMING_ERROR
-            )
+            raise rules.CHANNEL_IN_USE.broken(f"begin on channel {channel}, which is mapped already")
         if performative.remote_channel is None:
             if not self._has_channel():
-                raise RemoteProtocolError(
-                    f"one session more than {len(self._by_channel)}: the channel-max of both is used up (2.7.1)",
-                    Condition.NOT_ALLOWED,
+                raise rules.SESSIONS.broken(
+                    f"one session more than {len(self._by_channel)}: the channel-max of both is used up"
                 )
             session = self._new_session()
         else:
             answered = self._by_channel.get(performative.remote_channel)
             if answered is None or answered.state is SessionState.UNMAPPED or answered.remote is not None:
-                raise RemoteProtocolError(
-                    f"begin answers channel {performative.remote_channel}, which waits for no answer (2.7.2)",
-                    Condition.NOT_ALLOWED,
+                raise rules.REMOTE_CHANNEL.broken(
+                    f"begin answers channel {performative.remote_channel}, which waits for no answer"
                 )
             session = answered
         self._mapped[channel] = session
@@ -542,7 +539,7 @@ class Connection(Lifecycle):
         """Close with ``fault``; or drop it in silence where a close of ours has said all (2.4.6)."""
         if self.state in _CLOSING:
             return None
-        self.close(error_of(fault.condition, fault.description))
+        self.close(error_of(fault))
         return fault
 
     def receive_eof(self, now: float) -> None:
@@ -658,9 +655,7 @@ class Connection(Lifecycle):
             return
         silence = self._idle.silent_for(now)
         if silence is not None:
-            fault = RemoteProtocolError(
-                f"no frame from the peer for {silence:.0f} s (2.4.5)", Condition.RESOURCE_LIMIT_EXCEEDED
-            )
+            fault = rules.IDLE.broken(f"no frame from the peer for {silence:.0f} s")
             self._fault(fault)
             raise fault
         due = self._idle.heartbeat_due(now, self.outbox.wrote)
@@ -695,7 +690,7 @@ class Connection(Lifecycle):
     def charge_churn(self, what: str) -> None:
         """The peer ended what we had no chance to answer: cheap for it, dear for us."""
         if not self._churn.allows(self._now):
-            raise RemoteProtocolError(f"{what} at too high a rate", Condition.RESOURCE_LIMIT_EXCEEDED)
+            raise rules.CHURN.broken(f"{what} at too high a rate")
 
     def too_many_links(self) -> bool:
         """Whether the peer has taken more links than it may."""

@@ -49,9 +49,15 @@ def scope_of(
     return "session", None, None
 
 
-def error_of(condition: str, description: str) -> Error:
-    """What we say of a fault; the text may quote the peer, who can be long."""
-    return Error(condition=str(condition), description=description[:TEXT_LIMIT])
+def error_of(fault: RemoteProtocolError, about: str = "") -> Error:
+    """What we tell the peer of its fault; the text may quote it, and it can be long.
+
+    ``about`` is put in front, and the name of the rule behind.
+    """
+    rule = f" [{fault.rule}]" if fault.rule else ""
+    return Error(
+        condition=fault.condition, description=f"{about}{fault.description}"[: TEXT_LIMIT - len(rule)] + rule
+    )
 
 
 def fit(error: Error | None, frame_size: int) -> Error | None:

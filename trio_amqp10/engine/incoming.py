@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trio_amqp10.errors import Condition, RemoteProtocolError
+from trio_amqp10 import rules
 
 from .delivery import MAX_TAG
 from .inflow import Inflow
@@ -115,22 +115,22 @@ def _general(
         _continue(link, link.incoming, delivery_id, tag, message_format, settled, more, payload, rare)
         return
     if delivery_id is None:
-        link.fail(Condition.INVALID_FIELD, "the first transfer of a delivery needs a delivery-id (2.7.5)")
+        link.fail(rules.FIRST_DELIVERY_ID.broken("the first transfer of a delivery needs a delivery-id"))
         return
     expected = session.next_incoming_delivery_id
     if expected is not None and delivery_id != expected:
-        session.fail(Condition.INVALID_FIELD, f"delivery-id {delivery_id} where {expected} comes next")
+        session.fail(rules.DELIVERY_ID_ORDER.broken(f"delivery-id {delivery_id} where {expected} comes next"))
         return
     session.next_incoming_delivery_id = (delivery_id + 1) & MASK
     if tag is None or len(tag) > MAX_TAG:
-        link.fail(Condition.INVALID_FIELD, f"a delivery needs a tag of at most {MAX_TAG} octets (2.7.5)")
+        link.fail(rules.DELIVERY_TAG.broken(f"a delivery needs a tag of at most {MAX_TAG} octets"))
         return
     resumes = rare is not None and rare.resume
     if not link.take_credit() and not (resumes and link.terminus is not None):
-        link.fail(Condition.TRANSFER_LIMIT_EXCEEDED, "a delivery without credit (2.6.7)")
+        link.fail(rules.LINK_CREDIT.broken("a delivery without credit"))
         return
     if link.incomplete and not resumes:
-        link.fail(Condition.ILLEGAL_STATE, "a new delivery, where an unsettled map was incomplete (2.7.3)")
+        link.fail(rules.INCOMPLETE_UNSETTLED.broken("a new delivery, where an unsettled map was incomplete"))
         return
     if rare is not None and rare.resume and (held := retake(link, delivery_id, tag, rare)) is not None:
         _go_on(link, *held)
@@ -178,7 +178,7 @@ def _register(link: ReceiverLink, delivery: IncomingDelivery, rare: Transfer | N
     """Take note of a delivery that begins; False where it must not (2.7.5)."""
     settlement = link.session.settlement
     if delivery.tag in link.tags:
-        link.fail(Condition.INVALID_FIELD, f"delivery-tag {delivery.tag!r} is that of an unsettled delivery")
+        link.fail(rules.UNIQUE_TAG.broken(f"delivery-tag {delivery.tag!r} is that of an unsettled delivery"))
         return False
     if not delivery.settled:
         settlement.incoming[delivery.delivery_id] = delivery
@@ -189,7 +189,9 @@ def _register(link: ReceiverLink, delivery: IncomingDelivery, rare: Transfer | N
         delivery.remote_state = rare.state
         if rare.rcv_settle_mode is not None and not delivery.settled:
             if rare.rcv_settle_mode > link.rcv_settle_mode:
-                link.fail(Condition.INVALID_FIELD, "rcv-settle-mode second on a link that settles first")
+                link.fail(
+                    rules.TRANSFER_SETTLE_MODE.broken("rcv-settle-mode second on a link that settles first")
+                )
                 return False
             settlement.modes[delivery.delivery_id] = rare.rcv_settle_mode
     return True
@@ -223,17 +225,14 @@ def _continue(
     ):
         skip(link.session, delivery_id)
         link.fail(
-            Condition.INVALID_FIELD,
-            f"delivery {delivery.tag!r} continues under another id, tag or format (2.7.5)",
+            rules.CONTINUATION.broken(f"delivery {delivery.tag!r} continues under another id, tag or format")
         )
         return
     if settled:
         delivery.settled = True
         link.session.settlement.drop(delivery)
     elif settled is False and delivery.settled:
-        link.fail(
-            Condition.INVALID_FIELD, f"delivery {delivery.tag!r} was settled, and is not any more (2.7.5)"
-        )
+        link.fail(rules.SETTLED_STAYS.broken(f"delivery {delivery.tag!r} was settled, and is not any more"))
         return
     if not payload:
         incoming.empty += 1
@@ -254,13 +253,13 @@ def _is_within_limits(link: ReceiverLink, incoming: Incoming) -> bool:
     limits = connection.limits
     if _is_too_large(link, incoming.size):
         link.fail(
-            Condition.MESSAGE_SIZE_EXCEEDED,
-            f"{incoming.size} octets of a message so far, of {link.max_message_size} allowed (2.7.3)",
+            rules.MAX_MESSAGE_SIZE.broken(
+                f"{incoming.size} octets of a message so far, of {link.max_message_size} allowed"
+            )
         )
     elif limits.empty_transfers is not None and incoming.empty > limits.empty_transfers:
-        raise RemoteProtocolError(
-            f"more than {limits.empty_transfers} empty transfers in one delivery",
-            Condition.RESOURCE_LIMIT_EXCEEDED,
+        raise rules.EMPTY_TRANSFERS.broken(
+            f"more than {limits.empty_transfers} empty transfers in one delivery"
         )
     elif limits.partial_octets is not None and connection.partial_octets > limits.partial_octets:
         _drop_largest(connection)
@@ -293,8 +292,9 @@ def _drop_largest(connection: Connection) -> None:
     largest = max(begun)[2]
     drop_incoming(largest)
     largest.fail(
-        Condition.RESOURCE_LIMIT_EXCEEDED,
-        f"deliveries in progress take more than {connection.limits.partial_octets} octets on this connection",
+        rules.PARTIAL_DELIVERIES.broken(
+            f"deliveries in progress take more than {connection.limits.partial_octets} octets on this connection"
+        )
     )
 
 

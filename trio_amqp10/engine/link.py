@@ -25,7 +25,7 @@ from .maps import unsettled_fields
 from .states import LINK, Lifecycle, LinkState, SessionState, Step
 
 if TYPE_CHECKING:
-    from trio_amqp10.errors import Condition
+    from trio_amqp10.errors import RemoteProtocolError
 
     from .delivery import Touchable
     from .session import Session
@@ -241,14 +241,14 @@ class Link(Lifecycle):
             self.error = error
         self.session.unbind(self)
 
-    def fail(self, condition: Condition, description: str, *, closed: bool = True) -> None:
+    def fail(self, fault: RemoteProtocolError, *, closed: bool = True) -> None:
         """The peer broke a rule on this link: detach with the error, and tell the adapter.
 
         A link that is detaching already has nothing left to end. One that was stolen is not ``closed``:
         it lives on elsewhere (2.6.1).
         """
         if self.state is not LinkState.DETACH_SENT:
-            error = error_of(condition, f"{self.name!r}: {description}")
+            error = error_of(fault, f"{self.name!r}: ")
             self.detach(closed=closed, error=error)
             self.session.connection.emit_detached(self, closed, error)
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.frames import FRAME_HEADER_SIZE
 from trio_amqp10.spec.transport import Attach
 from trio_amqp10.wire.encode import encode
 
-__all__ = ["unsettled_fields"]
+from .delivery import MAX_TAG
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["has_tags", "unsettled_fields"]
 
 _AROUND: Final = 16
 """Octets by which the map's own header, and the wider one of the list around it, can make a frame grow."""
@@ -27,3 +32,8 @@ def unsettled_fields(fields: dict[str, Any], states: dict[bytes, Any], frame_siz
             break
         unsettled[tag] = state
     return {"unsettled": unsettled, "incomplete_unsettled": len(unsettled) < len(states)}
+
+
+def has_tags(unsettled: Mapping[Any, Any]) -> bool:
+    """Whether the keys of a peer's map are delivery-tags (2.7.3, 2.8.7)."""
+    return all(isinstance(tag, bytes) and len(tag) <= MAX_TAG for tag in unsettled)

@@ -148,13 +148,18 @@ class ReceiverLink(Link):
             self.drain = False
         self.wake()
 
+    def _may_overdraw(self) -> bool:
+        """Whether to take a delivery that there is no credit for: not by the standard, and never without end."""
+        connection = self.session.connection
+        return not connection.strict.link_credit and len(self.queue) < connection.limits.incoming_window
+
     def take_credit(self) -> bool:
         """Use one credit for a delivery that begins; False where there is none (2.6.7)."""
         if self.credit > 0:
             self.credit -= 1
         elif self._forgiven > 0:
             self._forgiven -= 1
-        else:
+        elif not self._may_overdraw():
             return False
         self.delivery_count = ((self.delivery_count or 0) + 1) & MASK
         return True

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
+from trio_amqp10 import rules
+from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.spec.transport import Attach, Begin, Detach, Disposition, End, Error, Flow, Role, Transfer
 from trio_amqp10.wire.encode import encode
 from trio_amqp10.wire.values import Described, UInt
@@ -18,6 +19,7 @@ from trio_amqp10.wire.values import Described, UInt
 from .fast import TransferReader, read_disposition
 from .faults import error_of, fit
 from .incoming import drop_incoming, on_transfer, skip
+from .maps import has_tags
 from .receiver import ReceiverLink
 from .sender import SenderLink
 from .serial import add
@@ -170,9 +172,9 @@ class Session(Lifecycle):
         self._drop_links()
         self.connection.release_channel(self)
 
-    def fail(self, condition: Condition, description: str) -> None:
+    def fail(self, fault: RemoteProtocolError) -> None:
         """The peer broke a rule of this session: end it with the error, and tell the adapter."""
-        error = error_of(condition, description)
+        error = error_of(fault)
         self.end(error)
         self.connection.emit_ended(self, error)
 
@@ -404,7 +406,7 @@ class Session(Lifecycle):
         left = self.windows.received()
         if left <= self.windows.low:
             self.refill_if_due()
-        return left >= 0
+        return left >= 0 or (not self.connection.strict.incoming_window and self.windows.overrun())
 
     def dispatch(self, performative: Any, payload: bytes) -> None:
         """Any frame of this session but begin."""
@@ -431,7 +433,7 @@ class Session(Lifecycle):
         if link is not None and link.state is LinkState.DETACH_SENT:
             return
         try:
-            (link or self).fail(Condition(fault.condition), fault.description)
+            (link or self).fail(fault)
         except LocalProtocolError as failure:
             self._cannot_answer(failure)
 
@@ -451,7 +453,7 @@ class Session(Lifecycle):
 
     def _cannot_answer(self, failure: LocalProtocolError) -> None:
         """The peer asked for an answer that is larger than the frames it takes (2.8.14)."""
-        self.fail(Condition.FRAME_SIZE_TOO_SMALL, str(failure))
+        self.fail(rules.ANSWER_SIZE.broken(str(failure)))
 
     def _dispatch(self, performative: Any, payload: bytes) -> None:
         match performative:
@@ -480,24 +482,24 @@ class Session(Lifecycle):
         link = self._by_remote_handle.get(handle)
         if link is None:
             errant = handle in self._errant
-            self.fail(
-                Condition.ERRANT_LINK if errant else Condition.UNATTACHED_HANDLE,
-                f"{what} for handle {handle}, on which {'no link is any more' if errant else 'nothing is attached'}",
-            )
+            rule = rules.ERRANT_LINK if errant else rules.UNATTACHED_HANDLE
+            how = "no link is any more" if errant else "nothing is attached"
+            self.fail(rule.broken(f"{what} for handle {handle}, on which {how}"))
         return link
 
     def _on_transfer(self, transfer: Transfer, payload: bytes) -> None:
         if not self._room_for_transfer():
             self.fail(
-                Condition.WINDOW_VIOLATION,
-                f"a transfer beyond the incoming window of {self.windows.incoming_max}",
+                rules.INCOMING_WINDOW.broken(
+                    f"a transfer beyond the incoming window of {self.windows.incoming_max}"
+                )
             )
             return
         link = self._attached(transfer.handle, "transfer")
         if isinstance(link, ReceiverLink):
             if isinstance(transfer.state, Described) and link.state is not LinkState.DETACH_SENT:
                 text = f"delivery state {transfer.state.descriptor!r} is not known here"
-                link.fail(Condition.NOT_IMPLEMENTED, text)  # and count it below, as one that is dropped
+                link.fail(rules.DELIVERY_STATE.broken(text))  # and count it below, as one that is dropped
             on_transfer(
                 link,
                 transfer.delivery_id,
@@ -510,7 +512,7 @@ class Session(Lifecycle):
             )
         elif link is not None:
             skip(self, transfer.delivery_id)
-            link.fail(Condition.NOT_ALLOWED, "a transfer to the link's own sender")
+            link.fail(rules.LINK_DIRECTION.broken("a transfer to the link's own sender"))
 
     def _on_flow(self, flow: Flow) -> None:
         windows = self.windows
@@ -522,8 +524,9 @@ class Session(Lifecycle):
             INITIAL_ID,
         ):
             self.fail(
-                Condition.WINDOW_VIOLATION,
-                f"flow expects transfer {flow.next_incoming_id}, we are at {windows.next_outgoing_id}",
+                rules.NEXT_INCOMING_ID.broken(
+                    f"flow expects transfer {flow.next_incoming_id}, we are at {windows.next_outgoing_id}"
+                )
             )
             return
         self.feed_partials()
@@ -540,13 +543,16 @@ class Session(Lifecycle):
 
     def _on_attach(self, attach: Attach) -> None:
         connection = self.connection
-        if attach.handle > connection.limits.handle_max:
-            raise RemoteProtocolError(
-                f"handle {attach.handle} is over the handle-max of {connection.limits.handle_max} (2.7.2)",
-                Condition.FRAMING_ERROR,
+        if attach.handle > connection.limits.handle_max and connection.strict.handle_max:
+            raise rules.HANDLE_MAX.broken(
+                f"handle {attach.handle} is over the handle-max of {connection.limits.handle_max}"
             )
         if attach.handle in self._by_remote_handle:
-            self.fail(Condition.HANDLE_IN_USE, f"attach on handle {attach.handle}, which is in use (2.7.3)")
+            self.fail(rules.HANDLE_IN_USE.broken(f"attach on handle {attach.handle}, which is in use"))
+            return
+        if attach.unsettled is not None and not has_tags(attach.unsettled):
+            text = "amqp:attach:list.unsettled: its keys are delivery-tags, which are octets, at most 32"
+            self.fail(rules.FIELD.broken(text, scope="session"))
             return
         ours = not attach.role
         link = connection.names.find(attach.name, ours, self)
@@ -562,17 +568,26 @@ class Session(Lifecycle):
         self._by_remote_handle[attach.handle] = link
         self._errant.discard(attach.handle)
         link.on_attach(attach)
+        self._check_count(link, attach)
         if link.terminus is not None and link.state is LinkState.ATTACHED and link.has_terminus():
             link.resume()
         if is_new and connection.too_many_links():
-            link.refuse(
-                error_of(
-                    Condition.RESOURCE_LIMIT_EXCEEDED,
-                    f"more than {connection.limits.max_links} links on one connection",
-                )
-            )
+            text = f"more than {connection.limits.max_links} links on one connection"
+            link.refuse(error_of(rules.LINKS.broken(text)))
         elif link.state is not LinkState.DETACH_SENT:
             self._tell_attached(link, attach)
+
+    def _check_count(self, link: Link, attach: Attach) -> None:
+        """A sender has to say where it counts from, unless it is about to refuse the link (2.6.3, 2.7.3)."""
+        if (
+            attach.initial_delivery_count is None
+            and attach.role is Role.SENDER
+            and self.connection.strict.initial_delivery_count
+            and link.has_terminus()
+        ):
+            link.fail(
+                rules.INITIAL_DELIVERY_COUNT.broken("a sender attached without an initial-delivery-count")
+            )
 
     def _tell_attached(self, link: Link, attach: Attach) -> None:
         """Let the adapter see the link, unless its terminus is of a type that nobody here knows."""
@@ -580,16 +595,16 @@ class Session(Lifecycle):
         if unknown is None:
             self.connection.emit_attached(link)
             return
-        text = f"terminus {unknown.descriptor!r} is not known here"
+        fault = rules.TERMINUS.broken(f"terminus {unknown.descriptor!r} is not known here")
         if link.state is LinkState.ATTACH_RCVD:
-            link.refuse(error_of(Condition.NOT_IMPLEMENTED, text))
+            link.refuse(error_of(fault))
         else:
-            link.fail(Condition.NOT_IMPLEMENTED, text)
+            link.fail(fault)
 
     def _stolen(self, link: Link) -> None:
         """The peer attaches a link of this name anew: the old one is over, and its name is free (2.6.1)."""
         if link.state is not LinkState.DETACH_SENT:
-            link.fail(Condition.STOLEN, "attached anew (2.6.1)", closed=False)
+            link.fail(rules.ONE_ATTACHMENT.broken("attached anew"), closed=False)
         if link.state is LinkState.DETACHED:
             link.lost()
             self.connection.names.release(link)
@@ -600,7 +615,7 @@ class Session(Lifecycle):
             link.handle = self.free_handle()
         except LocalProtocolError as failure:
             self.connection.names.release(link)
-            self.fail(Condition.RESOURCE_LIMIT_EXCEEDED, str(failure))
+            self.fail(rules.HANDLES.broken(str(failure)))
             return False
         self.bind(link)
         return True

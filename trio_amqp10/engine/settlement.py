@@ -32,7 +32,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10 import rules
+from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Disposition, ReceiverSettleMode, Role
 from trio_amqp10.wire.values import Described
@@ -244,7 +245,9 @@ class Settlement:
         if isinstance(state, Described) and distance(last, first) >= 0:
             held = self.outgoing if disposition.role is Role.RECEIVER else self.incoming
             for link in {held[i].link: None for i in self._held(held, first, distance(last, first))}:
-                link.fail(Condition.NOT_IMPLEMENTED, f"delivery state {state.descriptor!r} is not known here")
+                link.fail(
+                    rules.DELIVERY_STATE.broken(f"delivery state {state.descriptor!r} is not known here")
+                )
         else:
             self.on_range(disposition.role, first, last, disposition.settled, state)
 
@@ -252,7 +255,9 @@ class Settlement:
         """The peer's word on every delivery from ``first`` to ``last`` that we still hold."""
         ahead = distance(last, first)
         if ahead < 0:
-            self.session.fail(Condition.INVALID_FIELD, f"disposition runs backwards, from {first} to {last}")
+            self.session.fail(
+                rules.DISPOSITION_RANGE.broken(f"disposition runs backwards, from {first} to {last}")
+            )
             return
         if role is Role.RECEIVER:
             for delivery_id in self._held(self.outgoing, first, ahead):
@@ -274,7 +279,14 @@ class Settlement:
     def _on_outgoing(self, delivery: OutgoingDelivery, settled: bool, state: Any) -> None:
         link = delivery.link
         if state is not None:
-            delivery.state = state if link.outcomes is None else link.permitted(state)
+            taken = state if link.outcomes is None else link.permitted(state)
+            if taken is not state and taken != state and self.session.connection.strict.permitted_outcome:
+                text = (
+                    f"delivery {delivery.tag!r} has the outcome {state!r}, which the source does not permit"
+                )
+                link.fail(rules.PERMITTED_OUTCOME.broken(text))
+                return
+            delivery.state = taken
         if settled:
             del self.outgoing[delivery.delivery_id]
             self._let_go(delivery)

@@ -13,8 +13,9 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError, SecurityError
+from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError, SecurityError
 from trio_amqp10.headers import AMQP_HEADER, AMQP_ID, HEADER_SIZE, SASL_HEADER, SASL_ID, TLS_HEADER, header_id
+from trio_amqp10.rules import SECURITY_LAYER
 from trio_amqp10.sasl import SaslClient, SaslServer, SecurityDowngradeError
 
 from .events import Authenticated, Event, QuestionAsked
@@ -288,12 +289,8 @@ class Stack:
             self.connection.receive_data(AMQP_HEADER + rest, now)
         else:
             self._out = self._wanted_header()
-            raise RemoteProtocolError(
-                f"protocol id {protocol_id} is not taken here without SASL"
-                if protocol_id == AMQP_ID
-                else f"protocol id {protocol_id} is not taken here",
-                Condition.FRAMING_ERROR,
-            )
+            without = " without SASL" if protocol_id == AMQP_ID else ""
+            raise SECURITY_LAYER.broken(f"protocol id {protocol_id} is not taken here{without}")
 
     def _wanted_header(self) -> bytes:
         """The header that a peer which began with another should have sent (2.2)."""

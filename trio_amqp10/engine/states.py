@@ -35,7 +35,8 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import ClassVar, Final
 
-from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError, Scope
+from trio_amqp10.errors import LocalProtocolError, Scope
+from trio_amqp10.rules import CONNECTION_STATE, ENDPOINT_STATE
 
 __all__ = [
     "CONNECTION",
@@ -223,7 +224,7 @@ class Lifecycle:
         if not self.allows(step):
             if step.is_ours:
                 raise LocalProtocolError(f"cannot {step.phrase}: this {self._scope} is {self.state.name}")
-            condition = Condition.FRAMING_ERROR if self._scope == "connection" else Condition.ILLEGAL_STATE
-            raise RemoteProtocolError(
-                f"unexpected {step.phrase}: this {self._scope} is {self.state.name}", condition, self._scope
+            rule = CONNECTION_STATE if self._scope == "connection" else ENDPOINT_STATE
+            raise rule.broken(
+                f"unexpected {step.phrase}: this {self._scope} is {self.state.name}", scope=self._scope
             )

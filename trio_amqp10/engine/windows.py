@@ -52,6 +52,7 @@ class SessionWindows:
 
     __slots__ = (
         "_in_flight",
+        "_overrun",
         "incoming_max",
         "incoming_window",
         "low",
@@ -72,6 +73,7 @@ class SessionWindows:
         self.low = incoming_max // 2  # with so much room left, or less, it is announced whole again
         self.remote_outgoing_window = 0
         self._in_flight = 0
+        self._overrun = 0  # transfers beyond the window since it was last announced
 
     def sent(self) -> None:
         """One transfer went out."""
@@ -89,6 +91,15 @@ class SessionWindows:
             self.incoming_window = left
             self.remote_outgoing_window -= 1
         return left
+
+    def overrun(self) -> bool:
+        """Take one transfer more than there is room for; False where a whole window of those was taken."""
+        if self._overrun == self.incoming_max:
+            return False
+        self._overrun += 1
+        self.next_incoming_id = ((self.next_incoming_id or 0) + 1) & MASK
+        self.remote_outgoing_window -= 1
+        return True
 
     def begun(self, next_outgoing_id: int, incoming_window: int, outgoing_window: int) -> None:
         """The peer's begin: where its ids start and how much room it has.
@@ -132,6 +143,7 @@ class SessionWindows:
 
         Room that was announced is never taken back: the peer may be using it at this moment.
         """
+        self._overrun = 0
         self.incoming_window = (
             self.incoming_max if room is None else max(self.incoming_window, min(self.incoming_max, room))
         )

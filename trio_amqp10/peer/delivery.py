@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 import trio
 
+from trio_amqp10._tolerant_messages import message_class
 from trio_amqp10.engine.delivery import ACCEPTED, RELEASED, is_terminal
 from trio_amqp10.engine.delivery import IncomingDelivery as EngineIncoming
 from trio_amqp10.engine.delivery import OutgoingDelivery as EngineOutgoing
@@ -24,11 +25,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trio_amqp10.engine.inflow import Inflow
+    from trio_amqp10.rules import Strict
 
     from .link import Link
     from .sender import Sender
 
-__all__ = ["Delivery", "Outcome", "OutgoingDelivery", "Transactional", "raise_unless_accepted"]
+__all__ = [
+    "Delivery",
+    "Outcome",
+    "OutgoingDelivery",
+    "Transactional",
+    "delivery_class",
+    "raise_unless_accepted",
+]
 
 Outcome = Accepted | Rejected | Released | Modified
 
@@ -95,9 +104,12 @@ class Delivery(EngineIncoming):
         state: the outcome that we gave it, or None.
         payload: the octets of the message as they came; none while they come as a stream.
         message_format: 0 for a message in sections (3.2); the meaning of others is the application's.
+        message_class: what its octets are read as.
     """
 
     __slots__ = ()
+
+    message_class: ClassVar[type[Message]] = Message
 
     @property
     def message(self) -> Message:
@@ -112,7 +124,7 @@ class Delivery(EngineIncoming):
         if self.inflow is not None:
             return self._streamed_message(self.inflow)
         if self.memo is None:
-            self.memo = Message.from_payload(self.payload, self.message_format)
+            self.memo = self.message_class.from_payload(self.payload, self.message_format)
         return cast("Message", self.memo)
 
     def accept(self, *, transaction: Transactional | None = None) -> None:
@@ -246,6 +258,20 @@ class Delivery(EngineIncoming):
     def __repr__(self) -> str:
         what = "streamed" if self.inflow is not None else repr(self.message)
         return f"<Delivery {self.tag.hex()} {what} state={self.state!r} settled={self.settled}>"
+
+
+@cache
+def delivery_class(strict: Strict) -> type[Delivery]:
+    """What the deliveries of a connection are made of: their messages are read as strictly as it says."""
+    made = message_class(strict)
+    if made is Message:
+        return Delivery
+
+    class TolerantDelivery(Delivery):
+        __slots__ = ()
+        message_class = made
+
+    return TolerantDelivery
 
 
 class OutgoingDelivery(EngineOutgoing):

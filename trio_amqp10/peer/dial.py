@@ -19,10 +19,11 @@ from trio_amqp10.engine.limits import Limits
 from trio_amqp10.engine.stack import Stack
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError, SecurityError
 from trio_amqp10.sasl import ClientMechanism, SaslClient, check_allowed, default_mechanisms
+from trio_amqp10.sasl.layer import sasl_frame_size
 
 from .backoff import Backoff
 from .connection import Connection
-from .delivery import Delivery, OutgoingDelivery
+from .delivery import OutgoingDelivery, delivery_class
 from .errors import (
     ConnectionClosedError,
     ConnectionRedirectError,
@@ -30,7 +31,7 @@ from .errors import (
     SessionEndedError,
 )
 from .layers import Transport, check_layers, dial_layers, has_tls, layers_of
-from .options import symbols
+from .options import strictness, symbols
 from .recovery import Recovery, is_final_loss
 from .redirects import Place, hops_of, redirected
 from .sole import CAPABILITY as SOLE
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Collection, Iterable, Sequence
     from types import TracebackType
+
+    from trio_amqp10.rules import Strict
 
     from .errors import LinkRedirectError
     from .layers import Layers
@@ -226,7 +229,14 @@ class Dialling:
         mechanisms = check_allowed(self._mechanisms(place.url, secure), secure=secure)
         hostname = self._host_of(place)
         bindings = transport.channel_bindings
-        sasl = SaslClient(mechanisms, hostname=hostname, channel_bindings=bindings) if mechanisms else None
+        sasl: SaslClient | None = None
+        if mechanisms:
+            sasl = SaslClient(
+                mechanisms,
+                hostname=hostname,
+                channel_bindings=bindings,
+                max_frame_size=sasl_frame_size(engine.strict),
+            )
         return Stack(engine, trio.current_time(), sasl=sasl, began=began)
 
     def _host_of(self, place: Place) -> str | None:
@@ -454,6 +464,7 @@ def open_connection(
     sole_connection: SolePolicy | None = None,
     follow_redirects: bool | int = False,
     trusted_hosts: Collection[str] = (),
+    strict: bool | Strict | None = None,
 ) -> Dialling:
     """Dial a peer: ``async with open_connection(url) as conn``.
 
@@ -498,6 +509,8 @@ def open_connection(
             row, or as often as the number says; with ``reconnect`` also later. The scheme stays, the path and
             all options too. Costs a round trip.
         trusted_hosts: hosts that then get the credentials that were given for those of the URLs.
+        strict: which rules to hold strictly, of those where peers that break them can be lived with; True for
+            all of them, False for none, None for the defaults of ``Strict``.
 
     Raises (on entering):
         OSError: nobody answers there.
@@ -515,6 +528,7 @@ def open_connection(
         raise LocalProtocolError("sole_connection is about a container_id: give one that is yours")
     said = {**(properties or {}), **sole_properties(sole_connection)} or None
     desired = symbols(desired_capabilities) + ((SOLE,) if sole_connection is not None else ())
+    held = strictness(strict)
 
     def make_engine(host: str | None) -> EngineConnection:
         return EngineConnection(
@@ -528,7 +542,8 @@ def open_connection(
             outgoing_locales=symbols(outgoing_locales),
             incoming_locales=symbols(incoming_locales),
             pipelined=pipelined,
-            incoming_class=Delivery,
+            strict=held,
+            incoming_class=delivery_class(held),
             outgoing_class=OutgoingDelivery,
         )
 

@@ -15,7 +15,8 @@ import trio
 from trio_amqp10.engine.events import LinkDetached
 from trio_amqp10.engine.link import Link as EngineLink
 from trio_amqp10.engine.states import LinkState
-from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError
+from trio_amqp10.errors import AmqpError, LocalProtocolError
+from trio_amqp10.rules import UNSETTLED_MAP_SIZE
 from trio_amqp10.spec.transport import Attach, Error, ReceiverSettleMode, Role, SenderSettleMode
 
 from .errors import (
@@ -374,8 +375,9 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             return
         if memory.left is not None and left >= memory.left:
             link.fail(
-                Condition.FRAME_SIZE_TOO_SMALL,
-                f"{left} unsettled deliveries fit no frame, and none can be settled",
+                UNSETTLED_MAP_SIZE.broken(
+                    f"{left} unsettled deliveries fit no frame, and none can be settled"
+                )
             )
             return
         memory.left = left

@@ -19,17 +19,19 @@ import trio
 from trio_amqp10.engine.connection import Connection as EngineConnection
 from trio_amqp10.engine.stack import Stack
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError
+from trio_amqp10.rules import Strict
 from trio_amqp10.sasl import SaslServer, Server
+from trio_amqp10.sasl.layer import sasl_frame_size
 from trio_amqp10.sasl.mechanism import ServerContext
 from trio_amqp10.spec.transport import Error
 
 from .connection import Connection
-from .delivery import Delivery, OutgoingDelivery
+from .delivery import OutgoingDelivery, delivery_class
 from .dial import effective_limits
 from .errors import ConnectionClosedError
 from .layers import Entrance, Transport, check_layers, has_tls, layers_of, no_less_secret
 from .listener import Listener
-from .options import symbols
+from .options import strictness, symbols
 from .tls import check_server_context
 from .transports import bind, is_private, listener_url, peer_host, peer_name
 from .urls import Url, parse_url
@@ -73,6 +75,7 @@ class Acceptor:
     incoming_locales: tuple[str, ...] = ()
     vet: Vet | None = None
     limits: Limits
+    strict: Strict = field(default_factory=Strict)
     close_timeout: float = 5.0
     entrance: Entrance = field(default_factory=Entrance)
 
@@ -89,7 +92,8 @@ class Acceptor:
             offered_capabilities=self.offered_capabilities,
             outgoing_locales=self.outgoing_locales,
             incoming_locales=self.incoming_locales,
-            incoming_class=Delivery,
+            strict=self.strict,
+            incoming_class=delivery_class(self.strict),
             outgoing_class=OutgoingDelivery,
         )
 
@@ -128,10 +132,13 @@ class Acceptor:
         )
         private = transport.private or is_private(stream)
         mechanisms = self.sasl.offer(private, self.allow_plaintext_password, context)
+        size = sasl_frame_size(self.strict)
         stack = Stack(
             engine,
             trio.current_time(),
-            accept_sasl=(lambda: SaslServer(mechanisms, context=context)) if mechanisms else None,
+            accept_sasl=(lambda: SaslServer(mechanisms, context=context, max_frame_size=size))
+            if mechanisms
+            else None,
             accept_plain=not self.sasl.requires_sasl,
             accepting=True,
             began=began,
@@ -219,6 +226,7 @@ async def serve(
     incoming_locales: str | Iterable[str] = (),
     vet: Vet | None = None,
     limits: Limits | None = None,
+    strict: bool | Strict | None = None,
     max_connections: int | None = 10_000,
     max_handshakes: int | None = 1_024,
     close_timeout: float = 5.0,
@@ -275,6 +283,7 @@ async def serve(
         incoming_locales=symbols(incoming_locales),
         vet=vet,
         limits=effective_limits(limits, max_frame_size, channel_max),
+        strict=strictness(strict),
         close_timeout=close_timeout,
     )
     parsed = [parse_url(url) for url in urls]

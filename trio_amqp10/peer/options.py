@@ -10,6 +10,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, Literal
 
 from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.rules import Strict
 from trio_amqp10.spec.messaging import ExpiryPolicy, TerminusDurability
 from trio_amqp10.spec.transactions import Coordinator
 from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from trio_amqp10.spec.messaging import Source
 
-__all__ = ["Guarantee", "LinkOptions", "check_address", "retention", "settle_modes", "symbols"]
+__all__ = ["Guarantee", "LinkOptions", "check_address", "retention", "settle_modes", "strictness", "symbols"]
 
 _KEPT = 300
 """Seconds that a peer is asked to keep a link whose program may come back."""
@@ -111,3 +112,10 @@ def retention(
 def symbols(given: str | Iterable[str]) -> tuple[str, ...]:
     """Capabilities as a tuple; a single str is one of them."""
     return (given,) if isinstance(given, str) else tuple(given)
+
+
+def strictness(given: bool | Strict | None) -> Strict:
+    """Which rules to hold strictly: all, none, or as told."""
+    if isinstance(given, Strict):
+        return given
+    return Strict() if given is None else Strict.all(given)

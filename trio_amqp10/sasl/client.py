@@ -13,7 +13,8 @@ from dataclasses import replace
 from os import urandom
 from typing import TYPE_CHECKING, Any
 
-from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.rules import SASL_ROUNDS
 from trio_amqp10.spec.security import (
     SaslChallenge,
     SaslCode,
@@ -133,9 +134,7 @@ class SaslClient(SaslLayer):
     def _challenged(self, data: bytes) -> None:
         self._rounds += 1
         if self._rounds > self._max_rounds:
-            raise RemoteProtocolError(
-                f"more than {self._max_rounds} SASL challenges", Condition.RESOURCE_LIMIT_EXCEEDED
-            )
+            raise SASL_ROUNDS.broken(f"more than {self._max_rounds} SASL challenges")
         self._take(self._running().challenge(data))
 
     def _take(self, step: ClientStep) -> None:

@@ -17,14 +17,18 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
-from trio_amqp10.frames import SASL_FRAME, encode_frame, parse_frame
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.frames import MIN_MAX_FRAME_SIZE, SASL_FRAME, encode_frame, parse_frame
+from trio_amqp10.rules import SASL_FRAME as SASL_FRAME_RULE
+from trio_amqp10.rules import SASL_FRAME_SIZE, SASL_ORDER, SASL_PATIENCE
 from trio_amqp10.spec import SASL_PERFORMATIVES
 from trio_amqp10.spec.security import SaslChallenge, SaslInit, SaslMechanisms, SaslOutcome, SaslResponse
 from trio_amqp10.wire.encode import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from trio_amqp10.rules import Strict
 
     from .mechanism import Question
 
@@ -36,16 +40,22 @@ __all__ = [
     "RECEIVES",
     "SaslLayer",
     "SaslState",
+    "sasl_frame_size",
 ]
 
 DEFAULT_MAX_FRAME_SIZE: Final = 8192
-"""The standard says 512 (5.3.1), but real tokens do not fit; 512 makes it strict again."""
+"""The standard says 512 (5.3.1), but real tokens do not fit: see ``Strict.sasl_frame_size``."""
 
 HELD_LIMIT: Final = 32_768
 """Octets kept unread while the application is asked: nobody is authenticated yet."""
 
 MAX_ROUNDS: Final = 8
 """Challenges of one exchange, after which it leads nowhere."""
+
+
+def sasl_frame_size(strict: Strict) -> int:
+    """The largest frame of this layer, each way."""
+    return MIN_MAX_FRAME_SIZE if strict.sasl_frame_size else DEFAULT_MAX_FRAME_SIZE
 
 
 class SaslState(Enum):
@@ -172,9 +182,7 @@ class SaslLayer(ABC):
 
     def _on_misplaced(self, performative: Any) -> None:
         """Act on a SASL performative that may not come now: by default it is irrecoverable."""
-        raise RemoteProtocolError(
-            f"{type(performative).__name__} while the {self.state.value}", Condition.ILLEGAL_STATE
-        )
+        raise SASL_ORDER.broken(f"{type(performative).__name__} while the {self.state.value}")
 
     @abstractmethod
     def _forget(self) -> None:
@@ -221,7 +229,7 @@ class SaslLayer(ABC):
 
     def _read(self) -> None:
         while self.state in RECEIVES:
-            frame = parse_frame(self._buffer, 0, self._max_frame_size)
+            frame = parse_frame(self._buffer, 0, self._max_frame_size, SASL_FRAME_SIZE)
             if frame is None:
                 return
             frame_type, _, start, end = frame  # the channel's octets mean nothing here (5.3.1)
@@ -232,22 +240,20 @@ class SaslLayer(ABC):
             else:
                 self._on_misplaced(performative)
         if self.state is SaslState.ASKING and len(self._buffer) > HELD_LIMIT:
-            raise RemoteProtocolError(
-                f"{len(self._buffer)} octets sent before the outcome of the SASL exchange",
-                Condition.RESOURCE_LIMIT_EXCEEDED,
+            raise SASL_PATIENCE.broken(
+                f"{len(self._buffer)} octets sent before the outcome of the SASL exchange"
             )
 
 
 def _decode_body(frame_type: int, body: bytes) -> Any:
     """The one performative that a SASL frame carries, and nothing beside it (5.3.1)."""
     if frame_type != SASL_FRAME:
-        raise RemoteProtocolError(f"a frame of type {frame_type} in the SASL layer", Condition.FRAMING_ERROR)
+        raise SASL_FRAME_RULE.broken(f"a frame of type {frame_type} in the SASL layer")
     if not body:
-        raise RemoteProtocolError("an empty frame in the SASL layer", Condition.FRAMING_ERROR)
+        raise SASL_FRAME_RULE.broken("an empty frame in the SASL layer")
     performative, end = SASL_PERFORMATIVES.decode(body, 0)
     if end != len(body):
-        raise RemoteProtocolError(
-            f"{len(body) - end} octets follow {type(performative).__name__} in its frame",
-            Condition.FRAMING_ERROR,
+        raise SASL_FRAME_RULE.broken(
+            f"{len(body) - end} octets follow {type(performative).__name__} in its frame"
         )
     return performative

@@ -22,7 +22,8 @@ from os import urandom
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.rules import SASL_ORDER
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -212,9 +213,7 @@ class ClientExchange(ABC):
         Raises:
             RemoteProtocolError, SecurityError: what the server sent ends the attempt.
         """
-        raise RemoteProtocolError(
-            f"a SASL challenge of {len(data)} octets, where the mechanism has none", Condition.ILLEGAL_STATE
-        )
+        raise SASL_ORDER.broken(f"a SASL challenge of {len(data)} octets, where the mechanism has none")
 
     def answer(self, value: object) -> ClientStep:
         """Go on with the answer to the last question. Never called by those that ask none."""

@@ -18,7 +18,8 @@ from functools import partial
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Final, cast
 
-from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.rules import SASL_CHALLENGE
 from trio_amqp10.spec.security import SaslCode
 
 from .errors import AuthenticationError
@@ -173,7 +174,7 @@ class _ScramClient(ClientExchange):
             if self._awaits is _Awaits.SERVER_FINAL:
                 return self._server_final(parse_server_final(data))
         except MalformedError as error:
-            raise RemoteProtocolError(f"a challenge of {self._name} with {error}") from None
+            raise SASL_CHALLENGE.broken(f"a challenge of {self._name} with {error}") from None
         return super().challenge(data)
 
     def answer(self, value: object) -> ClientStep:

@@ -5,9 +5,12 @@ Knows no octets: ``decode`` and ``composite`` charge what they make here, before
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from trio_amqp10.errors import Condition, RemoteProtocolError
+from trio_amqp10.rules import ENCODING, NESTING, VALUES, Rule
+
+if TYPE_CHECKING:
+    from trio_amqp10.errors import RemoteProtocolError
 
 __all__ = [
     "MAX_DEPTH",
@@ -70,13 +73,13 @@ def read_fault(error: Exception) -> RemoteProtocolError:
     """What a reader's own exception means: text in the wrong encoding, or an end too early."""
     if isinstance(error, UnicodeDecodeError):
         what = "string" if error.encoding == "utf-8" else "symbol"
-        return RemoteProtocolError(f"octets of a {what} are not {error.encoding}: {error.reason}")
-    return RemoteProtocolError("the octets end inside a value")
+        return ENCODING.broken(f"octets of a {what} are not {error.encoding}: {error.reason}")
+    return ENCODING.broken("the octets end inside a value")
 
 
-def malformed(text: str) -> RemoteProtocolError:
+def malformed(text: str, rule: Rule = ENCODING) -> RemoteProtocolError:
     """A decode-error (2.8.15)."""
-    return RemoteProtocolError(text, Condition.DECODE_ERROR)
+    return rule.broken(text)
 
 
 def spend(budget: Budget, nodes: int) -> None:
@@ -87,7 +90,7 @@ def spend(budget: Budget, nodes: int) -> None:
     """
     budget.nodes -= nodes
     if budget.nodes < 0:
-        raise RemoteProtocolError("more values than this may hold", Condition.RESOURCE_LIMIT_EXCEEDED)
+        raise VALUES.broken("more values than this may hold")
 
 
 def enter(budget: Budget, nodes: int, levels: int = 1) -> None:
@@ -98,7 +101,7 @@ def enter(budget: Budget, nodes: int, levels: int = 1) -> None:
     """
     budget.depth -= levels
     if budget.depth < 0:
-        raise malformed("values are nested too deeply")
+        raise NESTING.broken("values are nested too deeply")
     spend(budget, nodes)
 
 

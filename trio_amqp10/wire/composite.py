@@ -47,7 +47,7 @@ import struct
 import typing
 from typing import TYPE_CHECKING, Any, Final, TypeVar, dataclass_transform
 
-from trio_amqp10.errors import Condition, RemoteProtocolError, Scope
+from trio_amqp10.rules import PERFORMATIVE
 
 from . import codes
 from .budget import MAX_DEPTH, Budget, read_fault, spend
@@ -58,6 +58,8 @@ from .values import Described, Symbol, ULong
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    from trio_amqp10.errors import RemoteProtocolError, Scope
 
 __all__ = ["PERFORMATIVE_NODES", "Field", "Plan", "Registry", "Section", "composite", "plan_of"]
 
@@ -264,4 +266,4 @@ class Registry:
 
 
 def _framing_error(text: str) -> RemoteProtocolError:
-    return RemoteProtocolError(text, Condition.FRAMING_ERROR)
+    return PERFORMATIVE.broken(text)

@@ -21,6 +21,8 @@ import struct
 from struct import Struct
 from typing import Any, Final
 
+from trio_amqp10.rules import DUPLICATE_MAP_KEYS
+
 from . import codes
 from .budget import Budget, check_compound, enter, malformed, read_fault, size_fault, spend
 from .readers import SCALARS, Reader
@@ -118,7 +120,7 @@ def _check_duplicate(key: Any, kinds: dict[Any, type], budget: Budget) -> None:
     if kinds[key] is not key.__class__:
         raise malformed(f"map keys that differ in their type only: {key!r} and a {kinds[key].__name__}")
     if not budget.allow_duplicate_keys:
-        raise malformed(f"map key {key!r} appears twice")
+        raise malformed(f"map key {key!r} appears twice", DUPLICATE_MAP_KEYS)
 
 
 def _array8(buf: bytes, pos: int, budget: Budget) -> tuple[Any, int]:

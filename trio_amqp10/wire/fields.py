@@ -15,7 +15,8 @@ from enum import IntEnum
 from struct import Struct
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
-from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError, Scope
+from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError, Scope
+from trio_amqp10.rules import FIELD
 
 from . import codes
 from .decode import TABLE, Reader
@@ -82,7 +83,7 @@ class InvalidFieldError(RemoteProtocolError):
         values: Mapping[str, Any] | None = None,
     ) -> None:
         where = f"{composite}.{field}: " if composite else ""
-        super().__init__(where + detail, Condition.INVALID_FIELD, scope)
+        super().__init__(FIELD.says(where + detail), FIELD.condition, scope, rule=FIELD.name)
         self.detail = detail
         self.composite = composite
         self.field = field

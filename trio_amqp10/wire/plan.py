@@ -14,6 +14,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.errors import LocalProtocolError, Scope
+from trio_amqp10.rules import SURPLUS_FIELDS
 
 from . import codes
 from .budget import Budget, check_compound, enter, malformed, size_fault
@@ -210,7 +211,7 @@ class Plan:
             raise malformed(f"{self.name} is a list, not what {code:#04x} constructs")
         check_compound(buf, pos, end, count)
         if count > len(self.fields):
-            raise malformed(f"{self.name} has {len(self.fields)} fields, not {count}")
+            raise malformed(f"{self.name} has {len(self.fields)} fields, not {count}", SURPLUS_FIELDS)
         enter(budget, count, levels=2)
         obj: Any = self.make()
         index = 0

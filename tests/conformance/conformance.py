@@ -1,0 +1,62 @@
+"""The page of conformance: what the standard asks for, and the tests that show it."""
+
+from __future__ import annotations
+
+from . import part1, part2, part345
+from .requirement import RULE, Requirement
+from .rst import find_test, table, title
+
+__all__ = ["PARTS", "page"]
+
+KINDS = ("not yet", "nothing to show")
+
+PARTS: dict[str, list[Requirement]] = {
+    "Part 1: types": part1.REQUIREMENTS,
+    "Part 2: transport": part2.REQUIREMENTS,
+    "Part 3: messaging": part345.MESSAGING,
+    "Part 4: transactions": part345.TRANSACTIONS,
+    "Part 5: security": part345.SECURITY,
+}
+
+_HEAD = """
+.. This page is made by ``python -m tests.conformance``: change the tables, not the page.
+
+What AMQP 1.0 (OASIS Standard, 29 October 2012; ISO/IEC 19464:2014) asks of an implementation, in our words, and the
+tests that show it. The middle column has the standard's word; where it has none, and only says how things are,
+there is a dash. What is missing is said: "not yet", and in brackets what limits the rest.
+What a peer may not do, and what comes of it, is in :doc:`rules`.
+
+"""
+
+
+def _shown(need: Requirement) -> str:
+    tests = "; ".join(f"``{name}`` ({file})" for file, name in map(find_test, need.tests))
+    if not need.gap:
+        return tests
+    if tests:
+        return f"{tests} ({need.gap})"
+    kind, _, why = need.gap.partition(": ")
+    assert kind in KINDS, need.gap
+    return f"**{kind}**: {why}"
+
+
+def _count() -> str:
+    every = [need for needs in PARTS.values() for need in needs]
+    limited = sum(bool(need.tests and need.gap) for need in every)
+    untested = [need.gap.partition(":")[0] for need in every if not need.tests]
+    shown = len(every) - limited - len(untested)
+    rest = ", ".join(f"{untested.count(kind)} {kind}" for kind in KINDS)
+    return f"{len(every)} requirements: {shown} shown, {limited} with a limit, {rest}.\n"
+
+
+def page() -> str:
+    text = title("Conformance") + _HEAD + _count()
+    for name, needs in PARTS.items():
+        rows = [
+            (need.section, "–" if need.level == RULE else need.level, need.text, _shown(need))
+            for need in needs
+        ]
+        text += f"\n{title(name, '-')}\n" + table(
+            ("section", "", "what is asked", "shown by"), rows, (8, 8, 38, 46)
+        )
+    return text

@@ -1,0 +1,156 @@
+"""Part 1, types: what is asked of an implementation."""
+
+from __future__ import annotations
+
+from .requirement import MUST, RULE, need
+
+__all__ = ["REQUIREMENTS"]
+
+REQUIREMENTS = [
+    need(
+        "1.2",
+        RULE,
+        "a value is a constructor and octets as its code lays them out, for every code of the table",
+        "decode_reads_every_encoding",
+        "encodings_are_those_of_the_standard",
+        "vectors_leave_no_encoding_out",
+    ),
+    need(
+        "1.2",
+        RULE,
+        "octets that are no value are refused, whole frames and messages alike",
+        "wire/test_rows:row_24_octets_that_are_no_value_are_a_decode_error",
+        "every_truncation_is_refused",
+        "row_25_size_beyond_the_octets_is_refused",
+        "[encoding]",
+    ),
+    need(
+        "1.2.2",
+        RULE,
+        "a descriptor may be a number, a symbol, or any other value; the reserved ones keep their type",
+        "registry_takes_every_encoding_of_a_numeric_descriptor",
+        "registry_takes_every_form_of_a_described_list",
+        "decode_keeps_the_type_of_a_descriptor_when_it_is_a_reserved_one",
+    ),
+    need(
+        "1.2",
+        RULE,
+        "any of the encodings of a type may come, and the shortest is sent",
+        "encode_writes_the_shortest_encoding",
+        "encode_takes_the_long_form_when_the_short_one_is_full",
+        "fields_take_every_encoding_of_their_type_and_no_other",
+    ),
+    need(
+        "1.3, 1.4",
+        RULE,
+        "every composite and restricted type is declared as in the standard's own definitions",
+        "definitions_are_those_of_the_standard",
+        "declarations_are_all_the_composites_of_the_standard",
+        "composite_has_the_fields_of_the_standard_in_order",
+        "composite_has_the_descriptor_and_archetypes_of_the_standard",
+    ),
+    need(
+        "1.4",
+        RULE,
+        "trailing nulls of a composite may be left out, and nulls read as the field's default",
+        "composite_leaves_out_trailing_nulls_and_defaults",
+        "row_31_defaults_are_read_when_fields_are_null_or_omitted",
+    ),
+    need(
+        "1.4",
+        RULE,
+        "a mandatory field that is null, or missing, is a fault",
+        "row_31_bad_field_is_named",
+        "[field]",
+    ),
+    need(
+        "1.4",
+        RULE,
+        "a composite with more fields than are declared is a fault",
+        "row_31_extra_list_items_are_a_decode_error",
+        "[surplus-fields]",
+    ),
+    need(
+        "1.4",
+        RULE,
+        "a field that is multiple takes one value, an array of them, or null for none",
+        "multiple_field_reads_null_one_and_many_as_a_tuple",
+        "multiple_field_takes_one_or_any_iterable",
+    ),
+    need(
+        "1.4",
+        MUST,
+        "a field that is both multiple and mandatory has at least one value",
+        "multiple_field_is_an_array_when_it_is_mandatory",
+        "row_13_client_refuses_an_empty_or_null_list",
+        gap="none at all is read as an empty list; the one such field, the list of SASL mechanisms, is refused then",
+    ),
+    need(
+        "1.6.1 to 1.6.8",
+        RULE,
+        "null, booleans and unsigned and signed integers keep their width",
+        "value_comes_back_with_its_type_when_decoded",
+        "integer_refuses_a_number_when_it_is_out_of_range",
+    ),
+    need(
+        "1.6.11, 1.6.12",
+        RULE,
+        "floats and doubles are IEEE 754, not-a-numbers with their payload",
+        "float_keeps_the_payload_of_a_nan",
+    ),
+    need(
+        "1.6.13 to 1.6.15",
+        RULE,
+        "decimals are IEEE 754-2008 in the binary integer encoding",
+        "decimal_has_the_bits_of_the_standard",
+        "decimal_reads_every_pattern_and_writes_an_equal_number",
+    ),
+    need(
+        "1.6.16",
+        RULE,
+        "a char is one Unicode character",
+        "char_is_one_character",
+        "char_refuses_text_when_it_is_not_one_character",
+    ),
+    need(
+        "1.6.17",
+        RULE,
+        "a timestamp is milliseconds since 1970, in UTC",
+        "timestamp_turns_into_the_datetime_that_it_was_made_of",
+        "timestamp_refuses_a_datetime_when_it_is_naive",
+    ),
+    need(
+        "1.6.20",
+        RULE,
+        "strings are UTF-8",
+        "wire/test_rows:row_24_octets_that_are_no_value_are_a_decode_error",
+    ),
+    need(
+        "1.6.21",
+        RULE,
+        "symbols are ASCII",
+        "symbol_refuses_text_when_it_is_not_ascii",
+        "wire/test_rows:row_24_octets_that_are_no_value_are_a_decode_error",
+    ),
+    need(
+        "1.6.22 to 1.6.24",
+        RULE,
+        "size and count of a compound agree with what is in it",
+        "row_25_count_beyond_the_octets_is_refused_before_anything_is_made",
+        "row_25_long_count_beyond_the_octets_is_refused_before_anything_is_made",
+    ),
+    need(
+        "1.6.23",
+        RULE,
+        "a map has pairs of keys and values, and no key twice",
+        "row_29_duplicate_map_key_is_a_decode_error",
+        "[duplicate-map-keys]",
+    ),
+    need(
+        "1.6.24",
+        RULE,
+        "an array has one constructor for all its elements, which may be described, or take no octets",
+        "row_26_zero_width_array_stays_opaque",
+        "array_equals_the_plain_list_and_shows_its_type",
+    ),
+]

@@ -1,0 +1,280 @@
+"""The rules that can be held strictly or not, each both ways on the wire; see ``Strict``."""
+
+# pyright: reportUnusedExpression=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.naive.performatives import frame, header, raw_frame, sections
+from tests.naive.script import Script, expected
+from trio_amqp10._tolerant_messages import message_class
+from trio_amqp10.engine.connection import Connection
+from trio_amqp10.engine.events import ConnectionOpened, LinkAttached
+from trio_amqp10.engine.limits import Limits
+from trio_amqp10.engine.states import ConnectionState, LinkState, SessionState
+from trio_amqp10.engine.windows import SessionWindows
+from trio_amqp10.errors import RemoteProtocolError
+from trio_amqp10.message import Message
+from trio_amqp10.rules import Strict
+from trio_amqp10.sasl.layer import sasl_frame_size
+from trio_amqp10.spec.messaging import Modified, Released, Source
+from trio_amqp10.spec.transactions import TransactionalState
+
+from .helpers import BEGIN, attach, error, flow, refused, transfer
+from .links import ACCEPTED, disposition
+
+if TYPE_CHECKING:
+    from trio_amqp10.engine.receiver import ReceiverLink
+    from trio_amqp10.engine.sender import SenderLink
+    from trio_amqp10.engine.session import Session
+
+STRICT, TOLERANT = Strict.all(True), Strict.all(False)
+
+
+def begun(strict: Strict, limits: Limits | None = None) -> tuple[Session, Script]:
+    """A session that we began, on channel 0 both ways."""
+    connection = Connection("engine", limits=limits, strict=strict)
+    connection.open()
+    script = Script(connection)
+    script.exchange_open()
+    session = connection.session()
+    session.begin()
+    script >> expected("begin")
+    script << frame("begin", remote_channel=0, **BEGIN)
+    script.events.clear()
+    return session, script
+
+
+def receiving(
+    strict: Strict, limits: Limits | None = None, *, credit: int = 10
+) -> tuple[ReceiverLink, Script]:
+    session, script = begun(strict, limits)
+    link = session.receiver("x")
+    link.attach(source=Source(address="q"))
+    script >> expected("attach")
+    script << attach(source=("source", {}))
+    link.set_credit(credit)
+    script >> expected("flow")
+    return link, script
+
+
+def sending(strict: Strict, source: Source) -> tuple[SenderLink, Script]:
+    session, script = begun(strict)
+    link = session.sender("x")
+    link.attach(source=source)
+    script >> expected("attach")
+    script << attach(role=True, initial_delivery_count=None) + flow(handle=0, link_credit=10)
+    return link, script
+
+
+def test_defaults_are_tolerant_where_peers_are_known_to_need_it() -> None:
+    tolerant = {name for name in Strict.__slots__ if not getattr(Strict(), name)}
+    assert tolerant == {"sasl_frame_size", "open_frame_size", "permitted_outcome", "initial_delivery_count"}
+
+
+# -- frames -----------------------------------------------------------------------------------------
+
+
+def test_row_8_sasl_frame_has_512_octets_when_strict_and_8192_otherwise() -> None:
+    assert sasl_frame_size(STRICT) == 512
+    assert sasl_frame_size(TOLERANT) == 8192
+
+
+@pytest.mark.parametrize(("strict", "most"), [(STRICT, 512), (TOLERANT, 8192)])
+def test_row_21_open_before_ours_has_so_many_octets_and_no_more(strict: Strict, most: int) -> None:
+    room = most - len(frame("open", container_id="x" * 300)) + 300
+    fits = frame("open", container_id="x" * room)
+    assert len(fits) == most
+    script = Script(Connection("engine", strict=strict))
+    script << header() + fits
+    script.expect_event(ConnectionOpened)
+    again = Script(Connection("engine", strict=strict))
+    fault = refused(again, header() + frame("open", container_id="x" * (room + 1)))
+    assert (fault.condition, fault.rule) == ("amqp:connection:framing-error", "open-frame-size")
+
+
+def test_row_21_open_behind_ours_may_be_as_large_as_ours_said_when_strict() -> None:
+    connection = Connection("engine", strict=STRICT, limits=Limits(max_frame_size=4096))
+    connection.open()
+    script = Script(connection)
+    script << header() + frame("open", container_id="x" * 4000)
+    assert connection.state is ConnectionState.OPENED
+    assert script.expect_event(ConnectionOpened).open.container_id == "x" * 4000
+
+
+# -- maps -------------------------------------------------------------------------------------------
+
+
+def test_row_29_map_with_a_key_twice_in_a_performative_is_refused_when_strict_only() -> None:
+    fields = b"\xa1\x01x" + b"\x40" * 8 + bytes.fromhex("c10904a3016b41a3016b42")
+    octets = header() + raw_frame(bytes((0, 0x53, 0x10, 0xC0, len(fields) + 1, 10)) + fields)
+    fault = refused(Script(Connection("engine", strict=STRICT)), octets)
+    assert (fault.condition, fault.rule) == ("amqp:decode-error", "duplicate-map-keys")
+    script = Script(Connection("engine", strict=TOLERANT))
+    script << octets
+    assert script.expect_event(ConnectionOpened).open.properties == {"k": False}
+
+
+PROPERTIES = bytes.fromhex("005374c10904a1016b41a1016b42")
+VALUE = bytes.fromhex("005377c10904a1016b41a1016b42")
+
+
+def test_row_29_map_with_a_key_twice_in_a_message_is_refused_when_strict_only() -> None:
+    strict = message_class(STRICT).from_payload(PROPERTIES + VALUE)
+    for name in ("application_properties", "body"):
+        with pytest.raises(RemoteProtocolError, match=r"appears twice .*\[duplicate-map-keys\]"):
+            getattr(strict, name)
+    tolerant = message_class(TOLERANT).from_payload(PROPERTIES + VALUE)
+    assert tolerant.application_properties == tolerant.body == {"k": False}
+    assert tolerant.to_payload() == PROPERTIES + VALUE
+
+
+# -- messages ---------------------------------------------------------------------------------------
+
+JUMBLED = sections(("data", b"x"), ("properties", {"subject": "s"}), ("header", {"durable": True}))
+
+
+def test_sections_out_of_order_are_refused_when_strict_only() -> None:
+    with pytest.raises(RemoteProtocolError, match=r"\[section-order\]"):
+        _ = message_class(STRICT).from_payload(JUMBLED).subject
+    message = message_class(TOLERANT).from_payload(JUMBLED)
+    assert (message.subject, message.durable, message.body) == ("s", True, b"x")
+    assert message.to_payload() == JUMBLED
+    message.subject = "other"
+    read = Message.from_payload(message.to_payload())  # what is written anew is in order
+    assert (read.subject, read.durable, read.body) == ("other", True, b"x")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (("header", {"durable": True}), ("header", {"durable": True})),
+        (("data", b"x"), ("header", {"durable": True}), ("data", b"y")),
+        (("data", b"x"), ("amqp-value", "y")),
+    ],
+)
+def test_sections_that_come_twice_are_refused_when_tolerant_too(parts: Any) -> None:
+    with pytest.raises(RemoteProtocolError, match=r"\[section-order\]"):
+        _ = message_class(TOLERANT).from_payload(sections(*parts)).subject
+
+
+@pytest.mark.parametrize("duplicates", [True, False])
+@pytest.mark.parametrize("order", [True, False])
+def test_message_class_is_plain_when_both_rules_are_strict(duplicates: bool, order: bool) -> None:
+    made = message_class(Strict(duplicate_map_keys=duplicates, section_order=order))
+    assert issubclass(made, Message)
+    assert (made is Message) is (duplicates and order)
+
+
+# -- links ------------------------------------------------------------------------------------------
+
+
+def test_row_54_outcome_that_is_not_permitted_ends_the_link_when_strict() -> None:
+    link, script = sending(STRICT, Source(outcomes=("amqp:accepted:list",)))
+    deliveries = [link.send(b"m") for _ in range(3)]
+    script.collect().inbox.frames.clear()
+    script << disposition(True, 0) + disposition(True, 1, 2, state=("rejected", {}))
+    script >> expected("detach", closed=True, error=error("amqp:invalid-field"))
+    script.expect_nothing()
+    assert [d and d.settled for d in deliveries] == [True, False, False]
+    assert [d and d.state for d in deliveries[1:]] == [None, None]
+
+
+def test_row_54_outcome_that_is_not_permitted_reads_as_the_default_when_tolerant() -> None:
+    link, script = sending(TOLERANT, Source(outcomes=("amqp:accepted:list",), default_outcome=Modified()))
+    delivery = link.send(b"m")
+    script << disposition(True, 0, state=("rejected", {}))
+    assert delivery is not None
+    assert delivery.state == Modified()
+    assert delivery.settled
+
+
+def test_row_54_outcome_that_is_permitted_is_taken_in_a_transaction_too_when_strict() -> None:
+    link, script = sending(STRICT, Source(outcomes=("amqp:accepted:list",)))
+    delivery = link.send(b"m")
+    script.collect().inbox.frames.clear()
+    script << disposition(
+        True, 0, settled=False, state=("transactional-state", {"txn_id": b"t", "outcome": ACCEPTED})
+    )
+    script.expect_nothing()
+    assert delivery is not None
+    assert isinstance(delivery.state, TransactionalState)
+    assert delivery.state.outcome != Released()
+
+
+def test_row_58_sender_without_a_first_count_is_refused_when_strict() -> None:
+    session, script = begun(STRICT)
+    link = session.receiver("x")
+    link.attach(source=Source(address="q"))
+    script >> expected("attach")
+    script << attach(initial_delivery_count=None, source=("source", {}))
+    script >> expected("detach", closed=True, error=error("amqp:invalid-field"))
+    assert not [event for event in script.events if isinstance(event, LinkAttached)]
+
+
+def test_row_58_sender_that_refuses_need_not_count_when_strict() -> None:
+    session, script = begun(STRICT)
+    link = session.receiver("x")
+    link.attach(source=Source(address="q"))
+    script >> expected("attach")
+    refusal = ("error", {"condition": "amqp:not-found"})
+    script << attach(initial_delivery_count=None) + frame("detach", handle=0, closed=True, error=refusal)
+    script >> expected("detach", error=None)
+    assert link.error is not None
+    assert link.error.condition == "amqp:not-found"
+
+
+def test_row_58_sender_without_a_first_count_counts_from_0_when_tolerant() -> None:
+    session, script = begun(TOLERANT)
+    link = session.receiver("x")
+    link.attach(source=Source(address="q"))
+    script >> expected("attach")
+    script << attach(initial_delivery_count=None, source=("source", {}))
+    script.expect_event(LinkAttached)
+    assert link.delivery_count == 0
+
+
+def test_handle_above_ours_is_taken_when_tolerant_while_there_are_answers() -> None:
+    session, script = begun(TOLERANT, Limits(handle_max=1))
+    script << attach(name="a", handle=1000) + attach(name="b", handle=7)
+    assert len([event for event in script.events if isinstance(event, LinkAttached)]) == 2
+    script << attach(name="c", handle=2)
+    script >> expected("end", error=error("amqp:resource-limit-exceeded"))
+    assert session.state is SessionState.DISCARDING
+
+
+def test_row_46_delivery_without_credit_is_taken_when_tolerant_while_few_wait() -> None:
+    link, script = receiving(TOLERANT, Limits(incoming_window=3), credit=1)
+    script << b"".join(transfer(n) for n in range(3))
+    assert [delivery.delivery_id for delivery in link.queue] == [0, 1, 2]
+    assert (link.credit, link.delivery_count) == (0, 3)
+    script.collect().inbox.frames.clear()
+    script << transfer(3)
+    script >> expected("detach", error=error("amqp:link:transfer-limit-exceeded"))
+    assert link.state is LinkState.DETACH_SENT
+
+
+def test_row_44_transfers_beyond_the_window_are_taken_when_tolerant_as_many_again() -> None:
+    link, script = receiving(TOLERANT, Limits(incoming_window=2), credit=100)
+    script << b"".join(transfer(n) for n in range(4))
+    assert len(link.queue) == 4
+    assert script.expect("flow")["next_incoming_id"] == 4
+    script << b"".join(transfer(n) for n in range(4, 9))
+    assert script.expect("flow")["next_incoming_id"] == 8
+    script >> expected("end", error=error("amqp:session:window-violation"))
+    assert len(link.queue) == 8
+
+
+def test_window_counts_what_is_beyond_it_until_it_is_announced_anew() -> None:
+    windows = SessionWindows(2)
+    windows.begun(10, 0, 0)
+    assert [windows.received() for _ in range(3)] == [1, 0, -1]
+    assert [windows.overrun() for _ in range(3)] == [True, True, False]
+    assert (windows.next_incoming_id, windows.incoming_window) == (14, 0)
+    windows.refill()
+    assert windows.incoming_window == 2
+    assert [windows.received() for _ in range(3)] == [1, 0, -1]
+    assert windows.overrun()
