@@ -14,7 +14,7 @@ import trio_amqp10
 PACKAGE = Path(trio_amqp10.__file__).parent
 
 # errors, rules, wire <- spec <- frames, headers, message <- sasl, typed, filters, trace <- engine <- peer
-#     <- container, patterns <- testing, cli, spark
+#     <- container, patterns <- azure, testing, cli, spark
 LEVELS = {
     "errors": 0,
     "rules": 0,
@@ -38,6 +38,7 @@ LEVELS = {
     "peer": 6,
     "container": 7,
     "patterns": 7,
+    "azure": 8,
     "testing": 8,
     "cli": 8,
     "spark": 8,

@@ -61,7 +61,7 @@ class Out:
     def ready(self) -> bool:
         return self.credit > 0
 
-    def give(self, message: amqp.Message, lease: Any) -> None:
+    def give(self, message: amqp.Message, lease: Any, tag: bytes | None = None) -> None:
         assert self.credit > 0
         self.credit -= 1
         self.seen.append(message.body)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
@@ -22,6 +22,9 @@ from trio_amqp10.spec.messaging import (
     Target,
 )
 from trio_amqp10.testing import open_container
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Echo(Node):
@@ -61,7 +64,12 @@ class Mirror:
             raise ValueError
         self.arrival.accept()
 
-    def rejected(self, condition: str | None, description: str | None) -> None:
+    def rejected(
+        self,
+        condition: str | None,
+        description: str | None,
+        info: Mapping[Any, Any] | None = None,
+    ) -> None:
         self.arrival.reject(condition or "app:none", description)
 
     def released(self) -> None:

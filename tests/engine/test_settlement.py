@@ -236,6 +236,21 @@ def test_sender_settles_in_answer_to_an_outcome_that_is_not_settled(
     assert all(d is not None and d.settled is (echoed is not None) for d in sent)
 
 
+def test_sender_that_confirms_leaves_the_answer_to_who_watches_the_delivery() -> None:
+    link, script = sending()
+    link.confirms = True
+    delivery = link.send(b"m")
+    assert delivery is not None
+    delivery.watcher = Owner()
+    script >> expected("transfer")
+    script << disposition(True, 0, settled=False, state=("accepted", {}))
+    script.expect_nothing()
+    assert (delivery.settled, script.touched) == (False, [delivery.watcher])
+    delivery.state = RELEASED
+    delivery.settle()
+    script >> expected("disposition", role=False, first=0, settled=True, state=("released", {}))
+
+
 @pytest.mark.parametrize("settled", [True, False])
 def test_owner_is_woken_when_the_last_unsettled_delivery_is_settled(settled: bool) -> None:
     link, script = sending()

@@ -1,8 +1,11 @@
-"""azure-servicebus gets its tokens taken by ``$cbs`` of a container, and sends and receives; what it may not is refused."""
+"""azure-servicebus against a container with ``$cbs``, and against ``ServiceBus``, which it takes for its emulator."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +14,7 @@ import pytest
 import trio
 
 import trio_amqp10 as amqp
+from trio_amqp10.azure import EntityOptions, ServiceBus
 
 from .conftest import need
 from .ours import within
@@ -19,6 +23,7 @@ from .peers import PEERS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 KEYS = {"root": ("cm9vdA==", "send receive create transact"), "sender": ("c2VuZA==", "send")}
 
 
@@ -29,10 +34,26 @@ def azure() -> Callable[..., Any]:
     return lambda mode, name, *more: within(_run, mode, name, more)
 
 
-async def _run(mode: str, name: str, more: tuple[str, ...]) -> tuple[Any, amqp.Container]:
-    container = amqp.Container("namespace")
-    container.add_cbs(amqp.SasKeys(KEYS), azure=True)
-    container.add_queue("orders")
+@pytest.fixture
+def bus() -> ServiceBus:
+    """A namespace for the peer's program."""
+    bus = ServiceBus(keys=KEYS)
+    bus.add_queue("orders")
+    bus.add_queue("short", EntityOptions(lock_duration=1))
+    bus.add_queue("sessions", EntityOptions(requires_session=True))
+    bus.add_topic("prices")
+    bus.add_subscription("prices", "one")
+    bus.add_subscription("prices", "two")
+    return bus
+
+
+async def _run(
+    mode: str, name: str, more: tuple[str, ...], container: amqp.Container | None = None
+) -> tuple[Any, amqp.Container]:
+    if container is None:
+        container = amqp.Container("namespace")
+        container.add_cbs(amqp.SasKeys(KEYS), azure=True)
+        container.add_queue("orders")
     program = str(Path(__file__).with_name("azure_peer.py"))
     async with trio.open_nursery() as nursery:
         listeners: list[amqp.Listener] = await nursery.start(partial(container.serve, "amqp://127.0.0.1:0"))
@@ -56,3 +77,55 @@ def test_azure_servicebus_is_told_what_it_may_not(azure: Callable[..., Any]) -> 
         "wrong key": "ServiceBusAuthenticationError",
         "sends only": "ServiceBusAuthorizationError",
     }
+
+
+def test_azure_servicebus_settles_peeks_schedules_and_has_sessions(bus: ServiceBus) -> None:
+    need("azure")
+    said, _ = within(_run, "settle", "root", (), bus.container)
+    assert said == {
+        "peeked": ["complete", "abandon", "dead", "defer", "renew"],
+        "received": [
+            [name, 1 + i, 0] for i, name in enumerate(["complete", "abandon", "dead", "defer", "renew"])
+        ],
+        "renewed": True,
+        "deferred": ["defer", "DEFERRED"],
+        "again": ["abandon", 1],
+        "unknown number": "MessageNotFoundError",
+        "dead": ["dead", "bad", "sour"],
+        "scheduled": ["later", True],
+        "lock lost": ["MessageLockLostError", "MessageLockLostError", 2],
+        "one": ["oil"],
+        "two": ["oil"],
+        "session": ["y", "state"],
+        "session renewed": True,
+        "of y": ["for y", "y"],
+        "locked session": "SessionCannotBeLockedError",
+        "next session": ["x", ["for x"]],
+        "sessions": ["y"],
+        "no session": "OperationTimeoutError",
+    }
+    assert {name: len(entity) for name, entity in bus.entities.items() if len(entity)} == {}
+
+
+def test_example_of_a_test_with_azure_servicebus_passes() -> None:
+    need("azure")
+    [packages] = (PEERS / "azure/lib").glob("python3*/site-packages")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-c",
+            os.devnull,
+            str(EXAMPLES / "test_azure.py"),
+        ],
+        env={**os.environ, "PYTHONPATH": str(packages)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "1 passed" in done.stdout, done.stdout + done.stderr

@@ -2,6 +2,8 @@
 
 Knows links and nodes; does not know how messages pass between them (``links``), nor which nodes
 there are (``service``).
+
+Longer than 400 lines: what each kind of attach is answered with stands side by side.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
     import trio
 
+    from trio_amqp10.message import Message
     from trio_amqp10.peer.connection import Connection
     from trio_amqp10.peer.session import Session
 
@@ -217,7 +220,7 @@ class Conversation:
         inlet.begin()
 
     def _admit_outlet(self, link: IncomingSender) -> None:
-        engine, session = _ends(link)
+        _ends(link)
         asked = link.remote.source
         if asked is None:
             self._admit_recall(link)
@@ -255,13 +258,8 @@ class Conversation:
                 outcomes=asked.outcomes,
                 capabilities=_shared(asked.capabilities, node),
             )
-            options = _options(link, source=source, target=link.remote.target)
             wants = wanted_by(self.container_id, filters)
-            outlet = SenderOutlet(
-                session, engine, node, self, copying=copying, interest=interest, wants=wants
-            )
-            self._claim(link, outlet, agreed)
-            Accepting(link, lambda: outlet, options).enter_now()
+            outlet = self._enter(link, node, source, interest, copying=copying, wants=wants, agreed=agreed)
         except BaseException:
             self._container.forget_unused(node)
             raise
@@ -284,11 +282,30 @@ class Conversation:
         if refused is not None:
             link.refuse_now(_error_of(refused))
             return
-        engine, session = _ends(link)
         source = Source(address=node.address, **kept(interest))
-        outlet = SenderOutlet(session, engine, node, self, copying=False, interest=interest)
-        Accepting(link, lambda: outlet, _options(link, source=source, target=link.remote.target)).enter_now()
-        outlet.begin()
+        self._enter(link, node, source, interest).begin()
+
+    def _enter(
+        self,
+        link: IncomingSender,
+        node: Node,
+        source: Source,
+        interest: Interest,
+        *,
+        copying: bool = False,
+        wants: Callable[[Message, str | None], bool] | None = None,
+        agreed: Retention = NOTHING_KEPT,
+        properties: dict[Any, Any] | None = None,
+    ) -> SenderOutlet:
+        """Accept a link on which the peer receives from a node, with this source in the answer."""
+        engine, session = _ends(link)
+        options = _options(link, source=source, target=link.remote.target)
+        if properties is not None:
+            options = replace(options, properties=properties)
+        outlet = SenderOutlet(session, engine, node, self, copying=copying, interest=interest, wants=wants)
+        self._claim(link, outlet, agreed)
+        Accepting(link, lambda: outlet, options).enter_now()
+        return outlet
 
     def _began(
         self, link: IncomingLink, inlet_or_outlet: ReceiverInlet | SenderOutlet, node: Node, made: bool

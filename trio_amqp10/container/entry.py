@@ -179,7 +179,12 @@ class Entry:
     def accepted(self) -> None:
         self._keeper.drop(self)
 
-    def rejected(self, condition: str | None, description: str | None) -> None:
+    def rejected(
+        self,
+        condition: str | None,
+        description: str | None,
+        info: Mapping[Any, Any] | None = None,  # noqa: ARG002
+    ) -> None:
         _log.debug("%r: a message was rejected, %.100s: %.1000s", self._keeper, condition, description)
         self._keeper.reject(self, condition, description)
 

@@ -197,7 +197,7 @@ class Function(_Worked):
             request = arrival.message
             address = request.reply_to
             correlation = request.message_id if request.correlation_id is None else request.correlation_id
-            reply = _reply(await self._handler(request), address, correlation)
+            reply = _reply(await self._call(request, inlet.peer), address, correlation)
         except Exception as raised:
             failure = raised
         if self._ordered and before is not None and not before.is_set():
@@ -205,6 +205,10 @@ class Function(_Worked):
         if reply is not None and address is not None:
             await self._send(inlet.peer, address, reply)
         self._answer(arrival, failure)
+
+    async def _call(self, request: Message, peer: Peer) -> Any:
+        """What the handler makes of a request of this peer."""
+        return await self._handler(request)
 
     async def _send(self, peer: Peer, address: str, reply: Message) -> None:
         for outlet in self.outlets:

@@ -181,6 +181,7 @@ class SenderOutlet(Sender):
         self.wants = wants
         self._node = node
         self._over = False
+        link.confirms = node.confirms
         source = None if link.remote is None else link.remote.source
         # An empty list permits every outcome (3.5.3).
         self._outcomes: frozenset[str] | None = frozenset(source.outcomes) or None if source else None
@@ -215,7 +216,7 @@ class SenderOutlet(Sender):
             link.await_sendable()
         return False
 
-    def give(self, message: Message, lease: Lease | None) -> None:
+    def give(self, message: Message, lease: Lease | None, tag: bytes | None = None) -> None:
         """Send now, without waiting; the lease hears of the outcome."""
         payload = message.to_payload()
         link = self._link
@@ -223,7 +224,7 @@ class SenderOutlet(Sender):
         if link.txn_id is not None and lease is not None:
             work = self.peer.coordinator.live(link.txn_id)
         state = None if work is None else work.state
-        delivery = link.send(payload, lease is None, None, message.message_format, state)
+        delivery = link.send(payload, lease is None, tag, message.message_format, state)
         assert delivery is not None  # ready() said so
         if not delivery.settled:
             delivery.watcher = watch = Watch(self, delivery, len(payload) + _OVERHEAD, lease)
@@ -320,7 +321,7 @@ class SenderOutlet(Sender):
             if error is None:
                 lease.rejected(None, None)
             else:
-                lease.rejected(str(error.condition), error.description)
+                lease.rejected(str(error.condition), error.description, error.info)
         elif isinstance(outcome, Modified):
             lease.modified(
                 failed=bool(outcome.delivery_failed),

@@ -135,14 +135,19 @@ class Arrival(Protocol):
 
 
 class Lease(Protocol):
-    """A message that was given out and not yet answered for; exactly one of these is called, once."""
+    """A message that was given out and not yet answered for; exactly one of these is called, once.
+
+    Those of a node that ``confirms`` may raise ``RefusedError``: the peer is told, if it waits for an answer.
+    """
 
     def accepted(self) -> None:
         """The peer has processed it."""
         ...
 
-    def rejected(self, condition: str | None, description: str | None) -> None:
-        """The peer finds it invalid."""
+    def rejected(
+        self, condition: str | None, description: str | None, info: Mapping[Any, Any] | None = None
+    ) -> None:
+        """The peer finds it invalid; ``info`` is what else it says of that (2.8.14)."""
         ...
 
     def released(self) -> None:
@@ -254,8 +259,14 @@ class Outlet(Protocol):
         """Whether ``give`` may be called; if not, ``on_demand`` is called once it may."""
         ...
 
-    def give(self, message: Message, lease: Lease | None) -> None:
-        """Send one message; ``lease`` hears what becomes of it, None if nobody wants to know."""
+    def give(self, message: Message, lease: Lease | None, tag: bytes | None = None) -> None:
+        """Send one message; ``lease`` hears what becomes of it, None if nobody wants to know.
+
+        Args:
+            message: what.
+            lease: whose.
+            tag: at most 32 octets that name it to the peer, as no other that it has; any if None.
+        """
         ...
 
     def rest(self, more: int) -> None:
@@ -285,6 +296,8 @@ class Node:
         takes: whether peers may send to it.
         gives: whether peers may receive from it.
         filters: whether it asks ``outlet.wants``; where not, peers are told that their filters are not applied.
+        confirms: whether its leases may refuse what a peer says: one that waits for our answer then gets a
+            rejection with an error, and else, to a rejection too, an answer without one.
         leasing: whether what it gives may come back by its lease, so that a transaction can acquire it.
         keeps: whether it keeps ``outlet.interest``; where not, peers are told that nothing stays of their links.
         capabilities: what kind of node it is, told to peers that ask, e.g. ``("queue",)``.
@@ -295,6 +308,7 @@ class Node:
     takes: bool = False
     gives: bool = False
     filters: bool = False
+    confirms: bool = False
     leasing: bool = False
     keeps: bool = False
     capabilities: tuple[str, ...] = ()

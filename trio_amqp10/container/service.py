@@ -389,6 +389,10 @@ class Container(Handled):
             answer(connection)
         return error
 
+    def _converse(self, connection: Connection) -> Conversation:
+        """What admits the links of a connection."""
+        return Conversation(self, connection)
+
     async def handle(self, connection: Connection) -> None:
         """Serve the links that a peer opens, until the connection is over; a handler for ``serve``.
 
@@ -405,7 +409,7 @@ class Container(Handled):
         if refused is not None:
             await connection.aclose(refused)
             return
-        conversation = Conversation(self, connection)
+        conversation = self._converse(connection)
         self._conversations[conversation] = None
         try:
             async with trio.open_nursery() as nursery:
@@ -424,9 +428,10 @@ class Container(Handled):
                     await connection.aclose(error)
                 except Exception as lost:
                     loss = lost  # raised in here, it would cancel the handlers
-                conversation.open = False
-                conversation.close()
-                self._timers.leave(conversation)
+                finally:
+                    conversation.open = False
+                    conversation.close()
+                    self._timers.leave(conversation)
         finally:
             del self._conversations[conversation]
             self._sole.discard(connection)

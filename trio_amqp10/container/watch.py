@@ -9,11 +9,15 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from trio_amqp10.engine.delivery import is_terminal
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.engine.terminus import UNBOUND
-from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.spec.messaging import RELEASED
+from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.spec.messaging import RELEASED, Rejected
 from trio_amqp10.spec.transactions import TransactionalState
+from trio_amqp10.spec.transport import Error
+
+from .node import RefusedError
 
 if TYPE_CHECKING:
     from trio_amqp10.engine.delivery import OutgoingDelivery
@@ -27,6 +31,7 @@ __all__ = ["Watch"]
 _log = logging.getLogger("trio_amqp10.container")
 
 _GONE: Final = LinkState.GONE
+_FAILED: Final = RefusedError(Condition.INTERNAL_ERROR, "the node failed")
 
 
 class Watch:
@@ -61,10 +66,25 @@ class Watch:
         if not delivery.settled:
             link = delivery.link
             if link.state is not _GONE and delivery.delivery_id != UNBOUND:
-                return  # how far it came so far (3.4.1)
+                if link.confirms and is_terminal(delivery.state):
+                    self._confirm()
+                return  # else it is how far it came so far (3.4.1)
             if link.terminus is not None and delivery.tag in link.terminus.unsettled:
                 return  # its link may come back
         self._finish()
+
+    def _confirm(self) -> None:
+        """The receiver settles second, and waits for our word on its outcome."""
+        delivery = self.delivery
+        delivery.watcher = None
+        refusal = self._finish(told=True)
+        if refusal is not None:
+            error = Error(condition=refusal.condition, description=refusal.description)
+            delivery.state = Rejected(error=error)
+        elif isinstance(delivery.state, Rejected):
+            delivery.state = Rejected()  # an error in the answer would say that this was refused
+        with suppress(LocalProtocolError):  # the node may have closed the link
+            delivery.settle()
 
     def move(self, outlet: SenderOutlet) -> None:
         """The delivery goes on there."""
@@ -76,22 +96,27 @@ class Watch:
         """The delivery's link will not come back."""
         self._finish()
 
-    def _finish(self, *, released: bool = False) -> None:
+    def _finish(self, *, released: bool = False, told: bool = False) -> RefusedError | None:
+        """Tell the lease; returns what it has against that."""
         delivery, outlet, lease = self.delivery, self.outlet, self.lease
         outlet.peer.let_go(self._size)
         if lease is None:
-            return
+            return None
         try:
             if released:
                 lease.released()
-            elif delivery.settled:
+            elif told or delivery.settled:
                 outlet.verdict(delivery, lease)
             else:
                 lease.lost()
+        except RefusedError as refusal:
+            return refusal
         except LocalProtocolError as gone:  # a node that hands outcomes through finds its arrival's link gone
             _log.debug("%r: %s", outlet, gone)
         except Exception:
             _log.exception("the outcome of a delivery of %r was not taken", outlet)
+            return _FAILED
+        return None
 
     # -- what the end of a transaction means for it (4.4.4) ---------------------------------
 

@@ -41,6 +41,8 @@ class SenderLink(Link):
         txn_id: the transaction that what is sent from now on is acquired in, as the receiver asked (4.4.3).
         watch_unsettled: wake the owner when ``unsettled`` falls to zero.
         outcomes: names of those that our source permits; None for all (3.5.3).
+        confirms: a receiver that settles second has its outcome looked at first: whoever watches the delivery
+            settles it, with that outcome or another.
         partial: the delivery that has begun to go out and is not complete.
         resending: what is said again, after the link was taken up (2.6.13), before anything new is.
         terminus: what is remembered beyond this endpoint, or None.
@@ -54,6 +56,7 @@ class SenderLink(Link):
         "_size_limit",
         "_whole_limit",
         "available",
+        "confirms",
         "in_doubt",
         "outcomes",
         "partial",
@@ -76,6 +79,7 @@ class SenderLink(Link):
         self.watch_unsettled = False
         self.waiting = False
         self.outcomes: frozenset[str] | None = None
+        self.confirms = False
         self._always_settled: bool | None = None
         self._first_count = 0
         self._size_limit: int | None = None

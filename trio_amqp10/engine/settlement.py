@@ -290,7 +290,7 @@ class Settlement:
         if settled:
             del self.outgoing[delivery.delivery_id]
             self._let_go(delivery)
-        elif is_terminal(state) and not isinstance(state, TransactionalState):
+        elif is_terminal(state) and not isinstance(state, TransactionalState) and not link.confirms:
             # (An outcome inside a transaction is none before the discharge: who knows of that settles, 4.4.2.)
             # The receiver settles second: our settlement is what it waits for.
             keeper = None if link.terminus is None else link.terminus.keeper

@@ -27,6 +27,7 @@ from trio_amqp10.spec.transport import Role as Role
 from trio_amqp10.spec.transport import Transfer as Transfer
 from trio_amqp10.trace.pieces import Piece as Piece
 
+from .azure import service_bus as service_bus
 from .containers import open_container as open_container
 from .containers import running_container as running_container
 from .line import Cut as Cut
@@ -84,4 +85,5 @@ __all__ = [
     "running_peer",
     "running_proxy",
     "scripted_stream",
+    "service_bus",
 ]

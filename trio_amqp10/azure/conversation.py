@@ -1,0 +1,119 @@
+"""BusConversation: one connection of Service Bus, whose links may ask for a session (``com.microsoft:session-filter``).
+
+The filter names a session, or is null for whichever has messages; the answer to the attach then comes when there
+is one. It says which, and until when it is locked.
+
+Knows links and entities; does not know what a session is for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from trio_amqp10.container.conversation import Conversation
+from trio_amqp10.container.node import Interest, RefusedError
+from trio_amqp10.errors import Condition
+from trio_amqp10.spec.messaging import ExpiryPolicy, Source
+from trio_amqp10.wire.values import Described, Symbol
+
+from .entity import Entity
+from .sessions import Seeker
+from .words import SESSION_FILTER, SESSION_LOCKED_UNTIL, TIMEOUT, ticks
+
+if TYPE_CHECKING:
+    from trio_amqp10.container.service import Container
+    from trio_amqp10.peer.connection import Connection
+    from trio_amqp10.peer.incoming import IncomingSender
+
+__all__ = ["BusConversation"]
+
+_PATIENCE: Final = 60.0
+"""Seconds to wait for a session, for who does not say how long."""
+
+
+class BusConversation(Conversation):
+    """See ``Conversation``."""
+
+    def __init__(self, container: Container, connection: Connection) -> None:
+        super().__init__(container, connection)
+        self._seekers: dict[Seeker, Entity] = {}
+
+    def _admit_outlet(self, link: IncomingSender) -> None:
+        asked = link.remote.source
+        node = None
+        if isinstance(asked, Source) and isinstance(asked.address, str) and not asked.dynamic:
+            node = self._container.find(asked.address)
+        if not isinstance(asked, Source) or not isinstance(node, Entity):
+            super()._admit_outlet(link)
+            return
+        filters: dict[Any, Any] = dict(asked.filter or {})
+        if not node.options.requires_session:
+            if SESSION_FILTER in filters:
+                raise RefusedError(Condition.NOT_ALLOWED, f"{node.address!r} has no sessions")
+            super()._admit_outlet(link)
+            return
+        if SESSION_FILTER not in filters:
+            raise RefusedError(
+                Condition.NOT_ALLOWED, f"{node.address!r} requires sessions: a receiver asks for one"
+            )
+        session = filters[SESSION_FILTER]
+        if isinstance(session, Described):
+            session = session.value
+        if session is None:
+            self._seek(link, asked, node)
+        elif isinstance(session, str):
+            node.sweep()
+            self._take_session(link, asked, node, session)
+        else:
+            raise RefusedError(Condition.INVALID_FIELD, "a session is named by a string")
+
+    def _seek(self, link: IncomingSender, asked: Source, node: Entity) -> None:
+        """Answer when there is a session, or the peer's time is over."""
+
+        def found(session: str) -> None:
+            done()
+            self._take_session(link, asked, node, session)
+
+        def given_up() -> None:
+            done()
+            link.refuse_now(TIMEOUT, "no session has messages")
+
+        def done() -> None:
+            del self._seekers[seeker]
+
+        seeker = Seeker(trio.current_time() + _patience(link), found, given_up)
+        self._seekers[seeker] = node
+        node.seek(seeker)
+
+    def _take_session(self, link: IncomingSender, asked: Source, node: Entity, session: str) -> None:
+        if not link.is_waiting:
+            return  # the peer has detached it meanwhile
+        interest = Interest(name=link.name)
+        node.check_outlet(self, copying=False, target=None, interest=interest)
+        hold = node.sessions.lock(session)
+        source = Source(
+            address=asked.address,  # as it came: clients compare it
+            expiry_policy=ExpiryPolicy.LINK_DETACH,
+            filter={SESSION_FILTER: session},
+            default_outcome=asked.default_outcome,
+            outcomes=asked.outcomes,
+        )
+        properties: dict[Symbol, Any] = {SESSION_LOCKED_UNTIL: ticks(hold.wall)}
+        outlet = self._enter(link, node, source, interest, properties=properties)
+        node.hold(outlet, hold)
+        self._began(link, outlet, node, made=False)
+
+    def close(self) -> None:
+        super().close()
+        for seeker, node in self._seekers.items():
+            node.sessions.seekers.remove(seeker)
+        self._seekers.clear()
+
+
+def _patience(link: IncomingSender) -> float:
+    said: Any = (link.remote.properties or {}).get(TIMEOUT)
+    if isinstance(said, int) and not isinstance(said, bool) and said >= 0:
+        return min(said / 1000, _PATIENCE)
+    return _PATIENCE

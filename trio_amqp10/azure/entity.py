@@ -1,0 +1,226 @@
+"""Entity: a queue of Service Bus, or a subscription, or the dead-letter queue of either, as a node.
+
+What it holds is in its ``ledger``, and what becomes of it is told there. Receivers that settle second learn whether
+their outcome was applied: one whose lock is lost is rejected with ``com.microsoft:message-lock-lost``.
+
+Knows inlets and outlets; knows no links.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from trio_amqp10.container.node import Arrival, Inlet, Node, Outlet, Peer, RefusedError
+from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
+from trio_amqp10.message import Message
+
+from .ledger import Ledger
+from .options import EntityOptions
+from .record import Record, unpack
+from .sessions import Seeker, Sessions
+from .words import DEAD_LETTER_QUEUE, SESSION_LOCK_LOST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trio_amqp10.container.clock import Clock
+    from trio_amqp10.container.node import Interest
+
+    from .alarm import Alarm
+    from .locks import Held
+    from .sessions import Hold
+
+__all__ = ["Entity", "take_in"]
+
+
+class Entity(Node):
+    """Holds messages, and lets receivers lock them.
+
+    Args:
+        address: what links name to reach it.
+        options: its rules.
+        clock: what locks and messages end by.
+        alarm: wakes it when something is due.
+        dead: whether it is a dead-letter queue, which has none itself.
+        takes: whether peers may send to it.
+
+    Attributes:
+        ledger: what it holds.
+        sessions: who has which.
+        graveyard: its dead-letter queue, or None.
+    """
+
+    gives = True
+    confirms = True
+
+    def __init__(
+        self,
+        address: str,
+        options: EntityOptions,
+        clock: Clock,
+        alarm: Alarm,
+        *,
+        dead: bool = False,
+        takes: bool = True,
+    ) -> None:
+        super().__init__(address)
+        self.takes = takes
+        self.options = options
+        self.sessions = Sessions(options.lock_duration, clock)
+        self.graveyard: Entity | None = None
+        if not dead:
+            rules = EntityOptions(lock_duration=options.lock_duration)
+            self.graveyard = Entity(address + DEAD_LETTER_QUEUE, rules, clock, alarm, dead=True, takes=False)
+        self.ledger = Ledger(options, clock, self._on_available, self.graveyard)
+        self._alarm = alarm
+        self._clock = clock
+        self._waiting: dict[Outlet, str | None] = {}
+        self._holds: dict[Outlet, Hold] = {}
+
+    # -- in ---------------------------------------------------------------------------------
+
+    def on_arrivals(self, inlet: Inlet) -> None:
+        self.sweep()
+        while (arrival := inlet.take()) is not None:
+            take_in(arrival, self.check, self.receive)
+
+    def check(self, record: Record) -> None:
+        """Raise ``RefusedError`` if it cannot be held here."""
+        if self.options.requires_session and record.session is None:
+            raise RefusedError(
+                Condition.NOT_ALLOWED, f"{self.address!r} requires sessions, and a message has no group-id"
+            )
+
+    def receive(self, record: Record) -> int:
+        """Hold a message; returns its number."""
+        number = self.ledger.enqueue(record)
+        self._alarm.check()
+        return number
+
+    # -- out --------------------------------------------------------------------------------
+
+    def check_outlet(self, peer: Peer, *, copying: bool, target: str | None, interest: Interest) -> None:
+        super().check_outlet(peer, copying=copying, target=target, interest=interest)
+        if copying:
+            raise RefusedError(Condition.NOT_IMPLEMENTED, "to look without taking, peek by a request")
+
+    def hold(self, outlet: Outlet, hold: Hold) -> None:
+        """The outlet that is about to be added takes from this session, which was locked for it."""
+        hold.outlet = outlet
+        self._holds[outlet] = hold
+        self._alarm.check()
+
+    def on_demand(self, outlet: Outlet) -> None:
+        self.sweep()
+        if outlet in self.outlets:
+            self._serve(outlet, self._lane_of(outlet))
+
+    def _lane_of(self, outlet: Outlet) -> str | None:
+        hold = self._holds.get(outlet)
+        return None if hold is None else hold.session
+
+    def _serve(self, outlet: Outlet, lane: str | None) -> None:
+        while outlet.ready():
+            held = self.ledger.take(lane)
+            if held is None:
+                self._waiting.setdefault(outlet, lane)
+                outlet.rest(0)
+                return
+            self._give(outlet, held)
+        self._waiting.pop(outlet, None)
+        outlet.rest(self.ledger.available(lane))
+
+    def _give(self, outlet: Outlet, held: Held) -> None:
+        lock = self.ledger.lock(held)
+        outlet.give(Message.from_payload(held.render()), lock, lock.token.bytes_le)
+        self._alarm.check()
+
+    def _on_available(self, lane: str | None) -> None:
+        """There is one more: for the next in turn of those who wait."""
+        if self.options.requires_session and lane not in self.sessions:
+            self._match()
+            return
+        for outlet, wanted in list(self._waiting.items()):
+            if wanted != lane:
+                continue
+            del self._waiting[outlet]
+            if not outlet.ready():
+                continue
+            held = self.ledger.take(lane)
+            if held is not None:
+                self._give(outlet, held)
+            if outlet.ready():
+                self._waiting[outlet] = lane  # behind all others
+            return
+
+    def remove_outlet(self, outlet: Outlet) -> None:
+        super().remove_outlet(outlet)
+        self._waiting.pop(outlet, None)
+        hold = self._holds.pop(outlet, None)
+        if hold is not None:
+            self.release(hold, failed=False)
+
+    # -- sessions ---------------------------------------------------------------------------
+
+    def seek(self, seeker: Seeker) -> None:
+        """Give somebody the next session that has messages and nobody has."""
+        self.sweep()
+        self.sessions.seekers.append(seeker)
+        self._match()
+        self._alarm.check()
+
+    def _match(self) -> None:
+        seekers = self.sessions.seekers
+        while seekers:
+            free = next((lane for lane in self.ledger.lanes if lane not in self.sessions), None)
+            if free is None:
+                return
+            seekers.popleft().found(free)
+
+    def release(self, hold: Hold, *, failed: bool) -> None:
+        """The session is free again."""
+        if self.sessions.end(hold):
+            self.ledger.let_go(hold.session, failed=failed)
+            self._match()
+
+    # -- time -------------------------------------------------------------------------------
+
+    def sweep(self) -> None:
+        """Do what is due."""
+        for hold in self.sessions.ended():
+            self.release(hold, failed=True)
+            if hold.outlet is not None:
+                hold.outlet.close(SESSION_LOCK_LOST, f"the lock on the session {hold.session!r} has ended")
+        now = self._clock.now()
+        for seeker in [each for each in self.sessions.seekers if each.until <= now]:
+            self.sessions.seekers.remove(seeker)
+            seeker.given_up()
+        self.ledger.sweep()
+
+    def next_deadline(self) -> float:
+        """When ``sweep`` may have something to do; infinite for never."""
+        return min(self.ledger.next_deadline(), self.sessions.next_deadline())
+
+    def statistics(self) -> dict[str, int]:
+        return super().statistics() | {"messages": len(self.ledger), "locked": self.ledger.locked}
+
+    def __len__(self) -> int:
+        """Messages held, in any state."""
+        return len(self.ledger)
+
+
+def take_in(arrival: Arrival, check: Callable[[Record], object], receive: Callable[[Record], object]) -> None:
+    """Take one message, or all those of a batch; none of them if one cannot be."""
+    try:
+        records = [Record(message) for message in unpack(arrival.message)]
+        for record in records:
+            check(record)
+    except (RefusedError, RemoteProtocolError) as refusal:
+        with suppress(LocalProtocolError):  # nobody waits for an answer
+            arrival.reject(refusal.condition, refusal.description)
+        return
+    for record in records:
+        receive(record)
+    with suppress(LocalProtocolError):
+        arrival.accept()

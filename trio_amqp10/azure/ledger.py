@@ -1,0 +1,346 @@
+"""Ledger: the messages of one queue or subscription, who has them locked, and until when.
+
+A message is in one of three states, and may be locked in the first two:
+
+=============  =========================================  ==============================================
+state          who gets it                                how it leaves
+=============  =========================================  ==============================================
+active         the next receiver                          completed, dead, expired, or deferred
+deferred       who asks for its number                    completed, dead, or expired
+scheduled      nobody                                     active with a new number when due, or cancelled
+=============  =========================================  ==============================================
+
+A lock is good until it is settled, or its time is over, whatever becomes of the link that the message
+went out on; whoever has its token may settle it. What is not completed is available again in its old
+place, and dead after so many attempts. Messages of a session lie in a lane of their own; their locks end with the
+lock on the session.
+
+There is no timer: whoever touches the ledger sweeps it first, and ``next_deadline`` says when it matters to others.
+Knows records and times; knows no links.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from trio_amqp10.container.node import RefusedError
+
+from .locks import ACTIVE, DEFERRED, SCHEDULED, Held, Lock
+from .words import DESCRIPTION, LOCK_LOST, NOT_FOUND, REASON
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Callable, Iterator, Mapping
+
+    from trio_amqp10.container.clock import Clock
+
+    from .options import EntityOptions
+    from .record import Record
+
+__all__ = ["Ledger"]
+
+_EXPIRED: Final = "TTLExpiredException"
+_FORGOTTEN: Final = 64
+"""Deadlines of messages that are gone, above as many as there are messages, before they are thrown out."""
+_TOO_OFTEN: Final = "MaxDeliveryCountExceeded"
+
+
+class Grave(Protocol):
+    """Where dead messages go."""
+
+    def receive(self, record: Record) -> object:
+        """One more."""
+        ...
+
+
+class Ledger:
+    """The messages of one entity.
+
+    Args:
+        options: its rules.
+        clock: what locks and messages end by.
+        on_available: called with the lane that has one more.
+        grave: takes what is dead; None where nothing dies, because it is dead already.
+    """
+
+    def __init__(
+        self,
+        options: EntityOptions,
+        clock: Clock,
+        on_available: Callable[[str | None], object],
+        grave: Grave | None,
+    ) -> None:
+        self.options = options
+        self._clock = clock
+        self._on_available = on_available
+        self._grave = grave
+        self._numbers = itertools.count(1)
+        self._held: dict[int, Held] = {}
+        self._lanes: dict[str | None, list[int]] = {}
+        self._locks: dict[uuid.UUID, Lock] = {}  # the next to end comes first: all last as long
+        self._expiring: list[tuple[float, int]] = []
+        self._scheduled: list[tuple[float, int]] = []
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @property
+    def locked(self) -> int:
+        """Messages that somebody has."""
+        return len(self._locks)
+
+    # -- in ---------------------------------------------------------------------------------
+
+    def enqueue(self, record: Record) -> int:
+        """Hold a message, from now on or from when its sender wants it; returns its number."""
+        record.number = next(self._numbers)
+        record.origin = record.origin or record.number
+        now = self._clock.now()
+        wall = self._clock.wall() * 1000
+        record.enqueued = record.enqueued or round(wall)
+        held = self._held[record.number] = Held(record, ACTIVE)
+        if record.due is not None and record.due > wall:
+            held.state = SCHEDULED
+            heapq.heappush(self._scheduled, (now + (record.due - wall) / 1000, record.number))
+        else:
+            self._begin(held, now)
+        return record.number
+
+    def _begin(self, held: Held, now: float) -> None:
+        """Its life begins."""
+        record = held.record
+        if self._grave is not None:
+            limit = self.options.default_message_time_to_live
+            if limit is not None:
+                most = round(limit * 1000)
+                record.ttl = most if record.ttl is None else min(record.ttl, most)
+            if record.ttl is not None:
+                held.expires = now + record.ttl / 1000
+                heapq.heappush(self._expiring, (held.expires, record.number))
+                if len(self._expiring) > 2 * len(self._held) + _FORGOTTEN:
+                    self._expiring = [each for each in self._expiring if each[1] in self._held]
+                    heapq.heapify(self._expiring)
+        self._put(held)
+
+    def cancel(self, numbers: list[int]) -> None:
+        """Forget scheduled messages.
+
+        Raises:
+            RefusedError: one of them is none; then nothing was cancelled.
+        """
+        self._expect(numbers, SCHEDULED)
+        for number in numbers:
+            del self._held[number]
+
+    # -- out --------------------------------------------------------------------------------
+
+    def take(self, lane: str | None) -> Held | None:
+        """The next message, to be locked or removed; None if there is none."""
+        numbers = self._lanes.get(lane, [])
+        while numbers:
+            held = self._held.get(heapq.heappop(numbers))
+            if held is not None and held.state == ACTIVE and held.lock is None:
+                return held
+        self._lanes.pop(lane, None)
+        return None
+
+    def lock(self, held: Held) -> Lock:
+        """Let somebody have it."""
+        lock = held.lock = Lock(self, held)
+        self._locks[lock.token] = lock
+        self._last(lock)
+        return lock
+
+    def _last(self, lock: Lock) -> None:
+        if not self.options.requires_session:
+            duration = self.options.lock_duration
+            lock.until = self._clock.now() + duration
+            lock.wall = round((self._clock.wall() + duration) * 1000)
+
+    def defer_out(self, numbers: list[int], *, locking: bool) -> list[Held]:
+        """The deferred messages of these numbers, locked or, if not, gone from here.
+
+        Raises:
+            RefusedError: one of them is none, or somebody has it; then nothing has happened.
+        """
+        found = self._expect(numbers, DEFERRED)
+        for held in found:
+            if locking:
+                self.lock(held)
+            else:
+                del self._held[held.record.number]
+        return found
+
+    def _expect(self, numbers: list[int], state: int) -> list[Held]:
+        self.sweep()
+        found: list[Held] = []
+        for number in dict.fromkeys(numbers):
+            held = self._held.get(number)
+            if held is None or held.state != state or held.lock is not None:
+                kind = "deferred" if state == DEFERRED else "scheduled"
+                raise RefusedError(NOT_FOUND, f"no {kind} message with sequence number {number}")
+            found.append(held)
+        return found
+
+    def peek(self, number: int, session: str | None) -> Iterator[Held]:
+        """Messages in any state, in order, from this number on; of all sessions, if none is named."""
+        self.sweep()
+        for held in list(self._held.values()):
+            record = held.record
+            if record.number >= number and session in (None, record.session):
+                yield held
+
+    @property
+    def lanes(self) -> list[str | None]:
+        """Lanes with messages that nobody has, the one with the oldest first."""
+        first: dict[str | None, int] = {}
+        for lane, numbers in list(self._lanes.items()):
+            held = self.take(lane)
+            if held is not None:
+                heapq.heappush(numbers, held.record.number)
+                first[lane] = numbers[0]
+        return sorted(first, key=first.__getitem__)
+
+    def available(self, lane: str | None) -> int:
+        """About how many messages a receiver could have."""
+        return len(self._lanes.get(lane, ()))
+
+    # -- back -------------------------------------------------------------------------------
+
+    def find(self, token: uuid.UUID) -> Lock:
+        """The lock of this token.
+
+        Raises:
+            RefusedError: it is lost.
+        """
+        self.sweep()
+        lock = self._locks.get(token)
+        if lock is None:
+            raise RefusedError(LOCK_LOST, f"the lock {token} is not held any more")
+        return lock
+
+    def renew(self, lock: Lock) -> None:
+        """It begins anew."""
+        self._locks[lock.token] = self._locks.pop(lock.token)
+        self._last(lock)
+
+    def complete(self, lock: Lock) -> None:
+        """The message was processed.
+
+        Raises:
+            RefusedError: the lock is lost.
+        """
+        self._unlock(lock)
+        del self._held[lock.held.record.number]
+
+    def abandon(
+        self, lock: Lock, properties: Mapping[Any, Any] | None = None, *, failed: bool = True
+    ) -> None:
+        """Somebody else may try.
+
+        Raises:
+            RefusedError: the lock is lost.
+        """
+        held = self._unlock(lock)
+        held.record.change(properties or {})
+        held.record.failures += failed
+        self._put(held)
+
+    def defer(self, lock: Lock, properties: Mapping[Any, Any] | None = None) -> None:
+        """Keep it for who asks for its number.
+
+        Raises:
+            RefusedError: the lock is lost.
+        """
+        held = self._unlock(lock)
+        held.record.change(properties or {})
+        held.record.failures += 1
+        held.state = DEFERRED
+        self._put(held)
+
+    def bury(
+        self, lock: Lock, reason: Any, description: Any, properties: Mapping[Any, Any] | None = None
+    ) -> None:
+        """It cannot be processed.
+
+        Raises:
+            RefusedError: the lock is lost.
+        """
+        held = self._unlock(lock)
+        held.record.change(properties or {})
+        if self._grave is None:
+            self._put(held)
+        else:
+            self._end(held, reason, description)
+
+    def _unlock(self, lock: Lock) -> Held:
+        held = self.find(lock.token).held
+        del self._locks[lock.token]
+        held.lock = None
+        return held
+
+    def let_go(self, session: str, *, failed: bool) -> None:
+        """The lock on a session has ended, and with it those on its messages."""
+        for lock in [each for each in self._locks.values() if each.held.record.session == session]:
+            self.abandon(lock, failed=failed)
+
+    def _put(self, held: Held) -> None:
+        """Nobody has it."""
+        record = held.record
+        if self._grave is not None and held.expires <= self._clock.now():
+            self._expire(held)
+        elif self._grave is not None and record.failures >= self.options.max_delivery_count:
+            self._end(held, _TOO_OFTEN, f"delivered {record.failures} times, and never completed")
+        elif held.state == ACTIVE:
+            lane = record.session if self.options.requires_session else None
+            heapq.heappush(self._lanes.setdefault(lane, []), record.number)
+            self._on_available(lane)
+
+    def _expire(self, held: Held) -> None:
+        if self.options.dead_lettering_on_message_expiration:
+            self._end(held, _EXPIRED, "its time to live is over")
+        else:
+            del self._held[held.record.number]
+
+    def _end(self, held: Held, reason: Any, description: Any) -> None:
+        assert self._grave is not None
+        record = self._held.pop(held.record.number).record
+        record.change({REASON: reason, DESCRIPTION: description})
+        self._grave.receive(record)
+
+    # -- time -------------------------------------------------------------------------------
+
+    def sweep(self) -> None:
+        """Do what is due."""
+        now = self._clock.now()
+        for lock in list(itertools.takewhile(lambda each: each.until <= now, self._locks.values())):
+            del self._locks[lock.token]
+            lock.held.lock = None
+            lock.held.record.failures += 1
+            self._put(lock.held)
+        while self._scheduled and self._scheduled[0][0] <= now:
+            held = self._held.pop(heapq.heappop(self._scheduled)[1], None)
+            if held is not None:
+                self._awaken(held.record)
+        while self._expiring and self._expiring[0][0] <= now:
+            held = self._held.get(heapq.heappop(self._expiring)[1])
+            if held is not None and held.lock is None:
+                self._expire(held)
+
+    def _awaken(self, record: Record) -> None:
+        """A scheduled message comes now, as if it had been sent now."""
+        record.due = None
+        record.enqueued = 0
+        self.enqueue(record)
+
+    def next_deadline(self) -> float:
+        """When ``sweep`` may have something to do; infinite for never."""
+        locks = next(iter(self._locks.values()), None)
+        return min(
+            math.inf if locks is None else locks.until,
+            self._scheduled[0][0] if self._scheduled else math.inf,
+            self._expiring[0][0] if self._expiring else math.inf,
+        )

@@ -1,0 +1,93 @@
+"""Locks: a message that is held, and the lock that one receiver has on it, which is a lease too.
+
+Knows what each answer of a receiver means to the ledger; does not know what the ledger does.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from typing import TYPE_CHECKING, Any, Final
+
+from .words import DESCRIPTION, REASON
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .ledger import Ledger
+    from .record import Record
+
+__all__ = ["ACTIVE", "DEFERRED", "SCHEDULED", "Held", "Lock"]
+
+ACTIVE: Final = 0
+DEFERRED: Final = 1
+SCHEDULED: Final = 2
+
+
+class Held:
+    """A message that is held here.
+
+    Attributes:
+        record: the message.
+        state: one of the three.
+        lock: who has it, or None.
+        expires: when its time is over, on the clock; infinite for never.
+    """
+
+    __slots__ = ("expires", "lock", "record", "state")
+
+    def __init__(self, record: Record, state: int) -> None:
+        self.record = record
+        self.state = state
+        self.lock: Lock | None = None
+        self.expires = math.inf
+
+    def render(self) -> bytes:
+        """The octets of it for a receiver."""
+        return self.record.render(self.state, None if self.lock is None else self.lock.wall)
+
+
+class Lock:
+    """One receiver has this message for itself; a lease, and what its token stands for.
+
+    Attributes:
+        token: names it; its octets in the order of .NET are the delivery-tag.
+        held: the message.
+        until: when it ends, on the clock; infinite where it ends with its session.
+        wall: the same in milliseconds since 1970, or None.
+    """
+
+    __slots__ = ("_ledger", "held", "token", "until", "wall")
+
+    def __init__(self, ledger: Ledger, held: Held) -> None:
+        self._ledger = ledger
+        self.token = uuid.uuid4()
+        self.held = held
+        self.until = math.inf
+        self.wall: int | None = None
+
+    # -- as a lease: each raises RefusedError where it is lost --------------------------------
+
+    def accepted(self) -> None:
+        self._ledger.complete(self)
+
+    def rejected(
+        self, condition: str | None, description: str | None, info: Mapping[Any, Any] | None = None
+    ) -> None:
+        said = dict(info or {})
+        reason, why = said.pop(REASON, condition), said.pop(DESCRIPTION, description)
+        self._ledger.bury(self, reason, why, said)
+
+    def released(self) -> None:
+        self._ledger.abandon(self, failed=False)
+
+    def modified(
+        self, *, failed: bool, undeliverable_here: bool, annotations: Mapping[Any, Any] | None
+    ) -> None:
+        if undeliverable_here:
+            self._ledger.defer(self, annotations)
+        else:
+            self._ledger.abandon(self, annotations, failed=failed)
+
+    def lost(self) -> None:
+        """The link is gone. The lock stays: its holder may come back with the token."""

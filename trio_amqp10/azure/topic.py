@@ -1,0 +1,92 @@
+"""BusTopic: a topic of Service Bus, whose subscriptions are there before anybody receives from them.
+
+Every message goes to each subscription whose filter passes it, and gets a number of its own there. A message
+that is to come later waits here, and goes to the subscriptions that there are by then.
+
+Knows entities; knows no links.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trio_amqp10.container.node import Node
+
+from .entity import Entity, take_in
+from .ledger import Ledger
+from .options import EntityOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trio_amqp10.container.clock import Clock
+    from trio_amqp10.container.node import Inlet
+    from trio_amqp10.message import Message
+
+    from .alarm import Alarm
+    from .record import Record
+
+    Wants = Callable[[Message], bool]
+
+__all__ = ["BusTopic"]
+
+
+class BusTopic(Node):
+    """Hands messages on to its subscriptions.
+
+    Args:
+        address: what links name to reach it.
+        clock: what tells when a message is due.
+        alarm: wakes it when something is due.
+
+    Attributes:
+        ledger: messages that are to come later.
+    """
+
+    takes = True
+
+    def __init__(self, address: str, clock: Clock, alarm: Alarm) -> None:
+        super().__init__(address)
+        self.ledger = Ledger(EntityOptions(), clock, self._on_available, None)
+        self._alarm = alarm
+        self._subscriptions: list[tuple[Entity, Wants | None]] = []
+
+    def subscribe(self, entity: Entity, wants: Wants | None) -> None:
+        """Messages go there too from now on; all of them, or those that ``wants`` returns True for."""
+        self._subscriptions.append((entity, wants))
+
+    def on_arrivals(self, inlet: Inlet) -> None:
+        self.sweep()
+        while (arrival := inlet.take()) is not None:
+            take_in(arrival, self.check, self.receive)
+
+    def check(self, record: Record) -> None:
+        """Raise ``RefusedError`` if a subscription that wants it cannot hold it."""
+        for entity, wants in self._subscriptions:
+            if wants is None or wants(record.message) is True:
+                entity.check(record)
+
+    def receive(self, record: Record) -> int:
+        """Hand a message on, now or when it is due; returns its number here."""
+        number = self.ledger.enqueue(record)
+        self._alarm.check()
+        return number
+
+    def _on_available(self, lane: str | None) -> None:
+        held = self.ledger.take(lane)
+        assert held is not None
+        self.ledger.lock(held).accepted()  # it is in the hands of the subscriptions
+        message = held.record.message
+        for entity, wants in self._subscriptions:
+            if wants is None or wants(message) is True:
+                copied = held.record.copy()
+                copied.origin = copied.number
+                entity.receive(copied)
+
+    def sweep(self) -> None:
+        """Do what is due."""
+        self.ledger.sweep()
+
+    def next_deadline(self) -> float:
+        """When ``sweep`` has something to do; infinite for never."""
+        return self.ledger.next_deadline()

@@ -1,0 +1,75 @@
+"""The words of Azure Service Bus: conditions, annotations, operations, addresses ("AMQP 1.0 in Azure Service Bus").
+
+Knows names only.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trio_amqp10.wire.values import Symbol
+
+__all__ = [
+    "ARGUMENT_ERROR",
+    "BATCH_FORMAT",
+    "DEAD_LETTER",
+    "DEAD_LETTER_QUEUE",
+    "DESCRIPTION",
+    "ENQUEUED",
+    "LOCKED_UNTIL",
+    "LOCK_LOST",
+    "MANAGEMENT",
+    "NOT_FOUND",
+    "ORIGIN",
+    "REASON",
+    "SCHEDULED",
+    "SEQUENCE_NUMBER",
+    "SESSION_FILTER",
+    "SESSION_LOCKED",
+    "SESSION_LOCKED_UNTIL",
+    "SESSION_LOCK_LOST",
+    "STATE",
+    "SUBSCRIPTIONS",
+    "TIMEOUT",
+    "ticks",
+]
+
+# Addresses
+DEAD_LETTER_QUEUE: Final = "/$DeadLetterQueue"
+MANAGEMENT: Final = "/$management"
+SUBSCRIPTIONS: Final = "/Subscriptions/"
+
+# Message-annotations
+ENQUEUED: Final = Symbol("x-opt-enqueued-time")
+LOCKED_UNTIL: Final = Symbol("x-opt-locked-until")
+ORIGIN: Final = Symbol("x-opt-enqueue-sequence-number")
+SCHEDULED: Final = Symbol("x-opt-scheduled-enqueue-time")
+SEQUENCE_NUMBER: Final = Symbol("x-opt-sequence-number")
+STATE: Final = Symbol("x-opt-message-state")
+
+# Application-properties of what is in a dead-letter queue, and in the error of a rejection
+REASON: Final = "DeadLetterReason"
+DESCRIPTION: Final = "DeadLetterErrorDescription"
+
+# Error conditions
+ARGUMENT_ERROR: Final = Symbol("com.microsoft:argument-error")
+DEAD_LETTER: Final = Symbol("com.microsoft:dead-letter")
+LOCK_LOST: Final = Symbol("com.microsoft:message-lock-lost")
+NOT_FOUND: Final = Symbol("com.microsoft:message-not-found")
+SESSION_LOCKED: Final = Symbol("com.microsoft:session-cannot-be-locked")
+SESSION_LOCK_LOST: Final = Symbol("com.microsoft:session-lock-lost")
+TIMEOUT: Final = Symbol("com.microsoft:timeout")
+
+# Links
+SESSION_FILTER: Final = Symbol("com.microsoft:session-filter")
+SESSION_LOCKED_UNTIL: Final = Symbol("com.microsoft:locked-until-utc")
+
+BATCH_FORMAT: Final = 0x80013700
+"""The format of a message whose data sections are messages (2.8.11)."""
+
+_EPOCH: Final = 621_355_968_000_000_000
+
+
+def ticks(milliseconds: int) -> int:
+    """A time since 1970 as .NET has it: in units of 100 ns since the year 1."""
+    return _EPOCH + milliseconds * 10_000

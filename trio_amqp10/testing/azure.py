@@ -1,0 +1,58 @@
+"""A stand-in for Azure Service Bus in a thread, for programs that use a client of Microsoft's."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+import trio
+
+from trio_amqp10.azure import ServiceBus
+
+from .threads import in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterable, Mapping
+    from contextlib import AbstractContextManager
+
+    from trio_amqp10.peer.listen import Listener
+
+__all__ = ["service_bus"]
+
+
+def service_bus(
+    queues: Iterable[str] = (),
+    topics: Mapping[str, Iterable[str]] | None = None,
+    *,
+    bus: ServiceBus | None = None,
+) -> AbstractContextManager[str]:
+    """Azure Service Bus in a test: ``with service_bus(queues=["orders"]) as connection_string``.
+
+    It listens at a port of this machine, without TLS, as the development emulator does, in a thread of its own.
+
+    Args:
+        queues: the queues that it has.
+        topics: the names of the subscriptions of each topic.
+        bus: one of yours, with entities that have other rules; a new one if None.
+
+    Returns:
+        The connection string for ``ServiceBusClient.from_connection_string``; a context manager gives it.
+    """
+    made = ServiceBus() if bus is None else bus
+    for queue in queues:
+        made.add_queue(queue)
+    for topic, subscriptions in (topics or {}).items():
+        made.add_topic(topic)
+        for subscription in subscriptions:
+            made.add_subscription(topic, subscription)
+    return in_thread(_served(made), "amqp10 service bus")
+
+
+@asynccontextmanager
+async def _served(bus: ServiceBus) -> AsyncGenerator[str]:
+    async with trio.open_nursery() as nursery:
+        serve = partial(bus.container.serve, "amqp://127.0.0.1:0")
+        listeners: list[Listener] = await nursery.start(serve)
+        yield bus.connection_string(listeners[0].port)
+        nursery.cancel_scope.cancel()
