@@ -373,11 +373,11 @@ CHAPTERS: dict[str, tuple[str, list[Feature]]] = {
             ),
             no("links in pairs (LINK_PAIR_V1_0)", "N N N N N N N Y Y N N N"),
             yes("connections that come back", "Y Y Y N N N Y N Y - P -", "sends_wait_until_the_peer_is_back"),
-            part(
+            yes(
                 "redirects, of links and connections",
                 "P Y N N N N Y N N Y N N",
-                "told by an error of their own, not followed",
                 "redirect_tells_where_to",
+                "connection_that_comes_back_follows_a_redirect_at_any_time",
             ),
             yes(
                 "back-pressure",
