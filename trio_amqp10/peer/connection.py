@@ -42,6 +42,7 @@ from .remote import Remote
 from .sender import Sender, open_sender
 from .session import Session, SessionOpening
 from .sole import detection_of
+from .statistics import Totals, connection_statistics
 from .tracing import traced
 from .waiting import Pace, Waiter
 
@@ -80,6 +81,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         turned_away: whether it did.
         close_timeout: seconds to wait for the peer's answer when something is closed.
         pace: checkpoints for calls that are cheaper than one.
+        totals: what has passed through it.
     """
 
     __slots__ = (
@@ -106,6 +108,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         "recovery",
         "sasl_hostname",
         "server_name",
+        "totals",
         "turned_away",
         "vet",
     )
@@ -127,6 +130,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self.turned_away = False
         self.close_timeout = close_timeout
         self.pace = Pace()
+        self.totals = Totals()
+        self.engine = engine
         self.recovery: Recovery | None = None
         self.dialling: Dialling | None = None
         self._nursery = nursery
@@ -142,12 +147,16 @@ class Connection(Waiter, trio.abc.AsyncResource):
 
     def bind(self, engine: EngineConnection, stack: Stack, stream: trio.abc.Stream) -> None:
         """From now on this is the connection on ``stream``, which is yet to be opened."""
+        if self.totals.transports:
+            self.totals.leave(self.engine)
+        self.totals.transports += 1
         self.engine = engine
         self._stack = stack
         self._opened = False
         self._peer_closed: ConnectionClosed | None = None
         self._lost: str | None = None
-        self.pump = Pump(traced(stack), stream, self._on_event, self._wake_all, engine.limits.write_stall)
+        stall = engine.limits.write_stall
+        self.pump = Pump(traced(stack), stream, self._on_event, self._wake_all, stall, self.totals)
         engine.outbox.bell = self.pump.ring
         self.pump.start(self._nursery)
 
@@ -279,6 +288,18 @@ class Connection(Waiter, trio.abc.AsyncResource):
         await self.pump.finished.wait()
         if not self._closed and self.cause() is not None:
             raise self.reason()
+
+    @property
+    def sessions(self) -> list[Session]:
+        """The sessions that there are now, by either end."""
+        return [session.owner for session in self.engine.sessions if session.owner is not None]
+
+    @property
+    def links(self) -> list[Link[Any]]:
+        """The senders and receivers that there are now, opened by either end; not those that wait to be accepted."""
+        return [cast("Link[Any]", link.owner) for link in self.engine.names if link.owner is not None]
+
+    statistics = connection_statistics
 
     # -- sessions and links -----------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from .errors import DeliveryInDoubtError
 from .link import Link
 from .opening import Opening
 from .options import Guarantee, LinkOptions, check_address, retention, symbols
+from .statistics import sender_statistics
 from .stream import StreamSender
 
 if TYPE_CHECKING:
@@ -51,6 +52,13 @@ class Sender(Link["SenderLink"]):
         """Deliveries that went out and are not settled, on this link or when it was attached before."""
         terminus = self._terminus
         return self._link.unsettled if terminus is None else len(terminus.unsettled)
+
+    @property
+    def blocked(self) -> int:
+        """Tasks that wait until they can send."""
+        return self._blocked
+
+    statistics = sender_statistics
 
     @property
     def _terminus(self) -> SenderTerminus | None:
