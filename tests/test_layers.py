@@ -39,6 +39,7 @@ LEVELS = {
     "container": 7,
     "patterns": 7,
     "testing": 8,
+    "otel": 8,
     "cli": 8,
     "spark": 8,
 }
@@ -56,11 +57,12 @@ IMPURE = {
     "time",
     "trio",
 }
-LEAVES = {"testing", "cli", "spark"}
+LEAVES = {"testing", "otel", "cli", "spark"}
 EXTRAS = {
     "testing": {"pytest"},
     "filters": {"lark"},
     "peer": {"wsproto"},
+    "otel": {"opentelemetry"},
     "cli": {"click", "cryptography", "rich"},
     "spark": {"pyspark", "pyarrow"},
 }

@@ -257,7 +257,7 @@ class Conversation:
             )
             options = _options(link, source=source, target=link.remote.target)
             wants = wanted_by(self.container_id, filters)
-            outlet = SenderOutlet(
+            outlet = self._container.outlet_class(
                 session, engine, node, self, copying=copying, interest=interest, wants=wants
             )
             self._claim(link, outlet, agreed)

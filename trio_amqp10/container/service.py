@@ -18,6 +18,7 @@ import trio
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.filters import capabilities
 from trio_amqp10.peer.dial import effective_limits, open_connection
+from trio_amqp10.peer.kinds import Kinds
 from trio_amqp10.peer.listen import Acceptor, Listener, serve
 from trio_amqp10.peer.options import strictness
 from trio_amqp10.peer.sole import CAPABILITY
@@ -31,9 +32,10 @@ from .cbs import Cbs
 from .clock import Clock
 from .conversation import Conversation
 from .handled import Handled
-from .handlers import Function
+from .handlers import Around, Function, Worked
 from .ledger import Book, Ledger
 from .lifetimes import kept_by
+from .links import SenderOutlet
 from .local import LocalConnection
 from .management import ADDRESS, Management
 from .memory import memory_stream_pair
@@ -98,6 +100,8 @@ class Container(Handled):
         relay: the node behind the anonymous terminus, which routes by ``to``.
         resting: whether ``finish`` was called.
         journal: what is on its way to the store; None without one.
+        kinds: what links and deliveries of its connections are made of, where no node stands behind a link.
+        outlet_class: what links that receive from its nodes are made of.
     """
 
     def __init__(
@@ -121,6 +125,9 @@ class Container(Handled):
         self.nodes: dict[str, Node] = {}
         self.relay = Relay(self.find)
         self.resting = False
+        self.kinds = Kinds()
+        self.outlet_class = SenderOutlet
+        self._around: Around | None = None
         self._clock = Clock(wall_clock)
         self._ledger = None if store is None else Ledger(store, self._clock)
         self.journal = None if self._ledger is None else self._ledger.journal
@@ -146,7 +153,20 @@ class Container(Handled):
         if node.address in self.nodes:
             raise LocalProtocolError(f"{self.nodes[node.address]!r} has that address already")
         node.house = self._household
+        if isinstance(node, Worked):
+            node.around = self._around
         self.nodes[node.address] = node
+
+    def surround(self, around: Around | None) -> None:
+        """Have every call of a handler of a function or a consumer go through ``around(node, arrival, work)``.
+
+        It is to return what ``await work()`` returns, or another reply; it may raise as a handler may. There is
+        one at a time; None for none.
+        """
+        self._around = around
+        for node in self.nodes.values():
+            if isinstance(node, Worked):
+                node.around = around
 
     def remove_node(self, address: str) -> None:
         """Delete a node: its links end with ``amqp:resource-deleted``, its messages are gone.
@@ -405,6 +425,7 @@ class Container(Handled):
         if refused is not None:
             await connection.aclose(refused)
             return
+        connection.use(self.kinds)
         conversation = Conversation(self, connection)
         self._conversations[conversation] = None
         try:

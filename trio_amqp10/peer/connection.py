@@ -35,6 +35,7 @@ from trio_amqp10.wire.values import Symbol
 from .climbs import keep_token, open_requester, open_transaction, put_token
 from .errors import ConnectionClosedError, anew, connection_error
 from .incoming import IncomingLinks, IncomingReceiver, IncomingSender
+from .kinds import Kinds
 from .locales import choose_locale
 from .pump import READ_SIZE, Pump
 from .receiver import Receiver, open_receiver
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from .changes import Changes
     from .dial import Dialling
     from .errors import ConnectionRedirectError, LinkRedirectError
+    from .delivery import Delivery
     from .link import Link
     from .opening import Opening
     from .recovery import Recovery
@@ -80,6 +82,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         vet: asked whether the peer may come in, before we open too; an error that it returns turns the peer away.
         turned_away: whether it did.
         close_timeout: seconds to wait for the peer's answer when something is closed.
+        kinds: what its links and deliveries are made of; see ``use``.
         pace: checkpoints for calls that are cheaper than one.
         totals: what has passed through it.
     """
@@ -89,6 +92,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         "_asking",
         "_closed",
         "_default_session",
+        "_delivery_class",
         "_incoming",
         "_incoming_waiter",
         "_iterated",
@@ -103,6 +107,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         "dialling",
         "engine",
         "identity",
+        "kinds",
         "pace",
         "pump",
         "recovery",
@@ -130,6 +135,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self.turned_away = False
         self.close_timeout = close_timeout
         self.pace = Pace()
+        self.kinds = Kinds()
         self.totals = Totals()
         self.engine = engine
         self.recovery: Recovery | None = None
@@ -151,6 +157,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
             self.totals.leave(self.engine)
         self.totals.transports += 1
         self.engine = engine
+        self._delivery_class = cast("type[Delivery]", engine.incoming_class)
+        self.use(self.kinds)
         self._stack = stack
         self._opened = False
         self._peer_closed: ConnectionClosed | None = None
@@ -159,6 +167,12 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self.pump = Pump(traced(stack), stream, self._on_event, self._wake_all, stall, self.totals)
         engine.outbox.bell = self.pump.ring
         self.pump.start(self._nursery)
+
+    def use(self, kinds: Kinds) -> None:
+        """Make links and deliveries of these classes from now on; those that there are stay what they are."""
+        self.kinds = kinds
+        make, plain = kinds.delivery, self._delivery_class
+        self.engine.incoming_class = plain if make is None else make(plain)
 
     # -- what the peer is -------------------------------------------------------------------
 

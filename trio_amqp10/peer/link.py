@@ -95,6 +95,18 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         return self._link.state.name
 
     @property
+    def terminus(self) -> Any:
+        """Where messages go to or come from: at the peer, or here where the peer has opened the link (3.5)."""
+        link = self._link
+        ends = (link, self.remote)[not link.answered]
+        return ends.source if (link.role is Role.SENDER) is link.answered else ends.target
+
+    @property
+    def node(self) -> str | None:
+        """The address of the node, at whichever end it is; ``address`` is always what the peer calls its own."""
+        return getattr(self.terminus, "address", None)
+
+    @property
     def deliveries(self) -> int:
         """Deliveries that began on it so far, also where it was attached before (2.6.7)."""
         return self._past + self._link.deliveries

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import trio
 
@@ -37,6 +37,7 @@ class Sender(Link["SenderLink"]):
     """Sends messages to a node of the peer. Any number of tasks may use it."""
 
     __slots__ = ("_blocked",)
+    stream_class: ClassVar[type[StreamSender]] = StreamSender
 
     def __init__(self, session: Session, link: SenderLink) -> None:
         super().__init__(session, link)
@@ -158,7 +159,7 @@ class Sender(Link["SenderLink"]):
         async def begin(octets: bytes, size: int, message_format: int) -> Outgoing:
             return await self._begin(octets, size, settled, tag, message_format, transaction)
 
-        return StreamSender(self, begin, length, message)
+        return self.stream_class(self, begin, length, message)
 
     async def _begin(
         self,
@@ -323,7 +324,7 @@ class _Opening(Opening[Sender]):
     _role = Role.SENDER
 
     def _make(self, session: Session, name: str) -> Sender:
-        return Sender(session, session.engine.sender(name))
+        return session.connection.kinds.sender(session, session.engine.sender(name))
 
 
 def open_sender(

@@ -85,6 +85,7 @@ class SenderStatistics(TypedDict):
     """``ATTACHED``, ``GONE``, or between."""
     name: str
     address: str | None
+    """Of the node, at whichever end it is."""
     messages: int
     """Deliveries that began; one that is sent again counts again."""
     credit: int
@@ -102,6 +103,7 @@ class ReceiverStatistics(TypedDict):
     """``ATTACHED``, ``GONE``, or between."""
     name: str
     address: str | None
+    """Of the node, at whichever end it is."""
     messages: int
     """Deliveries that began; one that comes again counts again."""
     credit: int
@@ -180,7 +182,7 @@ def sender_statistics(self: Sender) -> SenderStatistics:
         "role": "sender",
         "state": self.state,
         "name": self.name,
-        "address": self.address,
+        "address": self.node,
         "messages": self.deliveries,
         "credit": self.credit,
         "unsettled": self.unsettled,
@@ -195,7 +197,7 @@ def receiver_statistics(self: Receiver) -> ReceiverStatistics:
         "role": "receiver",
         "state": self.state,
         "name": self.name,
-        "address": self.address,
+        "address": self.node,
         "messages": self.deliveries,
         "credit": self.credit,
         "unsettled": self.unsettled,
