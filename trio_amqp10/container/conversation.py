@@ -55,6 +55,7 @@ class Conversation:
 
     Attributes:
         connection: to the peer.
+        number: of the connection, among all that the container has had.
         resting: whether nothing new is taken or given, because the service ends.
         leases: deliveries that went out and have no outcome yet.
         working: handlers that run for this peer.
@@ -66,6 +67,7 @@ class Conversation:
 
     def __init__(self, container: Container, connection: Connection) -> None:
         self.connection = connection
+        self.number = next(container.numbers)
         self.resting = container.resting
         self.leases = 0
         self.working = 0

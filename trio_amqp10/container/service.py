@@ -7,6 +7,7 @@ Longer than 400 lines, for all that users ask of a container is documented here.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import time
 import uuid
@@ -65,6 +66,8 @@ _log = logging.getLogger("trio_amqp10.container")
 _RELAY: Final = "ANONYMOUS-RELAY"
 _TEMPORARY: Final = "temporary/"
 """Addresses that begin so are made here, and by nobody's wish: a late reply must not bring one back."""
+_RESERVED: Final = (_TEMPORARY, "$")
+"""Nor does asking for ``$management`` or ``$cbs`` make a queue of it."""
 
 _FIRST_USE: Final = frozenset({"links", "messages"})
 
@@ -132,6 +135,7 @@ class Container(Handled):
         self._ledger = None if store is None else Ledger(store, self._clock)
         self.journal = None if self._ledger is None else self._ledger.journal
         self._recovered = False
+        self.numbers = itertools.count(1)
         self._conversations: dict[Conversation, None] = {}
         self._household = Household(self.name, self.find, self._conversations)
         self._timers = Timers(self._clock.now, self._conversations)
@@ -333,7 +337,7 @@ class Container(Handled):
         node = self.nodes.get(address)
         if node is not None:
             return node
-        if self.strict or not address or address.startswith(_TEMPORARY):
+        if self.strict or not address or address.startswith(_RESERVED):
             raise RefusedError(Condition.NOT_FOUND, f"no node {address!r}")
         return self._make_queue(address, _FIRST_USE)
 
@@ -363,6 +367,11 @@ class Container(Handled):
         if isinstance(node, Queue):
             node.has_maker = node.has_maker and bool(node.inlets or node.outlets)
             node.check_used()
+
+    @property
+    def conversations(self) -> tuple[Conversation, ...]:
+        """With whoever is connected now, oldest first."""
+        return tuple(self._conversations)
 
     # -- messages from within ---------------------------------------------------------------
 
