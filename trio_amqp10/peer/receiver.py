@@ -297,8 +297,10 @@ class Receiver(Link["ReceiverLink"]):
         return delivery  # type: ignore[return-value]  # the connection makes deliveries of our class
 
     def _still_good(self) -> bool:
-        """Drop deliveries of a link that is gone, but for settled ones: the sender will send them again.
-        Those of a link that may come back wait for that."""
+        """Drop deliveries of a link that is gone: the sender will send them again, but for settled ones.
+
+        Those of a link that may come back wait for that.
+        """
         if self._memory is not None and self._memory.terminus is not None:
             return self._closed or bool(self._queue[0].settled)
         kept = [delivery for delivery in self._queue if delivery.settled]
