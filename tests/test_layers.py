@@ -40,6 +40,7 @@ LEVELS = {
     "patterns": 7,
     "azure": 8,
     "testing": 8,
+    "otel": 8,
     "cli": 8,
     "spark": 8,
 }
@@ -57,11 +58,12 @@ IMPURE = {
     "time",
     "trio",
 }
-LEAVES = {"testing", "cli", "spark"}
+LEAVES = {"testing", "otel", "cli", "spark"}
 EXTRAS = {
     "testing": {"pytest"},
     "filters": {"lark"},
     "peer": {"wsproto"},
+    "otel": {"opentelemetry"},
     "cli": {"click", "cryptography", "rich"},
     "spark": {"pyspark", "pyarrow"},
 }

@@ -57,6 +57,12 @@ from .container.stored_links import SqliteTerminusStore as SqliteTerminusStore
 # Send a peer elsewhere
 from .peer.redirects import redirect as redirect
 
+# See what goes on
+from .peer.statistics import ConnectionStatistics as ConnectionStatistics
+from .peer.statistics import ReceiverStatistics as ReceiverStatistics
+from .peer.statistics import SenderStatistics as SenderStatistics
+from .peer.statistics import SessionStatistics as SessionStatistics
+
 # Say who may do what
 from .container.access import Access as Access
 from .container.access import Rules as Rules

@@ -134,6 +134,8 @@ async def test_management_tells_what_there_is_to_manage() -> None:
             "topic": ["node"],
             "echo": ["node"],
             "function": ["node"],
+            "connection": [],
+            "link": [],
         }
         assert (await ask("GET-TYPES", entityType="queue"))[1] == {"queue": ["node"]}
         _, attributes = await ask("GET-ATTRIBUTES")
@@ -187,3 +189,41 @@ async def test_container_is_not_managed_unless_it_says_so() -> None:
     async with container.connect() as conn:
         with pytest.raises(amqp.LinkRefusedError):
             await fill(conn, "$management", "x")
+
+
+async def test_management_shows_who_is_connected_and_by_which_links() -> None:
+    container = Container("c", strict=True)
+    container.add_queue("q")
+    async with (
+        managed(container) as (_, ask),
+        container.connect(container_id="other") as conn,
+        conn.open_sender("q", name="mine") as sender,
+    ):
+        await sender.send("x")
+        status, found = await ask("QUERY", entityType="connection")
+        assert status == 200
+        connections = [dict(zip(found["attributeNames"], row, strict=True)) for row in found["results"]]
+        other = connections[1]
+        assert (other["name"], other["identity"], other["type"]) == ("other", "2", "connection")
+        assert (other["state"], other["receivers"], other["octets-in"] > 0) == ("OPENED", 1, True)
+        _, found = await ask("QUERY", {"attributeNames": ["identity", "address", "role"]}, entityType="link")
+        assert ["2/receiver/mine", "q", "receiver"] in found["results"]
+        status, link = await ask("READ", type="link", identity="2/receiver/mine")
+        assert (status, link["messages"], link["credit"] > 0, link["peer"]) == (200, 1, True, "other")
+        _, attributes = await ask("GET-ATTRIBUTES")
+        assert set(other) == set(attributes["connection"])
+        assert set(link) < set(attributes["link"])
+    async with managed(Container()) as (_, ask):
+        assert await ask("READ", type="link", identity="7/sender/x") == (404, "no link '7/sender/x'")
+        status, why = await ask("DELETE", type="connection", identity="1")
+        assert (status, why) == (400, "a connection can be read and listed, no more")
+
+
+@pytest.mark.parametrize("address", ["$management", "$cbs"])
+async def test_asking_for_a_service_that_is_not_there_makes_no_queue_of_it(address: str) -> None:
+    container = Container()
+    async with container.connect() as conn:
+        with pytest.raises(amqp.LinkRefusedError, match="amqp:not-found"):
+            async with conn.open_sender(address):
+                pass
+    assert container.nodes == {}

@@ -47,8 +47,8 @@ def test_write_body_lays_out_a_frame() -> None:
 
 def test_write_rings_when_the_first_octets_wait_and_not_again() -> None:
     box, bell = outbox()
-    box.write(b"a")
-    box.write(b"b")
+    box.write_frame(b"a")
+    box.write_frame(b"b")
     box.write_frame(b"c", b"d")
     assert bell.rings == 1
     assert box.take() == b"abcd"
@@ -58,7 +58,7 @@ def test_write_rings_when_the_first_octets_wait_and_not_again() -> None:
 
 def test_write_works_when_nobody_listens() -> None:
     box = Outbox(soft=1)
-    box.write(b"a")
+    box.write_frame(b"a")
     box.take()
     box.write_frame(b"b", b"c")
     assert box.take() == b"bc"
@@ -66,9 +66,9 @@ def test_write_works_when_nobody_listens() -> None:
 
 def test_has_room_up_to_the_soft_mark() -> None:
     box, _ = outbox()
-    box.write(bytes(999))
+    box.write_frame(bytes(999))
     assert box.has_room()
-    box.write(b"x")
+    box.write_frame(b"x")
     assert not box.has_room()
     box.take()
     assert box.has_room()
@@ -78,7 +78,7 @@ def test_keep_alive_writes_an_empty_frame_only_when_nothing_waits() -> None:
     box, _ = outbox()
     box.keep_alive()
     assert box.take() == EMPTY_FRAME
-    box.write(b"frame")
+    box.write_frame(b"frame")
     box.keep_alive()
     assert box.take() == b"frame"
 
@@ -98,7 +98,7 @@ def test_frame_over_512_octets_is_held_with_all_that_follows_when_no_open_was_re
 
 def test_peer_opened_rings_only_once_when_other_octets_wait() -> None:
     box, bell = outbox()
-    box.write(b"\x00\x00\x00\x08\x02\x00\x00\x00")
+    box.write_frame(b"\x00\x00\x00\x08\x02\x00\x00\x00")
     box.hold()
     box.write_body(0, b"")
     assert box.peer_opened(512) is None
@@ -137,7 +137,7 @@ def test_hold_works_when_nobody_listens_and_nothing_is_written() -> None:
 
 def test_drop_held_forgets_what_was_held_and_nothing_else() -> None:
     box, _ = outbox()
-    box.write(b"header")
+    box.write_frame(b"header")
     box.hold()
     box.write_body(0, b"x")
     box.drop_held()
@@ -148,7 +148,7 @@ def test_drop_held_forgets_what_was_held_and_nothing_else() -> None:
 
 def test_clear_forgets_everything() -> None:
     box, _ = outbox()
-    box.write(b"header")
+    box.write_frame(b"header")
     box.hold()
     box.write_body(0, b"x")
     box.clear()

@@ -121,7 +121,7 @@ class EntityManagement(Function):
     async def _never(message: Message) -> None:
         raise NotImplementedError
 
-    async def _call(self, request: Message, peer: Peer) -> Message:
+    async def _ask(self, peer: Peer, request: Message) -> Message:
         status, description, body = 200, "OK", None
         condition = None
         try:

@@ -23,6 +23,7 @@ from .run import run
 from .secrets import certs_command, passwd_command
 from .send import SendOptions, send
 from .serve import ServeOptions, serve
+from .top import TopOptions, top
 from .trace import TraceOptions, trace
 
 if TYPE_CHECKING:
@@ -336,6 +337,21 @@ def request_command(
         dial=dial,
     )
     run(partial(request, options))
+
+
+@amqp10.command("top")
+@click.argument("url", metavar="URL", type=_as_url)
+@click.option("--interval", metavar="SECONDS", type=_SECONDS, default=1.0, show_default=True)
+@click.option("--once", is_flag=True, help="Show it once, and end.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, each time.")
+@dialling
+def top_command(url: str, interval: float, once: bool, as_json: bool, dial: DialOptions) -> None:
+    """Watch the nodes, connections and links of a container, and how fast messages move.
+
+    Needs $management there, as "amqp10 serve --management" has it; of a peer without it, shows what
+    that says of itself. Ctrl-C ends it.
+    """
+    run(partial(top, TopOptions(url=url, interval=interval, once=once, json=as_json, dial=dial)))
 
 
 @amqp10.command("bench")

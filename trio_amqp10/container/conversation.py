@@ -58,6 +58,7 @@ class Conversation:
 
     Attributes:
         connection: to the peer.
+        number: of the connection, among all that the container has had.
         resting: whether nothing new is taken or given, because the service ends.
         leases: deliveries that went out and have no outcome yet.
         working: handlers that run for this peer.
@@ -69,6 +70,7 @@ class Conversation:
 
     def __init__(self, container: Container, connection: Connection) -> None:
         self.connection = connection
+        self.number = next(container.numbers)
         self.resting = container.resting
         self.leases = 0
         self.working = 0
@@ -302,7 +304,9 @@ class Conversation:
         options = _options(link, source=source, target=link.remote.target)
         if properties is not None:
             options = replace(options, properties=properties)
-        outlet = SenderOutlet(session, engine, node, self, copying=copying, interest=interest, wants=wants)
+        outlet = self._container.outlet_class(
+            session, engine, node, self, copying=copying, interest=interest, wants=wants
+        )
         self._claim(link, outlet, agreed)
         Accepting(link, lambda: outlet, options).enter_now()
         return outlet

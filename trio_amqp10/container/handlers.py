@@ -16,6 +16,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from copy import copy
+from functools import partial
 from typing import Any, cast
 
 import trio
@@ -25,11 +26,13 @@ from trio_amqp10.message import Message
 
 from .node import Arrival, Inlet, Interest, Node, Outlet, Peer, RefusedError
 
-__all__ = ["Consumer", "Function", "Producer"]
+__all__ = ["Around", "Consumer", "Function", "Producer", "Worked"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
 Post = Callable[[str, Message, Peer], Awaitable[object]]
+Around = Callable[[Node, Arrival, Callable[[], Awaitable[Any]]], Awaitable[Any]]
+"""Stands between an arrival and the handler of its node: see ``Container.surround``."""
 
 
 class _Crew:
@@ -42,8 +45,12 @@ class _Crew:
         self.last: trio.Event | None = None
 
 
-class _Worked(Node):
-    """What consumers and functions have in common: up to ``concurrency`` arrivals of an inlet at a time."""
+class Worked(Node):
+    """What consumers and functions have in common: up to ``concurrency`` arrivals of an inlet at a time.
+
+    Attributes:
+        around: stands between arrivals and the handler, or None.
+    """
 
     takes = True
 
@@ -51,6 +58,7 @@ class _Worked(Node):
         super().__init__(address)
         if concurrency < 1:
             raise LocalProtocolError(f"concurrency={concurrency}: at least 1 is possible")
+        self.around: Around | None = None
         self._concurrency = concurrency
         self._figures = {"handled": 0, "failed": 0}
         self._crews: dict[Inlet, _Crew] = {}
@@ -95,6 +103,12 @@ class _Worked(Node):
     async def _handle(self, inlet: Inlet, arrival: Arrival, before: trio.Event | None) -> None:
         raise NotImplementedError
 
+    def _call(
+        self, arrival: Arrival, handler: Callable[[Any], Awaitable[Any]], argument: Any
+    ) -> Awaitable[Any]:
+        around = self.around
+        return handler(argument) if around is None else around(self, arrival, partial(handler, argument))
+
     def statistics(self) -> dict[str, int]:
         return super().statistics() | self._figures
 
@@ -126,7 +140,7 @@ def _turn(crew: _Crew) -> tuple[trio.Event | None, trio.Event]:
     return before, crew.last
 
 
-class Consumer(_Worked):
+class Consumer(Worked):
     """Calls ``handler(delivery)`` for every message that peers send.
 
     The delivery is accepted when the handler returns, unless it has settled it otherwise, and
@@ -147,13 +161,13 @@ class Consumer(_Worked):
     async def _handle(self, inlet: Inlet, arrival: Arrival, before: trio.Event | None) -> None:
         failure: Exception | None = None
         try:
-            await self._handler(arrival)
+            await self._call(arrival, self._handler, arrival)
         except Exception as raised:
             failure = raised
         self._answer(arrival, failure)
 
 
-class Function(_Worked):
+class Function(Worked):
     """Calls ``handler(message)`` for every request, and sends back what it returns.
 
     The reply goes to the request's ``reply_to``: a link of the same peer that receives from this
@@ -197,7 +211,8 @@ class Function(_Worked):
             request = arrival.message
             address = request.reply_to
             correlation = request.message_id if request.correlation_id is None else request.correlation_id
-            reply = _reply(await self._call(request, inlet.peer), address, correlation)
+            ask = partial(self._ask, inlet.peer)
+            reply = _reply(await self._call(arrival, ask, request), address, correlation)
         except Exception as raised:
             failure = raised
         if self._ordered and before is not None and not before.is_set():
@@ -206,7 +221,7 @@ class Function(_Worked):
             await self._send(inlet.peer, address, reply)
         self._answer(arrival, failure)
 
-    async def _call(self, request: Message, peer: Peer) -> Any:
+    async def _ask(self, peer: Peer, request: Message) -> Any:
         """What the handler makes of a request of this peer."""
         return await self._handler(request)
 

@@ -11,7 +11,8 @@ operation                                  what it does
 ``READ``                                   all attributes of a node, its live figures among them
 ``DELETE``                                 a queue or a topic; its links end, its messages are gone
 ``QUERY``                                  the attributes in the body's ``attributeNames``, or all, of all nodes, or
-                                           those of one ``entityType``, from ``offset``, at most ``count``
+                                           those of one ``entityType``, from ``offset``, at most ``count``; of type
+                                           ``connection`` or ``link`` whoever is there now
 ``GET-TYPES``, ``GET-ATTRIBUTES``,         what there is to manage
 ``GET-OPERATIONS``, ``GET-ANNOTATIONS``,
 ``GET-MGMT-NODES``
@@ -29,6 +30,7 @@ from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.message import Message
 from trio_amqp10.wire.values import Int
 
+from .overview import OVERVIEWS
 from .queue import Queue
 from .topic import Topic
 
@@ -132,6 +134,8 @@ class Management:
         return 201, "Created", _attributes(self._container.nodes[name])
 
     def _read(self, asked: Mapping[str, Any], _: Any) -> _Answer:
+        if asked.get("type") in OVERVIEWS:
+            return 200, "OK", self._look_up(asked)
         return 200, "OK", _attributes(self._find(asked))
 
     def _update(self, asked: Mapping[str, Any], body: Any) -> _Answer:
@@ -155,19 +159,32 @@ class Management:
         name = _text(asked, "identity" if "identity" in asked else "name")
         node = self._container.nodes.get(name)
         kind = asked.get("type")
+        if kind in OVERVIEWS:
+            raise _FaultError(400, f"a {kind} can be read and listed, no more")
         if node is None or kind not in (None, "node", _kind(node)):
             raise _FaultError(404, f"no {kind or 'node'} {name!r}")
         return node
+
+    def _look_up(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """A connection or a link: names of these are not theirs alone, so by identity."""
+        kind, identity = _text(asked, "type"), _text(asked, "identity")
+        for each in self._see(kind):
+            if each["identity"] == identity:
+                return each
+        raise _FaultError(404, f"no {kind} {identity!r}")
+
+    def _see(self, kind: str) -> list[dict[str, Any]]:
+        return OVERVIEWS[kind][0](self._container.conversations)
 
     # -- all of them ------------------------------------------------------------------------
 
     def _query(self, asked: Mapping[str, Any], body: Any) -> _Answer:
         kind = asked.get("entityType")
-        found = [
-            _attributes(node)
-            for node in self._container.nodes.values()
-            if kind in (None, "node", _kind(node))
-        ]
+        if kind in OVERVIEWS:
+            found = self._see(str(kind))
+        else:
+            nodes = self._container.nodes.values()
+            found = [_attributes(node) for node in nodes if kind in (None, "node", _kind(node))]
         names = [str(each) for each in _map(body).get("attributeNames") or ()]
         if not names:
             names = list(dict.fromkeys(name for each in found for name in each))
@@ -181,6 +198,7 @@ class Management:
             "node": [*_COMMON, "senders", "receivers"],
             "queue": list(_attributes(Queue("queue"))),
             "topic": list(_attributes(Topic("topic"))),
+            **{kind: list(overview[1]) for kind, overview in OVERVIEWS.items()},
         }
         for node in self._container.nodes.values():
             types.setdefault(_kind(node), list(_attributes(node)))
@@ -188,7 +206,11 @@ class Management:
         return types if kind is None else {name: types[name] for name in types if name == kind}
 
     def _get_types(self, asked: Mapping[str, Any], _: Any) -> _Answer:
-        return 200, "OK", {kind: [] if kind == "node" else ["node"] for kind in self._examples(asked)}
+        return (
+            200,
+            "OK",
+            {kind: [] if kind == "node" or kind in OVERVIEWS else ["node"] for kind in self._examples(asked)},
+        )
 
     def _get_attributes(self, asked: Mapping[str, Any], _: Any) -> _Answer:
         return 200, "OK", self._examples(asked)

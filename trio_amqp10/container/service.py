@@ -7,6 +7,7 @@ Longer than 400 lines, for all that users ask of a container is documented here.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import time
 import uuid
@@ -18,6 +19,7 @@ import trio
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.filters import capabilities
 from trio_amqp10.peer.dial import effective_limits, open_connection
+from trio_amqp10.peer.kinds import Kinds
 from trio_amqp10.peer.listen import Acceptor, Listener, serve
 from trio_amqp10.peer.options import strictness
 from trio_amqp10.peer.sole import CAPABILITY
@@ -31,9 +33,10 @@ from .cbs import Cbs
 from .clock import Clock
 from .conversation import Conversation
 from .handled import Handled
-from .handlers import Function
+from .handlers import Around, Function, Worked
 from .ledger import Book, Ledger
 from .lifetimes import kept_by
+from .links import SenderOutlet
 from .local import LocalConnection
 from .management import ADDRESS, Management
 from .memory import memory_stream_pair
@@ -63,6 +66,8 @@ _log = logging.getLogger("trio_amqp10.container")
 _RELAY: Final = "ANONYMOUS-RELAY"
 _TEMPORARY: Final = "temporary/"
 """Addresses that begin so are made here, and by nobody's wish: a late reply must not bring one back."""
+_RESERVED: Final = (_TEMPORARY, "$")
+"""Nor does asking for ``$management`` or ``$cbs`` make a queue of it."""
 
 _FIRST_USE: Final = frozenset({"links", "messages"})
 
@@ -98,6 +103,8 @@ class Container(Handled):
         relay: the node behind the anonymous terminus, which routes by ``to``.
         resting: whether ``finish`` was called.
         journal: what is on its way to the store; None without one.
+        kinds: what links and deliveries of its connections are made of, where no node stands behind a link.
+        outlet_class: what links that receive from its nodes are made of.
     """
 
     def __init__(
@@ -121,10 +128,14 @@ class Container(Handled):
         self.nodes: dict[str, Node] = {}
         self.relay = Relay(self.find)
         self.resting = False
+        self.kinds = Kinds()
+        self.outlet_class = SenderOutlet
+        self._around: Around | None = None
         self._clock = Clock(wall_clock)
         self._ledger = None if store is None else Ledger(store, self._clock)
         self.journal = None if self._ledger is None else self._ledger.journal
         self._recovered = False
+        self.numbers = itertools.count(1)
         self._conversations: dict[Conversation, None] = {}
         self._household = Household(self.name, self.find, self._conversations)
         self._timers = Timers(self._clock.now, self._conversations)
@@ -146,7 +157,20 @@ class Container(Handled):
         if node.address in self.nodes:
             raise LocalProtocolError(f"{self.nodes[node.address]!r} has that address already")
         node.house = self._household
+        if isinstance(node, Worked):
+            node.around = self._around
         self.nodes[node.address] = node
+
+    def surround(self, around: Around | None) -> None:
+        """Have every call of a handler of a function or a consumer go through ``around(node, arrival, work)``.
+
+        It is to return what ``await work()`` returns, or another reply; it may raise as a handler may. There is
+        one at a time; None for none.
+        """
+        self._around = around
+        for node in self.nodes.values():
+            if isinstance(node, Worked):
+                node.around = around
 
     def remove_node(self, address: str) -> None:
         """Delete a node: its links end with ``amqp:resource-deleted``, its messages are gone.
@@ -313,7 +337,7 @@ class Container(Handled):
         node = self.nodes.get(address)
         if node is not None:
             return node
-        if self.strict or not address or address.startswith(_TEMPORARY):
+        if self.strict or not address or address.startswith(_RESERVED):
             raise RefusedError(Condition.NOT_FOUND, f"no node {address!r}")
         return self._make_queue(address, _FIRST_USE)
 
@@ -343,6 +367,11 @@ class Container(Handled):
         if isinstance(node, Queue):
             node.has_maker = node.has_maker and bool(node.inlets or node.outlets)
             node.check_used()
+
+    @property
+    def conversations(self) -> tuple[Conversation, ...]:
+        """With whoever is connected now, oldest first."""
+        return tuple(self._conversations)
 
     # -- messages from within ---------------------------------------------------------------
 
@@ -409,6 +438,7 @@ class Container(Handled):
         if refused is not None:
             await connection.aclose(refused)
             return
+        connection.use(self.kinds)
         conversation = self._converse(connection)
         self._conversations[conversation] = None
         try:

@@ -79,6 +79,7 @@ class Connection(Lifecycle):
         local: our open, sent or yet to be.
         remote: the peer's open, once read.
         error: why the connection is over, where an error ended it.
+        frames_in: frames that were read so far, empty ones included.
         greeted: whether the peer's protocol header was read.
         outbox: what waits to be written.
         names: the links by name.
@@ -105,6 +106,7 @@ class Connection(Lifecycle):
         "_wants_open",
         "container_id",
         "error",
+        "frames_in",
         "greeted",
         "incoming_class",
         "limits",
@@ -161,6 +163,7 @@ class Connection(Lifecycle):
         self._open = _encode_open(self.local)
         self.remote: Open | None = None
         self.error: Error | None = None
+        self.frames_in = 0
         self.greeted = False
         self.outbox = Outbox(self.limits.output_soft)
         self.names = LinkNames()
@@ -183,6 +186,16 @@ class Connection(Lifecycle):
 
     def __repr__(self) -> str:
         return f"<connection {self.container_id!r} {self.state.name} sessions={len(self._by_channel)}>"
+
+    @property
+    def frames_out(self) -> int:
+        """Frames that were given to the transport so far, empty ones included."""
+        return self.outbox.frames
+
+    @property
+    def sessions(self) -> list[Session]:
+        """Every session that has a channel of ours."""
+        return list(self._by_channel.values())
 
     # -- what we do -------------------------------------------------------------------------
 
@@ -237,7 +250,7 @@ class Connection(Lifecycle):
                 self._wants_open = True
                 return
         self.step(Step.SEND_OPEN)
-        self.outbox.write(self._open)
+        self.outbox.write_frame(self._open)
 
     def session(self) -> Session:
         """A new session on the lowest free channel; nothing is written until it begins.
@@ -289,7 +302,7 @@ class Connection(Lifecycle):
             return
         self._flush()
         self.outbox.drop_held()
-        self.outbox.write(encode_frame(0, encode(Close(error=error))))
+        self.outbox.write_frame(encode_frame(0, encode(Close(error=error))))
         self.step(step)
         if self.error is None:
             self.error = error
@@ -357,7 +370,7 @@ class Connection(Lifecycle):
         length = len(buf)
         mapped = self._mapped
         limit = self._frame_limit()
-        last, session = -1, None
+        last, session, frames = -1, None, 0
         try:
             while length - pos >= FRAME_HEADER_SIZE:
                 size, doff, kind, channel = _FRAME_HEADER.unpack_from(buf, pos)
@@ -370,6 +383,7 @@ class Connection(Lifecycle):
                         return
                     kind, channel, body, end = frame
                 pos = end
+                frames += 1
                 if channel != last:
                     last, session = channel, mapped.get(channel)
                 if session is not None and kind == AMQP_FRAME and session.state is _MAPPED:
@@ -386,6 +400,7 @@ class Connection(Lifecycle):
             self._find_frame(buf, pos, limit)  # judges a size from its first four octets
         finally:
             self._pos = pos  # behind a frame that is at fault, too
+            self.frames_in += frames
 
     def _find_frame(self, buf: bytes, pos: int, limit: int) -> tuple[int, int, int, int] | None:
         try:
@@ -579,7 +594,7 @@ class Connection(Lifecycle):
     def _send_header(self) -> None:
         if self.allows(Step.SEND_HEADER):
             self.step(Step.SEND_HEADER)
-            self.outbox.write(AMQP_HEADER)
+            self.outbox.write_header(AMQP_HEADER)
 
     def window_room(self) -> int | None:
         """Transfers that there is room for in what is left for deliveries in progress; None for any number."""

@@ -22,6 +22,7 @@ from trio_amqp10.wire.encode import encode
 
 from .faults import error_of, fit
 from .maps import unsettled_fields
+from .serial import MASK
 from .states import LINK, Lifecycle, LinkState, SessionState, Step
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class Link(Lifecycle):
     """
 
     __slots__ = (
+        "_count_mark",
+        "_counted",
         "answered",
         "closing",
         "credit",
@@ -97,6 +100,8 @@ class Link(Lifecycle):
         self.closing = False
         self.credit = 0
         self.delivery_count: int | None = None
+        self._counted = 0
+        self._count_mark = 0
         self.drain = False
         self.flow_properties: dict[Any, Any] | None = None
         self.snd_settle_mode: int = SenderSettleMode.MIXED
@@ -287,6 +292,24 @@ class Link(Lifecycle):
             self.session.connection.touch(self.owner)
 
     # -- flow -------------------------------------------------------------------------------
+
+    @property
+    def deliveries(self) -> int:
+        """Deliveries that began on this link so far: what the count tells, beyond where it wraps.
+
+        Credit that was given up counts as used in ``delivery_count`` (2.6.7), and not here.
+        """
+        return self._counted + (((self.delivery_count or 0) - self._count_mark) & MASK)
+
+    def tally(self) -> None:
+        """Note how far the count has come, because it may jump or, some flows later, wrap."""
+        self._counted = self.deliveries
+        self._count_mark = self.delivery_count or 0
+
+    def count_from(self, delivery_count: int) -> None:
+        """The count goes on from here, without deliveries for what it leaps over."""
+        self.tally()
+        self.delivery_count = self._count_mark = delivery_count
 
     def write_flow(self, *, echo: bool = False) -> None:
         """Write where this link stands, now."""

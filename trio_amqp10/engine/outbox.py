@@ -35,13 +35,15 @@ class Outbox:
         wrote: whether octets were taken since this was last set to False.
     """
 
-    __slots__ = ("_chunks", "_held", "_peer_opened", "_soft", "bell", "frame_size", "size", "wrote")
+    # A frame is two chunks, and a protocol header one: so frames are counted by the write, not one by one.
+    __slots__ = ("_chunks", "_held", "_peer_opened", "_soft", "_taken", "bell", "frame_size", "size", "wrote")
 
     def __init__(self, soft: int) -> None:
         self._chunks: list[bytes] = []
         self._held: list[bytes] | None = None
         self._peer_opened = False
         self._soft = soft
+        self._taken = 0
         self.size = 0
         self.frame_size = MIN_MAX_FRAME_SIZE
         self.bell: Callable[[], object] | None = None
@@ -50,15 +52,20 @@ class Outbox:
     def __bool__(self) -> bool:
         return bool(self._chunks)
 
-    def write(self, octets: bytes) -> None:
-        """Octets as they are: a protocol header, or a frame that is laid out already and may always leave."""
+    @property
+    def frames(self) -> int:
+        """Frames that were taken so far."""
+        return self._taken >> 1
+
+    def write_header(self, octets: bytes) -> None:
+        """The protocol header: once, before any frame (2.2)."""
         if not self._chunks and self.bell is not None:
             self.bell()
         self._chunks.append(octets)
         self.size += len(octets)
 
-    def write_frame(self, head: bytes, payload: bytes) -> None:
-        """A frame in two parts, laid out already, that is known to fit and to be due."""
+    def write_frame(self, head: bytes, payload: bytes = b"") -> None:
+        """A frame, in two parts if need be, that is laid out already and known to fit and to be due."""
         chunks = self._chunks
         if not chunks and self.bell is not None:
             self.bell()
@@ -100,7 +107,7 @@ class Outbox:
     def keep_alive(self) -> None:
         """An empty frame, unless something waits that says as much (2.4.5)."""
         if not self._chunks:
-            self.write(EMPTY_FRAME)
+            self.write_frame(EMPTY_FRAME)
 
     def hold(self) -> None:
         """Hold what is written from now on, until ``peer_opened``; not where that was before."""
@@ -141,6 +148,7 @@ class Outbox:
         if not self._chunks:
             return b""
         octets = b"".join(self._chunks)
+        self._taken += len(self._chunks)
         self._chunks.clear()
         self.size -= len(octets)
         self.wrote = True

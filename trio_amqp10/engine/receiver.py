@@ -81,7 +81,7 @@ class ReceiverLink(Link):
 
     def on_attach(self, attach: Attach) -> None:
         super().on_attach(attach)
-        self.delivery_count = attach.initial_delivery_count or 0
+        self.count_from(attach.initial_delivery_count or 0)
 
     def resume(self) -> None:
         assert self.terminus is not None
@@ -130,6 +130,7 @@ class ReceiverLink(Link):
         # credit as counted from now (RabbitMQ 3's plugin does) sends as many too many, at most a window.
         granted = self._forgiven + self.credit
         self._forgiven = max(granted - credit, min(granted, max(self.credit, credit)))
+        self.tally()
         self.credit = credit
         self.drain = drain
         self.session.owe_flow(self)
@@ -139,7 +140,7 @@ class ReceiverLink(Link):
         if flow.delivery_count is not None:
             ahead = distance(flow.delivery_count, self.delivery_count or 0)
             if ahead > 0:
-                self.delivery_count = flow.delivery_count
+                self.count_from(flow.delivery_count)
                 self._forgiven = max(0, self._forgiven - max(0, ahead - self.credit))
                 self.credit = max(0, self.credit - ahead)
         if flow.available is not None:

@@ -124,6 +124,7 @@ class SenderLink(Link):
         return getattr(self.source, "default_outcome", None) or RELEASED
 
     def on_flow(self, flow: Flow) -> None:
+        self.tally()
         # A receiver that has not read our attach yet counts from our first delivery.
         base = self._first_count if flow.delivery_count is None else flow.delivery_count
         if flow.link_credit is not None:
@@ -388,6 +389,6 @@ class SenderLink(Link):
     def drained(self) -> None:
         """Nothing more to send: use up the credit that the receiver wants back (2.6.7)."""
         if self.drain:
-            self.delivery_count = add(self.delivery_count or 0, self.credit)
+            self.count_from(add(self.delivery_count or 0, self.credit))
             self.credit = 0
             self.session.owe_flow(self)

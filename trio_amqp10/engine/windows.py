@@ -53,6 +53,10 @@ class SessionWindows:
     __slots__ = (
         "_in_flight",
         "_overrun",
+        "_received",
+        "_received_mark",
+        "_sent",
+        "_sent_mark",
         "incoming_max",
         "incoming_window",
         "low",
@@ -74,6 +78,26 @@ class SessionWindows:
         self.remote_outgoing_window = 0
         self._in_flight = 0
         self._overrun = 0  # transfers beyond the window since it was last announced
+        self._sent = self._received = 0
+        self._sent_mark = initial_id
+        self._received_mark: int | None = None
+
+    @property
+    def transfers_sent(self) -> int:
+        """How many went out so far: what the ids tell, beyond where they wrap."""
+        return self._sent + ((self.next_outgoing_id - self._sent_mark) & MASK)
+
+    @property
+    def transfers_received(self) -> int:
+        """How many came in so far, likewise."""
+        if self._received_mark is None or self.next_incoming_id is None:
+            return 0
+        return self._received + ((self.next_incoming_id - self._received_mark) & MASK)
+
+    def _tally(self) -> None:
+        """Note how far the ids have come; with every flow, so at the latest before half of them are used."""
+        self._sent, self._sent_mark = self.transfers_sent, self.next_outgoing_id
+        self._received, self._received_mark = self.transfers_received, self.next_incoming_id
 
     def sent(self) -> None:
         """One transfer went out."""
@@ -107,7 +131,7 @@ class SessionWindows:
         It may have been written before or after it read ours; either way it counts from the
         first transfer that we can have sent on this session.
         """
-        self.next_incoming_id = next_outgoing_id
+        self.next_incoming_id = self._received_mark = next_outgoing_id
         self.remote_outgoing_window = outgoing_window
         self.remote_incoming_window = incoming_window
 
@@ -123,7 +147,8 @@ class SessionWindows:
         base = initial_id if next_incoming_id is None else next_incoming_id
         if distance(base, self.next_outgoing_id) > 0:
             return False
-        self.next_incoming_id = next_outgoing_id
+        self._tally()
+        self.next_incoming_id = self._received_mark = next_outgoing_id
         self.remote_outgoing_window = outgoing_window
         self.remote_incoming_window = distance(
             add(base, min(incoming_window, _OUTGOING_WINDOW)), self.next_outgoing_id
@@ -144,6 +169,7 @@ class SessionWindows:
         Room that was announced is never taken back: the peer may be using it at this moment.
         """
         self._overrun = 0
+        self._tally()
         self.incoming_window = (
             self.incoming_max if room is None else max(self.incoming_window, min(self.incoming_max, room))
         )

@@ -35,6 +35,7 @@ from trio_amqp10.wire.values import Symbol
 from .climbs import keep_token, open_requester, open_transaction, put_token
 from .errors import ConnectionClosedError, anew, connection_error
 from .incoming import IncomingLinks, IncomingReceiver, IncomingSender
+from .kinds import Kinds
 from .locales import choose_locale
 from .pump import READ_SIZE, Pump
 from .receiver import Receiver, open_receiver
@@ -42,6 +43,7 @@ from .remote import Remote
 from .sender import Sender, open_sender
 from .session import Session, SessionOpening
 from .sole import detection_of
+from .statistics import Totals, connection_statistics
 from .tracing import traced
 from .waiting import Pace, Waiter
 
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     Vet = Callable[["Connection"], "Error | None"]
 
     from .changes import Changes
+    from .delivery import Delivery
     from .dial import Dialling
     from .errors import ConnectionRedirectError, LinkRedirectError
     from .link import Link
@@ -79,7 +82,9 @@ class Connection(Waiter, trio.abc.AsyncResource):
         vet: asked whether the peer may come in, before we open too; an error that it returns turns the peer away.
         turned_away: whether it did.
         close_timeout: seconds to wait for the peer's answer when something is closed.
+        kinds: what its links and deliveries are made of; see ``use``.
         pace: checkpoints for calls that are cheaper than one.
+        totals: what has passed through it.
     """
 
     __slots__ = (
@@ -87,6 +92,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         "_asking",
         "_closed",
         "_default_session",
+        "_delivery_class",
         "_incoming",
         "_incoming_waiter",
         "_iterated",
@@ -101,11 +107,13 @@ class Connection(Waiter, trio.abc.AsyncResource):
         "dialling",
         "engine",
         "identity",
+        "kinds",
         "pace",
         "pump",
         "recovery",
         "sasl_hostname",
         "server_name",
+        "totals",
         "turned_away",
         "vet",
     )
@@ -127,6 +135,9 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self.turned_away = False
         self.close_timeout = close_timeout
         self.pace = Pace()
+        self.kinds = Kinds()
+        self.totals = Totals()
+        self.engine = engine
         self.recovery: Recovery | None = None
         self.dialling: Dialling | None = None
         self._nursery = nursery
@@ -142,14 +153,26 @@ class Connection(Waiter, trio.abc.AsyncResource):
 
     def bind(self, engine: EngineConnection, stack: Stack, stream: trio.abc.Stream) -> None:
         """From now on this is the connection on ``stream``, which is yet to be opened."""
+        if self.totals.transports:
+            self.totals.leave(self.engine)
+        self.totals.transports += 1
         self.engine = engine
+        self._delivery_class = cast("type[Delivery]", engine.incoming_class)
+        self.use(self.kinds)
         self._stack = stack
         self._opened = False
         self._peer_closed: ConnectionClosed | None = None
         self._lost: str | None = None
-        self.pump = Pump(traced(stack), stream, self._on_event, self._wake_all, engine.limits.write_stall)
+        stall = engine.limits.write_stall
+        self.pump = Pump(traced(stack), stream, self._on_event, self._wake_all, stall, self.totals)
         engine.outbox.bell = self.pump.ring
         self.pump.start(self._nursery)
+
+    def use(self, kinds: Kinds) -> None:
+        """Make links and deliveries of these classes from now on; those that there are stay what they are."""
+        self.kinds = kinds
+        make, plain = kinds.delivery, self._delivery_class
+        self.engine.incoming_class = plain if make is None else make(plain)
 
     # -- what the peer is -------------------------------------------------------------------
 
@@ -279,6 +302,18 @@ class Connection(Waiter, trio.abc.AsyncResource):
         await self.pump.finished.wait()
         if not self._closed and self.cause() is not None:
             raise self.reason()
+
+    @property
+    def sessions(self) -> list[Session]:
+        """The sessions that there are now, by either end."""
+        return [session.owner for session in self.engine.sessions if session.owner is not None]
+
+    @property
+    def links(self) -> list[Link[Any]]:
+        """The senders and receivers that there are now, opened by either end; not those that wait to be accepted."""
+        return [cast("Link[Any]", link.owner) for link in self.engine.names if link.owner is not None]
+
+    statistics = connection_statistics
 
     # -- sessions and links -----------------------------------------------------------------
 

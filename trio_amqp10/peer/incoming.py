@@ -14,7 +14,6 @@ from trio_amqp10.spec.transport import Attach, Error, ReceiverSettleMode, Sender
 from .opening import recall
 from .options import LinkOptions
 from .receiver import Receiver, default_credit
-from .sender import Sender
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from .connection import Connection
     from .link import Link
     from .memory import Memory, TerminusStore
+    from .sender import Sender
     from .session import Session
 
 __all__ = ["Accepting", "IncomingLink", "IncomingLinks", "IncomingReceiver", "IncomingSender"]
@@ -157,7 +157,9 @@ class IncomingReceiver(IncomingLink):
         engine = cast("ReceiverLink", self._engine)
         granted = default_credit(streaming) if credit is None else credit
         return Accepting(
-            self, lambda: Receiver(self._session(), engine, granted, streaming=streaming), options
+            self,
+            lambda: self.connection.kinds.receiver(self._session(), engine, granted, streaming=streaming),
+            options,
         )
 
 
@@ -221,7 +223,7 @@ class IncomingSender(IncomingLink):
             store=store,
         )
         engine = cast("SenderLink", self._engine)
-        return Accepting(self, lambda: Sender(self._session(), engine), options)
+        return Accepting(self, lambda: self.connection.kinds.sender(self._session(), engine), options)
 
 
 class Accepting(Generic[L]):

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .memory import Memory
     from .options import LinkOptions
     from .session import Session
+    from .statistics import ReceiverStatistics, SenderStatistics
 
 __all__ = ["Link"]
 
@@ -51,11 +52,12 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         session: the session that it is on.
     """
 
-    __slots__ = ("_closed", "_conn", "_detached", "_link", "_memory", "_opening", "session")
+    __slots__ = ("_closed", "_conn", "_detached", "_link", "_memory", "_opening", "_past", "session")
 
     def __init__(self, session: Session, link: E) -> None:
         super().__init__()
         self._memory: Memory | None = None
+        self._past = 0
         self._bind(session, link)
 
     def _bind(self, session: Session, link: E) -> None:
@@ -86,6 +88,32 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
     def credit(self) -> int:
         """Messages that may still be sent without more credit (2.6.7)."""
         return self._link.credit
+
+    @property
+    def state(self) -> str:
+        """``"ATTACHED"``, ``"GONE"``, or what lies between."""
+        return self._link.state.name
+
+    @property
+    def terminus(self) -> Any:
+        """Where messages go to or come from: at the peer, or here where the peer has opened the link (3.5)."""
+        link = self._link
+        ends = (link, self.remote)[not link.answered]
+        return ends.source if (link.role is Role.SENDER) is link.answered else ends.target
+
+    @property
+    def node(self) -> str | None:
+        """The address of the node, at whichever end it is; ``address`` is always what the peer calls its own."""
+        return getattr(self.terminus, "address", None)
+
+    @property
+    def deliveries(self) -> int:
+        """Deliveries that began on it so far, also where it was attached before (2.6.7)."""
+        return self._past + self._link.deliveries
+
+    def statistics(self) -> SenderStatistics | ReceiverStatistics:
+        """What it has done so far, and where it stands: live figures by name."""
+        raise NotImplementedError
 
     @property
     def closed(self) -> bool:
@@ -350,6 +378,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             memory.remote = self._link.remote
         memory.suspended = False
         memory.failure = None
+        self._past = self.deliveries
         self._bind(session, self._new_end(session))
         self._opening = opening
         self.start(memory.options)

@@ -39,6 +39,7 @@ import trio
 
 from trio_amqp10.errors import AmqpError, LocalProtocolError
 
+from .statistics import Totals
 from .waiting import Waiter
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class Pump:
         on_event: told each event, at once and synchronously.
         on_over: called when ``failure`` is set, and when ``finished`` is.
         write_stall: seconds that one write may take; None for any time.
+        totals: where octets, reads and writes are counted.
 
     Attributes:
         failure: what went wrong first, or None.
@@ -104,6 +106,7 @@ class Pump:
         "_sleeper",
         "_stopped",
         "_stream",
+        "_totals",
         "_write_stall",
         "_writer",
         "failure",
@@ -118,7 +121,9 @@ class Pump:
         on_event: Callable[[Any], None],
         on_over: Callable[[], None],
         write_stall: float | None = 30.0,
+        totals: Totals | None = None,
     ) -> None:
+        self._totals = totals or Totals()
         self._engine = engine
         self._stream = stream
         self._on_event = on_event
@@ -202,7 +207,7 @@ class Pump:
         self.feed(self._engine.transport_lost)
 
     async def _read(self) -> None:
-        engine, stream = self._engine, self._stream
+        engine, stream, totals = self._engine, self._stream, self._totals
         try:
             with self._reader:
                 while True:
@@ -214,6 +219,8 @@ class Pump:
                     if not data:
                         self.feed(engine.receive_eof, trio.current_time())
                         return
+                    totals.reads += 1
+                    totals.octets_in += len(data)
                     self.feed(engine.receive_data, bytes(data), trio.current_time())
                     del data  # or an idle connection would hold what it read last
         finally:
@@ -272,6 +279,8 @@ class Pump:
         try:
             with self._shield(trio.current_time() + self._write_stall) as patience:
                 await self._stream.send_all(data)
+            self._totals.writes += 1
+            self._totals.octets_out += len(data)
         except Exception as lost:  # as in reading
             self._lose(lost)
             return False

@@ -20,6 +20,7 @@ from trio_amqp10.spec.transport import Role
 from .link import Link
 from .opening import Opening
 from .options import Guarantee, LinkOptions, check_address, retention, symbols
+from .statistics import receiver_statistics
 
 if TYPE_CHECKING:
     from collections import deque
@@ -54,6 +55,7 @@ class Receiver(Link["ReceiverLink"]):
     """
 
     __slots__ = ("_half", "_hold", "_later", "_readers", "_window")
+    statistics = receiver_statistics
 
     def __init__(
         self,
@@ -95,6 +97,11 @@ class Receiver(Link["ReceiverLink"]):
     def buffered(self) -> int:
         """Deliveries that have come and were not handed out yet."""
         return len(self._queue)
+
+    @property
+    def unsettled(self) -> int:
+        """Deliveries that have come and are not settled, handed out or not."""
+        return len(self._link.tags)
 
     # -- credit -----------------------------------------------------------------------------
 
@@ -398,8 +405,8 @@ class _Opening(Opening[Receiver]):
         self._streaming = streaming
 
     def _make(self, session: Session, name: str) -> Receiver:
-        link = session.engine.receiver(name)
-        return Receiver(session, link, self._credit, streaming=self._streaming, octets=self._octets)
+        link, kind = session.engine.receiver(name), session.connection.kinds.receiver
+        return kind(session, link, self._credit, streaming=self._streaming, octets=self._octets)
 
 
 def open_receiver(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import trio
 
@@ -14,6 +14,7 @@ from .errors import DeliveryInDoubtError
 from .link import Link
 from .opening import Opening
 from .options import Guarantee, LinkOptions, check_address, retention, symbols
+from .statistics import sender_statistics
 from .stream import StreamSender
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Sender(Link["SenderLink"]):
     """Sends messages to a node of the peer. Any number of tasks may use it."""
 
     __slots__ = ("_blocked",)
+    stream_class: ClassVar[type[StreamSender]] = StreamSender
 
     def __init__(self, session: Session, link: SenderLink) -> None:
         super().__init__(session, link)
@@ -51,6 +53,13 @@ class Sender(Link["SenderLink"]):
         """Deliveries that went out and are not settled, on this link or when it was attached before."""
         terminus = self._terminus
         return self._link.unsettled if terminus is None else len(terminus.unsettled)
+
+    @property
+    def blocked(self) -> int:
+        """Tasks that wait until they can send."""
+        return self._blocked
+
+    statistics = sender_statistics
 
     @property
     def _terminus(self) -> SenderTerminus | None:
@@ -150,7 +159,7 @@ class Sender(Link["SenderLink"]):
         async def begin(octets: bytes, size: int, message_format: int) -> Outgoing:
             return await self._begin(octets, size, settled, tag, message_format, transaction)
 
-        return StreamSender(self, begin, length, message)
+        return self.stream_class(self, begin, length, message)
 
     async def _begin(
         self,
@@ -315,7 +324,7 @@ class _Opening(Opening[Sender]):
     _role = Role.SENDER
 
     def _make(self, session: Session, name: str) -> Sender:
-        return Sender(session, session.engine.sender(name))
+        return session.connection.kinds.sender(session, session.engine.sender(name))
 
 
 def open_sender(

@@ -15,6 +15,7 @@ from .climbs import open_transaction_on_session
 from .errors import LinkRefusedError, SessionEndedError, describe
 from .receiver import Receiver, open_receiver
 from .sender import Sender, open_sender
+from .statistics import session_statistics
 from .waiting import Waiter
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ class Session(Waiter, trio.abc.AsyncResource):
         return open_receiver(self.connection, address, session=self, **options)
 
     open_transaction = open_transaction_on_session
+    statistics = session_statistics
 
     async def begun(self) -> None:
         """Wait until the peer has begun it too. Cancelled: nothing has happened."""

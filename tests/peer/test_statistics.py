@@ -1,0 +1,167 @@
+"""Figures of connections, sessions and links: what they say while and after messages move."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+import trio_amqp10 as amqp
+
+from .helpers import dialled, served
+from .test_recovery import EVEN, URL, Town
+
+if TYPE_CHECKING:
+    import pytest
+
+
+async def test_connection_counts_what_passes_as_its_peer_does() -> None:
+    container = amqp.Container("town")
+    async with container.connect() as conn, conn.open_sender("q") as sender:
+        for number in range(10):
+            await sender.send(f"message {number}")
+        figures = conn.statistics()
+        assert (figures["state"], figures["transports"], figures["waiting"]) == ("OPENED", 1, 0)
+        assert (figures["sessions"], figures["senders"], figures["receivers"]) == (1, 1, 0)
+        assert figures["octets_out"] > 10 * 40
+        assert figures["octets_in"] > 100
+        assert figures["frames_out"] >= 3 + 10  # open, begin, attach, and a transfer each
+        assert 4 <= figures["writes"] <= figures["frames_out"]
+        assert figures["reads"] >= 4
+        assert json.loads(json.dumps(figures)) == figures
+
+
+async def test_connection_counts_the_same_octets_and_frames_at_both_ends() -> None:
+    ends: list[amqp.Connection] = []
+
+    async def handle(conn: amqp.Connection) -> None:
+        ends.append(conn)
+        await conn.wait_closed()
+
+    async with served(handle) as conn, conn.open_session():
+        await wait_all_tasks_blocked()
+        ours, theirs = conn.statistics(), ends[0].statistics()
+        assert (ours["octets_out"], ours["frames_out"]) == (theirs["octets_in"], theirs["frames_in"])
+        assert (ours["octets_in"], ours["frames_in"]) == (theirs["octets_out"], theirs["frames_out"])
+        assert ours["frames_out"] == 3  # open, the begin that goes with it, and another
+        assert ours["sessions"] == theirs["sessions"] == 2
+
+
+async def test_links_and_sessions_of_a_connection_are_those_of_both_ends() -> None:
+    async with dialled() as (conn, peer):
+        del peer
+        assert [session.engine.channel for session in conn.sessions] == [0]
+        assert conn.links == []
+    container = amqp.Container()
+    async with (
+        container.connect() as conn,
+        conn.open_sender("a") as sender,
+        conn.open_receiver("b", own_session=True) as receiver,
+    ):
+        assert set(conn.links) == {sender, receiver}
+        assert set(conn.sessions) == {sender.session, receiver.session}
+        assert sender.session.statistics()["senders"] == 1
+        assert receiver.session.statistics()["receivers"] == 1
+    assert conn.links == conn.sessions == []
+    assert conn.statistics()["state"] == "END"
+
+
+async def test_session_tells_windows_transfers_and_what_is_unsettled() -> None:
+    async with (
+        amqp.Container().connect() as conn,
+        conn.open_session() as session,
+        session.open_sender("q") as sender,
+        session.open_receiver("q", credit=10) as receiver,
+    ):
+        await sender.send("first")
+        delivery = await receiver.receive()
+        figures = session.statistics()
+        assert (figures["state"], figures["channel"]) == ("MAPPED", session.engine.channel)
+        assert (figures["transfers_out"], figures["transfers_in"]) == (1, 1)
+        assert (figures["unsettled_out"], figures["unsettled_in"]) == (0, 1)
+        assert (figures["senders"], figures["receivers"]) == (1, 1)
+        assert figures["incoming_window"] == session.engine.windows.incoming_max - 1
+        assert figures["outgoing_window"] > 0
+        delivery.accept()
+        await sender.send(b"x" * 300_000)  # in several frames
+        (await receiver.receive()).accept()
+        figures = session.statistics()
+        assert figures["transfers_out"] >= 4
+        assert figures["unsettled_out"] == 0
+
+
+async def test_links_tell_messages_credit_and_what_is_unsettled() -> None:
+    async with (
+        amqp.Container().connect() as conn,
+        conn.open_sender("q", name="out") as sender,
+        conn.open_receiver("q", name="in", credit=10) as receiver,
+    ):
+        for number in range(3):
+            await sender.send(number)
+        await wait_all_tasks_blocked()
+        first = await receiver.receive()
+        sent, got = sender.statistics(), receiver.statistics()
+        assert sent == {
+            "role": "sender",
+            "state": "ATTACHED",
+            "name": "out",
+            "address": "q",
+            "messages": 3,
+            "credit": sender.credit,
+            "unsettled": 0,
+            "draining": False,
+            "waiting": 0,
+        }
+        assert got == {
+            "role": "receiver",
+            "state": "ATTACHED",
+            "name": "in",
+            "address": "q",
+            "messages": 3,
+            "credit": 7,
+            "unsettled": 3,
+            "available": got["available"],
+            "buffered": 2,
+        }
+        first.accept()
+        assert receiver.unsettled == 2
+    assert sender.statistics()["state"] == receiver.statistics()["state"] == "GONE"
+
+
+async def test_sender_tells_who_waits_for_credit(autojump_clock: Any) -> None:
+    async def stingy(conn: amqp.Connection) -> None:
+        async for link in conn.incoming_links():
+            assert isinstance(link, amqp.IncomingReceiver)
+            async with link.accept(credit=0):
+                await conn.wait_closed()
+
+    async with served(stingy) as conn, conn.open_sender("sink") as sender:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(sender.send, "x")
+            nursery.start_soon(sender.send, "y")
+            await wait_all_tasks_blocked()
+            assert (sender.statistics()["waiting"], sender.statistics()["credit"]) == (2, 0)
+            nursery.cancel_scope.cancel()
+        assert sender.statistics()["waiting"] == 0
+
+
+async def test_totals_go_on_when_the_connection_came_back(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
+) -> None:
+    async with (
+        Town(monkeypatch).open() as town,
+        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        conn.open_sender("q") as sender,
+    ):
+        await sender.send("before")
+        before = conn.statistics()
+        await town.lose()
+        await sender.send("after")
+        after = conn.statistics()
+        assert (before["transports"], after["transports"]) == (1, 2)
+        for name in ("octets_in", "octets_out", "frames_in", "frames_out", "reads", "writes"):
+            assert after[name] > before[name], name  # type: ignore[literal-required]
+        assert after["frames_out"] >= before["frames_out"] + 4  # open, begin, attach, transfer
+        assert sender.statistics()["messages"] == 2

@@ -1,0 +1,298 @@
+"""``amqp10 top``: the nodes, connections and links of a container, again and again, by asking its ``$management``.
+
+Of a peer without it there is to be had what its ``open`` says, and what our own connection counts: that is
+shown in its stead, and said. Knows what management answers, and rich.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import trio
+
+import trio_amqp10 as amqp
+from trio_amqp10.json_values import to_json
+from trio_amqp10.wire.values import Int
+
+from .dialling import DialOptions
+from .run import CommandError, Interrupts, say, write_out
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import RenderableType
+
+__all__ = ["Sample", "TopOptions", "top"]
+
+_PAGE: Final = 500
+"""Entities for each request: a reply is a message, and has bounds."""
+_PATIENCE: Final = 10.0
+"""Seconds that an answer may take."""
+
+_Entity = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopOptions:
+    """What the command line said."""
+
+    url: str
+    interval: float = 1.0
+    once: bool = False
+    json: bool = False
+    dial: DialOptions = field(default_factory=DialOptions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """What there was to see at one time.
+
+    Attributes:
+        time: when, in seconds of some clock.
+        peer: what the peer says of itself.
+        managed: whether the lists come from its management; else they are empty.
+        ours: what our connection has counted.
+    """
+
+    time: float
+    peer: _Entity
+    managed: bool
+    ours: _Entity
+    nodes: tuple[_Entity, ...] = ()
+    connections: tuple[_Entity, ...] = ()
+    links: tuple[_Entity, ...] = ()
+
+    def as_json(self, before: Sample | None) -> bytes:
+        """One line; rates are in it where there was a sample before."""
+        shown: _Entity = {"management": self.managed, "peer": self.peer}
+        if self.managed:
+            for kind in ("nodes", "connections", "links"):
+                rates = self.rates(kind, before)
+                shown[kind] = [
+                    each | ({"rate": rates[each["identity"]]} if each["identity"] in rates else {})
+                    for each in getattr(self, kind)
+                ]
+        else:
+            shown["connection"] = self.ours
+        return json.dumps(to_json(shown)).encode() + b"\n"
+
+    def rates(self, kind: str, before: Sample | None) -> dict[str, float]:
+        """Messages a second since then, by identity; of connections, octets both ways."""
+        if before is None or self.time <= before.time:
+            return {}
+        earlier = {each["identity"]: _moved(each) for each in getattr(before, kind)}
+        found: dict[str, float] = {}
+        for each in getattr(self, kind):
+            now, then = _moved(each), earlier.get(each["identity"])
+            if now is not None and then is not None:
+                found[each["identity"]] = round((now - then) / (self.time - before.time), 1)
+        return found
+
+
+def _moved(entity: _Entity) -> int | None:
+    """What grows with the traffic: messages of a link, arrivals of a queue or topic, calls of a handler."""
+    if entity["type"] == "link":
+        return int(entity["messages"])
+    if entity["type"] == "connection":
+        return int(entity["octets-in"]) + int(entity["octets-out"])
+    moved = next((entity[name] for name in ("arrived", "handled") if entity.get(name) is not None), None)
+    return None if moved is None else int(moved)
+
+
+async def top(options: TopOptions, interrupts: Interrupts) -> None:
+    """Show samples until interrupted, or one.
+
+    Raises:
+        CommandError: the peer does not answer, or not as management does.
+    """
+    async with options.dial.dial(options.url) as connection:
+        try:
+            async with connection.open_requester("$management") as requester:
+                await _watch(options, interrupts, connection, requester)
+                return
+        except amqp.LinkRefusedError as refused:
+            say(
+                f"amqp10: the peer has no $management for us ({refused}): here is what it says of itself; "
+                "ours has it with amqp10 serve --management"
+            )
+        await _watch(options, interrupts, connection, None)
+
+
+async def _watch(
+    options: TopOptions, interrupts: Interrupts, connection: amqp.Connection, requester: amqp.Requester | None
+) -> None:
+    screen = _Screen(options)
+    with interrupts.here(), screen:
+        before: Sample | None = None
+        while True:
+            sample = await _sample(connection, requester)
+            await screen.show(sample, before)
+            if options.once:
+                return
+            before = sample
+            await trio.sleep(options.interval)
+
+
+# -- asking -------------------------------------------------------------------------------------
+
+
+async def _sample(connection: amqp.Connection, requester: amqp.Requester | None) -> Sample:
+    remote = connection.remote
+    peer = {
+        "container-id": remote.container_id,
+        "properties": remote.properties or {},
+        "capabilities": [str(each) for each in remote.offered_capabilities],
+        "max-frame-size": remote.max_frame_size,
+        "channel-max": remote.channel_max,
+    }
+    lists: dict[str, tuple[_Entity, ...]] = {}
+    if requester is not None:
+        for kind in ("node", "connection", "link"):
+            lists[f"{kind}s"] = tuple(await _query(requester, kind))
+    return Sample(
+        time=trio.current_time(),
+        peer=peer,
+        managed=requester is not None,
+        ours=dict(connection.statistics()),
+        **lists,
+    )
+
+
+async def _query(requester: amqp.Requester, kind: str) -> list[_Entity]:
+    found: list[_Entity] = []
+    while True:
+        asked = {
+            "operation": "QUERY",
+            "type": "org.amqp.management",
+            "name": "self",
+            "entityType": kind,
+            "offset": Int(len(found)),
+            "count": Int(_PAGE),
+        }
+        try:
+            reply = await requester.request(
+                amqp.Message({"attributeNames": []}, application_properties=asked), timeout=_PATIENCE
+            )
+        except trio.TooSlowError:
+            raise CommandError(f"$management does not answer within {_PATIENCE:g} s") from None
+        told, body = reply.application_properties, reply.body
+        if told.get("statusCode") != 200 or not isinstance(body, dict):
+            raise CommandError(
+                f"$management does not list a {kind}: {told.get('statusCode')} {told.get('statusDescription')}; "
+                "it is another kind of management"
+            )
+        table = cast("dict[str, list[Any]]", body)
+        names, rows = table["attributeNames"], table["results"]
+        found += [dict(zip(map(str, names), row, strict=True)) for row in rows]
+        if len(rows) < _PAGE:
+            return found
+
+
+# -- showing ------------------------------------------------------------------------------------
+
+
+class _Screen:
+    """Where samples go: a terminal that is drawn anew, or lines one after the other."""
+
+    def __init__(self, options: TopOptions) -> None:
+        self._options = options
+        self._live: Any = None
+
+    def __enter__(self) -> None:
+        if not (self._options.once or self._options.json) and sys.stdout.isatty():
+            from rich.live import Live
+
+            self._live = Live(screen=True, auto_refresh=False)
+            self._live.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    async def show(self, sample: Sample, before: Sample | None) -> None:
+        if self._options.json:
+            await write_out(sample.as_json(before))
+        elif self._live is not None:
+            self._live.update(_drawn(sample, before), refresh=True)
+        else:
+            from rich.console import Console
+
+            console = Console(file=sys.stdout)
+            with console.capture() as text:
+                console.print(_drawn(sample, before))
+            await write_out(text.get().encode())
+
+
+def _drawn(sample: Sample, before: Sample | None) -> RenderableType:
+    from rich.console import Group
+
+    if not sample.managed:
+        rows = [*sample.peer.items(), *((f"our {name}", value) for name, value in sample.ours.items())]
+        return _table("peer", ("", ""), [(name, str(value)) for name, value in rows])
+    node_rates = sample.rates("nodes", before)
+    link_rates = sample.rates("links", before)
+    octet_rates = sample.rates("connections", before)
+    nodes = [
+        (
+            each["name"],
+            each["type"],
+            *(_number(each.get(name)) for name in ("messages", "octets", "senders", "receivers")),
+            _number(node_rates.get(each["identity"])),
+        )
+        for each in sorted(sample.nodes, key=lambda each: -(each.get("messages") or 0))
+    ]
+    peers = [
+        (
+            each["identity"],
+            each["name"],
+            each["user"] or "",
+            each["state"],
+            *(_number(each[name]) for name in ("senders", "receivers", "octets-in", "octets-out", "waiting")),
+            _number(octet_rates.get(each["identity"])),
+        )
+        for each in sample.connections
+    ]
+    links = [
+        (
+            each["connection"],
+            "from peer" if each["role"] == "receiver" else "to peer",
+            each["address"] or "",
+            each["state"],
+            *(_number(each.get(name)) for name in ("messages", "credit", "unsettled")),
+            _number(link_rates.get(each["identity"])),
+        )
+        for each in sample.links
+    ]
+    return Group(
+        _table("nodes", ("address", "type", "messages", "octets", "senders", "receivers", "arrive/s"), nodes),
+        _table(
+            "connections",
+            ("no.", "peer", "user", "state", "senders", "receivers", "in", "out", "waiting", "octets/s"),
+            peers,
+        ),
+        _table(
+            "links", ("no.", "way", "address", "state", "messages", "credit", "unsettled", "msg/s"), links
+        ),
+    )
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+_LEFT: Final = frozenset({"", "address", "type", "no.", "peer", "user", "state", "way"})
+
+
+def _table(title: str, columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> RenderableType:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for name in columns:
+        table.add_column(name, justify="left" if name in _LEFT else "right")
+    for row in rows:
+        table.add_row(*map(escape, row))  # names are the peer's, and no markup of ours
+    return table

@@ -1,0 +1,244 @@
+"""Spans as the semantic conventions for messaging have them (1.44), and nothing of how they come about.
+
+=========  ========  =====================================================================================
+operation  kind      parent and links
+=========  ========  =====================================================================================
+send       PRODUCER  a child of the current span; its own context goes with the message. CLIENT where the message
+                     has a context already, which is then linked to, and left as it is
+receive    CLIENT    a child of the current span, a link for each message
+process    CONSUMER  a child of the current span, or where there is none of the message's context; linked to it either way
+settle     CLIENT    a child of the current span, or of the span that processed or received it; linked to the message's context
+=========  ========  =====================================================================================
+
+Destinations that have no name of their own, of dynamic nodes and of replies, are attributes and not part of a span's name.
+Knows messages and addresses; knows no links.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import Link, Span, SpanContext, SpanKind, StatusCode
+
+from trio_amqp10.message import Message
+
+from .carrier import GETTER, SETTER, fields_of, with_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Mapping, Sequence
+
+    from opentelemetry.propagators.textmap import TextMapPropagator
+
+__all__ = ["Place", "Spans"]
+
+_SCHEMA: Final = "https://opentelemetry.io/schemas/1.44.0"
+_NAME: Final = "trio_amqp10"
+
+
+class Place:
+    """What a message is sent to or comes from.
+
+    Args:
+        name: the address, if there is one.
+        temporary: whether it is a dynamic node, or a place for replies: its name says nothing to anybody else.
+        client_id: the container-id of the end that speaks.
+    """
+
+    __slots__ = ("client_id", "name", "temporary")
+
+    def __init__(self, name: str | None, *, temporary: bool = False, client_id: str | None = None) -> None:
+        self.name = name
+        self.temporary = temporary
+        self.client_id = client_id
+
+    def attributes(self) -> dict[str, Any]:
+        """Of a span about this place."""
+        found: dict[str, Any] = {}
+        if self.name is not None:
+            found["messaging.destination.name"] = self.name
+        if self.temporary:
+            found["messaging.destination.temporary"] = True
+        if self.client_id is not None:
+            found["messaging.client.id"] = self.client_id
+        return found
+
+
+class Spans:
+    """Makes spans, and carries their context.
+
+    Args:
+        tracer_provider: whose spans they are; the global one if None.
+        propagator: how the context is written; the global one if None.
+        attributes: of every span.
+    """
+
+    def __init__(
+        self,
+        tracer_provider: trace.TracerProvider | None,
+        propagator: TextMapPropagator,
+        attributes: Mapping[str, Any],
+    ) -> None:
+        self._tracer = trace.get_tracer(_NAME, None, tracer_provider, _SCHEMA)
+        self._propagator = propagator
+        self._attributes = dict(attributes)
+
+    # -- context ----------------------------------------------------------------------------
+
+    def origin(self, message: Message) -> Context:
+        """What the message carries, apart from what is current here."""
+        return self._propagator.extract(fields_of(message), Context(), GETTER)
+
+    @staticmethod
+    def _links(origins: Iterable[tuple[Context, dict[str, Any]]]) -> list[Link]:
+        contexts = [(_context_of(origin), attributes) for origin, attributes in origins]
+        return [Link(context, attributes) for context, attributes in contexts if context.is_valid]
+
+    def _facts(self, operation: str, kind: str, place: Place, **more: Any) -> dict[str, Any]:
+        known = {name.replace("_", "."): value for name, value in more.items() if value is not None}
+        return {
+            "messaging.operation.name": operation,
+            "messaging.operation.type": kind,
+            **place.attributes(),
+            **known,
+            **self._attributes,
+        }
+
+    # -- the four operations ----------------------------------------------------------------
+
+    @contextmanager
+    def sending(self, message: Any, place: Place, operation: str = "send") -> Generator[Message]:
+        """A span around the sending of a message; yields what to send in its stead, with the context in it."""
+        made = message if isinstance(message, Message) else Message(message)
+        origin = _context_of(self.origin(made))
+        facts = self._facts(operation, "send", place) | _message_facts(made)
+        kind = SpanKind.CLIENT if origin.is_valid else SpanKind.PRODUCER
+        links = [Link(origin)] if origin.is_valid else []
+        with self._current(_title(operation, place), kind, facts, links):
+            if not origin.is_valid and not made.message_format:
+                fields: dict[str, str] = {}
+                self._propagator.inject(fields, setter=SETTER)
+                made = with_fields(made, fields) if fields else made
+            yield made
+
+    @contextmanager
+    def processing(self, message: Message, place: Place) -> Generator[Context]:
+        """A span around the work that a message causes; yields the context of that span."""
+        origin = self.origin(message)
+        facts = self._facts("process", "process", place) | _message_facts(message)
+        ambient = trace.get_current_span().get_span_context().is_valid
+        with self._current(
+            _title("process", place),
+            SpanKind.CONSUMER,
+            facts,
+            self._links([(origin, {})]),
+            None if ambient else origin,
+        ) as span:
+            yield trace.set_span_in_context(span)
+
+    def received(
+        self,
+        messages: Sequence[Message],
+        place: Place,
+        began: int,
+        *,
+        batch: bool,
+        failure: BaseException | None = None,
+    ) -> Context:
+        """A span of a receive that is over; returns its context.
+
+        Args:
+            messages: what came.
+            place: where from.
+            began: nanoseconds since 1970.
+            batch: whether it could have been several.
+            failure: what it raised in place of messages.
+        """
+        facts = self._facts("receive", "receive", place)
+        told = [_message_facts(message) for message in messages]
+        if batch:
+            facts["messaging.batch.message_count"] = len(messages)
+        elif told:
+            facts |= told[0]
+        origins = [
+            (self.origin(message), each if batch else {})
+            for message, each in zip(messages, told, strict=True)
+        ]
+        span = self._tracer.start_span(
+            _title("receive", place),
+            kind=SpanKind.CLIENT,
+            attributes=facts,
+            links=self._links(origins),
+            start_time=began,
+        )
+        if failure is not None:
+            _fail(span, failure)
+        span.end()
+        return trace.set_span_in_context(span)
+
+    @contextmanager
+    def settling(
+        self, operation: str, message: Message | None, place: Place, within: Context
+    ) -> Generator[None]:
+        """A span around the settlement of a message that came, ``within`` what was done with it unless a span is current."""
+        facts = self._facts(operation, "settle", place)
+        links: list[Link] = []
+        if message is not None:
+            facts |= _message_facts(message)
+            links = self._links([(self.origin(message), {})])
+        ambient = trace.get_current_span().get_span_context().is_valid
+        title = _title(operation, place)
+        with self._current(title, SpanKind.CLIENT, facts, links, None if ambient else within):
+            yield
+
+    @contextmanager
+    def _current(
+        self,
+        title: str,
+        kind: SpanKind,
+        facts: dict[str, Any],
+        links: Sequence[Link],
+        parent: Context | None = None,
+    ) -> Generator[Span]:
+        span = self._tracer.start_span(title, parent, kind, facts, links)
+        try:
+            with trace.use_span(span, record_exception=False, set_status_on_exception=False):
+                yield span
+        except BaseException as failure:
+            _fail(span, failure)
+            raise
+        finally:
+            span.end()
+
+
+def _context_of(context: Context) -> SpanContext:
+    return trace.get_current_span(context).get_span_context()
+
+
+def _title(operation: str, place: Place) -> str:
+    return operation if place.temporary or place.name is None else f"{operation} {place.name}"
+
+
+def _message_facts(message: Message) -> dict[str, Any]:
+    facts: dict[str, Any] = {}
+    if message.message_format:
+        return facts
+    try:
+        ids = message.message_id, message.correlation_id
+    except Exception:  # who reads the message will hear of that
+        return facts
+    for name, value in zip(("messaging.message.id", "messaging.message.conversation_id"), ids, strict=True):
+        if value is not None:
+            facts[name] = value.hex() if isinstance(value, bytes) else str(value)
+    return facts
+
+
+def _fail(span: Span, failure: BaseException) -> None:
+    """The condition that the peer gave, or the class of the exception: both of few values."""
+    error = getattr(failure, "error", None)
+    condition = getattr(error, "condition", None) or getattr(failure, "condition", None)
+    kind = type(failure)
+    span.set_attribute("error.type", str(condition or f"{kind.__module__}.{kind.__qualname__}"))
+    span.set_status(StatusCode.ERROR, str(failure))

@@ -1,0 +1,206 @@
+"""What a connection, a session or a link has done so far, and where it stands now: plain figures, to be read at any time.
+
+Nothing here is counted for the sake of being read, one by one: octets and frames come with each read and write,
+messages and transfers from the serial numbers that the protocol keeps anyway (2.5.6, 2.6.7).
+
+Knows objects of ``peer`` and where they keep things; changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+from trio_amqp10.spec.transport import Role
+
+if TYPE_CHECKING:
+    from trio_amqp10.engine.connection import Connection as EngineConnection
+
+    from .connection import Connection
+    from .receiver import Receiver
+    from .sender import Sender
+    from .session import Session
+
+__all__ = [
+    "ConnectionStatistics",
+    "ReceiverStatistics",
+    "SenderStatistics",
+    "SessionStatistics",
+    "Totals",
+    "connection_statistics",
+    "receiver_statistics",
+    "sender_statistics",
+    "session_statistics",
+]
+
+
+class ConnectionStatistics(TypedDict):
+    """What ``Connection.statistics`` tells. Totals are since it was opened, whatever transports it had since."""
+
+    state: str
+    """``OPENED``, or another state of 2.4.6."""
+    transports: int
+    """How often it was dialled with success: 1, and one more each time that it came back."""
+    octets_in: int
+    """Octets read, of all layers above TLS and WebSockets."""
+    octets_out: int
+    frames_in: int
+    """Frames of AMQP, empty ones included."""
+    frames_out: int
+    reads: int
+    """Times that octets came: frames for each read tell how well the peer fills its writes."""
+    writes: int
+    waiting: int
+    """Octets that wait to be written now."""
+    sessions: int
+    senders: int
+    """Links of ours that send."""
+    receivers: int
+
+
+class SessionStatistics(TypedDict):
+    """What ``Session.statistics`` tells. Totals are since it was begun last."""
+
+    state: str
+    """``MAPPED``, or another state of 2.5.5."""
+    channel: int
+    transfers_in: int
+    """Transfers, of which a large message takes several (2.5.6)."""
+    transfers_out: int
+    incoming_window: int
+    """Transfers that the peer may send before it hears from us."""
+    outgoing_window: int
+    """Transfers that we may send before we hear from the peer: its incoming window, as far as we know."""
+    unsettled_in: int
+    """Deliveries that came in and are not settled, on all links."""
+    unsettled_out: int
+    senders: int
+    receivers: int
+
+
+class SenderStatistics(TypedDict):
+    """What ``Sender.statistics`` tells. Totals are since it was opened, however often it was attached."""
+
+    role: Literal["sender"]
+    state: str
+    """``ATTACHED``, ``GONE``, or between."""
+    name: str
+    address: str | None
+    """Of the node, at whichever end it is."""
+    messages: int
+    """Deliveries that began; one that is sent again counts again."""
+    credit: int
+    unsettled: int
+    draining: bool
+    waiting: int
+    """Tasks that wait for credit or room."""
+
+
+class ReceiverStatistics(TypedDict):
+    """What ``Receiver.statistics`` tells. Totals are since it was opened, however often it was attached."""
+
+    role: Literal["receiver"]
+    state: str
+    """``ATTACHED``, ``GONE``, or between."""
+    name: str
+    address: str | None
+    """Of the node, at whichever end it is."""
+    messages: int
+    """Deliveries that began; one that comes again counts again."""
+    credit: int
+    unsettled: int
+    available: int
+    """Messages that the sender last said are waiting for credit."""
+    buffered: int
+    """Deliveries that came and were not handed out yet."""
+
+
+class Totals:
+    """What passed through a connection; the pump counts octets, and engines that are gone leave their frames here.
+
+    Attributes:
+        octets_in, octets_out, reads, writes: by all pumps.
+        frames_in, frames_out: by engines before the present one.
+        transports: that there were, with the present one.
+    """
+
+    __slots__ = ("frames_in", "frames_out", "octets_in", "octets_out", "reads", "transports", "writes")
+
+    def __init__(self) -> None:
+        self.octets_in = self.octets_out = 0
+        self.reads = self.writes = 0
+        self.frames_in = self.frames_out = 0
+        self.transports = 0
+
+    def leave(self, engine: EngineConnection) -> None:
+        """``engine`` is replaced by another: keep what it counted."""
+        self.frames_in += engine.frames_in
+        self.frames_out += engine.frames_out
+
+
+def connection_statistics(connection: Connection) -> ConnectionStatistics:
+    """What it has done since it was opened, and where it stands: live figures by name."""
+    engine, totals = connection.engine, connection.totals
+    roles = [link.role for link in engine.names if link.owner is not None]
+    return {
+        "state": engine.state.name,
+        "transports": totals.transports,
+        "octets_in": totals.octets_in,
+        "octets_out": totals.octets_out,
+        "frames_in": totals.frames_in + engine.frames_in,
+        "frames_out": totals.frames_out + engine.frames_out,
+        "reads": totals.reads,
+        "writes": totals.writes,
+        "waiting": engine.outbox.size,
+        "sessions": len(engine.sessions),
+        "senders": roles.count(Role.SENDER),
+        "receivers": roles.count(Role.RECEIVER),
+    }
+
+
+def session_statistics(session: Session) -> SessionStatistics:
+    """What it has done since it was begun last, and where it stands: live figures by name."""
+    engine = session.engine
+    windows = engine.windows
+    roles = [link.role for link in engine.links]
+    return {
+        "state": engine.state.name,
+        "channel": engine.channel,
+        "transfers_in": windows.transfers_received,
+        "transfers_out": windows.transfers_sent,
+        "incoming_window": windows.incoming_window,
+        "outgoing_window": max(0, windows.remote_incoming_window),
+        "unsettled_in": len(engine.settlement.incoming),
+        "unsettled_out": len(engine.settlement.outgoing),
+        "senders": roles.count(Role.SENDER),
+        "receivers": roles.count(Role.RECEIVER),
+    }
+
+
+def sender_statistics(self: Sender) -> SenderStatistics:
+    """What it has sent since it was opened, and where it stands: live figures by name."""
+    return {
+        "role": "sender",
+        "state": self.state,
+        "name": self.name,
+        "address": self.node,
+        "messages": self.deliveries,
+        "credit": self.credit,
+        "unsettled": self.unsettled,
+        "draining": self.draining,
+        "waiting": self.blocked,
+    }
+
+
+def receiver_statistics(self: Receiver) -> ReceiverStatistics:
+    """What has come since it was opened, and where it stands: live figures by name."""
+    return {
+        "role": "receiver",
+        "state": self.state,
+        "name": self.name,
+        "address": self.node,
+        "messages": self.deliveries,
+        "credit": self.credit,
+        "unsettled": self.unsettled,
+        "available": self.available,
+        "buffered": self.buffered,
+    }
