@@ -58,9 +58,9 @@ if TYPE_CHECKING:
     Vet = Callable[["Connection"], "Error | None"]
 
     from .changes import Changes
+    from .delivery import Delivery
     from .dial import Dialling
     from .errors import ConnectionRedirectError, LinkRedirectError
-    from .delivery import Delivery
     from .link import Link
     from .opening import Opening
     from .recovery import Recovery
