@@ -10,7 +10,7 @@ from opentelemetry.trace import SpanKind, StatusCode, format_span_id, format_tra
 
 import trio_amqp10 as amqp
 from trio_amqp10.otel import instrument
-from trio_amqp10.peer.delivery import Delivery
+from trio_amqp10.peer.delivery import Delivery, delivery_class
 from trio_amqp10.peer.receiver import Receiver
 from trio_amqp10.peer.sender import Sender
 
@@ -370,4 +370,19 @@ async def test_connection_that_came_back_makes_the_same_kinds(
             await town.lose()
             await sender.send("x")
             (await receiver.receive()).accept()
+    assert told.names == ["send q", "receive q", "accept q"]
+
+
+async def test_deliveries_are_read_as_strictly_as_without(told: Told) -> None:
+    async with amqp.Container().connect(strict=False) as conn:
+        for _turn in range(2):  # the second replaces the first
+            instrument(conn, tracer_provider=told.provider)
+        async with conn.open_sender("q") as sender, conn.open_receiver("q") as receiver:
+            await sender.send("x")
+            delivery = await receiver.receive()
+            plain = delivery_class(conn.engine.strict)
+            assert plain is not Delivery
+            assert isinstance(delivery, plain)
+            assert type(delivery.message) is plain.message_class
+            delivery.accept()
     assert told.names == ["send q", "receive q", "accept q"]

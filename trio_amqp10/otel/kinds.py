@@ -6,7 +6,6 @@ Knows what each operation of a link is in the terms of ``spans``.
 from __future__ import annotations
 
 from contextlib import ExitStack
-from functools import cache
 from time import time_ns
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -245,9 +244,12 @@ def kinds_for(made: Spans) -> Kinds:
         __slots__ = ()
         spans = made
 
-    @cache
+    known: dict[type[Delivery], type[Delivery]] = {}
+
     def deliveries(base: type[Delivery]) -> type[Delivery]:
-        return type("ThisDelivery", (TracedDelivery, base), {"__slots__": (), "spans": made})
+        if base not in known:
+            known[base] = type("ThisDelivery", (TracedDelivery, base), {"__slots__": (), "spans": made})
+        return known[base]
 
     return Kinds(sender=ThisSender, receiver=ThisReceiver, delivery=deliveries)
 
