@@ -392,7 +392,11 @@ CHAPTERS: dict[str, tuple[str, list[Feature]]] = {
                 "call_leaves_both_ends_consistent_when_it_is_cancelled_at_any_checkpoint",
             ),
             yes("frames traced", "Y Y Y Y P Y Y P P Y Y Y", "frames_are_logged_when_the_logger_is_set_to_it"),
-            no("OpenTelemetry", "P N N N N N N N N N N N"),
+            yes(
+                "OpenTelemetry",
+                "P N N N N N N N N N N N",
+                "consumer_and_its_settlement_are_spans_of_the_trace_of_the_sender",
+            ),
             no("metrics", "N N N N N N N Y N Y N Y"),
             yes(
                 "a command line",
