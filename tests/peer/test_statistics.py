@@ -49,7 +49,7 @@ async def test_connection_counts_the_same_octets_and_frames_at_both_ends() -> No
         assert ours["sessions"] == theirs["sessions"] == 2
 
 
-async def test_links_and_sessions_of_a_connection_are_those_of_both_ends() -> None:
+async def test_links_and_sessions_of_a_connection_are_those_of_both_ends(autojump_clock: Any) -> None:
     async with dialled() as (conn, peer):
         del peer
         assert [session.engine.channel for session in conn.sessions] == [0]
