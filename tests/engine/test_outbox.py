@@ -204,3 +204,9 @@ def sizes(octets: bytes) -> list[int]:
         found.append(int.from_bytes(octets[:4], "big"))
         octets = octets[found[-1] :]
     return found
+
+
+def test_header_rings_the_bell() -> None:
+    box, bell = outbox()
+    box.write_header(header())
+    assert (box.size, bell.rings) == (8, 1)

@@ -91,12 +91,13 @@ def _settle(link: SenderLink, terminus: SenderTerminus, sent: Sent) -> None:
 class Resending:
     """What is to be said again, in the order in which it was said first; nothing new goes out meanwhile."""
 
-    __slots__ = ("_link", "_steps", "_terminus")
+    __slots__ = ("_begun", "_link", "_steps", "_terminus")
 
     def __init__(self, link: SenderLink, terminus: SenderTerminus, steps: deque[tuple[Sent, Any]]) -> None:
         self._link = link
         self._terminus = terminus
         self._steps = steps
+        self._begun = False
 
     @property
     def done(self) -> bool:
@@ -106,6 +107,7 @@ class Resending:
     def begin(self) -> None:
         """Say the first, as far as credit, window and room allow."""
         link = self._link
+        self._begun = True
         if link.resending is self:
             link.session.partials[link] = None
             link.session.feed_partials()
@@ -113,7 +115,7 @@ class Resending:
     def go_on(self) -> None:
         """The next delivery; the caller has checked window and room."""
         link = self._link
-        if self._steps and link.credit > 0:
+        if self._steps and self._begun and link.credit > 0:
             self._say(*self._steps.popleft())
         else:
             link.session.partials.pop(link, None)  # a flow brings it back
