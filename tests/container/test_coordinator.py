@@ -114,6 +114,28 @@ async def test_coordinator_rejects_or_detaches_with_what_it_cannot_do(body: Any,
             assert await gone(control.link) == condition
 
 
+async def test_coordinator_ignores_sections_beside_the_body() -> None:
+    beside: dict[str, Any] = {
+        "durable": True,
+        "priority": 9,
+        "delivery_annotations": {"x-opt-hop": 1},
+        "annotations": {"x-opt-note": 1},
+        "subject": "a declare",
+        "application_properties": {"txn-id": "another"},
+        "footer": {"x-opt-sum": 7},
+    }
+    async with open_container(["q"]) as container, container.connect() as conn:
+        async with control_of(conn) as control, conn.open_sender("q") as sender:
+            asked = await control.link.transmit(amqp.Message(amqp.Value(Declare()), **beside))
+            declared = await asked.outcome()
+            assert isinstance(declared, Declared)
+            post(sender, "x", declared.txn_id)
+            discharge = amqp.Value(Discharge(txn_id=declared.txn_id))
+            asked = await control.link.transmit(amqp.Message(discharge, **beside))
+            assert await asked.outcome() == ACCEPTED
+        assert len(queue_of(container)) == 1
+
+
 async def test_coordinator_detaches_a_control_link_that_sends_settled() -> None:
     async with (
         open_container() as container,
