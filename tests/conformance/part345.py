@@ -389,7 +389,8 @@ TRANSACTIONS = [
         "4.4.3",
         MUST,
         "a delivery partly sent at the discharge is completed, or aborted where it failed",
-        gap="not yet: no test shows it",
+        "acquired_delivery_partly_sent_is_completed_or_aborted_as_the_discharge_says",
+        gap="where its window is shut, the abort waits for that, and the answer to the discharge does not",
     ),
     need(
         "4.4.4.1",

@@ -465,6 +465,38 @@ async def test_acquired_delivery_follows_the_discharge_when_its_link_goes() -> N
                 assert queue_of(container).available == 1
 
 
+@pytest.mark.parametrize("fail", [False, True])
+async def test_acquired_delivery_partly_sent_is_completed_or_aborted_as_the_discharge_says(
+    fail: bool,
+) -> None:
+    octets = 3_000_000
+    async with open_container() as container, two(container) as (conn, other):
+        await fill(other, "q", bytes(octets))
+        async with (
+            control_of(conn) as control,
+            conn.open_session() as session,
+            session.open_receiver("q", credit=0, streaming=True) as receiver,
+        ):
+            txn = await control.declare()
+            receiver.acquire_in(txn)
+            delivery = await receiver.receive()
+            await wait_all_tasks_blocked()
+            assert receiver._link.incoming is not None  # its window is shut: nobody has read any of it
+            assert await control.discharge(txn, fail=fail) is None
+            if fail:
+                assert queue_of(container).available == 1
+                with pytest.raises(amqp.DeliveryAbortedError):
+                    async for _ in delivery.chunks():
+                        pass
+                assert delivery.settled
+            else:
+                assert sum([len(chunk) async for chunk in delivery.chunks()]) == octets
+                assert not delivery.settled
+                delivery.accept()
+                await wait_all_tasks_blocked()
+                assert not len(queue_of(container))
+
+
 async def test_browser_copies_what_it_likes_in_a_transaction() -> None:
     async with open_container() as container, two(container) as (conn, other):
         await fill(other, "q", "a")
