@@ -54,7 +54,9 @@ REQUIREMENTS = [
         "2.2",
         SHOULD,
         "and the incoming one is read to its end",
-        gap="not yet: the transport is closed once the header is written: who speaks another protocol is not listened to",
+        "row_01_stranger_is_read_to_its_end_after_the_header_that_would_do",
+        "row_01_stranger_that_never_ends_is_read_for_so_long_and_no_longer",
+        gap="for a second at most",
     ),
     need(
         "2.3.1",
@@ -670,6 +672,7 @@ REQUIREMENTS = [
         MUST,
         "settled agrees with the link's snd-settle-mode",
         "send_settles_as_the_mode_of_the_link_says",
+        "mixed_sender_settles_delivery_by_delivery",
     ),
     need("2.7.5", SHOULD_NOT, "more is true together with aborted", "abort_is_a_transfer_and_settles"),
     need(
@@ -689,6 +692,13 @@ REQUIREMENTS = [
         MUST_NOT,
         "rcv-settle-mode second is asked for where the link settles first",
         "[transfer-settle-mode]",
+    ),
+    need(
+        "2.7.5, 2.7.6",
+        RULE,
+        "batchable is a hint that an answer may wait for others, and changes nothing else",
+        "disposition_goes_out_at_the_end_of_the_read_whatever_batchable_says",
+        "outcome_counts_whatever_batchable_says",
     ),
     need(
         "2.7.5",

@@ -114,6 +114,28 @@ async def test_coordinator_rejects_or_detaches_with_what_it_cannot_do(body: Any,
             assert await gone(control.link) == condition
 
 
+async def test_coordinator_ignores_sections_beside_the_body() -> None:
+    beside: dict[str, Any] = {
+        "durable": True,
+        "priority": 9,
+        "delivery_annotations": {"x-opt-hop": 1},
+        "annotations": {"x-opt-note": 1},
+        "subject": "a declare",
+        "application_properties": {"txn-id": "another"},
+        "footer": {"x-opt-sum": 7},
+    }
+    async with open_container(["q"]) as container, container.connect() as conn:
+        async with control_of(conn) as control, conn.open_sender("q") as sender:
+            asked = await control.link.transmit(amqp.Message(amqp.Value(Declare()), **beside))
+            declared = await asked.outcome()
+            assert isinstance(declared, Declared)
+            post(sender, "x", declared.txn_id)
+            discharge = amqp.Value(Discharge(txn_id=declared.txn_id))
+            asked = await control.link.transmit(amqp.Message(discharge, **beside))
+            assert await asked.outcome() == ACCEPTED
+        assert len(queue_of(container)) == 1
+
+
 async def test_coordinator_detaches_a_control_link_that_sends_settled() -> None:
     async with (
         open_container() as container,
@@ -441,6 +463,38 @@ async def test_acquired_delivery_follows_the_discharge_when_its_link_goes() -> N
                 assert queue_of(container).available == 0
                 assert await control.discharge(txn, fail=fail) is None
                 assert queue_of(container).available == 1
+
+
+@pytest.mark.parametrize("fail", [False, True])
+async def test_acquired_delivery_partly_sent_is_completed_or_aborted_as_the_discharge_says(
+    fail: bool,
+) -> None:
+    octets = 3_000_000
+    async with open_container() as container, two(container) as (conn, other):
+        await fill(other, "q", bytes(octets))
+        async with (
+            control_of(conn) as control,
+            conn.open_session() as session,
+            session.open_receiver("q", credit=0, streaming=True) as receiver,
+        ):
+            txn = await control.declare()
+            receiver.acquire_in(txn)
+            delivery = await receiver.receive()
+            await wait_all_tasks_blocked()
+            assert receiver._link.incoming is not None  # its window is shut: nobody has read any of it
+            assert await control.discharge(txn, fail=fail) is None
+            if fail:
+                assert queue_of(container).available == 1
+                with pytest.raises(amqp.DeliveryAbortedError):
+                    async for _ in delivery.chunks():
+                        pass
+                assert delivery.settled
+            else:
+                assert sum([len(chunk) async for chunk in delivery.chunks()]) == octets
+                assert not delivery.settled
+                delivery.accept()
+                await wait_all_tasks_blocked()
+                assert not len(queue_of(container))
 
 
 async def test_browser_copies_what_it_likes_in_a_transaction() -> None:

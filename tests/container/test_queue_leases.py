@@ -128,6 +128,49 @@ async def test_queue_counts_an_attempt_when_the_session_ends() -> None:
             assert (await receiver.receive()).message.delivery_count == 1
 
 
+AFTERWARDS: list[tuple[str, str, dict[str, Any], int | None]] = [
+    ("accepted", "accept", {}, None),
+    ("rejected", "reject", {"condition": "app:bad"}, None),
+    ("released", "release", {}, 0),
+    ("modified", "modify", {}, 0),
+    ("failed", "modify", {"delivery_failed": True}, 1),
+    ("undeliverable", "modify", {"undeliverable_here": True}, 0),
+    ("failed and undeliverable", "modify", {"delivery_failed": True, "undeliverable_here": True}, 1),
+    ("link closed", "close", {}, 1),
+    ("connection lost", "lose", {}, 1),
+]
+"""What ends a delivery, and the delivery-count of the message then; None where it is gone."""
+
+
+@pytest.mark.parametrize(
+    ("end", "arguments", "count"), [row[1:] for row in AFTERWARDS], ids=[r[0] for r in AFTERWARDS]
+)
+@pytest.mark.parametrize("before", [0, 3])
+async def test_queue_gives_a_message_again_with_the_count_and_first_acquirer_that_its_end_leaves(
+    end: str, arguments: dict[str, Any], count: int | None, before: int
+) -> None:
+    message = amqp.Message("m", first_acquirer=True, delivery_count=before, group_id="g", group_sequence=7)
+    async with open_container(["q"]) as container, two(container) as (conn, other):
+        await fill(other, "q", message)
+        receiver = await conn.open_receiver("q", credit=0).__aenter__()
+        delivery = await receiver.receive()
+        assert (delivery.message.delivery_count, delivery.message.first_acquirer) == (before, True)
+        if end == "close":
+            await receiver.aclose()
+        elif end == "lose":
+            conn.pump.cancel()
+        else:
+            getattr(delivery, end)(**arguments)
+        await wait_all_tasks_blocked()
+        assert len(queue_of(container)) == (count is not None)
+        if count is not None:
+            async with other.open_receiver("q", credit=0) as next_one:
+                again = await next_one.receive()
+                assert (again.message.delivery_count, again.message.first_acquirer) == (before + count, False)
+                assert (again.message.group_id, again.message.group_sequence) == ("g", 7)
+                again.accept()
+
+
 async def test_queue_gives_on_what_a_leaving_receiver_did_not_hand_out_in_order() -> None:
     async with open_container(["q"]) as container, two(container) as (one, other):
         await fill(one, "q", *range(20))

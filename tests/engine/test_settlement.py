@@ -309,6 +309,88 @@ def test_receiver_keeps_what_the_sender_settled_first_and_tells_nobody_of_its_ou
     assert link.tags == {two.tag}
 
 
+# -- batchable: a hint (2.7.5, 2.7.6) -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("batchable", [None, False, True])
+@pytest.mark.parametrize("general", [False, True])
+def test_disposition_goes_out_at_the_end_of_the_read_whatever_batchable_says(
+    batchable: bool | None, general: bool
+) -> None:
+    link, script = receiving()
+    script << b"".join(transfer(0, n, b"m", batchable=batchable, symbolic=general) for n in range(3))
+    assert [(d.payload, d.settled) for d in link.queue] == [(b"m", False)] * 3
+    for delivery in link.queue:
+        delivery.accept()
+    script >> expected("disposition", role=True, first=0, last=2, settled=True, batchable=None)
+    script.expect_nothing()
+
+
+@pytest.mark.parametrize("batchable", [None, False, True])
+@pytest.mark.parametrize("settled", [False, True])
+def test_outcome_counts_whatever_batchable_says(batchable: bool | None, settled: bool) -> None:
+    link, script = sending()
+    sent = [link.send(b"m") for _ in range(2)]
+    for n in range(2):
+        script >> expected("transfer", delivery_id=n, batchable=None)  # nothing of ours is to wait
+    script << disposition(True, 0, 1, settled=settled, batchable=batchable)
+    assert [(d.settled, d.state) for d in sent if d is not None] == [(True, ACCEPTED)] * 2
+    if not settled:
+        script >> expected("disposition", role=False, first=0, last=1, settled=True, batchable=None)
+    script.expect_nothing()
+
+
+# -- modes of single deliveries (2.7.5, 2.8.2, 2.8.3) -------------------------------------------
+
+
+@pytest.mark.parametrize("rcv", [ReceiverSettleMode.FIRST, ReceiverSettleMode.SECOND])
+def test_mixed_sender_settles_delivery_by_delivery(rcv: ReceiverSettleMode) -> None:
+    pair = Pair(Connection("a"), Connection("b")).open()
+    session = pair.a.session()
+    session.begin()
+    sender = session.sender("x")
+    sender.attach(
+        snd_settle_mode=SenderSettleMode.MIXED,
+        rcv_settle_mode=rcv,
+        source=Source(),
+        target=Target(address="q"),
+    )
+    pair.run()
+    receiver: Any = next(link for link in pair.b.names if link.name == "x")
+    receiver.set_credit(10)
+    pair.run()
+    asked = [True, False, False, True, False]
+    sent = [sender.send(b"m", settled=settled) for settled in asked]
+    assert sender.unsettled == 3
+    pair.run()
+    received = list(receiver.queue)
+    assert [d.settled for d in received] == asked
+    for delivery in received:
+        delivery.accept()
+    pair.run()
+    assert all(d is not None and d.settled for d in sent)
+    assert [d.state for d in sent if d is not None] == [None if early else ACCEPTED for early in asked]
+    assert all(d.settled for d in received)
+    assert (sender.unsettled, receiver.tags) == (0, set())
+
+
+@pytest.mark.parametrize("second", [False, True])
+def test_receiver_may_tell_how_far_it_has_come_before_its_outcome(second: bool) -> None:
+    mode = ReceiverSettleMode.SECOND if second else ReceiverSettleMode.FIRST
+    link, script = receiving(rcv_settle_mode=int(mode))
+    link.rcv_settle_mode = mode
+    script << transfer(0, 0, b"m")
+    delivery = link.queue[0]
+    for offset in (1, 2):
+        link.session.settlement.dispose(delivery, Received(section_number=0, section_offset=offset))
+        state = ("received", {"section_number": 0, "section_offset": offset})
+        script >> expected("disposition", role=True, first=0, settled=None, state=state)
+        assert not delivery.settled
+    delivery.accept()
+    script >> expected("disposition", role=True, first=0, settled=not second or None, state=links.ACCEPTED)
+    assert delivery.settled is not second
+
+
 # -- row 53: ranges of the peer's ---------------------------------------------------------------
 
 

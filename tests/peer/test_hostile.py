@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
+from trio.testing import MockClock, lockstep_stream_pair
 
 import trio_amqp10 as amqp
 from tests.naive.peer import ScriptedPeer
 from tests.naive.performatives import empty_frame, frame, header, raw_frame
 
-from .helpers import Node, listening
+from .helpers import Node, acceptor, listening, never
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -74,6 +75,35 @@ async def test_row_01_wrong_first_octets_get_a_header_that_would_do(octets: byte
         await peer.send(octets)
         await peer.expect_header("sasl" if users else "amqp")
         await peer.expect_eof()
+
+
+async def test_row_01_stranger_is_read_to_its_end_after_the_header_that_would_do() -> None:
+    async with stranger() as peer:
+        await peer.send(b"GET / HTTP/1.1\r\n")
+        await peer.expect_header()
+        await peer.expect_eof()
+        for _ in range(20):  # a closed socket would answer the first of these with a reset
+            await peer.stream.send_all(bytes(65_536))
+        assert isinstance(peer.stream, trio.SocketStream)
+        await peer.stream.send_eof()
+
+
+async def test_row_01_stranger_that_never_ends_is_read_for_so_long_and_no_longer(
+    autojump_clock: MockClock,
+) -> None:
+    ours, theirs = lockstep_stream_pair()
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(acceptor().run, theirs, never)
+        peer = ScriptedPeer(ours)
+        await peer.send(b"GET / HTTP/1.1\r\n")
+        await peer.expect_header()
+        await peer.expect_eof()
+        with pytest.raises(trio.BrokenResourceError):
+            while True:
+                await peer.stream.send_all(b"more")
+                await trio.sleep(0.1)
+    assert 0.9 <= trio.current_time() - began < 2
 
 
 async def test_row_02_no_sasl_layer_where_there_are_users_gets_the_header_of_one() -> None:

@@ -127,7 +127,12 @@ class Watch:
         self._finish()
 
     def give_back(self) -> None:
-        """It was acquired in vain."""
+        """It was acquired in vain: what is not sent of it yet need not be sent any more (4.4.3)."""
+        delivery = self.delivery
+        delivery.watcher = None
+        partial = delivery.link.partial
+        if partial is not None and partial.delivery is delivery:
+            partial.abort()
         self._settle(RELEASED)
         self._finish(released=True)
 
