@@ -8,11 +8,13 @@ With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spa
 ``options``    what ``.option(...)`` may say
 ``columns``    the columns of a message, and their Arrow types
 ``typed_json`` values of maps as JSON and back, with or without their AMQP types
+``parts``      sections of a message, straight from its octets
 ``rows``       messages to rows, rows to batches
 ``outbound``   batches to messages
 ``spool``      what was received and not yet consumed by Spark, on disk: files only
 ``intake``     the receiver, in a thread of its own: peer to spool
 ``dial``       connections, made anew when they are lost
+``pool``       connections that outlive a task
 ``selecting``  sources that select
 ``browse``     look at a queue
 ``delivery``   send a partition, and wait for every outcome

@@ -20,7 +20,7 @@ from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Source
 
 from .dial import dial
-from .rows import Facts, RowMaker
+from .rows import RowMaker, Rows
 from .selecting import check_filter, selecting
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _offer(ahead: queue.Queue[Any], unwanted: threading.Event, item: Any) -> boo
 
 
 async def _browse(options: BrowseOptions, offer: Any) -> None:
-    rows = RowMaker(options)
+    maker = RowMaker(options)
     source = Source(address=options.address, distribution_mode="copy", filter=selecting(options.selector))
     async with (
         dial(options) as connection,
@@ -98,8 +98,7 @@ async def _browse(options: BrowseOptions, offer: Any) -> None:
             wanted = min(options.credit, left)
             deliveries = await _drained(receiver, wanted, options)
             if deliveries:
-                made = [_row(each, rows, options, connection) for each in deliveries]
-                batch = rows.batch(made, seen)
+                batch = _batch(maker, deliveries, seen, connection.remote.container_id)
                 if not await trio.to_thread.run_sync(offer, batch):
                     return
             seen += len(deliveries)
@@ -117,18 +116,10 @@ async def _drained(receiver: amqp.Receiver, wanted: int, options: BrowseOptions)
     )
 
 
-def _row(
-    delivery: amqp.Delivery, rows: RowMaker, options: BrowseOptions, connection: amqp.Connection
-) -> tuple[Any, ...]:
-    facts = Facts(
-        delivery.message,
-        delivery.payload,
-        delivery.tag,
-        options.address or "",
-        connection.remote.container_id,
-        time.time_ns() // 1000,
-    )
-    row = rows.row(facts)
-    if not delivery.settled:
-        delivery.release()
-    return row
+def _batch(maker: RowMaker, deliveries: list[amqp.Delivery], first: int, peer: str) -> pa.RecordBatch:
+    rows = Rows()
+    maker.gather(rows, deliveries, time.time_ns() // 1000)
+    for delivery in deliveries:
+        if not delivery.settled:
+            delivery.release()
+    return maker.batch(rows, first=first, peer=peer)

@@ -210,7 +210,7 @@ class ReadOptions(PeerOptions):
     """What streams and batches that read have in common."""
 
     mode: str | None = _option("mode", _one_of("queue", "browse"))
-    credit: int = _option("credit", _count(1), 1000)
+    credit: int = _option("credit", _count(1), 4000)
     selector: str | None = _option("selector", _text)
     include_raw: bool = _option("includeRaw", _boolean, False)
     property_types: bool = _option("propertyTypes", _boolean, False)
@@ -230,17 +230,18 @@ class QueueOptions(ReadOptions):
 
     spool: str = _option("spool", _text)
     spool_max_bytes: int | None = _option("spool.maxBytes", _octets)
-    spool_flush_rows: int = _option("spool.flushRows", _count(1), 1000)
+    spool_flush_rows: int = _option("spool.flushRows", _count(1), 2000)
     spool_flush_interval: float = _option("spool.flushInterval", _duration, 0.1)
     spool_transport: str = _option("spool.transport", _one_of("file", "inline"), "file")
     links: int = _option("links", _count(1), 1)
     link_name: str | None = _option("linkName", _text)
     durable: bool = _option("durable", _boolean, False)
     dedup: str = _option("dedup", _one_of("none", "message-id"), "none")
-    dedup_window: int = _option("dedup.window", _count(1), 10_000)
+    dedup_window: int = _option("dedup.window", _count(1), 20_000)
     max_rows: int | None = _option("maxRowsPerTrigger", _count(1))
     max_bytes: int | None = _option("maxBytesPerTrigger", _octets)
     min_rows: int | None = _option("minRowsPerTrigger", _count(1))
+    max_trigger_delay: float = _option("maxTriggerDelay", _duration, 900.0)
     min_partitions: int = _option("minPartitions", _count(1), 1)
     available_now_idle: float = _option("availableNowIdle", _duration, 5.0)
 
