@@ -21,14 +21,11 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import trio
-
-import trio_amqp10 as amqp
+from .spark_sides import BODY, message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-BODY = 256
 WIDE_ROWS = (
     "cast(repeat('x', 256) as binary) body",
     "concat('m-', id) message_id",
@@ -38,107 +35,6 @@ WIDE_ROWS = (
 NARROW_ROWS = WIDE_ROWS[:1]
 NARROW = {"columns": "body,seq"}
 REPLAYED = 400_000
-PROBES = 100
-
-
-def message(number: int, wide: bool) -> amqp.Message:
-    if not wide:
-        return amqp.Message(bytes(BODY))
-    return amqp.Message(
-        bytes(BODY),
-        message_id=f"m-{number}",
-        subject="tea",
-        application_properties={"n": number, "region": "eu"},
-        annotations={"x-opt-key": "v"},
-    )
-
-
-# Processes that this one starts -------------------------------------------------------------------
-
-
-async def peer() -> None:
-    """A container; takes orders from stdin, and answers on stdout, in lines of JSON."""
-    container = amqp.Container("peer")
-
-    async def fill(queue: str, count: int, wide: bool) -> dict[str, Any]:
-        container.add_queue(queue)
-        for number in range(count):
-            await container.send(queue, message(number, wide))
-        return {}
-
-    async def emptied(queue: str, count: int) -> dict[str, Any]:
-        return await between(lambda: len(held[queue]) < count, lambda: not len(held[queue]))
-
-    async def purge(queue: str) -> dict[str, Any]:
-        container.remove_node(queue)
-        return {}
-
-    async def filled(queue: str, count: int) -> dict[str, Any]:
-        container.add_queue(queue)
-        return await between(lambda: len(held[queue]) > 0, lambda: len(held[queue]) >= count)
-
-    async def between(begins: Any, ends: Any) -> dict[str, Any]:
-        while not begins():
-            await trio.sleep(0.002)
-        began = time.monotonic()
-        while not ends():
-            await trio.sleep(0.005)
-        return {"began": began, "seconds": time.monotonic() - began}
-
-    held: Any = container.nodes
-    orders = {"fill": fill, "emptied": emptied, "filled": filled, "purge": purge}
-    async with trio.open_nursery() as nursery:
-        listeners: list[amqp.Listener] = await nursery.start(container.serve, "amqp://127.0.0.1:0")
-        tell(url=listeners[0].url)
-        while line := await trio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True):
-            order = json.loads(line)
-            tell(**await orders[order.pop("order")](**order))
-        nursery.cancel_scope.cancel()
-
-
-def tell(**items: Any) -> None:
-    print(json.dumps(items), flush=True)
-
-
-async def receive(url: str, count: int) -> None:
-    async with (
-        amqp.open_connection(url) as connection,
-        connection.open_receiver("bare-in", credit=4000) as receiver,
-    ):
-        while count:
-            for delivery in await receiver.receive_many(256):
-                len(delivery.message.body)
-                delivery.accept()
-                count -= 1
-
-
-async def send(url: str, count: int, wide: bool) -> None:
-    async with amqp.open_connection(url) as connection, connection.open_sender("bare-out") as sender:
-        for number in range(count):
-            await sender.transmit(message(number, wide))
-        await sender.flush()
-
-
-async def probe(url: str) -> None:
-    """From one queue to another, through Spark: the median of the seconds that takes."""
-    delays: list[float] = []
-
-    async def arrivals() -> None:
-        async with connection.open_receiver("latency-out") as receiver:
-            while len(delays) < PROBES:
-                delivery = await receiver.receive()
-                delays.append(time.monotonic() - float(delivery.message.body))
-                delivery.accept()
-        nursery.cancel_scope.cancel()
-
-    async with amqp.open_connection(url) as connection, trio.open_nursery() as nursery:
-        nursery.start_soon(arrivals)
-        async with connection.open_sender("latency-in") as sender:
-            while True:
-                await sender.send(str(time.monotonic()).encode())
-                await trio.sleep(0.05)
-    # The first ones meet a query that has only just begun.
-    tell(p50=statistics.median(delays[PROBES // 4 :]))
 
 
 class Peer:
@@ -146,7 +42,7 @@ class Peer:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.spark", "--role", "peer"],
+            [sys.executable, "-m", "bench.spark_sides", "peer"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -314,7 +210,7 @@ class Bench:
                 self.peer.answer()
         writer = self.stream("latency-in", {"columns": "body"}).format("amqp10")
         query = writer.options(url=self.peer.url, address="latency-out").start()
-        arguments = [sys.executable, "-m", "bench.spark", "--role", "probe", "--url", self.peer.url]
+        arguments = [sys.executable, "-m", "bench.spark_sides", "probe", "--url", self.peer.url]
         told = subprocess.run(arguments, check=True, capture_output=True, text=True).stdout
         query.stop()
         self.note("latency", json.loads(told)["p50"])
@@ -332,7 +228,7 @@ def batches(options: Any, count: int, *, wide: bool) -> Any:
 
     maker, rows = RowMaker(options), Rows()
     maker.gather(rows, [Came(message(number, wide).to_payload()) for number in range(count)], 0)
-    return maker.batch(rows)
+    return maker.batch(rows, range(count))
 
 
 def write_ipc(file: Any, batch: Any) -> None:
@@ -368,7 +264,7 @@ def ceilings(spark: Any) -> None:
         def partitions(self) -> Any:
             return [InputPartition(0)]
 
-        def read(self, partition: Any) -> Iterator[Any]:
+        def read(self, partition: Any) -> Iterator[Any]:  # noqa: ARG002
             batch = batches(self.options, 2000, wide=self.wide)
             for _ in range(self.count // 2000):
                 yield batch
@@ -381,7 +277,7 @@ def ceilings(spark: Any) -> None:
         def schema(self) -> Any:
             return from_arrow_schema(read_schema(options_of(self.options)[0]))
 
-        def reader(self, schema: Any) -> Any:
+        def reader(self, schema: Any) -> Any:  # noqa: ARG002
             return Reader(dict(self.options))
 
     class Writer(DataSourceArrowWriter):  # type: ignore[misc]
@@ -395,7 +291,7 @@ def ceilings(spark: Any) -> None:
         def name(cls) -> str:
             return "nowhere"
 
-        def writer(self, schema: Any, overwrite: bool) -> Any:
+        def writer(self, schema: Any, overwrite: bool) -> Any:  # noqa: ARG002
             return Writer()
 
     spark.dataSource.register(Memory)
@@ -408,24 +304,12 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--count", type=int, default=60_000)
-    parser.add_argument("--role", help=argparse.SUPPRESS)
-    parser.add_argument("--url", help=argparse.SUPPRESS)
-    parser.add_argument("--wide", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.role == "peer":
-        trio.run(peer)
-    elif given.role == "receive":
-        trio.run(receive, given.url, given.count)
-    elif given.role == "send":
-        trio.run(send, given.url, given.count, given.wide)
-    elif given.role == "probe":
-        trio.run(probe, given.url)
-    else:
-        folder = Path(tempfile.mkdtemp(prefix="bench-spark-"))
-        try:
-            compare(given.count, given.rounds, folder)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix="bench-spark-"))
+    try:
+        compare(given.count, given.rounds, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def compare(count: int, rounds: int, folder: Path) -> None:

@@ -42,7 +42,7 @@ class Came(NamedTuple):
 def batch_of(payloads: list[bytes], message_format: int = 0, **given: str) -> pa.RecordBatch:
     maker, rows = RowMaker(options(**given)), Rows()
     maker.gather(rows, [Came(each, message_format) for each in payloads], 7)
-    return maker.batch(rows, first=10, peer="peer")
+    return maker.batch(rows, range(10, 10 + len(payloads)), peer="peer")
 
 
 def row_of(message: amqp.Message, **given: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spark finds the package
 ``pyspark_amqp10``, which names ``datasource.Amqp10DataSource``. Of this package only ``datasource``,
-``readers`` and ``writers`` need PySpark; a container that keeps a ``Ledger`` does not.
+``readers``, ``log_reader`` and ``writers`` need PySpark; a container that keeps a ``Ledger`` does not.
 
 =============  =========================================================================================
 ``options``    what ``.option(...)`` may say
@@ -19,8 +19,11 @@ With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spa
 ``browse``     look at a queue
 ``delivery``   send a partition, and wait for every outcome
 ``hooks``      where tests let processes die
+``ahead``      batches that are made while others are read
+``log``        messages that a peer numbers and keeps, read from any number on
 ``ledger``     a node that takes each record once, for transactions that must happen once
-``readers``    what Spark calls to read
+``readers``    what Spark calls to read a queue
+``log_reader`` what Spark calls to read a log
 ``writers``    what Spark calls to write
 ``datasource`` what Spark calls first
 =============  =========================================================================================

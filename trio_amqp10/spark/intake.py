@@ -279,7 +279,8 @@ class Intake:
         count = len(rows.came)
         if not count:
             return rows.refused
-        table = self._rows.batch(rows, first=self._spool.end, peer=peer)
+        end = self._spool.end
+        table = self._rows.batch(rows, range(end, end + count), peer=peer)
         if self._keyed:
             table = table.replace_schema_metadata({IDS: json.dumps(rows.keys).encode()})
 

@@ -121,18 +121,19 @@ class RowMaker:
     Args:
         options: of a reader.
         keyed: whether to find out what tells each message from all others.
+        address: where they come from, if the options name several.
 
     Attributes:
         schema: of its batches.
     """
 
-    def __init__(self, options: ReadOptions, *, keyed: bool = False) -> None:
+    def __init__(self, options: ReadOptions, *, keyed: bool = False, address: str | None = None) -> None:
         self.schema: pa.Schema = read_schema(options)
         names = frozenset(self.schema.names)
         self._names = names
         self._keyed = keyed
         self._on_error = options.on_decode_error
-        self._address = options.address or ""
+        self._address = address or options.address or ""
         self._has_properties = keyed or "properties" in names
         self._readers: list[tuple[int, Callable[[bytes, Any], Any]]] = [
             *([(HEADER, parts.header)] if "header" in names else []),
@@ -203,8 +204,8 @@ class RowMaker:
 
     # -- columns ----------------------------------------------------------------------------
 
-    def batch(self, rows: Rows, *, first: int = 0, peer: str = "") -> pa.RecordBatch:
-        """Rows as one batch, numbered from ``first`` in the column ``seq``."""
+    def batch(self, rows: Rows, numbers: Iterable[int], *, peer: str = "") -> pa.RecordBatch:
+        """Rows as one batch; their numbers are the column ``seq``."""
         count = len(rows.sections)
         names = self._names
         made: dict[str, pa.Array] = _bodies([row[0] for row in rows.sections], names)
@@ -215,7 +216,7 @@ class RowMaker:
             made[name] = pa.array(column, HEADER_TYPE) if name == "header" else _map(column)
         around: dict[str, Callable[[], Iterable[Any]]] = {
             "address": lambda: [self._address] * count,
-            "seq": lambda: range(first, first + count),
+            "seq": lambda: numbers,
             "received_at": lambda: rows.moments,
             "delivery_tag": lambda: [each.tag for each in rows.came],
             "message_format": lambda: [each.message_format for each in rows.came],
