@@ -25,10 +25,10 @@ PYSPARK ?= pyspark
 WHOLE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-spark lint format interop bench fuzz soak docs clean
+.PHONY: help demo test test-spark lint format interop bench bench-spark fuzz soak soak-spark docs clean
 
 help: ## show this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F '\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F '\t' '{ printf "  make %-11s %s\n", $$1, $$2 }'
 
 demo: $(VENV)/.cli ## a container, a sender and a receiver in one process
 	$(BIN)/amqp10 demo
@@ -62,12 +62,18 @@ bench: $(VENV)/.cli ## processor time for each message, beside python-qpid-proto
 	$(BIN)/python -m bench.memory
 	$(BIN)/python -m bench.stream
 
+bench-spark: $(SPARK_VENV)/.test ## rows a second into and out of Spark, beside the bare library
+	$(SPARK_BIN)/python -m bench.spark
+
 fuzz: $(VENV)/.test ## throw broken octets at everything that reads them, for FUZZ_SECONDS seconds
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
 soak: $(VENV)/.test ## kill containers and cut transports, KILLS times, and count what was lost and what came twice
 	$(BIN)/python -m tests.soak --kills $(KILLS)
 	$(BIN)/python -m tests.soak.comebacks --breaks $(KILLS)
+
+soak-spark: $(SPARK_VENV)/.test ## kill Spark, the program and the reader by turns, KILLS times, and count
+	$(SPARK_BIN)/python -m tests.spark.kills --kills $(KILLS)
 
 docs: $(VENV)/.docs ## the manual, in docs/_build/html
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html

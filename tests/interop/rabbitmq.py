@@ -28,6 +28,9 @@ PEERS = ROOT / ".peers"
 QUEUES = 32
 """Queues that exist when a node is up: a test takes a fresh one and never cleans up."""
 
+STREAMS = 4
+"""Streams that a 4.x has besides."""
+
 BOOT_SECONDS = 90.0
 
 
@@ -41,6 +44,7 @@ class Broker:
     run: Path
     log: Path
     taken: int = field(default=0)
+    streams: int = field(default=0)
 
     @property
     def url(self) -> str:
@@ -53,6 +57,12 @@ class Broker:
         # 4.x has its address format v2; the plugin of 3.x that of version 1.
         prefix = "/queues/" if self.major >= 4 else "/amq/queue/"
         return f"{prefix}interop-{self.taken}"
+
+    def new_stream(self) -> str:
+        """The address of an empty stream that no other test uses; 4.x only."""
+        self.streams += 1
+        assert self.streams <= STREAMS, f"more than {STREAMS} streams: raise STREAMS"
+        return f"/queues/stream-{self.streams}"
 
     def stop(self) -> None:
         """End the node, then its epmd, by their ids, and remove its data."""
@@ -161,6 +171,17 @@ def _write_config(run: Path, inside: Path, port: int, major: int) -> None:
             for n in range(1, QUEUES + 1)
         ],
     }
+    if major >= 4:
+        definitions["queues"] += [
+            {
+                "name": f"stream-{n}",
+                "vhost": "/",
+                "durable": True,
+                "auto_delete": False,
+                "arguments": {"x-queue-type": "stream"},
+            }
+            for n in range(1, STREAMS + 1)
+        ]
     (run / "definitions.json").write_text(json.dumps(definitions))
     (run / "enabled_plugins").write_text("[].\n" if major >= 4 else "[rabbitmq_amqp1_0].\n")
     (run / ".erlang.cookie").write_text(base64.b32encode(os.urandom(15)).decode())

@@ -14,7 +14,7 @@ import trio_amqp10 as amqp
 from trio_amqp10.spark.delivery import Report, SinkError, TaskName, send_all
 from trio_amqp10.spark.dial import GaveUpError
 from trio_amqp10.spark.options import SinkOptions
-from trio_amqp10.spark.outbound import Outbound
+from trio_amqp10.spark.outbound import Parcel
 
 from .server import Server
 
@@ -40,12 +40,12 @@ def send(
         | {key.replace("_", "."): value for key, value in given.items()}
     )
 
-    async def outbound() -> AsyncIterator[Outbound]:
+    async def outbound() -> AsyncIterator[Parcel]:
         for number in range(count):
             if at is not None and number in at:
                 await trio.to_thread.run_sync(at[number])
             await trio.lowlevel.checkpoint()
-            yield Outbound(address, amqp.Message(b"%d" % number))
+            yield Parcel([address], [amqp.Message(b"%d" % number)])
 
     async def main() -> Report:
         return await send_all(outbound(), options, name)
@@ -218,9 +218,9 @@ def test_peer_without_credit_fails_in_time(server: Server) -> None:
 def test_more_addresses_than_links_are_possible(server: Server) -> None:
     options = SinkOptions.parse({"url": server.url})
 
-    async def outbound() -> AsyncIterator[Outbound]:
+    async def outbound() -> AsyncIterator[Parcel]:
         for number in range(330):
-            yield Outbound(f"out-{number % 110}", amqp.Message(b"%d" % number))
+            yield Parcel([f"out-{number % 110}"], [amqp.Message(b"%d" % number)])
 
     async def main() -> Report:
         return await send_all(outbound(), options, NAME)

@@ -13,7 +13,7 @@ QUEUE = PEER | {"spool": "/s"}
 def test_options_have_defaults() -> None:
     options = QueueOptions.parse(QUEUE)
     assert (options.credit, options.spool_flush_interval, options.dedup, options.mode) == (
-        1000,
+        4000,
         0.1,
         "none",
         None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -16,12 +16,12 @@ from tests.wire import strategies as wire
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.spark.columns import MAPS
 from trio_amqp10.spark.options import OptionError, QueueOptions, SinkOptions
-from trio_amqp10.spark.outbound import messages
-from trio_amqp10.spark.rows import Facts, RowMaker, message_key
+from trio_amqp10.spark.outbound import parcel
+from trio_amqp10.spark.rows import RowMaker, Rows
 from trio_amqp10.spark.typed_json import UnfitError, from_text, to_text, type_of
 
 PEER = {"url": "amqp://h", "address": "q"}
-SINK = SinkOptions.parse(PEER)
+SINK = SinkOptions.parse(PEER | {"dedup.id": "none"})
 
 
 def options(**given: str) -> QueueOptions:
@@ -31,10 +31,18 @@ def options(**given: str) -> QueueOptions:
     )
 
 
-def batch_of(payloads: list[bytes], **given: str) -> pa.RecordBatch:
-    maker = RowMaker(options(**given))
-    facts = [Facts(amqp.Message.from_payload(each), each, b"tag", "q", "peer", 7) for each in payloads]
-    return maker.batch([maker.row(each) for each in facts], 10)
+class Came(NamedTuple):
+    """What a delivery is to rows."""
+
+    payload: bytes
+    message_format: int = 0
+    tag: bytes = b"tag"
+
+
+def batch_of(payloads: list[bytes], message_format: int = 0, **given: str) -> pa.RecordBatch:
+    maker, rows = RowMaker(options(**given)), Rows()
+    maker.gather(rows, [Came(each, message_format) for each in payloads], 7)
+    return maker.batch(rows, range(10, 10 + len(payloads)), peer="peer")
 
 
 def row_of(message: amqp.Message, **given: str) -> dict[str, Any]:
@@ -43,7 +51,7 @@ def row_of(message: amqp.Message, **given: str) -> dict[str, Any]:
 
 
 def back(batch: pa.RecordBatch, sink: SinkOptions = SINK) -> list[bytes]:
-    return [each.message.to_payload() for each in messages(batch, sink)]
+    return [each.to_payload() for each in parcel(batch, sink).messages]
 
 
 # There and back -----------------------------------------------------------------------------------
@@ -89,6 +97,12 @@ def test_message_survives_with_types(body: Any, said: dict[str, Any]) -> None:
     assert back(batch_of([payload], types="true")) == [payload]
 
 
+@given(st.lists(st.tuples(bodies, properties), min_size=2, max_size=5))
+def test_messages_of_a_batch_do_not_mix(said: list[tuple[Any, dict[str, Any]]]) -> None:
+    payloads = [amqp.Message(body, **fields).to_payload() for body, fields in said]
+    assert back(batch_of(payloads, types="true")) == payloads
+
+
 @given(bodies, properties)
 def test_message_survives_raw_but_for_its_journey(body: Any, said: dict[str, Any]) -> None:
     payload = amqp.Message(body, **said).to_payload()
@@ -116,11 +130,9 @@ def test_header_goes_on_without_what_belongs_to_one_journey() -> None:
 
 
 def test_message_of_another_format_goes_on_as_it_is() -> None:
-    maker = RowMaker(options())
     payload = b"\xff\xff"
-    row = maker.row(Facts(amqp.Message.from_payload(payload, 9), payload))
-    (onwards,) = messages(maker.batch([row]), SINK)
-    assert (onwards.message.to_payload(), onwards.message.message_format) == (payload, 9)
+    (onwards,) = parcel(batch_of([payload], 9), SINK).messages
+    assert (onwards.to_payload(), onwards.message_format) == (payload, 9)
 
 
 # Rows ---------------------------------------------------------------------------------------------
@@ -188,9 +200,19 @@ def test_message_that_cannot_be_decoded_has_a_column_where_it_is_wanted() -> Non
     assert (rows[1]["body_text"], rows[1]["decode_error"]) == ("fine", None)
 
 
+def test_message_that_cannot_be_decoded_is_refused_where_it_is_to_be_rejected() -> None:
+    maker, rows = RowMaker(options(on_error="reject")), Rows()
+    bad = Came(b"\x00\x53\x73\xff")
+    maker.gather(rows, [Came(b""), bad, Came(b"")], 0)
+    assert len(rows.came) == len(rows.moments) == 2
+    assert [came for came, _ in rows.refused] == [bad]
+
+
 def test_key_of_a_message_is_its_id_with_its_type() -> None:
     given = ["7", 7, b"7", uuid.UUID(int=7), None]
-    found = [message_key(amqp.Message(b"", message_id=each)) for each in given]
+    maker, rows = RowMaker(options(columns="body"), keyed=True), Rows()
+    maker.gather(rows, [Came(amqp.Message(b"", message_id=each).to_payload()) for each in given], 0)
+    found = rows.keys
     assert len(set(found)) == 5
     assert found[-1] is None
 
@@ -199,7 +221,7 @@ def test_key_of_a_message_is_its_id_with_its_type() -> None:
 
 
 def sent(sink: SinkOptions = SINK, **columns: list[Any]) -> list[amqp.Message]:
-    return [each.message for each in messages(pa.RecordBatch.from_pydict(columns), sink)]
+    return parcel(pa.RecordBatch.from_pydict(columns), sink).messages
 
 
 def test_fields_may_stand_alone() -> None:
@@ -210,9 +232,9 @@ def test_fields_may_stand_alone() -> None:
 def test_string_is_a_value_and_binary_is_data_unless_told() -> None:
     assert [each.body for each in sent(body=["text"])] == ["text"]
     assert sent(value=[b"x"])[0].sections == (amqp.Data(b"x"),)
-    told = SinkOptions.parse(PEER | {"bodyType": "data"})
+    told = SinkOptions.parse(PEER | {"dedup.id": "none", "bodyType": "data"})
     assert sent(told, value=["text"])[0].sections == (amqp.Data(b"text"),)
-    told = SinkOptions.parse(PEER | {"bodyType": "value"})
+    told = SinkOptions.parse(PEER | {"dedup.id": "none", "bodyType": "value"})
     assert sent(told, value=[b"x"])[0].sections == (amqp.Value(b"x"),)
 
 
@@ -221,7 +243,7 @@ def test_text_stands_in_for_a_body() -> None:
 
 
 def test_options_speak_where_the_row_does_not() -> None:
-    told = SinkOptions.parse(PEER | {"durable": "true", "ttl": "2s"})
+    told = SinkOptions.parse(PEER | {"dedup.id": "none", "durable": "true", "ttl": "2s"})
     first, second = sent(told, body=[b"", b""], ttl=[None, 5], durable=[None, False])
     assert (first.durable, first.ttl, second.durable, second.ttl) == (True, 2000, False, 5)
 
@@ -229,13 +251,40 @@ def test_options_speak_where_the_row_does_not() -> None:
 def test_each_row_may_have_its_address() -> None:
     sink = SinkOptions.parse({"url": "amqp://h"})
     batch = pa.RecordBatch.from_pydict({"body": [b"", b""], "address": ["a", "b"]})
-    assert [each.address for each in messages(batch, sink)] == ["a", "b"]
-    with pytest.raises(UnfitError, match="'address' is null"):
-        list(
-            messages(
-                pa.RecordBatch.from_pydict({"body": [b""], "address": pa.array([None], pa.string())}), sink
-            )
-        )
+    assert parcel(batch, sink).addresses == ["a", "b"]
+    with pytest.raises(UnfitError, match=r"row 0 .*'address' is null"):
+        parcel(pa.RecordBatch.from_pydict({"body": [b""], "address": pa.array([None], pa.string())}), sink)
+
+
+def test_rows_without_an_id_are_named_after_their_task_or_what_they_say() -> None:
+    batch = pa.RecordBatch.from_pydict({"body": [b"a", b"b", b"b"], "message_id": [None, "7", None]})
+    told = SinkOptions.parse(PEER | {"dedup.id": "artemis"})
+    found = parcel(batch, told, name="task", first=5).messages
+    assert [each.message_id for each in found] == ["task-5", "7", "task-7"]
+    assert [each.application_properties["_AMQ_DUPL_ID"] for each in found] == ["task-5", "7", "task-7"]
+    one, _, other = parcel(batch, told).messages
+    assert one.message_id != other.message_id
+    assert [each.message_id for each in parcel(batch, told).messages] == [
+        one.message_id,
+        "7",
+        other.message_id,
+    ]
+
+
+def test_id_that_was_made_is_text_whatever_the_others_are() -> None:
+    batch = pa.RecordBatch.from_pydict(
+        {"body": [b"a", b"b"], "message_id": [None, "7"], "message_id_type": ["ulong", "ulong"]}
+    )
+    found = parcel(batch, SinkOptions.parse(PEER), name="task").messages
+    assert [each.message_id for each in found] == ["task-0", 7]
+
+
+def test_archive_with_and_without_octets_is_sent_row_by_row() -> None:
+    archived = amqp.Message("old", message_id=1).to_payload()
+    batch = pa.RecordBatch.from_pydict({"body": [b"x", b"new"], "raw": [archived, None]})
+    first, second = parcel(batch, SinkOptions.parse(PEER), name="task").messages
+    assert first.to_payload() == archived
+    assert (second.body, second.message_id) == (b"new", None)
 
 
 @pytest.mark.parametrize(

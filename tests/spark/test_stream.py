@@ -185,3 +185,16 @@ def test_crash_between_disk_and_settlement_repeats_what_was_unsettled_and_no_mor
     found = pipe.bodies()
     assert {*found} == {*once(500)}
     assert 0 < sum(found.values()) - 500 <= 100
+
+
+def test_few_rows_wait_for_more_but_not_for_ever(server: Server, pipe: Pipe) -> None:
+    server.put("q", numbered(30))
+    query = pipe.start(now=False, minRowsPerTrigger="20", maxTriggerDelay="1s", columns="seq,body")
+    until(lambda: sum(each["numInputRows"] for each in query.recentProgress) == 30, 30)
+    server.put("q", numbered(35)[30:])
+    until(lambda: server.held("q") == 0, 10)
+    began = time.monotonic()
+    until(lambda: sum(each["numInputRows"] for each in query.recentProgress) == 35, 30)
+    assert time.monotonic() - began > 0.5
+    query.stop()
+    assert pipe.bodies() == once(35)

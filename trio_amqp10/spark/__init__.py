@@ -2,23 +2,28 @@
 
 With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spark finds the package
 ``pyspark_amqp10``, which names ``datasource.Amqp10DataSource``. Of this package only ``datasource``,
-``readers`` and ``writers`` need PySpark; a container that keeps a ``Ledger`` does not.
+``readers``, ``log_reader`` and ``writers`` need PySpark; a container that keeps a ``Ledger`` does not.
 
 =============  =========================================================================================
 ``options``    what ``.option(...)`` may say
 ``columns``    the columns of a message, and their Arrow types
 ``typed_json`` values of maps as JSON and back, with or without their AMQP types
+``parts``      sections of a message, straight from its octets
 ``rows``       messages to rows, rows to batches
 ``outbound``   batches to messages
 ``spool``      what was received and not yet consumed by Spark, on disk: files only
 ``intake``     the receiver, in a thread of its own: peer to spool
 ``dial``       connections, made anew when they are lost
+``pool``       connections that outlive a task
 ``selecting``  sources that select
 ``browse``     look at a queue
 ``delivery``   send a partition, and wait for every outcome
 ``hooks``      where tests let processes die
+``ahead``      batches that are made while others are read
+``log``        messages that a peer numbers and keeps, read from any number on
 ``ledger``     a node that takes each record once, for transactions that must happen once
-``readers``    what Spark calls to read
+``readers``    what Spark calls to read a queue
+``log_reader`` what Spark calls to read a log
 ``writers``    what Spark calls to write
 ``datasource`` what Spark calls first
 =============  =========================================================================================

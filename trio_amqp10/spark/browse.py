@@ -1,26 +1,22 @@
 """Browse: read copies of what is in a queue, and leave it there (3.3, distribution-mode copy).
 
-A batch is read in the executor's thread, which trio does not run in; so a thread of its own
-receives, a few batches ahead of whoever reads.
-
 Knows receivers and rows; of Spark, nothing.
 """
 
 from __future__ import annotations
 
-import queue
-import threading
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import trio
 
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Source
 
-from .dial import dial
-from .rows import Facts, RowMaker
+from .ahead import ahead
+from .pool import borrow
+from .rows import RowMaker, Rows
 from .selecting import check_filter, selecting
 
 if TYPE_CHECKING:
@@ -30,14 +26,10 @@ if TYPE_CHECKING:
 
     import trio_amqp10 as amqp
 
+    from .ahead import Offer
     from .options import BrowseOptions
 
 __all__ = ["browse"]
-
-_AHEAD: Final = 4
-"""Batches that are read before they are wanted."""
-_LOOK: Final = 0.2
-"""Seconds between two looks at whether anybody still wants them."""
 
 
 def browse(options: BrowseOptions) -> Iterator[pa.RecordBatch]:
@@ -48,42 +40,14 @@ def browse(options: BrowseOptions) -> Iterator[pa.RecordBatch]:
         TimeoutError: it did not say within ``browse_timeout`` seconds whether there is more.
         AmqpError, OSError: it cannot be reached, or was lost.
     """
-    ahead: queue.Queue[Any] = queue.Queue(_AHEAD)
-    unwanted = threading.Event()
-
-    def main() -> None:
-        try:
-            trio.run(_browse, options, partial(_offer, ahead, unwanted))
-            _offer(ahead, unwanted, None)
-        except BaseException as failure:  # to be raised where the batches are read
-            _offer(ahead, unwanted, failure)
-
-    threading.Thread(target=main, name="amqp10 browse", daemon=True).start()
-    try:
-        while (item := ahead.get()) is not None:
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-    finally:
-        unwanted.set()
+    return ahead(partial(_browse, options))
 
 
-def _offer(ahead: queue.Queue[Any], unwanted: threading.Event, item: Any) -> bool:
-    """Hand over, once there is room; False if nobody wants any more."""
-    while not unwanted.is_set():
-        try:
-            ahead.put(item, timeout=_LOOK)
-        except queue.Full:
-            continue
-        return True
-    return False
-
-
-async def _browse(options: BrowseOptions, offer: Any) -> None:
-    rows = RowMaker(options)
+async def _browse(options: BrowseOptions, offer: Offer) -> None:
+    maker = RowMaker(options)
     source = Source(address=options.address, distribution_mode="copy", filter=selecting(options.selector))
     async with (
-        dial(options) as connection,
+        borrow(options) as connection,
         connection.open_receiver(options.address, source=source, credit=0) as receiver,
     ):
         granted: Any = receiver.remote.source
@@ -98,9 +62,8 @@ async def _browse(options: BrowseOptions, offer: Any) -> None:
             wanted = min(options.credit, left)
             deliveries = await _drained(receiver, wanted, options)
             if deliveries:
-                made = [_row(each, rows, options, connection) for each in deliveries]
-                batch = rows.batch(made, seen)
-                if not await trio.to_thread.run_sync(offer, batch):
+                batch = _batch(maker, deliveries, seen, connection.remote.container_id)
+                if not await offer(batch):
                     return
             seen += len(deliveries)
             if len(deliveries) < wanted:
@@ -117,18 +80,10 @@ async def _drained(receiver: amqp.Receiver, wanted: int, options: BrowseOptions)
     )
 
 
-def _row(
-    delivery: amqp.Delivery, rows: RowMaker, options: BrowseOptions, connection: amqp.Connection
-) -> tuple[Any, ...]:
-    facts = Facts(
-        delivery.message,
-        delivery.payload,
-        delivery.tag,
-        options.address or "",
-        connection.remote.container_id,
-        time.time_ns() // 1000,
-    )
-    row = rows.row(facts)
-    if not delivery.settled:
-        delivery.release()
-    return row
+def _batch(maker: RowMaker, deliveries: list[amqp.Delivery], first: int, peer: str) -> pa.RecordBatch:
+    rows = Rows()
+    maker.gather(rows, deliveries, time.time_ns() // 1000)
+    for delivery in deliveries:
+        if not delivery.settled:
+            delivery.release()
+    return maker.batch(rows, range(first, first + len(rows.came)), peer=peer)

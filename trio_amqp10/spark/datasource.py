@@ -11,12 +11,15 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from .columns import check_sink, read_schema
-from .options import BrowseOptions, OptionError, QueueOptions, SinkOptions
+from .log_reader import LogReader
+from .options import BrowseOptions, LogOptions, OptionError, QueueOptions, SinkOptions
 from .readers import BrowseReader, QueueReader
 from .writers import BatchWriter, StreamWriter
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+    from .options import ReadOptions
 
 __all__ = ["Amqp10DataSource"]
 
@@ -33,8 +36,10 @@ class Amqp10DataSource(DataSource):
         """The columns, as far as the options decide them; the rest of the options is checked later."""
         return from_arrow_schema(read_schema(self._read_options()))
 
-    def _read_options(self) -> QueueOptions | BrowseOptions:
+    def _read_options(self) -> QueueOptions | LogOptions | BrowseOptions:
         """Spark does not say here whether it will stream; an option that only one of both has tells."""
+        if self._is_log:
+            return LogOptions.parse(self.options)
         try:
             return QueueOptions.parse(self.options)
         except OptionError as no_stream:
@@ -44,14 +49,22 @@ class Amqp10DataSource(DataSource):
                 wanted = "spool" in self.options or self.options.get("mode") == "queue"
                 raise (no_stream if wanted else no_batch) from None
 
+    @property
+    def _is_log(self) -> bool:
+        return self.options.get("mode", "").strip().lower() == "log"
+
     def reader(self, schema: StructType) -> BrowseReader:
         """For ``spark.read``."""
         options = BrowseOptions.parse(self.options)
         _check_schema(schema, options)
         return BrowseReader(options)
 
-    def streamReader(self, schema: StructType) -> QueueReader:  # noqa: N802 - Spark's name
+    def streamReader(self, schema: StructType) -> QueueReader | LogReader:  # noqa: N802 - Spark's name
         """For ``spark.readStream``."""
+        if self._is_log:
+            replayed = LogOptions.parse(self.options)
+            _check_schema(schema, replayed)
+            return LogReader(replayed)
         options = QueueOptions.parse(self.options)
         _check_schema(schema, options)
         return QueueReader(options)
@@ -65,7 +78,7 @@ class Amqp10DataSource(DataSource):
         return StreamWriter(_sink_options(self.options, schema, overwrite))
 
 
-def _check_schema(schema: StructType, options: QueueOptions | BrowseOptions) -> None:
+def _check_schema(schema: StructType, options: ReadOptions) -> None:
     wanted, ours = to_arrow_schema(schema, timezone="UTC"), read_schema(options)
     if not wanted.equals(ours):
         raise OptionError(f"the schema is not free to choose: use option 'columns'; it is {ours.names}")

@@ -24,7 +24,8 @@ import json
 from collections import deque
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import trio
 
@@ -32,22 +33,25 @@ import trio_amqp10 as amqp
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Source
 
-from .dial import dial, dialling
+from .dial import dialling
 from .hooks import passing
 from .ledger import CLAIMED
+from .pool import borrow
 from .selecting import selecting
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from .options import SinkOptions
-    from .outbound import Outbound
+    from .outbound import Parcel
 
 __all__ = ["Report", "SinkError", "TaskName", "send_all"]
 
 _RETRY_PAUSE: Final = 0.2
 _IN_DOUBT: Final = 2.0
 """Seconds that a ledger is asked again whether a discharge that nobody answered was done."""
+_AT_ONCE: Final = 128
+"""Messages that go into one write, about."""
 _MOST_SENDERS: Final = 100
 """Links that a task keeps open, where its rows go to many addresses."""
 _KEY: Final = "spark_task"
@@ -89,6 +93,15 @@ class Report:
     """Whether a former attempt had done it all."""
 
 
+class _Posted(NamedTuple):
+    """A message that has no outcome yet."""
+
+    address: str
+    message: amqp.Message
+    delivery: amqp.OutgoingDelivery | None
+    """None for one that is to be sent (again)."""
+
+
 @dataclass
 class _Sending:
     """Messages on their way, over one connection."""
@@ -97,8 +110,7 @@ class _Sending:
     options: SinkOptions
     report: Report
     transaction: amqp.Transaction | None
-    waiting: deque[tuple[Outbound, amqp.OutgoingDelivery | None]]
-    """Without an outcome yet, in order; None for those that are to be sent (again)."""
+    waiting: deque[_Posted]
     stack: AsyncExitStack
     senders: dict[str, amqp.Sender] = field(default_factory=dict[str, amqp.Sender])
 
@@ -113,39 +125,50 @@ class _Sending:
             found = self.senders[address] = await self.stack.enter_async_context(opening)
         return found
 
-    async def transmit(self, outbound: Outbound) -> amqp.OutgoingDelivery:
-        sender = self.senders.get(outbound.address) or await self.sender(outbound.address)
+    async def transmit(self, address: str, message: amqp.Message) -> amqp.OutgoingDelivery:
+        sender = self.senders.get(address) or await self.sender(address)
         try:
-            return sender.send_nowait(outbound.message, transaction=self.transaction)
+            return sender.send_nowait(message, transaction=self.transaction)
         except trio.WouldBlock:
             pass
         with trio.move_on_after(self.options.send_timeout):
-            return await sender.transmit(outbound.message, transaction=self.transaction)
-        raise SinkError(
-            f"{outbound.address!r} gave no credit for {self.options.send_timeout:g} s (sendTimeout)"
-        )
+            return await sender.transmit(message, transaction=self.transaction)
+        raise SinkError(f"{address!r} gave no credit for {self.options.send_timeout:g} s (sendTimeout)")
+
+    async def again(self) -> None:
+        """Send all that waits: what had no outcome when the last connection was lost may have arrived, nobody knows."""
+        for place, (address, message, _) in enumerate(list(self.waiting)):
+            self.waiting[place] = _Posted(address, message, None)
+        for place, (address, message, _) in enumerate(list(self.waiting)):
+            self.waiting[place] = _Posted(address, message, await self.transmit(address, message))
 
     async def settle_oldest(self) -> None:
-        """Wait for the first of those that wait, and judge it."""
-        outbound, delivery = self.waiting[0]
-        outcome: Any = None if delivery is None else delivery.state
-        outcome = getattr(outcome, "outcome", outcome)
-        if not isinstance(outcome, amqp.Accepted):
-            outcome = await self._outcome(outbound, delivery)
-        if isinstance(outcome, amqp.Accepted):
-            self.report.accepted += 1
-        else:
-            self._refused(outbound, outcome)
-        self.waiting.popleft()
+        """Wait for the first of those that wait, and judge it and all that are accepted behind it."""
+        waiting = self.waiting
+        posted = waiting[0]
+        if not _is_accepted(posted):
+            outcome = await self._outcome(posted)
+            if not isinstance(outcome, amqp.Accepted):
+                self._refused(posted, outcome)
+                waiting.popleft()
+                return
+        accepted = 0
+        while True:
+            waiting.popleft()
+            accepted += 1
+            if not (waiting and _is_accepted(waiting[0])):
+                break
+        self.report.accepted += accepted
 
-    async def _outcome(self, outbound: Outbound, delivery: amqp.OutgoingDelivery | None) -> Any:
+    async def _outcome(self, posted: _Posted) -> Any:
+        address, message, delivery = posted
         deadline = trio.current_time() + self.options.send_timeout
         pause = _RETRY_PAUSE
         outcome: Any = None
         with trio.move_on_at(deadline):
             while True:
-                delivery = delivery or await self.transmit(outbound)
-                self.waiting[0] = outbound, delivery
+                delivery = delivery or await self.transmit(address, message)
+                self.waiting[0] = _Posted(address, message, delivery)
                 outcome = await delivery.outcome()
                 again = isinstance(outcome, amqp.Released) or (
                     isinstance(outcome, amqp.Modified) and not outcome.undeliverable_here
@@ -153,25 +176,31 @@ class _Sending:
                 if not again:
                     return outcome
                 delivery = None
-                self.waiting[0] = outbound, None
+                self.waiting[0] = _Posted(address, message, None)
                 await trio.sleep(pause)
                 pause *= 2
         raise SinkError(
-            f"a message to {outbound.address!r} was not accepted within {self.options.send_timeout:g} s (sendTimeout): "
+            f"a message to {address!r} was not accepted within {self.options.send_timeout:g} s (sendTimeout): "
             f"{'it was released each time' if outcome is not None else 'there was no answer'}"
         )
 
-    def _refused(self, outbound: Outbound, outcome: Any) -> None:
+    def _refused(self, posted: _Posted, outcome: Any) -> None:
         self.report.rejected += 1
         if self.options.on_reject == "fail":
             error = getattr(outcome, "error", None)
             why = "it is undeliverable there" if error is None else f"{error.condition}: {error.description}"
             raise SinkError(
-                f"a message to {outbound.address!r} was rejected, {why} (option 'onReject' could be 'drop')"
+                f"a message to {posted.address!r} was rejected, {why} (option 'onReject' could be 'drop')"
             )
 
 
-async def send_all(outbound: AsyncIterator[Outbound], options: SinkOptions, name: TaskName) -> Report:
+def _is_accepted(posted: _Posted) -> bool:
+    """Whether it is accepted by now, in a transaction or without (4.4.2)."""
+    state: Any = None if posted.delivery is None else posted.delivery.state
+    return isinstance(getattr(state, "outcome", state), amqp.Accepted)
+
+
+async def send_all(outbound: AsyncIterator[Parcel], options: SinkOptions, name: TaskName) -> Report:
     """Send all messages of a task, in the way that the options say.
 
     Args:
@@ -196,37 +225,52 @@ async def send_all(outbound: AsyncIterator[Outbound], options: SinkOptions, name
 # Without a transaction ----------------------------------------------------------------------------
 
 
-async def _send_plainly(outbound: AsyncIterator[Outbound], options: SinkOptions) -> Report:
+async def _send_plainly(outbound: AsyncIterator[Parcel], options: SinkOptions) -> Report:
     report = Report()
-    waiting: deque[tuple[Outbound, amqp.OutgoingDelivery | None]] = deque()
+    waiting: deque[_Posted] = deque()
 
     async def use(connection: amqp.Connection, progress: Callable[[], None]) -> None:
         async with AsyncExitStack() as stack:
             sending = _Sending(connection, options, report, None, waiting, stack)
-            # What had no outcome when the last connection was lost: whether it arrived nobody knows.
-            for place, (each, _) in enumerate(list(waiting)):
-                waiting[place] = each, None
-            for place, (each, _) in enumerate(list(waiting)):
-                waiting[place] = each, await sending.transmit(each)
-            await _send_rest(outbound, sending, progress)
+            await sending.again()
+            await _send_rest(messages, sending, progress)
 
-    await dialling(options, use)
+    messages = _Messages(outbound)
+    await dialling(options, use, borrow)
     return report
 
 
-async def _send_rest(
-    outbound: AsyncIterator[Outbound], sending: _Sending, progress: Callable[[], None]
-) -> None:
-    waiting, most = sending.waiting, sending.options.max_in_flight
-    async for each in outbound:
-        sending.report.sent += 1
-        waiting.append(
-            (each, None)
-        )  # before anything can fail: it was taken from the rows, and will not come again
-        waiting[-1] = each, await sending.transmit(each)
-        while len(waiting) >= most:
-            await sending.settle_oldest()
-            progress()
+class _Messages:
+    """All messages of a task, one by one; what was taken does not come again."""
+
+    def __init__(self, parcels: AsyncIterator[Parcel]) -> None:
+        self._parcels = parcels
+        self._rest: Iterator[tuple[str, amqp.Message]] = iter(())
+
+    async def more(self) -> Iterator[tuple[str, amqp.Message]] | None:
+        """What is left of the parcel at hand, or the next one."""
+        for first in self._rest:
+            self._rest = chain([first], self._rest)
+            return self._rest
+        async for parcel in self._parcels:
+            self._rest = zip(parcel.addresses, parcel.messages, strict=True)
+            return self._rest
+        return None
+
+
+async def _send_rest(messages: _Messages, sending: _Sending, progress: Callable[[], None]) -> None:
+    waiting, report, most = sending.waiting, sending.report, sending.options.max_in_flight
+    while (rest := await messages.more()) is not None:
+        for address, message in rest:
+            report.sent += 1
+            # Before anything can fail: it was taken from the rows, and will not come again.
+            waiting.append(_Posted(address, message, None))
+            waiting[-1] = _Posted(address, message, await sending.transmit(address, message))
+            if not report.sent % _AT_ONCE:
+                await trio.lowlevel.checkpoint()  # so that what was sent is written
+            while len(waiting) >= most:
+                await sending.settle_oldest()
+                progress()
     while waiting:
         await sending.settle_oldest()
     passing("sent")
@@ -236,15 +280,15 @@ async def _send_rest(
 
 
 async def _send_in_transaction(
-    outbound: AsyncIterator[Outbound], options: SinkOptions, record: Callable[[Report], amqp.Message] | None
+    outbound: AsyncIterator[Parcel], options: SinkOptions, record: Callable[[Report], amqp.Message] | None
 ) -> Report:
     """One attempt: a lost connection is a rollback, and the rows cannot be read again, so the task fails."""
     report = Report()
-    async with dial(options) as connection:
+    async with borrow(options) as connection:
         # The links stay until the discharge has settled what went over them.
         async with AsyncExitStack() as stack, connection.open_transaction() as transaction:
             sending = _Sending(connection, options, report, transaction, deque(), stack)
-            await _send_rest(outbound, sending, lambda: None)
+            await _send_rest(_Messages(outbound), sending, lambda: None)
             if record is not None:
                 assert options.ledger is not None
                 sender = await sending.sender(options.ledger)
@@ -253,9 +297,7 @@ async def _send_in_transaction(
     return report
 
 
-async def _send_with_ledger(
-    outbound: AsyncIterator[Outbound], options: SinkOptions, name: TaskName
-) -> Report:
+async def _send_with_ledger(outbound: AsyncIterator[Parcel], options: SinkOptions, name: TaskName) -> Report:
     found = await _look_up(options, name)
     if found is not None:
         return found
@@ -323,4 +365,4 @@ async def _look_up(options: SinkOptions, name: TaskName) -> Report | None:
                 return Report(**json.loads(delivery.message.body), already_there=True)
             return None
 
-    return await dialling(options, use)
+    return await dialling(options, use, borrow)

@@ -20,6 +20,7 @@ from .options import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
 
     from .options import PeerOptions
 
@@ -103,13 +104,16 @@ def _mechanism(options: PeerOptions) -> Any:
 
 
 async def dialling(
-    options: PeerOptions, use: Callable[[amqp.Connection, Callable[[], None]], Awaitable[T]]
+    options: PeerOptions,
+    use: Callable[[amqp.Connection, Callable[[], None]], Awaitable[T]],
+    connect: Callable[[PeerOptions], AbstractAsyncContextManager[amqp.Connection]] = dial,
 ) -> T:
     """Call ``use`` with a connection, and with a new one whenever that is lost; its result, once it returns.
 
     Args:
         options: say where to, and in ``reconnect_timeout`` for how many seconds it may be in vain.
         use: also gets a function to call when it got somewhere, so that the time begins anew.
+        connect: where connections come from.
 
     Raises:
         GaveUpError: it was in vain for too long, or the peer said what another attempt cannot change.
@@ -129,7 +133,7 @@ async def dialling(
 
     while True:
         try:
-            async with dial(options) as connection:
+            async with connect(options) as connection:
                 return await use(connection, progress)
         except (OSError, amqp.AmqpError, trio.BrokenResourceError) as loss:
             if not _is_loss(loss, came_through):

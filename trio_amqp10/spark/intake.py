@@ -22,19 +22,19 @@ import time
 from collections import OrderedDict
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
+from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.spec.messaging import ExpiryPolicy, Source, TerminusDurability
 
 from .columns import IDS
 from .dial import dialling, in_one
 from .hooks import passing
-from .rows import Facts, RowMaker, message_key
+from .rows import RowMaker, Rows
 from .selecting import check_filter, selecting
 from .spool import SpoolError
 
@@ -42,8 +42,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import BinaryIO
 
+    from trio_amqp10.errors import RemoteProtocolError
+
     from .options import QueueOptions
     from .spool import Spool
+
+    Refused = list[tuple[amqp.Delivery, RemoteProtocolError]]
 
 __all__ = ["Intake", "IntakeError"]
 
@@ -62,12 +66,12 @@ class IntakeError(amqp.AmqpError):
 
 
 class _Taken(NamedTuple):
-    """A delivery, waiting to be written."""
+    """Deliveries that came together, waiting to be written."""
 
-    delivery: amqp.Delivery
+    deliveries: list[amqp.Delivery]
     receiver: amqp.Receiver
-    row: tuple[Any, ...]
-    key: str | None
+    moment: int
+    """Microseconds since 1970."""
 
 
 class Intake:
@@ -86,7 +90,8 @@ class Intake:
         self._options = options
         self._spool = spool
         self._emptying = emptying
-        self._rows = RowMaker(options)
+        self._keyed = options.dedup != "none"
+        self._rows = RowMaker(options, keyed=self._keyed)
         self._changed = threading.Condition()
         self._failure: BaseException | None = None
         self._finished = False
@@ -94,7 +99,7 @@ class Intake:
         self._token: trio.lowlevel.TrioToken | None = None
         self._scope = trio.CancelScope()
         self._keys: OrderedDict[str, None] = OrderedDict()
-        if options.dedup != "none":
+        if self._keyed:
             self._recall()
         self._batch_rows = max(1, min(options.spool_flush_rows, options.credit // 2))
         self._thread = threading.Thread(target=self._main, name="amqp10 intake", daemon=True)
@@ -156,6 +161,8 @@ class Intake:
     async def _receive_all(self, connection: amqp.Connection, progress: Callable[[], None]) -> None:
         """Everything over one connection. What was taken and not written is forgotten with it: it will come again."""
         self._pending: list[_Taken] = []
+        self._waiting = 0  # deliveries in there
+        self._peer = connection.remote.container_id
         self._first_at = 0.0
         self._owed: dict[amqp.Receiver, int] = {}
         self._busy = 0  # deliveries between being taken and being settled
@@ -183,27 +190,25 @@ class Intake:
         async with opening as receiver:
             check_filter(receiver, options)
             progress()
-            peer = connection.remote.container_id
             try:
                 if self._emptying:
-                    await self._empty(receiver, peer)
+                    await self._empty(receiver)
                 else:
-                    await self._follow(receiver, peer)
+                    await self._follow(receiver)
             finally:
                 if self._scope.cancel_called:
                     await self._say_farewell(receiver)
         self._links -= 1
         self._ripe.set()
 
-    async def _follow(self, receiver: amqp.Receiver, peer: str) -> None:
+    async def _follow(self, receiver: amqp.Receiver) -> None:
         self._give_credit(receiver, self._options.credit)
         while True:
             while not (receiver.credit or receiver.buffered):
                 await self._until_settled(receiver)  # to receive without credit would be to ask for more
-            for delivery in await receiver.receive_many(_AT_ONCE):
-                self._take(delivery, receiver, peer)
+            self._take(await receiver.receive_many(_AT_ONCE), receiver)
 
-    async def _empty(self, receiver: amqp.Receiver, peer: str) -> None:
+    async def _empty(self, receiver: amqp.Receiver) -> None:
         """Take what is there: until a drain brings less than was asked for, or nothing comes for a while (2.6.7)."""
         credit = self._options.credit
         while True:
@@ -217,8 +222,8 @@ class Intake:
                     drained = await receiver.drain()
                 if patience.cancelled_caught:
                     drained = _what_is_here(receiver)
-                for delivery in drained:
-                    self._take(delivery, receiver, peer)
+                if drained:
+                    self._take(drained, receiver)
                 taken += len(drained)
                 silent = not (patience.cancelled_caught and drained)
             self._ripe.set()
@@ -233,35 +238,14 @@ class Intake:
         with trio.move_on_after(_LOOK):
             await self._settled.park()
 
-    def _take(self, delivery: amqp.Delivery, receiver: amqp.Receiver, peer: str) -> None:
-        message = delivery.message
-        facts = Facts(
-            message,
-            delivery.payload,
-            delivery.tag,
-            self._options.address or "",
-            peer,
-            time.time_ns() // 1000,
-        )
-        key = None
-        try:
-            if self._options.dedup != "none":
-                key = message_key(message)
-            row = self._rows.row(facts)
-        except RemoteProtocolError as fault:
-            if self._options.on_decode_error == "fail":
-                raise
-            _log.warning("a message could not be decoded, and was rejected: %s", fault)
-            if not delivery.settled:
-                delivery.reject(Condition.DECODE_ERROR, fault.description)
-            self._give_credit(receiver, 1)
-            return
+    def _take(self, deliveries: list[amqp.Delivery], receiver: amqp.Receiver) -> None:
         if not self._pending:
             self._first_at = trio.current_time()
             self._ripe.set()
-        self._pending.append(_Taken(delivery, receiver, row, key))
-        self._busy += 1
-        if len(self._pending) >= self._batch_rows:
+        self._pending.append(_Taken(deliveries, receiver, time.time_ns() // 1000))
+        self._waiting += len(deliveries)
+        self._busy += len(deliveries)
+        if self._waiting >= self._batch_rows:
             self._ripe.set()
 
     # -- to disk, and only then to the peer -------------------------------------------------
@@ -272,7 +256,7 @@ class Intake:
                 self._ripe = trio.Event()
                 await self._ripe.wait()
                 continue
-            if len(self._pending) < self._batch_rows and self._links:
+            if self._waiting < self._batch_rows and self._links:
                 self._ripe = trio.Event()
                 with trio.move_on_at(self._first_at + self._options.spool_flush_interval):
                     await self._ripe.wait()
@@ -280,55 +264,71 @@ class Intake:
 
     async def _write_pending(self) -> None:
         async with self._writing:
-            batch, self._pending = self._pending, []
-            fresh = self._fresh(batch)
-            if fresh:
-                await trio.to_thread.run_sync(self._write, fresh)
-                for each in fresh:
-                    self._remember(each.key)
-            self._settle(batch)
+            batch, self._pending, self._waiting = self._pending, [], 0
+            if batch:
+                refused = await trio.to_thread.run_sync(self._write, batch, self._peer)
+                self._settle(batch, refused)
 
-    def _fresh(self, batch: list[_Taken]) -> list[_Taken]:
-        """Without those that the spool has already: settled in a former life, had there been time."""
-        if self._options.dedup == "none":
-            return batch
-        seen: set[str] = set()
-        fresh: list[_Taken] = []
+    def _write(self, batch: list[_Taken], peer: str) -> Refused:
+        """In a thread: from octets to a segment on the disk, but for what cannot be decoded, and what is there already."""
+        rows = Rows()
         for each in batch:
-            if each.key is None or not (each.key in self._keys or each.key in seen):
-                fresh.append(each)
-                if each.key is not None:
-                    seen.add(each.key)
-        return fresh
-
-    def _write(self, batch: list[_Taken]) -> None:
-        table = self._rows.batch([each.row for each in batch], self._spool.end)
-        if self._options.dedup != "none":
-            ids = json.dumps([each.key for each in batch])
-            table = table.replace_schema_metadata({IDS: ids.encode()})
+            self._rows.gather(rows, each.deliveries, each.moment)
+        if self._keyed:
+            rows = self._fresh(rows)
+        count = len(rows.came)
+        if not count:
+            return rows.refused
+        end = self._spool.end
+        table = self._rows.batch(rows, range(end, end + count), peer=peer)
+        if self._keyed:
+            table = table.replace_schema_metadata({IDS: json.dumps(rows.keys).encode()})
 
         def fill(file: BinaryIO) -> None:
             with pa.ipc.new_file(file, table.schema) as writer:
                 writer.write_batch(table)
 
         try:
-            self._spool.write(len(batch), fill)
+            self._spool.write(count, fill)
         except OSError as wrong:  # not to be taken for a lost connection
             raise SpoolError(f"the spool {self._options.spool} cannot be written: {wrong}") from wrong
+        for key in rows.keys:
+            self._remember(key)
         passing("synced")
         with self._changed:
             self._changed.notify_all()
+        return rows.refused
 
-    def _settle(self, batch: list[_Taken]) -> None:
+    def _fresh(self, rows: Rows) -> Rows:
+        """Without those that the spool has already: settled in a former life, had there been time."""
+        seen: set[str] = set()
+        places: list[int] = []
+        for place, key in enumerate(rows.keys):
+            if key is None or not (key in self._keys or key in seen):
+                places.append(place)
+                if key is not None:
+                    seen.add(key)
+        return rows if len(places) == len(rows.keys) else rows.only(places)
+
+    def _settle(self, batch: list[_Taken], refused: Refused) -> None:
+        for delivery, fault in refused:
+            _log.warning("a message could not be decoded, and was rejected: %s", fault)
+            if not delivery.settled:
+                with suppress(LocalProtocolError):
+                    delivery.reject(Condition.DECODE_ERROR, fault.description)
+        bad = {id(delivery) for delivery, _ in refused}
         counts: dict[amqp.Receiver, int] = {}
-        for each in batch:
-            if not each.delivery.settled:
-                with suppress(LocalProtocolError):  # its link is gone: it will come again
-                    each.delivery.accept()
-            counts[each.receiver] = counts.get(each.receiver, 0) + 1
+        for deliveries, receiver, _ in batch:
+            counts[receiver] = counts.get(receiver, 0) + len(deliveries)
+            for delivery in deliveries:
+                if not (delivery.settled or (bad and id(delivery) in bad)):
+                    try:
+                        delivery.accept()
+                    except LocalProtocolError:  # its link is gone: it will come again
+                        continue
         passing("settled")
-        self._busy -= len(batch)
         for receiver, count in counts.items():
+            self._busy -= count
             self._give_credit(receiver, count)
         self._settled.unpark_all()
 

@@ -9,6 +9,7 @@ Knows neither Spark nor Arrow.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from dataclasses import dataclass, field, fields
@@ -22,7 +23,15 @@ from trio_amqp10.peer.urls import parse_url
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["BrowseOptions", "OptionError", "PeerOptions", "QueueOptions", "ReadOptions", "SinkOptions"]
+__all__ = [
+    "BrowseOptions",
+    "LogOptions",
+    "OptionError",
+    "PeerOptions",
+    "QueueOptions",
+    "ReadOptions",
+    "SinkOptions",
+]
 
 _SPARKS_OWN: Final = frozenset({"checkpointlocation"})
 """Options that Spark puts among ours."""
@@ -94,6 +103,19 @@ def _names(value: str) -> tuple[str, ...]:
     if not all(names) or len(set(names)) < len(names):
         raise ValueError("names with commas between them are possible, each once")
     return names
+
+
+def _offsets(value: str) -> str | int | dict[str, int]:
+    if value.strip().lower() in ("earliest", "latest"):
+        return value.strip().lower()
+    try:
+        found = json.loads(value)
+    except ValueError:
+        found = None
+    numbers: list[Any] = list(cast("dict[str, Any]", found).values()) if isinstance(found, dict) else [found]
+    if not all(isinstance(each, int) and not isinstance(each, bool) and each >= 0 for each in numbers):
+        raise ValueError("earliest, latest, a number, or JSON with a number for each address is possible")
+    return cast("int | dict[str, int]", found)
 
 
 def _option(name: str, parse: Callable[[str], Any], default: Any = None, *, secret: bool = False) -> Any:
@@ -209,8 +231,8 @@ class PeerOptions:
 class ReadOptions(PeerOptions):
     """What streams and batches that read have in common."""
 
-    mode: str | None = _option("mode", _one_of("queue", "browse"))
-    credit: int = _option("credit", _count(1), 1000)
+    mode: str | None = _option("mode", _one_of("queue", "log", "browse"))
+    credit: int = _option("credit", _count(1), 4000)
     selector: str | None = _option("selector", _text)
     include_raw: bool = _option("includeRaw", _boolean, False)
     property_types: bool = _option("propertyTypes", _boolean, False)
@@ -221,6 +243,9 @@ class ReadOptions(PeerOptions):
 
     def _check(self) -> None:
         super()._check()
+        self._check_address()
+
+    def _check_address(self) -> None:
         self._require("address")
 
 
@@ -230,17 +255,18 @@ class QueueOptions(ReadOptions):
 
     spool: str = _option("spool", _text)
     spool_max_bytes: int | None = _option("spool.maxBytes", _octets)
-    spool_flush_rows: int = _option("spool.flushRows", _count(1), 1000)
+    spool_flush_rows: int = _option("spool.flushRows", _count(1), 2000)
     spool_flush_interval: float = _option("spool.flushInterval", _duration, 0.1)
     spool_transport: str = _option("spool.transport", _one_of("file", "inline"), "file")
     links: int = _option("links", _count(1), 1)
     link_name: str | None = _option("linkName", _text)
     durable: bool = _option("durable", _boolean, False)
     dedup: str = _option("dedup", _one_of("none", "message-id"), "none")
-    dedup_window: int = _option("dedup.window", _count(1), 10_000)
+    dedup_window: int = _option("dedup.window", _count(1), 20_000)
     max_rows: int | None = _option("maxRowsPerTrigger", _count(1))
     max_bytes: int | None = _option("maxBytesPerTrigger", _octets)
     min_rows: int | None = _option("minRowsPerTrigger", _count(1))
+    max_trigger_delay: float = _option("maxTriggerDelay", _duration, 900.0)
     min_partitions: int = _option("minPartitions", _count(1), 1)
     available_now_idle: float = _option("availableNowIdle", _duration, 5.0)
 
@@ -249,6 +275,8 @@ class QueueOptions(ReadOptions):
         self._require("spool")
         if self.mode == "browse":
             raise OptionError("option 'mode' is 'browse', which a stream cannot do: use spark.read")
+        if self.mode == "log":
+            raise OptionError("option 'mode' is 'log', which needs no spool: leave out what is about queues")
         if self.dedup != "none" and self.dedup_window < self.credit * self.links:
             raise OptionError(
                 f"option 'dedup.window' is {self.dedup_window}, but as many as {self.credit * self.links} messages "
@@ -271,12 +299,55 @@ class BrowseOptions(ReadOptions):
 
     def _check(self) -> None:
         super()._check()
-        if self.mode == "queue":
+        if self.mode not in (None, "browse"):
             raise OptionError(
-                "option 'mode' is 'queue', and a batch only browses: use readStream with trigger(availableNow=True)"
+                f"option 'mode' is {self.mode!r}, and a batch only browses: use readStream with "
+                "trigger(availableNow=True)"
             )
-        if self.on_decode_error == "reject":
-            raise OptionError("option 'onDecodeError' is 'reject', and who only looks rejects nothing")
+        _check_only_looks(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogOptions(ReadOptions):
+    """``readStream`` with ``mode=log``: the peer keeps its messages, numbered, and gives them again from any number on."""
+
+    addresses: tuple[str, ...] | None = _option("addresses", _names)
+    starting_offsets: str | int | Mapping[str, int] = _option("startingOffsets", _offsets, "earliest")
+    fail_on_data_loss: bool = _option("failOnDataLoss", _boolean, True)
+    max_rows: int | None = _option("maxRowsPerTrigger", _count(1))
+    min_partitions: int = _option("minPartitions", _count(1), 1)
+    read_timeout: float = _option("readTimeout", _duration, 30.0)
+
+    def _check(self) -> None:
+        super()._check()
+        if self.mode != "log":
+            raise OptionError(f"option 'mode' is {self.mode!r}, and these options are for 'log'")
+        if self.selector is not None:
+            raise OptionError(
+                "option 'selector' leaves gaps that nobody could tell from losses: filter in Spark"
+            )
+        _check_only_looks(self)
+
+    def _check_address(self) -> None:
+        if (self.address is None) == (self.addresses is None):
+            raise OptionError(
+                "which logs are to be read? give option 'address' for one, or 'addresses' for several"
+            )
+
+    @property
+    def logs(self) -> tuple[str, ...]:
+        """The addresses, in the order given."""
+        return self.addresses or (str(self.address),)
+
+    def first_of(self, log: str) -> str | int:
+        """Where to begin a log: ``earliest``, ``latest`` or a number."""
+        given = self.starting_offsets
+        return given if isinstance(given, str | int) else given.get(log, "earliest")
+
+
+def _check_only_looks(options: ReadOptions) -> None:
+    if options.on_decode_error == "reject":
+        raise OptionError("option 'onDecodeError' is 'reject', and who only looks rejects nothing")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -70,6 +71,7 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: QueueOptions) -> None:
         self._options = options
         self._available_now = False
+        self._few_since: float | None = None
         self._opened: Spool | None = None
         self._intake: Intake | None = None
 
@@ -107,7 +109,7 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             intake.check()
             least = 0
         end = spool.end
-        if end - at < least:
+        if not self._is_enough(end - at, least):
             return self._offset(at)
         if most is not None:
             end = min(end, at + most)
@@ -115,6 +117,20 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             end = min(end, spool.fitting(at, octets))
         passing("offset")
         return self._offset(end)
+
+    def _is_enough(self, rows: int, least: int) -> bool:
+        """Whether so many are worth a batch; few are too, once they have waited for ``maxTriggerDelay``."""
+        if rows >= least:
+            self._few_since = None
+            return True
+        if not rows:
+            return False
+        if self._few_since is None:
+            self._few_since = time.monotonic()
+        if time.monotonic() < self._few_since + self._options.max_trigger_delay:
+            return False
+        self._few_since = None
+        return True
 
     def _limits(self, limit: ReadLimit) -> tuple[int | None, int | None, int]:
         """Rows and octets at most, rows at least: what Spark says, and the options."""

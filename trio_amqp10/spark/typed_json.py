@@ -41,7 +41,16 @@ from trio_amqp10.wire.values import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["UnfitError", "from_text", "map_from_text", "map_to_text", "map_types", "to_text", "type_of"]
+__all__ = [
+    "UnfitError",
+    "from_text",
+    "json_text",
+    "map_from_text",
+    "map_to_text",
+    "map_types",
+    "to_text",
+    "type_of",
+]
 
 
 class UnfitError(LocalProtocolError):
@@ -181,7 +190,7 @@ def map_to_text(values: Mapping[Any, Any]) -> list[tuple[str, str]]:
     """A map as pairs of key and JSON."""
     return [
         # A plain string is by far the most frequent, and json.dumps alone does for it.
-        (str(key), _dumps(value) if value.__class__ is str else to_text(value))
+        (str(key), json_text(value) if value.__class__ is str else to_text(value))
         for key, value in values.items()
     ]
 
@@ -197,7 +206,8 @@ def map_types(values: Mapping[Any, Any], key_type: type[str]) -> list[tuple[str,
     ]
 
 
-_dumps: Final = json.JSONEncoder(ensure_ascii=False).encode
+json_text: Final = json.JSONEncoder(ensure_ascii=False).encode
+"""A plain string as JSON."""
 
 
 def _key_type(key: Any) -> str:

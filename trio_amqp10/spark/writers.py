@@ -8,7 +8,6 @@ Knows batches of Arrow and tasks of Spark; AMQP is behind ``delivery``.
 
 from __future__ import annotations
 
-import hashlib
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -20,7 +19,8 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from .delivery import Report, TaskName, send_all
 from .hooks import passing
 from .options import OptionError, SinkOptions
-from .outbound import Outbound, messages
+from .outbound import Parcel, parcel
+from .pool import run_in_pool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -59,38 +59,29 @@ def _write(options: SinkOptions, batches: Iterator[pa.RecordBatch], job: str | N
     name = (
         TaskName(job or str(query), 0 if job is not None else int(batch or 0), partition) if known else None
     )
-    return Sent(partition, trio.run(_send, options, batches, name))
+    return Sent(partition, run_in_pool(_send, options, batches, name))
 
 
 async def _send(options: SinkOptions, batches: Iterator[pa.RecordBatch], name: TaskName | None) -> Report:
-    return await send_all(_outbound(options, batches, name), options, name or TaskName("", 0, 0))
+    return await send_all(_parcels(options, batches, name), options, name or TaskName("", 0, 0))
 
 
-async def _outbound(
+async def _parcels(
     options: SinkOptions, batches: Iterator[pa.RecordBatch], name: TaskName | None
-) -> AsyncIterator[Outbound]:
+) -> AsyncIterator[Parcel]:
     """The messages of a task, with an id of their own where they have none: the same one in each attempt."""
-    number = 0
-    while True:
-        # Upstream may take its time, and the connection has to live meanwhile.
-        batch = await trio.to_thread.run_sync(next, batches, None)
+    first = 0
+
+    def following() -> Parcel | None:
+        batch = next(batches, None)
         if batch is None:
-            return
-        for each in messages(batch, options):
-            message = each.message
-            if options.dedup_id != "none" and not message.message_format and not _is_replayed(batch):
-                if message.message_id is None:
-                    digest = None if name else hashlib.sha256(message.to_payload()).hexdigest()
-                    message.message_id = digest or f"{name}-{number}"
-                if options.dedup_id == "artemis":
-                    message.application_properties["_AMQ_DUPL_ID"] = str(message.message_id)
-            number += 1
-            yield each
+            return None
+        return parcel(batch, options, name=None if name is None else str(name), first=first)
 
-
-def _is_replayed(batch: pa.RecordBatch) -> bool:
-    """Messages out of an archive stay as they are."""
-    return "raw" in batch.schema.names
+    # Upstream may take its time, and the connection has to live meanwhile.
+    while (each := await trio.to_thread.run_sync(following)) is not None:
+        yield each
+        first += len(each.messages)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):

@@ -1,0 +1,298 @@
+"""``kill -9`` at random moments under load, and what is left: ``python -m tests.spark.kills --kills 20``.
+
+A container in a process of its own has a queue, and a producer that fills it all the while. A program
+moves it through Spark, into files or, by a ledger, into another queue of the container. By turns the JVM,
+the program and the reader's process are killed, and it begins again. The moments that matter, between
+a segment on the disk and its settlement, and around a discharge, are made long on purpose. In the end
+what arrived is counted: nothing may be missing, and come twice only what the options allow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import trio
+
+import trio_amqp10 as amqp
+from trio_amqp10.spark import Ledger
+from trio_amqp10.spark.hooks import HOOKS
+
+CREDIT = 500
+VICTIMS = {"jvm": "org.apache.spark", "script": "", "reader": "python_streaming_source_runner"}
+PROGRAM = """
+import sys
+from pyspark.sql import SparkSession
+url, folder, mode, dedup, sink = sys.argv[1:]
+spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+spark.sparkContext.setLogLevel("OFF")
+source = spark.readStream.format("amqp10").options(
+    url=url, address="q", spool=folder + "/spool", credit="CREDIT", dedup=dedup, columns="seq,body",
+    maxRowsPerTrigger="10000"
+).load()
+if sink == "files":
+    writer = source.writeStream.format("parquet").option("path", folder + "/out")
+else:
+    writer = source.select("body").writeStream.format("amqp10")
+    writer = writer.options(url=url, address="out", transactions="ledger", ledger="ledger")
+writer = writer.option("checkpointLocation", folder + "/checkpoint")
+writer = writer.trigger(availableNow=True) if mode == "now" else writer.trigger(processingTime="200 milliseconds")
+query = writer.start()
+print("started", flush=True)
+query.awaitTermination()
+""".replace("CREDIT", str(CREDIT))
+
+
+# The container, and who fills it ------------------------------------------------------------------
+
+
+async def serve() -> None:
+    """A process of its own, for as long as its stdin is open."""
+    container = amqp.Container("peer")
+    for name in ("q", "out"):
+        container.add_queue(name)
+    container.add_node(Ledger("ledger"))
+    async with trio.open_nursery() as nursery:
+        listeners: list[amqp.Listener] = await nursery.start(container.serve, "amqp://127.0.0.1:0")
+        print(listeners[0].url, flush=True)
+        await trio.to_thread.run_sync(sys.stdin.read, abandon_on_cancel=True)
+        nursery.cancel_scope.cancel()
+
+
+class Producer:
+    """Sends numbered messages to ``q``, about so many a second, until told to stop."""
+
+    def __init__(self, url: str, rate: int) -> None:
+        self.sent = 0
+        self._url = url
+        self._rate = rate
+        self._enough = threading.Event()
+        self._thread = threading.Thread(target=trio.run, args=(self._run,), daemon=True)
+        self._thread.start()
+
+    async def _run(self) -> None:
+        async with amqp.open_connection(self._url) as connection, connection.open_sender("q") as sender:
+            while not self._enough.is_set():
+                for _ in range(self._rate // 10):
+                    await sender.transmit(amqp.Message(b"%d" % self.sent, message_id=self.sent))
+                    self.sent += 1
+                await trio.sleep(0.1)
+            await sender.flush()
+
+    def stop(self) -> int:
+        self._enough.set()
+        self._thread.join()
+        return self.sent
+
+
+async def take(url: str, name: str) -> list[bytes]:
+    """All that a queue has."""
+    taken: list[bytes] = []
+    async with amqp.open_connection(url) as connection, connection.open_receiver(name, credit=0) as receiver:
+        while True:
+            receiver.grant(1000)
+            deliveries = await receiver.drain()
+            for delivery in deliveries:
+                taken.append(delivery.message.body)
+                delivery.accept()
+            if len(deliveries) < 1000:
+                return taken
+
+
+# Processes ----------------------------------------------------------------------------------------
+
+
+def children(parent: int) -> set[int]:
+    """All processes below one."""
+    listing = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    below: dict[int, list[int]] = {}
+    for line in listing.splitlines():
+        pid, above = map(int, line.split())
+        below.setdefault(above, []).append(pid)
+    found: set[int] = set()
+    ahead = [parent]
+    while ahead:
+        here = below.get(ahead.pop(), [])
+        found.update(here)
+        ahead += here
+    return found
+
+
+def command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
+
+
+def wait_for(holds: Any, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+
+
+@dataclass
+class Count:
+    """What came of it all."""
+
+    kills: int
+    sent: int
+    arrived: int
+    missing: int
+    repeated: int
+    left: int
+    """Messages that are in the source's queue still."""
+
+
+class Ordeal:
+    """One folder, one container, and a program that is killed time and again."""
+
+    def __init__(self, folder: Path, *, dedup: str, sink: str, seed: int = 10) -> None:
+        self._folder = folder
+        self._dedup = dedup
+        self._sink = sink
+        self._chance = random.Random(seed)
+        self._hooks = folder / "hooks"
+        self._hooks.mkdir(parents=True)
+
+    def run(self, kills: int, rate: int = 600, tell: Any = None) -> Count:
+        """Kill so often, let it finish, and count."""
+        peer = subprocess.Popen(
+            [sys.executable, "-m", "tests.spark.kills", "--role", "peer"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert peer.stdin is not None
+        assert peer.stdout is not None
+        self._url = peer.stdout.readline().strip()
+        try:
+            for place, seconds in {"synced": 0.1, "sent": 0.1, "discharged": 0.1, "committed": 0.1}.items():
+                (self._hooks / f"delay-{place}").write_text(str(seconds))
+            producer = Producer(self._url, rate)
+            for number in range(kills):
+                victim = list(VICTIMS)[number % len(VICTIMS)]
+                self._kill(victim)
+                if tell is not None:
+                    tell(f"{number + 1}: {victim} killed, {producer.sent} sent", flush=True)
+            sent = producer.stop()
+            for left in self._hooks.glob("delay-*"):
+                left.unlink()
+            script = self._start("now")
+            assert script.wait(300) == 0, "the last run failed"
+            script.communicate()
+            return self._count(kills, sent)
+        finally:
+            peer.stdin.close()
+            peer.wait(10)
+
+    def _start(self, mode: str) -> subprocess.Popen[str]:
+        given = [self._url, str(self._folder), mode, self._dedup, self._sink]
+        script = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, *given],
+            env=os.environ | {HOOKS: str(self._hooks)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert script.stdout is not None
+        assert script.stdout.readline() == "started\n"
+        return script
+
+    def _kill(self, victim: str) -> None:
+        """Start, let a batch or more pass, and kill."""
+        before = self._committed()
+        script = self._start("follow")
+        wait_for(lambda: self._committed() > before, 120)
+        time.sleep(self._chance.random() * 1.5)
+        family = children(script.pid)
+        pid = script.pid
+        if VICTIMS[victim]:
+            pid = next(each for each in family if VICTIMS[victim] in command(each))
+        os.kill(pid, signal.SIGKILL)
+        if victim == "reader":
+            assert script.wait(60) != 0, "the query has not failed"  # by itself, for it has lost its source
+        script.kill()
+        script.communicate()
+        wait_for(lambda: not any(map(command, family)), 30)
+
+    def _committed(self) -> int:
+        commits = self._folder / "checkpoint" / "commits"
+        return max((int(path.name) for path in commits.glob("[0-9]*")), default=-1)
+
+    def _count(self, kills: int, sent: int) -> Count:
+        arrived = files(self._folder) if self._sink == "files" else Counter(trio.run(take, self._url, "out"))
+        expected = {b"%d" % number for number in range(sent)}
+        assert {*arrived} <= expected, "something arrived that was never sent"
+        return Count(
+            kills,
+            sent,
+            arrived.total(),
+            len(expected - {*arrived}),
+            arrived.total() - len(arrived),
+            len(trio.run(take, self._url, "q")),
+        )
+
+
+def files(folder: Path) -> Counter[bytes]:
+    """The bodies in the files that Spark's own log of the sink says are part of it."""
+    import pyarrow.parquet as parquet
+
+    found: Counter[bytes] = Counter()
+    for entry in log_entries(folder / "out" / "_spark_metadata"):
+        path = json.loads(entry)["path"].removeprefix("file://")
+        found.update(parquet.read_table(path, columns=["body"]).column("body").to_pylist())
+    return found
+
+
+def log_entries(log: Path) -> list[str]:
+    newest = {int(path.name.split(".")[0]): path for path in log.iterdir() if path.name[0] != "."}
+    compacted = max((number for number, path in newest.items() if path.name.endswith(".compact")), default=-1)
+    lines: list[str] = []
+    for number, path in sorted(newest.items()):
+        if number >= compacted:
+            lines += [line for line in path.read_text().splitlines() if line.startswith("{")]
+    return lines
+
+
+WAYS = (("message-id", "ledger"), ("none", "files"), ("message-id", "files"))
+"""How ids are used, and where messages go."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--rate", type=int, default=600)
+    parser.add_argument("--role", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.role == "peer":
+        trio.run(serve)
+        return
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    failed = False
+    for dedup, sink in WAYS:
+        with tempfile.TemporaryDirectory() as folder:
+            found = Ordeal(Path(folder), dedup=dedup, sink=sink).run(given.kills, given.rate, print)
+        allowed = given.kills * CREDIT if dedup == "none" else 0
+        print(f"dedup={dedup} sink={sink}: {found}; {allowed} may be repeated", flush=True)
+        failed |= bool(found.missing or found.left or found.repeated > allowed)
+    raise SystemExit(failed)
+
+
+if __name__ == "__main__":
+    main()

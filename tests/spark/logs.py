@@ -1,0 +1,95 @@
+"""A peer whose messages are numbered and kept, as RabbitMQ 4 has it in its streams."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import trio
+
+import trio_amqp10 as amqp
+from trio_amqp10.spec.messaging import Source
+
+FILTER = amqp.Symbol("rabbitmq:stream-offset-spec")
+CHUNK = 7
+"""Messages of a block: ``last`` begins with the last block, not with the last message."""
+
+
+@dataclass
+class Log:
+    """Messages by number."""
+
+    messages: dict[int, amqp.Message] = field(default_factory=dict[int, amqp.Message])
+    end: int = 0
+
+    def add(self, *bodies: bytes) -> None:
+        for body in bodies:
+            self.messages[self.end] = amqp.Message(
+                body, annotations={"x-stream-offset": amqp.ULong(self.end)}
+            )
+            self.end += 1
+
+    def forget(self, below: int) -> None:
+        for number in [each for each in self.messages if each < below]:
+            del self.messages[number]
+
+    def begin(self, spec: Any) -> int:
+        first = min(self.messages, default=self.end)
+        if spec == "first":
+            return first
+        return max(first, self.end - CHUNK) if spec == "last" else int(spec)
+
+
+class LogServer:
+    """``with LogServer() as server``: logs by address, at ``server.url``."""
+
+    def __init__(self) -> None:
+        self.logs: dict[str, Log] = {}
+        self.attached = 0
+
+    def __enter__(self) -> Self:
+        ready = threading.Event()
+        self._thread = threading.Thread(target=trio.run, args=(self._main, ready), daemon=True)
+        self._thread.start()
+        assert ready.wait(10)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._token.run_sync_soon(self._nursery.cancel_scope.cancel)
+        self._thread.join(10)
+
+    async def _main(self, ready: threading.Event) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+        async with trio.open_nursery() as self._nursery:
+            listeners: list[amqp.Listener] = await self._nursery.start(
+                amqp.serve, self._converse, "amqp://127.0.0.1:0"
+            )
+            self.url = listeners[0].url
+            ready.set()
+
+    async def _converse(self, connection: amqp.Connection) -> None:
+        async with trio.open_nursery() as nursery:
+            async for link in connection.incoming_links():
+                nursery.start_soon(self._send, link)
+
+    async def _send(self, link: Any) -> None:
+        asked: Source = link.remote.source
+        log = self.logs[str(asked.address)]
+        self.attached += 1
+        try:
+            async with link.accept(source=Source(address=asked.address, filter=asked.filter)) as sender:
+                spec = (asked.filter or {})[FILTER].value
+                at = log.begin(spec)
+                while True:
+                    await sender.wait_sendable()
+                    if at not in log.messages and at < log.end:
+                        at += 1
+                    elif at < log.end:
+                        sender.send_nowait(log.messages[at], settled=True)
+                        at += 1
+                    else:
+                        sender.give_back()
+                        await trio.sleep(0.01)
+        except (amqp.AmqpError, trio.ClosedResourceError):
+            return

@@ -1,0 +1,116 @@
+"""Streams from a log, with a real Spark: nothing is kept here, and everything is read once."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from .logs import Log, LogServer
+from .test_intake import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def peer() -> Iterator[LogServer]:
+    with LogServer() as running:
+        running.logs.update({"one": Log(), "two": Log()})
+        yield running
+
+
+class Follower:
+    """Logs to parquet."""
+
+    def __init__(self, spark: Any, url: str, folder: Path) -> None:
+        self._spark = spark
+        self._url = url
+        self._folder = folder
+
+    def start(self, *, now: bool = True, addresses: str = "one", **given: str) -> Any:
+        source = self._spark.readStream.format("amqp10")
+        source = source.options(
+            url=self._url, addresses=addresses, mode="log", columns="address,seq,body", **given
+        )
+        writer = source.load().writeStream.format("parquet").option("path", str(self._folder / "out"))
+        writer = writer.option("checkpointLocation", str(self._folder / "checkpoint"))
+        return (
+            writer.trigger(availableNow=True) if now else writer.trigger(processingTime="200 milliseconds")
+        ).start()
+
+    def run(self, **given: str) -> list[int]:
+        query = self.start(**given)
+        query.awaitTermination(60)
+        return [each["numInputRows"] for each in query.recentProgress if each["numInputRows"]]
+
+    def found(self) -> list[tuple[str, int, bytes]]:
+        rows = self._spark.read.parquet(str(self._folder / "out")).collect()
+        return sorted((row.address, row.seq, bytes(row.body)) for row in rows)
+
+
+@pytest.fixture
+def follower(spark: Any, peer: LogServer, tmp_path: Path) -> Follower:
+    return Follower(spark, peer.url, tmp_path)
+
+
+def numbered(log: str, start: int, stop: int) -> list[tuple[str, int, bytes]]:
+    return [(log, number, b"%d" % number) for number in range(start, stop)]
+
+
+def fill(log: Log, count: int) -> None:
+    log.add(*[b"%d" % number for number in range(log.end, log.end + count)])
+
+
+def test_limited_batches_share_their_rows_among_logs(peer: LogServer, follower: Follower) -> None:
+    fill(peer.logs["one"], 250)
+    fill(peer.logs["two"], 30)
+    given = {"addresses": "one,two", "maxRowsPerTrigger": "100", "minPartitions": "3"}
+    assert follower.run(**given) == [100, 100, 80]
+    fill(peer.logs["two"], 5)
+    assert follower.run(**given) == [5]
+    assert follower.found() == numbered("one", 0, 250) + numbered("two", 0, 35)
+    assert len(peer.logs["one"].messages) == 250
+
+
+def test_what_comes_is_followed_and_a_restart_goes_on(peer: LogServer, follower: Follower) -> None:
+    fill(peer.logs["one"], 10)
+    query = follower.start(now=False, startingOffsets="latest")
+    until(lambda: query.lastProgress is not None, 30)
+    fill(peer.logs["one"], 10)
+    until(lambda: sum(each["numInputRows"] for each in query.recentProgress) == 10, 30)
+    query.stop()
+    fill(peer.logs["one"], 10)
+    assert follower.run(startingOffsets="latest") == [10]
+    assert follower.found() == numbered("one", 10, 30)
+
+
+def test_beginning_may_be_a_number_for_each_log(peer: LogServer, follower: Follower) -> None:
+    fill(peer.logs["one"], 10)
+    fill(peer.logs["two"], 10)
+    follower.run(addresses="one,two", startingOffsets=json.dumps({"one": 7, "two": 9}))
+    assert follower.found() == numbered("one", 7, 10) + numbered("two", 9, 10)
+
+
+def test_loss_fails_the_query_and_says_what(peer: LogServer, follower: Follower) -> None:
+    fill(peer.logs["one"], 10)
+    follower.run()
+    fill(peer.logs["one"], 20)
+    peer.logs["one"].forget(15)
+    query = follower.start()
+    with pytest.raises(StreamingQueryException, match="messages 10 to 14 of 'one' are not all there"):
+        query.awaitTermination(60)
+    assert follower.run(failOnDataLoss="false") == [15]
+    assert follower.found() == numbered("one", 0, 10) + numbered("one", 15, 30)
+
+
+def test_another_log_of_that_name_is_refused(peer: LogServer, follower: Follower) -> None:
+    fill(peer.logs["one"], 10)
+    follower.run()
+    peer.logs["one"] = Log()
+    query = follower.start()
+    with pytest.raises(StreamingQueryException, match="another one of that name"):
+        query.awaitTermination(60)
