@@ -278,3 +278,37 @@ def test_exchange_tells_no_secret_to_who_prints_what_it_meets() -> None:
         client.receive_data(server.data_to_send())
         shown = f"{client!r} {server!r} {client.question!r} {case.client!r} {case.server!r} {SERVER!r} {case.context!r}"
         assert not any(word in shown for word in ("enigma", "good", "hashed", "exported"))
+
+
+class Counter:
+    """One that permits as it is told, and remembers whom it was told of."""
+
+    def __init__(self, permitted: bool = True) -> None:
+        self.permitted = permitted
+        self.names: list[str | None] = []
+
+    def permits(self) -> bool:
+        return self.permitted
+
+    def failed(self, username: str | None) -> None:
+        self.names.append(username)
+
+
+@cases
+@pytest.mark.parametrize("permitted", [True, False])
+@pytest.mark.parametrize("wrong", [True, False])
+def test_row_16_tally_is_told_of_failures_and_may_have_more(case: Case, wrong: bool, permitted: bool) -> None:
+    client, _ = sides(case, wrong=wrong)
+    tally = Counter(permitted)
+    server = sasl.SaslServer(case.server, context=case.context, tally=tally)
+    if wrong or not permitted:
+        with pytest.raises(SecurityError):
+            converse(client, server)
+        at_hand = None if case.client.name == "EXTERNAL" else "ada"  # the name is in the certificate
+        wrong_user = "bob" if case in (CASES["unknown user"], CASES["EXTERNAL"]) else "ada"
+        assert tally.names == [wrong_user if wrong else at_hand]
+        assert (server.failed, server.identity) == (True, None)
+    else:
+        converse(client, server)
+        assert not tally.names
+        assert server.done

@@ -29,6 +29,7 @@ from .connection import Connection
 from .delivery import OutgoingDelivery, delivery_class
 from .dial import effective_limits
 from .errors import ConnectionClosedError
+from .failures import Failures, HostFailures
 from .layers import Entrance, Transport, check_layers, has_tls, layers_of, no_less_secret
 from .listener import Listener
 from .options import strictness, symbols
@@ -78,6 +79,7 @@ class Acceptor:
     strict: Strict = field(default_factory=Strict)
     close_timeout: float = 5.0
     entrance: Entrance = field(default_factory=Entrance)
+    failures: Failures = field(default_factory=lambda: Failures(None, trio.current_time))
 
     def __post_init__(self) -> None:
         self._engine()  # what cannot be said is found out before anybody dials
@@ -133,10 +135,11 @@ class Acceptor:
         private = transport.private or is_private(stream)
         mechanisms = self.sasl.offer(private, self.allow_plaintext_password, context)
         size = sasl_frame_size(self.strict)
+        tally = HostFailures(self.failures, peer_host(stream))
         stack = Stack(
             engine,
             trio.current_time(),
-            accept_sasl=(lambda: SaslServer(mechanisms, context=context, max_frame_size=size))
+            accept_sasl=(lambda: SaslServer(mechanisms, context=context, max_frame_size=size, tally=tally))
             if mechanisms
             else None,
             accept_plain=not self.sasl.requires_sasl,
@@ -229,6 +232,7 @@ async def serve(
     strict: bool | Strict | None = None,
     max_connections: int | None = 10_000,
     max_handshakes: int | None = 1_024,
+    max_failures: int | None = 10,
     close_timeout: float = 5.0,
     task_status: trio.TaskStatus[list[Listener]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -260,12 +264,16 @@ async def serve(
             an error, e.g. ``redirect(url)``, that our close then brings right behind our open.
         max_connections: above this, those who dial wait; None for no limit.
         max_handshakes: the same, for those who have not opened their connection yet.
+        max_failures: failed authentications after which whoever dials from the same IP address (the same /64
+            of IPv6) is sent away, before anything is read: one is forgiven each ``300 / max_failures`` seconds.
+            Each is logged as a warning, with host and user. None for no limit, as behind a proxy, where all
+            come from one address.
         others: as for ``open_connection``.
 
     Raises:
         OSError: it is not possible to listen there.
         LocalProtocolError: a URL is not one, or there is none; TLS without ``ssl_context``, or one
-            that is not safe.
+            that is not safe; ``max_failures`` less than 1.
 
     Cancelled: every connection is closed with ``amqp:connection:forced``.
     """
@@ -285,6 +293,7 @@ async def serve(
         limits=effective_limits(limits, max_frame_size, channel_max),
         strict=strictness(strict),
         close_timeout=close_timeout,
+        failures=Failures(max_failures, trio.current_time),
     )
     parsed = [parse_url(url) for url in urls]
     entrances = [_entrance(url, ssl_context, layers, detect, origins, acceptor.limits) for url in parsed]
@@ -380,7 +389,7 @@ async def _accept_loop(
             _log.warning("cannot accept for now: %s", failure)
             await trio.sleep(0.1)
             continue
-        if admit is not None and not _is_admitted(admit, stream):
+        if not _is_admitted(admit, acceptor.failures, stream):
             connections.release()
             handshakes.release()
             await trio.aclose_forcefully(stream)
@@ -388,9 +397,15 @@ async def _accept_loop(
         nursery.start_soon(_run_one, stream, acceptor, handler, connections, handshakes)
 
 
-def _is_admitted(admit: Callable[[str | None], bool], stream: trio.SocketStream) -> bool:
+def _is_admitted(
+    admit: Callable[[str | None], bool] | None, failures: Failures, stream: trio.SocketStream
+) -> bool:
+    host = peer_host(stream)
+    if wait := failures.wait(host):
+        _log.debug("a peer at %s is sent away: it is to wait %.0f s, for it failed too often", host, wait)
+        return False
     try:
-        return admit(peer_host(stream))
+        return admit is None or admit(host)
     except Exception:
         _log.exception("admit() failed: nobody gets in")
         return False

@@ -47,7 +47,7 @@ from .oauth import OAuthBearer, OAuthBearerServer, XOAuth2, XOAuth2Server
 from .plain import Plain, PlainServer
 from .scram import Scram
 from .scram_server import ScramServer
-from .server import SaslServer
+from .server import SaslServer, Tally
 
 __all__ = [
     "Anonymous",
@@ -82,6 +82,7 @@ __all__ = [
     "ServerContext",
     "ServerExchange",
     "ServerMechanism",
+    "Tally",
     "UserKeys",
     "Verified",
     "XOAuth2",

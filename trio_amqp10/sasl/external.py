@@ -133,6 +133,10 @@ class _ExternalServer(ServerExchange):
         self._check = check
         self._authzid = ""
 
+    @property
+    def claimed_name(self) -> str | None:
+        return self._authzid or None
+
     def start(self, initial_response: bytes | None) -> ServerStep:
         if initial_response is None:
             return Challenge(b"")

@@ -259,6 +259,11 @@ class ServerExchange(ABC):
 
     __slots__ = ()
 
+    @property
+    def claimed_name(self) -> str | None:
+        """Whom the client says it is, for the log of a failure; None as long as it has not said so."""
+        return None
+
     @abstractmethod
     def start(self, initial_response: bytes | None) -> ServerStep:
         """Take the client's first message; None if it sent none: RFC 4422 has the server then

@@ -270,7 +270,7 @@ def _with_token(username: str, pairs: list[bytes]) -> tuple[str, str] | None:
 
 
 class _BearerServerExchange(ServerExchange):
-    __slots__ = ("_error", "_failed", "_name", "_parse", "_verify")
+    __slots__ = ("_error", "_failed", "_name", "_parse", "_username", "_verify")
 
     def __init__(
         self,
@@ -284,6 +284,11 @@ class _BearerServerExchange(ServerExchange):
         self._verify = verify
         self._error = error
         self._failed = False
+        self._username = ""
+
+    @property
+    def claimed_name(self) -> str | None:
+        return self._username or None
 
     def start(self, initial_response: bytes | None) -> ServerStep:
         if initial_response is None:
@@ -296,6 +301,7 @@ class _BearerServerExchange(ServerExchange):
         parsed = self._parse(data)
         if parsed is None:
             return self._fail()
+        self._username = parsed[0]
         return Question(f"{self._name}: verify a token", partial(self._verify, *parsed))
 
     def answer(self, value: object) -> ServerStep:

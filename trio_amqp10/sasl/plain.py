@@ -131,6 +131,10 @@ class _PlainServer(ServerExchange):
         self._permitted = permitted
         self._username = ""
 
+    @property
+    def claimed_name(self) -> str | None:
+        return self._username or None
+
     def start(self, initial_response: bytes | None) -> ServerStep:
         if not self._permitted:
             return Refused()

@@ -175,6 +175,10 @@ class _ScramServer(ServerExchange):
         self._server_first = ""
         self._known = False
 
+    @property
+    def claimed_name(self) -> str | None:
+        return self._username or None
+
     def start(self, initial_response: bytes | None) -> ServerStep:
         if initial_response is None:
             return Challenge(b"")  # the client speaks first, but had not room to (RFC 4422, section 3.3)

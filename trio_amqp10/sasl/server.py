@@ -15,7 +15,7 @@ Knows no mechanism and no user.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.security import (
@@ -48,10 +48,23 @@ if TYPE_CHECKING:
 
     from .mechanism import ServerExchange, ServerMechanism
 
-__all__ = ["FAILURE_PENALTY", "SaslServer"]
+__all__ = ["FAILURE_PENALTY", "SaslServer", "Tally"]
 
 FAILURE_PENALTY: Final = 1.0
 """Seconds between a failed attempt and its outcome: slow for who guesses, bearable for who mistyped."""
+
+
+class Tally(Protocol):
+    """Who counts attempts across connections, e.g. those of one host; it has a clock, and the layer has none."""
+
+    def permits(self) -> bool:
+        """Asked where credentials are right. False has them fail all the same: attempts that go on side by
+        side must not tell more than those that come one after the other."""
+        ...
+
+    def failed(self, username: str | None) -> None:
+        """Told of each outcome of ``auth``: whom the client claimed to be, if it came so far."""
+        ...
 
 
 class SaslServer(SaslLayer):
@@ -64,6 +77,7 @@ class SaslServer(SaslLayer):
         context: what is known of the connection below; the same that ``Server.offer`` was given.
         max_frame_size: octets of a frame, in either direction; 512 is strictly the standard.
         max_rounds: challenges that a mechanism may send.
+        tally: is told of failures, and may have more of them; None: nobody is.
 
     Attributes:
         mechanism: the name that the client chose, once it did, if it was offered.
@@ -82,6 +96,7 @@ class SaslServer(SaslLayer):
         "_mechanisms",
         "_penalty",
         "_rounds",
+        "_tally",
         "error",
         "hostname",
         "identity",
@@ -95,6 +110,7 @@ class SaslServer(SaslLayer):
         context: ServerContext = NOTHING_KNOWN,
         max_frame_size: int = DEFAULT_MAX_FRAME_SIZE,
         max_rounds: int = MAX_ROUNDS,
+        tally: Tally | None = None,
     ) -> None:
         super().__init__(SaslState.EXPECT_INIT, max_frame_size)
         if not mechanisms:
@@ -106,6 +122,7 @@ class SaslServer(SaslLayer):
         self._mechanisms = {check_name(mechanism.name): mechanism for mechanism in mechanisms}
         self._context = replace(context, offered=tuple(self._mechanisms))
         self._max_rounds = max_rounds
+        self._tally = tally
         self._rounds = 0
         self._penalty = 0.0
         self._exchange: ServerExchange | None = None
@@ -178,7 +195,7 @@ class SaslServer(SaslLayer):
             self._rounds += 1
             self._send(SaslChallenge(challenge=step.data))
             self._enter(SaslState.EXPECT_RESPONSE)
-        elif isinstance(step, Verified):
+        elif isinstance(step, Verified) and (self._tally is None or self._tally.permits()):
             assert self.mechanism is not None
             self._send(SaslOutcome(code=SaslCode.OK, additional_data=step.data))
             self.identity = Identity(step.name, self.mechanism)
@@ -189,6 +206,8 @@ class SaslServer(SaslLayer):
     def _fail(self, code: SaslCode) -> None:
         self._send(SaslOutcome(code=code))
         self._penalty = FAILURE_PENALTY
+        if code is SaslCode.AUTH and self._tally is not None:
+            self._tally.failed(None if self._exchange is None else self._exchange.claimed_name)
         self._enter(SaslState.FAILED)
 
     def _running(self) -> ServerExchange:

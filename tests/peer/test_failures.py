@@ -1,0 +1,174 @@
+"""Hosts that fail to authenticate too often are sent away for a while."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+from trio.testing import MockClock, memory_stream_pair
+
+import trio_amqp10 as amqp
+from trio_amqp10.peer.failures import PERIOD, Failures
+
+from .helpers import acceptor, idle, listening, never
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+USERS = {"ann": "s3cret"}
+SERVER = amqp.sasl.Server(USERS)
+RIGHT = amqp.sasl.Scram("ann", "s3cret")
+WRONG = amqp.sasl.Scram("ann", "0ther")
+
+
+class Time:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_failures_send_a_host_away_until_one_is_forgiven() -> None:
+    clock = Time()
+    failures = Failures(10, clock)
+    for _ in range(9):
+        failures.add("192.0.2.1", "ann")
+        assert failures.wait("192.0.2.1") == 0
+    failures.add("192.0.2.1", "ann")
+    assert failures.wait("192.0.2.1") == pytest.approx(30)
+    assert failures.wait("192.0.2.2") == 0
+    clock.now += 29.9
+    assert failures.wait("192.0.2.1") == pytest.approx(0.1)
+    clock.now += 0.2
+    assert failures.wait("192.0.2.1") == 0
+    failures.add("192.0.2.1", "ann")
+    assert failures.wait("192.0.2.1") == pytest.approx(29.9)
+    clock.now += PERIOD
+    assert failures.wait("192.0.2.1") == 0
+
+
+def test_failures_of_a_host_that_is_to_wait_make_it_wait_no_longer() -> None:
+    failures = Failures(2, Time())
+    for _ in range(100):
+        failures.add("192.0.2.1", None)
+    assert failures.wait("192.0.2.1") == pytest.approx(150)
+
+
+@pytest.mark.parametrize(
+    ("failed", "other", "same"),
+    [
+        ("2001:db8::1", "2001:db8::ffff:1", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("fe80::1%eth0", "fe80::2", True),
+        ("::ffff:192.0.2.1", "192.0.2.1", True),
+        ("::ffff:192.0.2.1", "::ffff:192.0.2.2", False),
+        ("192.0.2.1", "192.0.2.2", False),
+    ],
+)
+def test_failures_count_as_one_host_who_is_one_subscriber(failed: str, other: str, same: bool) -> None:
+    failures = Failures(1, Time())
+    failures.add(failed, None)
+    assert bool(failures.wait(other)) is same
+
+
+def test_failures_remember_so_many_hosts_and_no_more() -> None:
+    failures = Failures(1, Time(), hosts=3)
+    for last in (1, 2, 3, 4):
+        failures.add(f"192.0.2.{last}", None)
+    assert [bool(failures.wait(f"192.0.2.{last}")) for last in (1, 2, 3, 4)] == [False, True, True, True]
+    assert len(failures) == 3
+
+
+@pytest.mark.parametrize(("most", "host"), [(None, "192.0.2.1"), (1, None)])
+def test_failures_without_a_limit_or_a_host_are_logged_and_nothing_else(
+    most: int | None, host: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    failures = Failures(most, Time())
+    failures.add(host, "a\nb" + "c" * 1000)
+    assert failures.wait(host) == 0
+    assert len(failures) == 0
+    [record] = caplog.records
+    assert record.levelno == logging.WARNING
+    where = host or "this machine"
+    assert record.message == f"a peer at {where} failed to authenticate as 'a\\nb{'c' * 61}'"
+
+
+async def test_listener_refuses_a_limit_of_none_at_all() -> None:
+    with pytest.raises(amqp.LocalProtocolError, match=r"max_failures=0 .*None for no limit"):
+        await amqp.serve(idle, "amqp://127.0.0.1:0", max_failures=0)
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Outcomes that are not held back: real sockets go by real time."""
+    monkeypatch.setattr("trio_amqp10.sasl.server.FAILURE_PENALTY", 0.0)
+    monkeypatch.setattr("trio_amqp10.peer.listen._JITTER", 0.0)
+    return
+
+
+async def dial(where: str | trio.abc.Stream, sasl: amqp.sasl.ClientMechanism) -> None:
+    async with amqp.open_connection(where, sasl=sasl):
+        pass
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_row_16_host_that_guesses_is_sent_away_before_anything_is_read(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG, "trio_amqp10.listen")
+    async with listening(idle, sasl=SERVER, max_failures=3) as [listener]:
+        for _ in range(3):
+            await dial(listener.url, RIGHT)  # is no failure, nor does it make any forgotten
+            with pytest.raises(amqp.sasl.AuthenticationError):
+                await dial(listener.url, WRONG)
+        for sasl in (RIGHT, WRONG):
+            with pytest.raises(amqp.ConnectionClosedError):
+                await dial(listener.url, sasl)
+    warned = [each.message for each in caplog.records if each.levelno == logging.WARNING]
+    failed = "a peer at 127.0.0.1 failed to authenticate as 'ann'"
+    away = "who dials from 127.0.0.1 is sent away for the next 100 s: too many failures"
+    assert warned == [failed, failed, failed, away]
+    assert sum("is sent away: it is to wait 100 s" in each.message for each in caplog.records) == 2
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_row_16_listener_without_a_limit_lets_a_host_guess_on() -> None:
+    async with listening(idle, sasl=SERVER, max_failures=None) as [listener]:
+        for _ in range(12):
+            with pytest.raises(amqp.sasl.AuthenticationError):
+                await dial(listener.url, WRONG)
+        await dial(listener.url, RIGHT)
+
+
+async def test_row_16_attempts_side_by_side_tell_no_more_than_one_after_the_other(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The right password is among many that are tried at once, too late to count: it fails like the others."""
+    monkeypatch.setattr("trio_amqp10.peer.listen.peer_host", lambda _: "192.0.2.1")
+    accepting = acceptor(sasl=SERVER, failures=Failures(3, trio.current_time))
+    took: list[float] = []
+
+    async def attempt(sasl: amqp.sasl.ClientMechanism) -> None:
+        ours, theirs = memory_stream_pair()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(accepting.run, theirs, never)
+            began = trio.current_time()
+            with pytest.raises(amqp.sasl.AuthenticationError):
+                await dial(ours, sasl)
+            took.append(trio.current_time() - began)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(attempt, WRONG)
+        await trio.sleep(0.1)
+        nursery.start_soon(attempt, RIGHT)
+    assert len(took) == 4
+    assert all(1 <= each <= 2 for each in took)
+    await trio.sleep(100)
+    ours, theirs = memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(accepting.run, theirs, idle)
+        await dial(ours, RIGHT)
