@@ -1,6 +1,6 @@
 #!/bin/sh
 # Install real peers into .peers (git-ignored), each by itself and only if it is not there yet:
-#     tests/interop/install.sh [proton] [rhea] [rabbitmq4] [rabbitmq3] [azure] [tshark] [chromium]      (default: all)
+#     tests/interop/install.sh [proton] [cyrus] [rhea] [rabbitmq4] [rabbitmq3] [azure] [tshark] [chromium]      (default: all)
 # For Debian 12. Packages come from apt, pip and npm as this machine has them configured. RabbitMQ goes into
 # file trees of its own (debootstrap), so that no service of the host is installed, let alone started.
 # PYTHON names the interpreter for proton's environment; it needs no package of this project.
@@ -48,6 +48,18 @@ sys.exit(not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Pyth
     "$python" -m venv "$peers/proton" &&
         "$peers/proton/bin/python" -m pip install -q --no-cache-dir --no-binary python-qpid-proton python-qpid-proton==0.40.0 >&2 &&
         "$peers/proton/bin/python" -c 'import proton'
+}
+
+# The program that makes Cyrus's file of users, for a Proton that listens. The package would bring a service along:
+# so it is only unpacked.
+install_cyrus() {
+    [ -x "$peers/cyrus/usr/sbin/saslpasswd2" ] && return 0
+    command -v dpkg-deb >/dev/null || return 1
+    rm -rf "$peers/cyrus" "$peers/cyrus.deb"
+    mkdir -p "$peers/cyrus.deb" &&
+        (cd "$peers/cyrus.deb" && apt-get download -qq sasl2-bin) >&2 &&
+        dpkg-deb -x "$peers/cyrus.deb"/sasl2-bin*.deb "$peers/cyrus" &&
+        rm -rf "$peers/cyrus.deb"
 }
 
 install_rhea() {
@@ -106,10 +118,11 @@ install_chromium() {
 }
 
 mkdir -p "$peers"
-[ $# -gt 0 ] || set -- proton rhea rabbitmq4 rabbitmq3 azure tshark chromium
+[ $# -gt 0 ] || set -- proton cyrus rhea rabbitmq4 rabbitmq3 azure tshark chromium
 for peer in "$@"; do
     case $peer in
     proton) install_proton ;;
+    cyrus) install_cyrus ;;
     rhea) install_rhea ;;
     rabbitmq4) install_rabbitmq 4 trixie ;;
     rabbitmq3) install_rabbitmq 3 bookworm ;;
@@ -117,7 +130,7 @@ for peer in "$@"; do
     tshark) install_tshark ;;
     chromium) install_chromium ;;
     *)
-        say "no such peer: $peer (proton rhea rabbitmq4 rabbitmq3 azure tshark chromium)"
+        say "no such peer: $peer (proton cyrus rhea rabbitmq4 rabbitmq3 azure tshark chromium)"
         exit 2
         ;;
     esac

@@ -40,6 +40,8 @@ def is_missing(name: str) -> str | None:
     """Why a peer cannot be used and what to run, or None."""
     if name.startswith("rabbitmq"):
         there = (PEERS / name / "etc/hosts").exists() and os.geteuid() == 0
+    elif name == "cyrus":
+        there = (PEERS / name / "usr/sbin/saslpasswd2").exists()
     elif name == "tshark":
         there = bool(shutil.which("tshark") and shutil.which("dumpcap"))
     elif name == "rhea":

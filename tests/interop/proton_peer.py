@@ -214,6 +214,9 @@ class Listen(Peer):
     def on_connection_bound(self, event: Any) -> None:
         sasl = event.transport.sasl()
         sasl.allow_insecure_mechs = True
+        if self.arguments.sasl_config:
+            sasl.config_path(self.arguments.sasl_config)
+            event.transport.require_auth(True)
         if self.arguments.mechanism:
             sasl.allowed_mechs(self.arguments.mechanism)
         if self.arguments.max_frame_size:
@@ -318,6 +321,7 @@ def main() -> int:
     )
     parser.add_argument("--user")
     parser.add_argument("--password")
+    parser.add_argument("--sasl-config", help="a listener's folder with proton-server.conf, for Cyrus SASL")
     parser.add_argument("--mechanism", help="the only one to use")
     parser.add_argument("--max-frame-size", type=int, default=0)
     parser.add_argument("--deadline", type=float, default=60.0, help="seconds until it gives up")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,12 @@ import trio_amqp10 as amqp
 from tests.peer.authority import authority, believing, serving
 
 from . import exchange
-from .peers import PeerError
+from .conftest import need
+from .peers import PEERS, PeerError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from .peers import Client
 
 CA = str(authority().cafile)
@@ -68,6 +72,41 @@ def test_proton_says_who_it_is_by_a_password_over_tls(proton: Client, mechanism:
     with pytest.raises(BaseException) as caught:
         exchange.we_listen_and_receive(wrong, False, count=10)
     assert caught.group_contains(PeerError, match="ended with 1")
+
+
+@pytest.fixture
+def users(tmp_path: Path) -> str:
+    """A folder of Cyrus SASL with ann in it, for a Proton that listens."""
+    need("cyrus")
+    database = tmp_path / "users.db"
+    # The realm is the host's name, as Cyrus has it for who names none.
+    realm = subprocess.run(["hostname"], capture_output=True, text=True, check=True).stdout.strip()
+    for each in {realm, "localhost"}:
+        subprocess.run(
+            [PEERS / "cyrus/usr/sbin/saslpasswd2", "-p", "-c", "-f", database, "-u", each, "ann"],
+            input=b"s3cret",
+            check=True,
+            timeout=10,
+        )
+    (tmp_path / "proton-server.conf").write_text(
+        f"pwcheck_method: auxprop\nauxprop_plugin: sasldb\nsasldb_path: {database}\n"
+        "mech_list: PLAIN SCRAM-SHA-1 SCRAM-SHA-256 SCRAM-SHA-512\n"
+    )
+    return str(tmp_path)
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-1", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_proton_knows_us_by_our_password_over_tls(proton: Client, users: str, mechanism: str) -> None:
+    def says(password: str) -> amqp.sasl.ClientMechanism:
+        if mechanism == "PLAIN":
+            return amqp.sasl.Plain("ann", password)
+        return amqp.sasl.Scram("ann", password, mechanism)
+
+    flags = ("--sasl-config", users)
+    exchange.we_dial_and_send(listening(proton, mechanism, *flags, sasl=says("s3cret")), False, count=10)
+    wrong = listening(proton, mechanism, *flags, sasl=says("wrong"))
+    with pytest.raises(amqp.sasl.AuthenticationError):
+        exchange.we_dial_and_send(wrong, False, count=10)
 
 
 def test_proton_says_who_it_is_by_its_certificate(proton: Client) -> None:
