@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.peer.authority import authority
+
 __all__ = ["Broker", "start"]
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,10 +38,15 @@ BOOT_SECONDS = 90.0
 
 @dataclass
 class Broker:
-    """A running node; guest and guest may do everything, from the loopback only."""
+    """A running node; guest and guest may do everything, from the loopback only, and so may ann by a certificate.
+
+    4.x listens with TLS too, at ``tls_port``: as ``localhost``, by ``authority()``; it asks clients for a certificate by
+    ``authority("clients")``, and lets those without one be.
+    """
 
     major: int
     port: int
+    tls_port: int
     processes: list[subprocess.Popen[bytes]]
     run: Path
     log: Path
@@ -49,6 +56,10 @@ class Broker:
     @property
     def url(self) -> str:
         return f"amqp://guest:guest@127.0.0.1:{self.port}"
+
+    @property
+    def tls_url(self) -> str:
+        return f"amqps://localhost:{self.tls_port}"
 
     def new_queue(self) -> str:
         """The address of an empty queue that no other test uses."""
@@ -80,11 +91,13 @@ def start(major: int, *, peers: Path = PEERS) -> Broker:
     tree = peers / f"rabbitmq{major}"
     if not (tree / "usr/lib/rabbitmq/bin/rabbitmq-server").exists():
         raise RuntimeError(f"RabbitMQ {major} is not in {tree}: run tests/interop/install.sh rabbitmq{major}")
-    port, dist_port, epmd_port = _free_ports(3)
+    port, tls_port, dist_port, epmd_port = _free_ports(4)
     inside = Path("/var/lib/rabbitmq") / f"interop-{os.getpid()}-{port}"
     run = tree / inside.relative_to("/")
     run.mkdir(parents=True)
     _write_config(run, inside, port, major)
+    if major >= 4:
+        _write_tls_config(run, inside, tls_port)
     owner = (tree / "var/lib/rabbitmq").stat()
     for path in [run, *run.rglob("*")]:
         os.chown(path, owner.st_uid, owner.st_gid)
@@ -108,7 +121,7 @@ def start(major: int, *, peers: Path = PEERS) -> Broker:
         "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1} +S 1:1 +sbwt none",
     }
     log = run / "output"
-    broker = Broker(major, port, [], run, log)
+    broker = Broker(major, port, tls_port, [], run, log)
     try:
         epmd = ["epmd", "-address", "127.0.0.1", "-port", str(epmd_port)]
         for command in (epmd, ["/usr/lib/rabbitmq/bin/rabbitmq-server"]):
@@ -136,13 +149,15 @@ def _spawn(
 
 
 def _wait_until_open(broker: Broker) -> None:
-    """The listener opens last, so a connection means that queues and users are there."""
+    """Listeners open last, so a connection means that queues and users are there."""
+    ports = [broker.port, broker.tls_port] if broker.major >= 4 else [broker.port]
     deadline = time.monotonic() + BOOT_SECONDS
     while True:
         ended = broker.processes[-1].poll()
         if ended is None:
             try:
-                socket.create_connection(("127.0.0.1", broker.port), 1).close()
+                for port in ports:
+                    socket.create_connection(("127.0.0.1", port), 1).close()
             except OSError:
                 pass
             else:
@@ -163,9 +178,13 @@ def _write_config(run: Path, inside: Path, port: int, major: int) -> None:
                 "password_hash": _password_hash("guest"),
                 "hashing_algorithm": "rabbit_password_hashing_sha256",
                 "tags": ["administrator"],
-            }
+            },
+            {"name": "ann", "password_hash": "", "hashing_algorithm": None, "tags": []},
         ],
-        "permissions": [{"user": "guest", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"}],
+        "permissions": [
+            {"user": user, "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"}
+            for user in ("guest", "ann")
+        ],
         "queues": [
             {"name": f"interop-{n}", "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}}
             for n in range(1, QUEUES + 1)
@@ -183,7 +202,8 @@ def _write_config(run: Path, inside: Path, port: int, major: int) -> None:
             for n in range(1, STREAMS + 1)
         ]
     (run / "definitions.json").write_text(json.dumps(definitions))
-    (run / "enabled_plugins").write_text("[].\n" if major >= 4 else "[rabbitmq_amqp1_0].\n")
+    plugins = "[rabbitmq_auth_mechanism_ssl].\n" if major >= 4 else "[rabbitmq_amqp1_0].\n"
+    (run / "enabled_plugins").write_text(plugins)
     (run / ".erlang.cookie").write_text(base64.b32encode(os.urandom(15)).decode())
     (run / ".erlang.cookie").chmod(0o400)
     (run / "rabbitmq.conf").write_text(
@@ -194,6 +214,27 @@ def _write_config(run: Path, inside: Path, port: int, major: int) -> None:
         "disk_free_limit.absolute = 50MB\n"
         "vm_memory_calculation_strategy = allocated\n"  # there is no /proc in the tree
     )
+
+
+def _write_tls_config(run: Path, inside: Path, port: int) -> None:
+    """Its own authority for servers, and another for clients, whose common name is who they are."""
+    shutil.copy(authority().issue().file, run / "server.pem")
+    shutil.copy(authority("clients").cafile, run / "clients.pem")
+    with (run / "rabbitmq.conf").open("a") as file:
+        file.write(
+            f"listeners.ssl.1 = 127.0.0.1:{port}\n"
+            f"ssl_options.certfile = {inside}/server.pem\n"
+            f"ssl_options.keyfile = {inside}/server.pem\n"
+            f"ssl_options.cacertfile = {inside}/clients.pem\n"
+            "ssl_options.verify = verify_peer\n"
+            "ssl_options.fail_if_no_peer_cert = false\n"
+            "ssl_cert_login_from = common_name\n"
+            "auth_mechanisms.1 = PLAIN\n"
+            "auth_mechanisms.2 = EXTERNAL\n"
+            "auth_mechanisms.3 = ANONYMOUS\n"
+            "anonymous_login_user = guest\n"
+            "anonymous_login_pass = guest\n"
+        )
 
 
 def _password_hash(password: str) -> str:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import trio_amqp10 as amqp
+from tests.peer.authority import authority, believing
 
 from .corpus import corpus_digest, text_lines
 from .ours import receive_from, send_to, within
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from .peers import Client
@@ -69,6 +72,52 @@ async def _log_in(url: str) -> None:
 def test_broker_refuses_a_wrong_password(broker: Broker) -> None:
     with pytest.raises(amqp.SecurityError):
         within(_log_in, broker.url.replace("guest:guest", "guest:wrong"))
+
+
+WAYS: dict[str, Callable[[], amqp.sasl.ClientMechanism]] = {
+    "PLAIN": lambda: amqp.sasl.Plain("guest", "guest"),
+    "ANONYMOUS": amqp.sasl.Anonymous,
+    "EXTERNAL": amqp.sasl.External,
+}
+
+
+def certificate(name: str = "ann", *, by: str = "clients") -> str:
+    return str(authority(by).issue(common_name=name).file)
+
+
+@pytest.mark.parametrize("mechanism", WAYS)
+def test_rabbitmq4_gives_back_the_corpus_over_tls(rabbitmq4: Broker, mechanism: str) -> None:
+    queue = rabbitmq4.new_queue()
+    options: dict[str, Any] = {"cafile": str(authority().cafile), "sasl": WAYS[mechanism]()}
+    if mechanism == "EXTERNAL":
+        options["certfile"] = certificate()
+    assert within(partial(send_to, rabbitmq4.tls_url, queue, 10, False, **options)) == {"accepted": 10}
+    got = within(partial(receive_from, rabbitmq4.tls_url, queue, 10, False, **options))
+    assert got == {"received": 10, "settled": 0, "digest": corpus_digest(1, 10)}
+
+
+async def _dial(url: str, **options: Any) -> None:
+    async with amqp.open_connection(url, **options):
+        pytest.fail("nobody should have been let in")
+
+
+def test_rabbitmq4_over_tls_refuses_and_is_refused(rabbitmq4: Broker) -> None:
+    ours: dict[str, Any] = {"cafile": str(authority().cafile)}
+    plain, external = amqp.sasl.Plain("guest", "wrong"), amqp.sasl.External()
+    cases: list[tuple[Any, dict[str, Any]]] = [
+        (amqp.SecurityError, ours | {"sasl": plain}),
+        (amqp.SecurityError, ours | {"sasl": external, "certfile": certificate("nobody")}),
+        (
+            (amqp.SecurityError, amqp.ConnectionClosedError),
+            ours | {"sasl": external, "certfile": certificate(by="foreign")},
+        ),
+        (amqp.SecurityError, {"sasl": plain, "ssl_context": believing("foreign")}),
+    ]
+    for error, options in cases:
+        with pytest.raises(error):
+            within(partial(_dial, rabbitmq4.tls_url, **options))
+    with pytest.raises(amqp.SecurityError, match="not valid for"):
+        within(partial(_dial, rabbitmq4.tls_url, **ours, sasl=plain, server_hostname="other.example"))
 
 
 def test_command_line_carries_a_text_file_through_rabbitmq4_in_order(
