@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 import pytest
 import trio
@@ -13,9 +12,6 @@ import trio_amqp10 as amqp
 from trio_amqp10.peer.failures import PERIOD, Failures
 
 from .helpers import acceptor, idle, listening, never
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 USERS = {"ann": "s3cret"}
 SERVER = amqp.sasl.Server(USERS)
@@ -102,11 +98,10 @@ async def test_listener_refuses_a_limit_of_none_at_all() -> None:
 
 
 @pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Outcomes that are not held back: real sockets go by real time."""
     monkeypatch.setattr("trio_amqp10.sasl.server.FAILURE_PENALTY", 0.0)
     monkeypatch.setattr("trio_amqp10.peer.listen._JITTER", 0.0)
-    return
 
 
 async def dial(where: str | trio.abc.Stream, sasl: amqp.sasl.ClientMechanism) -> None:
