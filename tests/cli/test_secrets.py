@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import signal
 import ssl
 import stat
 import subprocess
@@ -19,9 +20,11 @@ from cryptography import x509
 from trio_amqp10.cli import app
 from trio_amqp10.cli.certs import CertsOptions, certs
 from trio_amqp10.cli.run import CommandError
+from trio_amqp10.cli.serve import owner_of
+from trio_amqp10.peer.tls import Certificate
 from trio_amqp10.sasl import read_users
 
-from .conftest import AMQP10, ENVIRONMENT, SECONDS, serving
+from .conftest import AMQP10, ENVIRONMENT, SECONDS, interrupt, serving, start
 from .conftest import done as process_done
 from .conftest import failed as process_failed
 
@@ -168,6 +171,76 @@ def test_serve_fails_when_the_file_of_users_is_none(tmp_path: Path, users: str) 
     assert f"{other}: line 1" in failed(*listen, "--users", str(other))
     assert amqp10(*listen, "--users", users, "--user", "a:b").exit_code == 2
     assert amqp10(*listen, "--users", str(tmp_path / "none")).exit_code == 2
+
+
+def read_again(server: subprocess.Popen[bytes]) -> str:
+    """Send a hangup; what the server says of it."""
+    assert server.stderr is not None
+    server.send_signal(signal.SIGHUP)
+    return next(line for line in map(bytes.decode, server.stderr) if line.startswith("amqp10: "))
+
+
+def test_serve_reads_users_and_certificates_again_when_hung_up(tmp_path: Path, users: str) -> None:
+    made(tmp_path)
+    own = ("--tls-cert", str(tmp_path / "server.pem"), "--tls-key", str(tmp_path / "server-key.pem"))
+    server = start("serve", "--listen", "amqps://127.0.0.1:0", "--users", users, *own)
+    try:
+        assert server.stdout is not None
+        url = server.stdout.readline().decode().removeprefix("listening ").strip()
+        port = int(url.rpartition(":")[2])
+        bob = (f"{url.replace('//', '//bob:sesame@')}/q", "--body", "x", "--cafile", str(tmp_path / "ca.pem"))
+        assert "not authenticated" in process_failed("send", *bob)
+        before = ssl.get_server_certificate(("127.0.0.1", port))
+        done("passwd", users, "bob", "--stdin", "--iterations", "4096", stdin=b"sesame\n")
+        made(tmp_path, renew=True)
+        assert read_again(server) == "amqp10: users and certificates were read again\n"
+        assert process_done("send", *bob) == b"sent 1\n"
+        assert ssl.get_server_certificate(("127.0.0.1", port)) != before
+        Path(users).write_text("ada:enigma\n")
+        assert f"nothing was read again: {users}: line 1" in read_again(server)
+        assert process_done("send", *bob) == b"sent 1\n"
+        (tmp_path / "server.pem").unlink()
+        Path(users).unlink()
+        assert "nothing was read again" in read_again(server)
+        interrupt(server)
+        assert server.returncode == 0
+    finally:
+        if server.poll() is None:
+            server.kill()
+            server.communicate()
+
+
+def test_serve_knows_clients_by_their_certificates(tmp_path: Path, users: str) -> None:
+    made(tmp_path)
+    own = ("--tls-cert", str(tmp_path / "server.pem"), "--tls-key", str(tmp_path / "server-key.pem"))
+    ca = str(tmp_path / "ca.pem")
+    ada = ("--cafile", ca, "--cert", str(tmp_path / "ada.pem"), "--key", str(tmp_path / "ada-key.pem"))
+    with serving("--users", users, *own, "--tls-client-ca", ca, listen="amqps://127.0.0.1:0") as url:
+        assert process_done("send", f"{url}/q", "--body", "x", *ada) == b"sent 1\n"
+        assert "refused" in process_failed("send", f"{url}/q", "--body", "x", "--cafile", ca)
+
+
+def alternatives(*names: tuple[str, str], common: str | None = None) -> Certificate:
+    subject = () if common is None else ((("commonName", common),),)
+    return Certificate(b"", {"subject": subject, "subjectAltName": names})
+
+
+@pytest.mark.parametrize(
+    ("certificate", "owner"),
+    [
+        (alternatives(("DNS", "h"), common="ada"), "ada"),
+        (alternatives(("email", "ada@h")), "ada@h"),
+        (alternatives(("URI", "spiffe://h/ada")), "spiffe://h/ada"),
+        (alternatives(("DNS", "h")), "h"),
+        (alternatives(("DNS", "h"), ("email", "ada@h")), None),
+        (alternatives(("IP Address", "127.0.0.1")), None),
+        (alternatives(), None),
+    ],
+)
+def test_owner_of_a_certificate_is_its_common_name_or_its_only_other(
+    certificate: Certificate, owner: str | None
+) -> None:
+    assert owner_of(certificate) == owner
 
 
 # -- certs

@@ -159,6 +159,17 @@ def test_server_makes_salts_up_from_the_secret_of_its_credentials() -> None:
     assert first_of(sasl.Server(credentials={})) != first_of(sasl.Server(credentials={}))
 
 
+def test_server_asks_what_another_does_once_it_is_replaced_by_it() -> None:
+    server = sasl.Server()
+    assert not server.requires_sasl
+    other = sasl.Server({"guest": "guest-secret"}, scram=["SCRAM-SHA-1"])
+    server.replace_by(other)
+    assert server.requires_sasl
+    names = [mechanism.name for mechanism in server.offer(True)]
+    assert names == [mechanism.name for mechanism in other.offer(True)] == ["SCRAM-SHA-1", "PLAIN"]
+    assert repr(server) == repr(other)
+
+
 # The client's half of the same rule
 
 PLAIN, ANONYMOUS = sasl.Plain("guest", "guest-secret"), sasl.Anonymous()

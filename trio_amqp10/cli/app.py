@@ -144,15 +144,20 @@ def demo_command(frames: bool) -> None:
     "users_file",
     metavar="FILE",
     type=_FILE,
-    help='Those who may connect, with their keys, as "amqp10 passwd" makes it; read once, at the start.',
+    help='Those who may connect, with their keys, as "amqp10 passwd" makes it; read again on SIGHUP.',
 )
-@click.option("--tls-cert", metavar="FILE", type=_FILE, help="Our certificate, for amqps:// and its like.")
+@click.option(
+    "--tls-cert",
+    metavar="FILE",
+    type=_FILE,
+    help="Our certificate, for amqps:// and its like; read again on SIGHUP.",
+)
 @click.option("--tls-key", metavar="FILE", type=_FILE, help="Its key, if it is not in the same file.")
 @click.option(
     "--tls-client-ca",
     metavar="FILE",
     type=_FILE,
-    help="Authorities of clients' certificates; a client without one is sent away.",
+    help="Authorities of clients' certificates; a client without one is sent away, and EXTERNAL goes by the name in it.",
 )
 @click.option(
     "--strict",

@@ -188,7 +188,8 @@ def explain(failure: BaseException) -> str | None:
         texts = {explain(one) for one in _parts(failure)}
         return None if None in texts else "; ".join(sorted(text for text in texts if text))
     if isinstance(failure, SecurityError) or isinstance(failure.__cause__, SecurityError):
-        return _one_line(f"not authenticated: {failure.__cause__ or failure} ({_CREDENTIALS})")
+        why = failure if isinstance(failure, SecurityError) else failure.__cause__
+        return _one_line(f"not authenticated: {why} ({_CREDENTIALS})")
     if isinstance(failure, AmqpError):
         hint = _HINTS.get(str(getattr(failure, "condition", None)))
         return _one_line(f"{failure} ({hint})" if hint else str(failure))

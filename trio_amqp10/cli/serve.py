@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import ssl
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,12 +13,12 @@ import trio
 import trio_amqp10 as amqp
 
 from .passwd import load_users
-from .run import CommandError, Interrupts, say, write_out
+from .run import CommandError, Interrupts, explain, say, write_out
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 
-__all__ = ["ServeOptions", "serve"]
+__all__ = ["ServeOptions", "owner_of", "serve"]
 
 _PATIENCE: Final = 5.0
 """Seconds that deliveries in flight have to be settled once we are to stop."""
@@ -64,15 +65,32 @@ async def _serve(options: ServeOptions, interrupts: Interrupts, store: amqp.Sqli
         container.add_topic(topic)
     if options.management:
         container.add_management()
+    sasl, context = _sasl(options), _tls(options)
     start = partial(
         container.serve,
         *options.urls,
-        sasl=_sasl(options),
-        ssl_context=_tls(options),
+        sasl=sasl,
+        ssl_context=context,
         allow_plaintext_password=options.allow_plaintext_password,
     )
+    # Without a file, a hangup is what it is to every program.
+    if (options.users_file is None and context is None) or not hasattr(signal, "SIGHUP"):
+        await _until_interrupted(container, start, interrupts)
+        return
+    with trio.open_signal_receiver(signal.SIGHUP) as hangups:
+        reload = partial(_reload, hangups, options, sasl, context)
+        await _until_interrupted(container, start, interrupts, reload)
+
+
+async def _until_interrupted(
+    container: amqp.Container,
+    start: Any,
+    interrupts: Interrupts,
+    reload: Callable[[], Awaitable[None]] = trio.sleep_forever,
+) -> None:
     async with trio.open_nursery() as nursery:
         listeners: list[amqp.Listener] = await nursery.start(start)
+        nursery.start_soon(reload)
         await write_out("".join(f"listening {listener.url}\n" for listener in listeners).encode())
         with interrupts.here():
             await trio.sleep_forever()
@@ -81,14 +99,45 @@ async def _serve(options: ServeOptions, interrupts: Interrupts, store: amqp.Sqli
         nursery.cancel_scope.cancel()
 
 
-def _sasl(options: ServeOptions) -> amqp.sasl.Server | None:
+async def _reload(
+    hangups: AsyncIterable[int],
+    options: ServeOptions,
+    sasl: amqp.sasl.Server,
+    context: amqp.tls.ServerContext | None,
+) -> None:
+    """Read the files of users and certificates again at each hangup; what cannot be read leaves all as it was."""
+    async for _ in hangups:
+        try:
+            read = _sasl(options)
+            if context is not None:
+                context.reload()
+        except (CommandError, OSError) as failure:
+            say(f"amqp10: nothing was read again: {explain(failure) or failure}")
+        else:
+            sasl.replace_by(read)
+            say("amqp10: users and certificates were read again")
+
+
+def _sasl(options: ServeOptions) -> amqp.sasl.Server:
+    """Whom to let in. Clients' certificates say who they are, where those are asked for."""
+    external = [] if options.tls_client_ca is None else [amqp.sasl.ExternalServer(owner_of)]
     if options.users_file is not None:
         users = load_users(options.users_file)
-        return amqp.sasl.Server(credentials=users, verify=users.verify)
-    return amqp.sasl.Server(users=options.users) if options.users else None
+        return amqp.sasl.Server(credentials=users, verify=users.verify, mechanisms=external)
+    if options.users:
+        return amqp.sasl.Server(users=options.users, mechanisms=external)
+    return amqp.sasl.Server(mechanisms=external, anonymous=True)
 
 
-def _tls(options: ServeOptions) -> ssl.SSLContext | None:
+def owner_of(certificate: amqp.tls.Certificate) -> str | None:
+    """Whose certificate it is: the common name of its subject, or else its one alternative name."""
+    if certificate.common_name is not None:
+        return certificate.common_name
+    names = [name for kind in ("email", "URI", "DNS") for name in certificate.alternative_names(kind)]
+    return names[0] if len(names) == 1 else None
+
+
+def _tls(options: ServeOptions) -> amqp.tls.ServerContext | None:
     if options.tls_cert is None:
         return None
     try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from os import urandom
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 from trio_amqp10.errors import LocalProtocolError
 
@@ -71,12 +71,12 @@ class Server:
             raise LocalProtocolError(
                 "either users or verify and credentials, not both: which of them would be right?"
             )
-        self._users: Final = users
-        self._verify: Final = verify
-        self._credentials: Final = credentials
-        self._mechanisms: Final = tuple(mechanisms)
-        self._scram: Final = self._make_scram(scram, secret)
-        self._anonymous: Final = not self.requires_sasl if anonymous is None else anonymous
+        self._users = users
+        self._verify = verify
+        self._credentials = credentials
+        self._mechanisms = tuple(mechanisms)
+        self._scram = self._make_scram(scram, secret)
+        self._anonymous = not self.requires_sasl if anonymous is None else anonymous
         names = [check_name(mechanism.name) for mechanism in self._permitted(True)]
         if not names:
             raise LocalProtocolError(
@@ -100,6 +100,21 @@ class Server:
             )
         # All with -PLUS first, as clients that go by our order should take them.
         return tuple(ScramServer(name + plus, keys, secret=secret) for plus in (PLUS, "") for name in shared)
+
+    def replace_by(self, other: Server) -> None:
+        """From now on ask of those who connect what ``other`` asks, e.g. because a file of users was read again.
+
+        Exchanges that have begun, and connections, go on as they are.
+
+        Args:
+            other: may be used on its own too.
+        """
+        self._users = other._users
+        self._verify = other._verify
+        self._credentials = other._credentials
+        self._mechanisms = other._mechanisms
+        self._scram = other._scram
+        self._anonymous = other._anonymous
 
     @property
     def requires_sasl(self) -> bool:
