@@ -279,3 +279,7 @@ def test_errors_of_the_sasl_layer_are_security_errors() -> None:
         sasl.SecurityDowngradeError,
     ):
         assert issubclass(error, SecurityError)
+
+
+def test_mechanism_knows_no_name_where_the_client_claims_none() -> None:
+    assert sasl.AnonymousServer().begin(sasl.ServerContext()).claimed_name is None
