@@ -69,8 +69,7 @@ def bare(role: str, peer: Peer, count: int, wide: bool) -> None:
     arguments = [
         sys.executable,
         "-m",
-        "bench.spark",
-        "--role",
+        "bench.spark_sides",
         role,
         "--url",
         peer.url,

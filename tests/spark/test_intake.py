@@ -253,3 +253,14 @@ def test_password_is_taken_from_the_environment(
     intake.wait_until(lambda: False)
     with pytest.raises(IntakeError, match="has failed"):
         intake.check()
+
+
+def test_message_after_a_pause_is_written_at_once(server: Server, desk: Desk) -> None:
+    server.put("q", [b"first"])
+    _, spool = desk.start(spool_flushInterval="1s")
+    until(lambda: spool.end == 1)
+    time.sleep(1.1)
+    began = time.monotonic()
+    server.put("q", [b"second"])
+    until(lambda: spool.end == 2)
+    assert time.monotonic() - began < 0.9

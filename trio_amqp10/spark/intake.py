@@ -163,7 +163,7 @@ class Intake:
         self._pending: list[_Taken] = []
         self._waiting = 0  # deliveries in there
         self._peer = connection.remote.container_id
-        self._first_at = 0.0
+        self._written_at = trio.current_time()
         self._owed: dict[amqp.Receiver, int] = {}
         self._busy = 0  # deliveries between being taken and being settled
         self._ripe = trio.Event()
@@ -240,7 +240,6 @@ class Intake:
 
     def _take(self, deliveries: list[amqp.Delivery], receiver: amqp.Receiver) -> None:
         if not self._pending:
-            self._first_at = trio.current_time()
             self._ripe.set()
         self._pending.append(_Taken(deliveries, receiver, time.time_ns() // 1000))
         self._waiting += len(deliveries)
@@ -258,7 +257,8 @@ class Intake:
                 continue
             if self._waiting < self._batch_rows and self._links:
                 self._ripe = trio.Event()
-                with trio.move_on_at(self._first_at + self._options.spool_flush_interval):
+                # The interval is between two segments: who comes after a pause need not wait for others.
+                with trio.move_on_at(self._written_at + self._options.spool_flush_interval):
                     await self._ripe.wait()
             await self._write_pending()
 
@@ -267,6 +267,7 @@ class Intake:
             batch, self._pending, self._waiting = self._pending, [], 0
             if batch:
                 refused = await trio.to_thread.run_sync(self._write, batch, self._peer)
+                self._written_at = trio.current_time()
                 self._settle(batch, refused)
 
     def _write(self, batch: list[_Taken], peer: str) -> Refused:
