@@ -63,6 +63,8 @@ class Peer:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(10)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
 
 
 def bare(role: str, peer: Peer, count: int, wide: bool) -> None:

@@ -198,6 +198,7 @@ class Ordeal:
         finally:
             peer.stdin.close()
             peer.wait(10)
+            peer.stdout.close()
 
     def _start(self, mode: str) -> subprocess.Popen[str]:
         given = [self._url, str(self._folder), mode, self._dedup, self._sink]
