@@ -146,6 +146,17 @@ def test_sender_takes_up_nothing_when_its_link_went_while_it_was_written() -> No
     assert link.resending is None
 
 
+def test_sender_writes_down_that_it_settled_while_nobody_could_hear() -> None:
+    book = Book()
+    link, script = sender(book)
+    delivery = link.send(b"one")
+    assert delivery is not None
+    script.lose()
+    delivery.settle()
+    assert delivery.settled
+    assert book.lines[1:] == [("dropped", bytes(4))]
+
+
 # -- a receiver ---------------------------------------------------------------------------------
 
 

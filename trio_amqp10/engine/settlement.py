@@ -172,12 +172,10 @@ class Settlement:
             LocalProtocolError: its link is gone.
         """
         if self.outgoing.pop(delivery.delivery_id, None) is None:
-            link = delivery.link
-            held = (
-                {} if link.terminus is None or link.state is not LinkState.GONE else link.terminus.unsettled
-            )
-            if held.pop(delivery.tag, None) is None:
+            terminus = delivery.link.terminus if delivery.link.state is LinkState.GONE else None
+            if terminus is None or delivery.tag not in terminus.unsettled:
                 raise LocalProtocolError(f"cannot settle delivery {delivery.tag!r}: its link is gone")
+            terminus.drop(delivery.tag)
             delivery.settled = True  # the receiver will miss it when the link is taken up again (2.6.13)
             return
         self._let_go(delivery)
