@@ -244,3 +244,14 @@ async def test_attach_asks_for_what_the_program_wants_kept() -> None:
             source = receiver.remote.source
             assert source.durable == amqp.TerminusDurability.UNSETTLED_STATE
             assert (source.expiry_policy, source.timeout) == ("never", 2)
+
+
+async def test_link_is_resumed_on_the_connection_that_is_named() -> None:
+    ledger = Ledger()
+    async with connected(ledger) as first, connected(ledger) as second:
+        sender = await first.open_sender("q", expiry_timeout=5).__aenter__()
+        await sender.detach()
+        await sender.resume(second)
+        assert sender.session.connection is second
+        assert sender
+        assert second

@@ -1,5 +1,7 @@
 """Tasks that wait for the engine, and calls that must not hog the loop."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import time
@@ -23,10 +25,10 @@ async def test_waiter_wakes_all_who_wait() -> None:
         for number in range(3):
             nursery.start_soon(wait, number)
         await wait_all_tasks_blocked()
-        assert len(waiter) == 3
+        assert len(waiter._tasks) == 3
         waiter.wake()
         waiter.wake()
-        assert len(waiter) == 0
+        assert len(waiter._tasks) == 0
     assert sorted(woken) == [0, 1, 2]
 
 
@@ -36,7 +38,7 @@ async def test_waiter_forgets_who_is_cancelled() -> None:
         nursery.start_soon(waiter.wait)
         await wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
-    assert len(waiter) == 0
+    assert len(waiter._tasks) == 0
     waiter.wake()
 
 

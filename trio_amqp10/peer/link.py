@@ -356,10 +356,10 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         if not self._is_over:
             raise LocalProtocolError(f"link {self.name!r} is attached: detach it first")
         await trio.lowlevel.checkpoint()
-        recovery = (connection or self._conn).recovery
-        if recovery is not None:
-            await recovery.until_up()
-        session = (connection or self._conn).session_for(None, own=memory.options.own_session)
+        conn = self._conn if connection is None else connection
+        if conn.recovery is not None:
+            await conn.recovery.until_up()
+        session = conn.session_for(None, own=memory.options.own_session)
         self.attach_to(session)
         try:
             await self.attached()

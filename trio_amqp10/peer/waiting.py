@@ -29,9 +29,6 @@ class Waiter:
         self.touched = False
         self._tasks: dict[Task, None] = {}
 
-    def __len__(self) -> int:
-        return len(self._tasks)
-
     def wake(self) -> None:
         """Let every task that waits look again."""
         if self._tasks:
