@@ -216,6 +216,29 @@ async def test_maps_that_fit_no_frame_are_worked_off_in_turns() -> None:
     assert ledger.bodies == [*range(count), "new"]
 
 
+async def test_maps_that_fit_no_frame_are_worked_off_again_the_next_time() -> None:
+    ledger = Ledger()
+    options: dict[str, Any] = {"name": "x", "store": amqp.MemoryTerminusStore(), "guarantee": "exactly-once"}
+    small = amqp.Limits(max_frame_size=512)
+    bodies = range(60)
+    sender: amqp.Sender | None = None
+    for turn in range(3):
+        ledger.decide = False
+        async with connected(ledger, small) as conn:
+            if sender is None:
+                sender = await conn.open_sender("q", **options).__aenter__()
+            else:
+                await sender.resume(conn)
+                await sender.flush()
+            tags = [b"a tag that is long: %010d" % (n + turn * len(bodies)) for n in bodies]
+            for n, tag in zip(bodies, tags, strict=True):
+                await sender.transmit(n, tag=tag)
+            await cut(conn)
+        for delivery in ledger.got[turn * len(bodies) :]:
+            delivery.accept()
+    assert ledger.bodies == [*bodies] * 3
+
+
 async def test_resume_says_why_not() -> None:
     ledger = Ledger()
     async with connected(ledger) as conn:

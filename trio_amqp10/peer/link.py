@@ -229,6 +229,8 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             self._conn.recovery.answered(self)
         memory = self._memory
         if memory is not None and self._has_terminus():
+            if not self._link.incomplete:
+                memory.left = None
             if self._covered and not self._opening:
                 try:
                     self.check_guarantee(memory.options)
