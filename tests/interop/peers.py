@@ -249,7 +249,10 @@ class Capture:
         return self.process.end(sig)[1]
 
     def read(self, display_filter: str, *fields: str) -> list[str]:
-        """The packets that pass a filter, one line each: tshark's summary, or these fields of them."""
+        """The packets that pass a filter, one line each: tshark's summary, or these fields of them.
+
+        Our own markers are left out: tshark guesses at their random octets, and takes some for a broken protocol.
+        """
         shown = ["-T", "fields", *(word for name in fields for word in ("-e", name))] if fields else []
         done = subprocess.run(
             [
@@ -259,7 +262,7 @@ class Capture:
                 "-d",
                 f"tcp.port=={self.port},amqp",
                 "-Y",
-                display_filter,
+                f"tcp and ({display_filter})",
                 *shown,
             ],
             capture_output=True,
