@@ -152,13 +152,20 @@ async def test_pump_wakes_what_was_touched() -> None:
     ours, theirs = memory_stream_pair()
     owner = Owner(ours)
     waiter = Waiter()
+    woken: list[None] = []
+
+    async def wait() -> None:
+        await waiter.wait()
+        woken.append(None)
+
     async with owner.running() as nursery:
-        nursery.start_soon(waiter.wait)
+        nursery.start_soon(wait)
         await wait_all_tasks_blocked()
+        assert not woken
         owner.engine.touched.append(waiter)
         await theirs.send_all(b"x")
         await wait_all_tasks_blocked()
-        assert len(waiter) == 0
+        assert woken
 
 
 async def test_pump_handles_the_timer_at_the_deadline(autojump_clock: MockClock) -> None:
