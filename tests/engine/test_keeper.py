@@ -189,6 +189,17 @@ def test_receiver_writes_down_an_outcome_that_nobody_can_hear() -> None:
     book.write()
 
 
+def test_receiver_keeps_in_mind_alone_how_far_it_has_come_while_nobody_can_hear() -> None:
+    book = Book()
+    link, script, delivery = receiver(book)
+    script.lose()
+    so_far = Received(section_number=0, section_offset=1)
+    link.session.settlement.dispose(delivery, so_far)
+    assert not book.lines
+    assert link.terminus is not None
+    assert link.terminus.unsettled[TAG].state is so_far
+
+
 def test_receiver_says_nothing_when_its_link_went_while_it_was_written() -> None:
     book = Book()
     link, script, delivery = receiver(book)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["Resending", "resume_sender"]
 
 _NOT_THERE = object()
-"""In place of a state: the receiver does not have the delivery."""
+"""In place of a state, and not final: the receiver does not have the delivery."""
 
 
 def resume_sender(link: SenderLink, terminus: SenderTerminus) -> None:
@@ -75,7 +75,7 @@ def _take_outcomes(link: SenderLink, terminus: SenderTerminus, steps: deque[tupl
     """Write down what the receiver concluded, before it may hear that we know, and forget it."""
     assert terminus.keeper is not None
     for sent, theirs in steps:
-        there = None if theirs is _NOT_THERE else final(theirs)
+        there = final(theirs)
         if there is not None and final(sent.delivery.state) is None:
             sent.delivery.state = link.permitted(there)
             terminus.keeper.conclude(sent.delivery.tag, sent.delivery.state, lambda: None)
@@ -128,7 +128,7 @@ class Resending:
     def _say(self, sent: Sent, theirs: Any) -> None:
         link, delivery = self._link, sent.delivery
         ours = final(delivery.state)
-        there = None if theirs is _NOT_THERE else final(theirs)
+        there = final(theirs)
         link.adopt(delivery)
         if ours is None and there is None:
             self._send(sent, theirs)

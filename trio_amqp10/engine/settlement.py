@@ -108,8 +108,8 @@ class Settlement:
             if link.terminus is None or delivery.tag not in link.terminus.unsettled:
                 raise LocalProtocolError(f"cannot settle delivery {delivery.tag!r}: its link is gone")
             delivery.state = state  # said when the link is taken up again (2.6.13)
-            if link.terminus.keeper is not None and is_terminal(state):
-                link.terminus.keeper.conclude(delivery.tag, state, lambda: None)
+            if is_terminal(state):
+                link.terminus.conclude(delivery.tag, state, lambda: None)
             return
         self._check(state)
         delivery.state = state
@@ -127,8 +127,8 @@ class Settlement:
                 link.terminus.forget(delivery.tag)
             if self.modes:
                 self.modes.pop(delivery_id, None)
-        elif link.terminus is not None and link.terminus.keeper is not None and is_terminal(state):
-            link.terminus.keeper.conclude(delivery.tag, state, partial(self._say_if_held, delivery))
+        elif link.terminus is not None and is_terminal(state):
+            link.terminus.conclude(delivery.tag, state, partial(self._say_if_held, delivery))
             return
         self._say(Role.RECEIVER, delivery_id, settles, state)
 
@@ -291,11 +291,10 @@ class Settlement:
         elif is_terminal(state) and not isinstance(state, TransactionalState) and not link.confirms:
             # (An outcome inside a transaction is none before the discharge: who knows of that settles, 4.4.2.)
             # The receiver settles second: our settlement is what it waits for.
-            keeper = None if link.terminus is None else link.terminus.keeper
-            if keeper is None:
+            if link.terminus is None:
                 self.settle_outgoing(delivery)
             else:
-                keeper.conclude(delivery.tag, delivery.state, partial(self._settle_if_held, delivery))
+                link.terminus.conclude(delivery.tag, delivery.state, partial(self._settle_if_held, delivery))
         if delivery.watcher is not None:
             self.session.connection.touch(delivery.watcher)
 

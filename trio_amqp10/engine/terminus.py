@@ -65,6 +65,13 @@ class Terminus(ABC):
     def deliveries(self) -> list[Any]:
         """What is unsettled, oldest first."""
 
+    def conclude(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:
+        """A delivery has its outcome: call ``then``, which lets the other end hear that we know, once that is kept."""
+        if self.keeper is None:
+            then()
+        else:
+            self.keeper.conclude(tag, state, then)
+
 
 class Keeper(Protocol):
     """Writes down what a terminus must not forget."""
