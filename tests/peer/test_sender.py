@@ -16,7 +16,7 @@ from tests.naive.performatives import frame, parse_sections
 from .helpers import STREAMS, Node, acceptor, dialled, served, stream_pair
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
 
     from tests.naive.peer import ScriptedPeer
 
@@ -475,6 +475,36 @@ async def test_drain_of_who_sends_without_waiting_is_answered_by_give_back(autoj
             nursery.start_soon(sender.wait_sendable)
             await wait_all_tasks_blocked()
             await peer.send(flow(5, 0, drain=True))
+        assert sender.draining
+        sender.send_nowait("x")
+        await peer.expect("transfer")
+        sender.give_back()
+        await peer.expect("flow", link_credit=0, delivery_count=5)
+
+
+class AfterFirstStep(trio.abc.Instrument):
+    """Calls something when a task of that name has run for the first time, and is not done."""
+
+    def __init__(self, name: str, call: Callable[[], object]) -> None:
+        self.name = name
+        self.call: Callable[[], object] | None = call
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        if task.name.endswith(self.name) and self.call is not None:
+            call, self.call = self.call, None
+            call()
+
+
+async def test_drain_that_comes_while_somebody_looks_for_credit_is_kept(autojump_clock: MockClock) -> None:
+    async with sending(credit=5) as (sender, peer):
+
+        def drain() -> None:
+            sender._link.drain = True
+            sender.wake()
+
+        trio.lowlevel.add_instrument(AfterFirstStep("wait_sendable", drain))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(sender.wait_sendable)
         assert sender.draining
         sender.send_nowait("x")
         await peer.expect("transfer")

@@ -18,7 +18,7 @@ from .statistics import sender_statistics
 from .stream import StreamSender
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from trio_amqp10.engine.outgoing import Outgoing
     from trio_amqp10.engine.sender import SenderLink
@@ -218,13 +218,14 @@ class Sender(Link["SenderLink"]):
 
         Raises: as ``transmit``. Cancelled: nothing has happened.
         """
-        await trio.lowlevel.checkpoint()
-        await self._until_sendable()
+        await self._until_sendable(trio.lowlevel.checkpoint)
 
-    async def _until_sendable(self) -> None:
+    async def _until_sendable(self, first: Callable[[], Awaitable[None]] | None = None) -> None:
         """Wait; what the receiver wants back meanwhile is kept for whoever waits here."""
         self._blocked += 1
         try:
+            if first is not None:
+                await first()
             while not self._link.sendable():
                 self.check_alive()
                 self._link.await_sendable()
