@@ -23,6 +23,7 @@ from trio_amqp10.wire.decode import Budget
 from trio_amqp10.wire.encode import encode
 
 from .delivery import IncomingDelivery, OutgoingDelivery, Touchable
+from .dispatch import dispatch, fast_disposition, fast_transfer, undecodable
 from .events import (
     ConnectionClosed,
     ConnectionLost,
@@ -389,9 +390,9 @@ class Connection(Lifecycle):
                 if session is not None and kind == AMQP_FRAME and session.state is _MAPPED:
                     head = buf[body : body + 3]
                     if head == TRANSFER:
-                        if session.fast_transfer(buf, body, end):
+                        if fast_transfer(session, buf, body, end):
                             continue
-                    elif head == DISPOSITION and session.fast_disposition(buf, body, end):
+                    elif head == DISPOSITION and fast_disposition(session, buf, body, end):
                         continue
                 self._on_frame(kind, channel, buf[body:end])
                 if self._deaf or self.state is ConnectionState.END:
@@ -469,7 +470,7 @@ class Connection(Lifecycle):
             if isinstance(performative, Begin):
                 self._on_begin(performative, channel)
             else:
-                self._session_at(channel).dispatch(performative, body[pos:])
+                dispatch(self._session_at(channel), performative, body[pos:])
 
     def _undecodable(self, fault: RemoteProtocolError, channel: int, body: bytes) -> None:
         """A performative with a wrong field ends what it was about: a link, a session, or all (1.4)."""
@@ -477,7 +478,7 @@ class Connection(Lifecycle):
         scope, link, transfer = scope_of(fault, session, body)
         if scope == "connection" or session is None:
             raise fault
-        session.undecodable(fault, link, transfer)
+        undecodable(session, fault, link, transfer)
 
     def _session_at(self, channel: int) -> Session:
         session = self._mapped.get(channel)

@@ -1,33 +1,29 @@
 """Session endpoints: begin, flow, the links of a session and its unsettled deliveries, end (2.5).
 
 A session owns its links, its windows and its settlement. Upwards it only enqueues frames,
-and tells events, through its connection.
-
-Longer than 400 lines: what the peer sends and what we owe it meet in the same tables of handles.
+and tells events, through its connection. What the peer sends on it is read in ``dispatch``.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trio_amqp10 import rules
-from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
-from trio_amqp10.spec.transport import Attach, Begin, Detach, Disposition, End, Error, Flow, Role, Transfer
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.spec.transport import Begin, End, Error, Flow
 from trio_amqp10.wire.encode import encode
-from trio_amqp10.wire.values import Described, UInt
 
-from .fast import TransferReader, read_disposition
+from .fast import TransferReader
 from .faults import error_of, fit
-from .incoming import drop_incoming, on_transfer, skip
-from .maps import has_tags
+from .incoming import drop_incoming
 from .receiver import ReceiverLink
 from .sender import SenderLink
-from .serial import add
 from .settlement import Settlement
 from .states import SESSION, ConnectionState, Lifecycle, LinkState, SessionState, Step
 from .windows import INITIAL_ID, SessionWindows
 
 if TYPE_CHECKING:
+    from trio_amqp10.errors import RemoteProtocolError
+
     from .connection import Connection
     from .hold import Hold
     from .link import Link
@@ -48,22 +44,24 @@ class Session(Lifecycle):
         partials: senders in the middle of a delivery, oldest first.
         hungry: senders to be woken when there may be room.
         owner: woken when the session is over.
+        by_remote_handle: the links, by the peer's handles.
+        errant: the peer's handles on which it has answered our detach: what it still sends there is a fault.
+        transfers: reads the usual transfers.
         unread: transfers of streamed deliveries that wait to be read; each takes a place in our window.
         hold: what bounds our window, on a session of one link; or None.
     """
 
     __slots__ = (
         "_by_handle",
-        "_by_remote_handle",
-        "_errant",
         "_flow_links",
         "_is_dirty",
         "_lowest_free",
         "_owes_flow",
-        "_transfers",
         "answered",
+        "by_remote_handle",
         "channel",
         "connection",
+        "errant",
         "error",
         "hold",
         "hungry",
@@ -75,6 +73,7 @@ class Session(Lifecycle):
         "remote_channel",
         "settlement",
         "told",
+        "transfers",
         "unread",
         "windows",
     )
@@ -100,12 +99,12 @@ class Session(Lifecycle):
         self.hungry: list[SenderLink] = []
         self._by_handle: dict[int, Link] = {}
         self._lowest_free = 0  # no handle below it is free
-        self._by_remote_handle: dict[int, Link] = {}
-        self._errant: set[int] = set()  # the peer's handles on which it has answered our detach
+        self.by_remote_handle: dict[int, Link] = {}
+        self.errant: set[int] = set()
         self._flow_links: dict[Link, None] = {}
         self._owes_flow = False
         self._is_dirty = False
-        self._transfers = TransferReader()
+        self.transfers = TransferReader()
         self.unread = 0
         self.hold: Hold | None = None
 
@@ -115,7 +114,7 @@ class Session(Lifecycle):
     @property
     def links(self) -> list[Link]:
         """Every link with a handle, ours or the peer's."""
-        return list(dict.fromkeys((*self._by_handle.values(), *self._by_remote_handle.values())))
+        return list(dict.fromkeys((*self._by_handle.values(), *self.by_remote_handle.values())))
 
     # -- begin and end ----------------------------------------------------------------------
 
@@ -203,7 +202,7 @@ class Session(Lifecycle):
             self._forget(link)
             self.connection.names.release(link)
         self._by_handle.clear()
-        self._by_remote_handle.clear()
+        self.by_remote_handle.clear()
 
     def require_begun(self) -> None:
         """Raise unless links may attach.
@@ -248,7 +247,7 @@ class Session(Lifecycle):
 
     def link_at(self, remote_handle: object) -> Link | None:
         """The link that the peer calls by this handle."""
-        return self._by_remote_handle.get(remote_handle) if isinstance(remote_handle, int) else None
+        return self.by_remote_handle.get(remote_handle) if isinstance(remote_handle, int) else None
 
     def bind(self, link: Link) -> None:
         """``link.handle`` is taken: the link has attached, or is to answer an attach."""
@@ -266,9 +265,9 @@ class Session(Lifecycle):
             if self._by_handle.pop(link.handle, None) is not None:
                 self._lowest_free = min(self._lowest_free, link.handle)
             assert link.remote_handle is not None
-            self._by_remote_handle.pop(link.remote_handle, None)
+            self.by_remote_handle.pop(link.remote_handle, None)
             if errant:
-                self._errant.add(link.remote_handle)
+                self.errant.add(link.remote_handle)
             self._forget(link)
             self.connection.names.release(link)
             link.wake()
@@ -370,252 +369,3 @@ class Session(Lifecycle):
             for link in hungry:
                 link.waiting = False
                 link.wake()
-
-    # -- what the peer sends ----------------------------------------------------------------
-
-    def fast_transfer(self, buf: bytes, pos: int, end: int) -> bool:
-        """A transfer of a common shape; False leaves it to the general path."""
-        fields = self._transfers.read(buf, pos, end)
-        if fields is None:
-            return False
-        handle, delivery_id, tag, message_format, settled, more, start = fields
-        link = self._by_remote_handle.get(handle)
-        if not isinstance(link, ReceiverLink):
-            return False
-        windows = self.windows
-        left = windows.received()
-        if left <= windows.low:
-            if left < 0:
-                return False
-            self.refill_if_due()
-        try:
-            on_transfer(link, delivery_id, tag, message_format, settled, more, buf[start:end])
-        except LocalProtocolError as failure:
-            self._cannot_answer(failure)
-        return True
-
-    def fast_disposition(self, buf: bytes, pos: int, end: int) -> bool:
-        """A disposition of a common shape; False leaves it to the general path."""
-        fields = read_disposition(buf, pos, end)
-        if fields is None:
-            return False
-        self.settlement.on_range(*fields)
-        return True
-
-    def _room_for_transfer(self) -> bool:
-        left = self.windows.received()
-        if left <= self.windows.low:
-            self.refill_if_due()
-        return left >= 0 or (not self.connection.strict.incoming_window and self.windows.overrun())
-
-    def dispatch(self, performative: Any, payload: bytes) -> None:
-        """Any frame of this session but begin."""
-        if (
-            self.state is not SessionState.MAPPED
-            and self.state is not SessionState.BEGIN_RCVD
-            and not isinstance(performative, End)
-        ):
-            return  # discarding: the peer has not read our end yet (2.5.5)
-        try:
-            self._dispatch(performative, payload)
-        except LocalProtocolError as failure:
-            self._cannot_answer(failure)
-
-    def undecodable(self, fault: RemoteProtocolError, link: Link | None, transfer: list[Any] | None) -> None:
-        """A performative had a wrong field; ``link`` is what it was about, where it was not the session.
-
-        ``transfer`` holds the fields of a transfer: it counts all the same.
-        """
-        if self.state is not SessionState.MAPPED and self.state is not SessionState.BEGIN_RCVD:
-            return
-        if link is not None and transfer is not None and not self._count(link, transfer):
-            link = None
-        if link is not None and link.state is LinkState.DETACH_SENT:
-            return
-        try:
-            (link or self).fail(fault)
-        except LocalProtocolError as failure:
-            self._cannot_answer(failure)
-
-    def _count(self, link: Link, transfer: list[Any]) -> bool:
-        """Go on behind a transfer that makes no sense; False where its numbers make none either."""
-        if not self._room_for_transfer():
-            return False
-        delivery_id = transfer[1] if len(transfer) > 1 else None
-        if link.state is LinkState.DETACH_SENT or not isinstance(link, ReceiverLink):
-            skip(self, delivery_id)
-        elif link.incoming is None:
-            due = self.next_incoming_delivery_id
-            if not isinstance(delivery_id, UInt) or (due is not None and due != delivery_id):
-                return False
-            self.next_incoming_delivery_id = add(delivery_id, 1)
-        return True
-
-    def _cannot_answer(self, failure: LocalProtocolError) -> None:
-        """The peer asked for an answer that is larger than the frames it takes (2.8.14)."""
-        self.fail(rules.ANSWER_SIZE.broken(str(failure)))
-
-    def _dispatch(self, performative: Any, payload: bytes) -> None:
-        match performative:
-            case Transfer():
-                self._on_transfer(performative, payload)
-            case Disposition():
-                self.settlement.on_disposition(performative)
-            case Flow():
-                self._on_flow(performative)
-            case Attach():
-                self._on_attach(performative)
-            case Detach():
-                link = self._attached(performative.handle, "detach")
-                if link is not None:
-                    if link.state is LinkState.ATTACH_RCVD:
-                        self.connection.charge_churn("links attached and detached")
-                    link.on_detach(performative)
-                    self.connection.emit_detached(link, performative.closed, performative.error)
-            case _:
-                if self.state is SessionState.BEGIN_RCVD:
-                    self.connection.charge_churn("sessions begun and ended")
-                self.on_end(performative)
-                self.connection.emit_ended(self, performative.error)
-
-    def _attached(self, handle: int, what: str) -> Link | None:
-        link = self._by_remote_handle.get(handle)
-        if link is None:
-            errant = handle in self._errant
-            rule = rules.ERRANT_LINK if errant else rules.UNATTACHED_HANDLE
-            how = "no link is any more" if errant else "nothing is attached"
-            self.fail(rule.broken(f"{what} for handle {handle}, on which {how}"))
-        return link
-
-    def _on_transfer(self, transfer: Transfer, payload: bytes) -> None:
-        if not self._room_for_transfer():
-            self.fail(
-                rules.INCOMING_WINDOW.broken(
-                    f"a transfer beyond the incoming window of {self.windows.incoming_max}"
-                )
-            )
-            return
-        link = self._attached(transfer.handle, "transfer")
-        if isinstance(link, ReceiverLink):
-            if isinstance(transfer.state, Described) and link.state is not LinkState.DETACH_SENT:
-                text = f"delivery state {transfer.state.descriptor!r} is not known here"
-                link.fail(rules.DELIVERY_STATE.broken(text))  # and count it below, as one that is dropped
-            on_transfer(
-                link,
-                transfer.delivery_id,
-                transfer.delivery_tag,
-                transfer.message_format,
-                transfer.settled,
-                transfer.more,
-                payload,
-                transfer,
-            )
-        elif link is not None:
-            skip(self, transfer.delivery_id)
-            link.fail(rules.LINK_DIRECTION.broken("a transfer to the link's own sender"))
-
-    def _on_flow(self, flow: Flow) -> None:
-        windows = self.windows
-        if not windows.flowed(
-            flow.next_incoming_id,
-            flow.incoming_window,
-            flow.next_outgoing_id,
-            flow.outgoing_window,
-            INITIAL_ID,
-        ):
-            self.fail(
-                rules.NEXT_INCOMING_ID.broken(
-                    f"flow expects transfer {flow.next_incoming_id}, we are at {windows.next_outgoing_id}"
-                )
-            )
-            return
-        self.feed_partials()
-        self.wake_hungry()
-        link: Link | None = None
-        if flow.handle is not None:
-            link = self._attached(flow.handle, "flow")
-            if link is None:
-                return
-            if link.state is not LinkState.DETACH_SENT:
-                link.on_flow(flow)
-        if flow.echo:
-            self.owe_flow(link)
-
-    def _on_attach(self, attach: Attach) -> None:
-        connection = self.connection
-        if attach.handle > connection.limits.handle_max and connection.strict.handle_max:
-            raise rules.HANDLE_MAX.broken(
-                f"handle {attach.handle} is over the handle-max of {connection.limits.handle_max}"
-            )
-        if attach.handle in self._by_remote_handle:
-            self.fail(rules.HANDLE_IN_USE.broken(f"attach on handle {attach.handle}, which is in use"))
-            return
-        if attach.unsettled is not None and not has_tags(attach.unsettled):
-            text = "amqp:attach:list.unsettled: its keys are delivery-tags, which are octets, at most 32"
-            self.fail(rules.FIELD.broken(text, scope="session"))
-            return
-        ours = not attach.role
-        link = connection.names.find(attach.name, ours, self)
-        if link is not None and (link.session is not self or link.remote is not None):
-            self._stolen(link)
-            link = None
-        is_new = link is None
-        if link is None:
-            link = ReceiverLink(self, attach.name) if ours is Role.RECEIVER else SenderLink(self, attach.name)
-            connection.names.claim(link)
-        if link.handle < 0 and not self._reserve(link):
-            return
-        self._by_remote_handle[attach.handle] = link
-        self._errant.discard(attach.handle)
-        link.on_attach(attach)
-        self._check_count(link, attach)
-        if link.terminus is not None and link.state is LinkState.ATTACHED and link.has_terminus():
-            link.resume()
-        if is_new and connection.too_many_links():
-            text = f"more than {connection.limits.max_links} links on one connection"
-            link.refuse(error_of(rules.LINKS.broken(text)))
-        elif link.state is not LinkState.DETACH_SENT:
-            self._tell_attached(link, attach)
-
-    def _check_count(self, link: Link, attach: Attach) -> None:
-        """A sender has to say where it counts from, unless it is about to refuse the link (2.6.3, 2.7.3)."""
-        if (
-            attach.initial_delivery_count is None
-            and attach.role is Role.SENDER
-            and self.connection.strict.initial_delivery_count
-            and link.has_terminus()
-        ):
-            link.fail(
-                rules.INITIAL_DELIVERY_COUNT.broken("a sender attached without an initial-delivery-count")
-            )
-
-    def _tell_attached(self, link: Link, attach: Attach) -> None:
-        """Let the adapter see the link, unless its terminus is of a type that nobody here knows."""
-        unknown = next((t for t in (attach.source, attach.target) if isinstance(t, Described)), None)
-        if unknown is None:
-            self.connection.emit_attached(link)
-            return
-        fault = rules.TERMINUS.broken(f"terminus {unknown.descriptor!r} is not known here")
-        if link.state is LinkState.ATTACH_RCVD:
-            link.refuse(error_of(fault))
-        else:
-            link.fail(fault)
-
-    def _stolen(self, link: Link) -> None:
-        """The peer attaches a link of this name anew: the old one is over, and its name is free (2.6.1)."""
-        if link.state is not LinkState.DETACH_SENT:
-            link.fail(rules.ONE_ATTACHMENT.broken("attached anew"), closed=False)
-        if link.state is LinkState.DETACHED:
-            link.lost()
-            self.connection.names.release(link)
-
-    def _reserve(self, link: Link) -> bool:
-        """Take the handle that our attach will have; False where no answer is possible any more."""
-        try:
-            link.handle = self.free_handle()
-        except LocalProtocolError as failure:
-            self.connection.names.release(link)
-            self.fail(rules.HANDLES.broken(str(failure)))
-            return False
-        self.bind(link)
-        return True

@@ -1,0 +1,109 @@
+"""The peer attaches a link: a new one, the answer to ours, or one that takes the place of ours (2.6.1, 2.6.3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trio_amqp10 import rules
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.spec.transport import Role
+from trio_amqp10.wire.values import Described
+
+from .faults import error_of
+from .maps import has_tags
+from .states import LinkState
+
+if TYPE_CHECKING:
+    from trio_amqp10.spec.transport import Attach
+
+    from .link import Link
+    from .session import Session
+
+__all__ = ["on_attach"]
+
+
+def on_attach(session: Session, attach: Attach) -> None:
+    """The peer's attach, first or second.
+
+    Raises:
+        RemoteProtocolError: its handle is over what we take, which ends the connection (2.7.2).
+        LocalProtocolError: the answer does not fit a frame of the peer's.
+    """
+    connection = session.connection
+    if attach.handle > connection.limits.handle_max and connection.strict.handle_max:
+        raise rules.HANDLE_MAX.broken(
+            f"handle {attach.handle} is over the handle-max of {connection.limits.handle_max}"
+        )
+    if attach.handle in session.by_remote_handle:
+        session.fail(rules.HANDLE_IN_USE.broken(f"attach on handle {attach.handle}, which is in use"))
+        return
+    if attach.unsettled is not None and not has_tags(attach.unsettled):
+        text = "amqp:attach:list.unsettled: its keys are delivery-tags, which are octets, at most 32"
+        session.fail(rules.FIELD.broken(text, scope="session"))
+        return
+    ours = not attach.role
+    link = connection.names.find(attach.name, ours, session)
+    if link is not None and (link.session is not session or link.remote is not None):
+        _steal(link)
+        link = None
+    is_new = link is None
+    if link is None:
+        link = session.receiver(attach.name) if ours is Role.RECEIVER else session.sender(attach.name)
+    if link.handle < 0 and not _reserve(session, link):
+        return
+    session.by_remote_handle[attach.handle] = link
+    session.errant.discard(attach.handle)
+    link.on_attach(attach)
+    _check_count(link, attach)
+    if link.terminus is not None and link.state is LinkState.ATTACHED and link.has_terminus():
+        link.resume()
+    if is_new and connection.too_many_links():
+        text = f"more than {connection.limits.max_links} links on one connection"
+        link.refuse(error_of(rules.LINKS.broken(text)))
+    elif link.state is not LinkState.DETACH_SENT:
+        _tell_attached(link, attach)
+
+
+def _check_count(link: Link, attach: Attach) -> None:
+    """A sender has to say where it counts from, unless it is about to refuse the link (2.6.3, 2.7.3)."""
+    if (
+        attach.initial_delivery_count is None
+        and attach.role is Role.SENDER
+        and link.session.connection.strict.initial_delivery_count
+        and link.has_terminus()
+    ):
+        link.fail(rules.INITIAL_DELIVERY_COUNT.broken("a sender attached without an initial-delivery-count"))
+
+
+def _tell_attached(link: Link, attach: Attach) -> None:
+    """Let the adapter see the link, unless its terminus is of a type that nobody here knows."""
+    unknown = next((t for t in (attach.source, attach.target) if isinstance(t, Described)), None)
+    if unknown is None:
+        link.session.connection.emit_attached(link)
+        return
+    fault = rules.TERMINUS.broken(f"terminus {unknown.descriptor!r} is not known here")
+    if link.state is LinkState.ATTACH_RCVD:
+        link.refuse(error_of(fault))
+    else:
+        link.fail(fault)
+
+
+def _steal(link: Link) -> None:
+    """The peer attaches a link of this name anew: the old one is over, and its name is free (2.6.1)."""
+    if link.state is not LinkState.DETACH_SENT:
+        link.fail(rules.ONE_ATTACHMENT.broken("attached anew"), closed=False)
+    if link.state is LinkState.DETACHED:
+        link.lost()
+        link.session.connection.names.release(link)
+
+
+def _reserve(session: Session, link: Link) -> bool:
+    """Take the handle that our attach will have; False where no answer is possible any more."""
+    try:
+        link.handle = session.free_handle()
+    except LocalProtocolError as failure:
+        session.connection.names.release(link)
+        session.fail(rules.HANDLES.broken(str(failure)))
+        return False
+    session.bind(link)
+    return True
