@@ -120,10 +120,10 @@ class Victim:
         connection = self.connection
         if connection.state is ConnectionState.OPENED:
             assert not self.faults
-        if connection.state is ConnectionState.OPENED and not connection._in:  # else in the middle of a frame
-            free = next(n for n in range(63) if n not in connection._mapped)
+        if connection.state is ConnectionState.OPENED and not connection.inbox._chunks:  # else in the middle of a frame
+            free = next(n for n in range(63) if n not in connection.channels.theirs)
             self.feed(frame("begin", channel=free, **BEGIN))
-            assert connection._mapped[free].state is SessionState.MAPPED
+            assert connection.channels.theirs[free].state is SessionState.MAPPED
             self.feed(frame("end", channel=free) + frame("close"))
             assert connection.state is ConnectionState.END
         for now in (1.0, 10.0, 100.0, 200.0):

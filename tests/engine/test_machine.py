@@ -361,8 +361,8 @@ class Machine(RuleBasedStateMachine):
             if connection.state is not ConnectionState.OPENED:
                 continue
             live = [s for s in side.sessions if s.state is not SessionState.ENDED]
-            assert set(connection._by_channel.values()) == set(live)
-            assert set(connection._mapped.values()) == {s for s in live if s.remote is not None}
+            assert set(connection.channels.ours.values()) == set(live)
+            assert set(connection.channels.theirs.values()) == {s for s in live if s.remote is not None}
             for session in live:
                 attached = {k for k in side.links if k.session is session and k.state is not LinkState.GONE}
                 if session.state in (MAPPED, SessionState.BEGIN_SENT):

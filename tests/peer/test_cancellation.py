@@ -228,8 +228,8 @@ def check(conn: Connection, service: Service, seen: dict[str, Any]) -> None:
     """Both ends agree, and nothing was lost."""
     assert not conn.closed
     assert len(conn.engine.names) == 0
-    assert sum(len(session.links) for session in conn.engine._by_channel.values()) == 0
-    assert len(conn.engine._by_channel) == 1
+    assert sum(len(session.links) for session in conn.engine.channels.ours.values()) == 0
+    assert len(conn.engine.channels.ours) == 1
     if "returned" in seen:
         numbers = [body for body in service.got if isinstance(body, int)]
         assert numbers == list(range(len(numbers)))

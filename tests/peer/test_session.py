@@ -137,11 +137,11 @@ async def test_two_links_that_open_when_the_session_ends_are_both_refused(autoju
 async def test_session_of_its_own_goes_with_its_link() -> None:
     node = Node()
     async with served(node.handle) as conn:
-        before = len(conn.engine._by_channel)
+        before = len(conn.engine.channels.ours)
         async with conn.open_sender("q", own_session=True) as sender:
             await sender.send("x")
-            assert len(conn.engine._by_channel) == before + 1
-        assert len(conn.engine._by_channel) == before
+            assert len(conn.engine.channels.ours) == before + 1
+        assert len(conn.engine.channels.ours) == before
         for options in ({"guarantee": "exactly-once"}, {"name": "twice"}):
             async with conn.open_sender("q", name="twice"):
                 with pytest.raises(amqp.AmqpError):
@@ -156,7 +156,7 @@ async def test_session_of_its_own_goes_with_its_link() -> None:
             async with conn.open_sender("q", own_session=True):
                 raise AssertionError("not reached")
         await wait_all_tasks_blocked()
-        assert len(conn.engine._by_channel) == before
+        assert len(conn.engine.channels.ours) == before
 
 
 async def test_session_beyond_channel_max_of_the_peer_is_refused_here() -> None:

@@ -1,7 +1,7 @@
 """The connection endpoint: protocol header, open, channels, idle time-outs, close (2.4).
 
-Octets come in through ``receive_data``, frames are found and handed to the session that their
-channel maps to, and octets go out through ``data_to_send``. The endpoint has no role: it never
+Octets come in through ``receive_data``, frames are found by the inbox and handed to the session that
+their channel maps to, and octets go out through ``data_to_send``. The endpoint has no role: it never
 learns whether it dialled. It knows no layer below (``stack`` puts SASL under it), no clock, no
 socket.
 
@@ -10,20 +10,21 @@ Longer than 400 lines: the eight calls of a pump and the handlers behind them ar
 
 from __future__ import annotations
 
-from struct import Struct
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trio_amqp10 import rules
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
-from trio_amqp10.frames import AMQP_FRAME, FRAME_HEADER_SIZE, MIN_MAX_FRAME_SIZE, encode_frame, parse_frame
-from trio_amqp10.headers import AMQP_HEADER, AMQP_ID, HEADER_SIZE, header_id
+from trio_amqp10.frames import AMQP_FRAME, MIN_MAX_FRAME_SIZE, encode_frame
+from trio_amqp10.headers import AMQP_HEADER
 from trio_amqp10.spec import PERFORMATIVES
 from trio_amqp10.spec.transport import Begin, Close, Error, Open, Transfer
 from trio_amqp10.wire.decode import Budget
 from trio_amqp10.wire.encode import encode
 
+from .channels import Channels
 from .delivery import IncomingDelivery, OutgoingDelivery, Touchable
-from .dispatch import dispatch, fast_disposition, fast_transfer, undecodable
+from .dispatch import dispatch, undecodable
 from .events import (
     ConnectionClosed,
     ConnectionLost,
@@ -34,26 +35,24 @@ from .events import (
     SessionBegun,
     SessionEnded,
 )
-from .fast import DISPOSITION, TRANSFER
 from .faults import error_of, fit, scope_of
 from .idle import IdleTimes
+from .inbox import Inbox
 from .limits import Limits
 from .names import LinkNames
 from .outbox import SIZE_BEFORE_OPEN, Outbox
 from .rate import Rate
-from .session import Session
 from .states import CONNECTION, ConnectionState, Lifecycle, SessionState, Step
 
 if TYPE_CHECKING:
     from .link import Link
+    from .session import Session
 
 __all__ = ["Connection"]
 
 _S = ConnectionState
 _CLOSING = (_S.CLOSE_PIPE, _S.CLOSE_SENT, _S.DISCARDING)
 _NEVER_OPENED = (_S.START, _S.HDR_RCVD, _S.HDR_SENT)
-_MAPPED = SessionState.MAPPED
-_FRAME_HEADER = Struct(">IBBH")
 _MAY_BEGIN = (_S.OPEN_PIPE, _S.OPEN_SENT, _S.OPENED)
 
 
@@ -80,35 +79,28 @@ class Connection(Lifecycle):
         local: our open, sent or yet to be.
         remote: the peer's open, once read.
         error: why the connection is over, where an error ended it.
-        frames_in: frames that were read so far, empty ones included.
-        greeted: whether the peer's protocol header was read.
+        inbox: what was read so far.
         outbox: what waits to be written.
+        channels: the sessions.
         names: the links by name.
         partial_octets: octets of deliveries begun and not complete, on all links.
     """
 
     __slots__ = (
-        "_by_channel",
         "_churn",
         "_close_deadline",
-        "_deaf",
         "_dirty",
         "_events",
-        "_have",
         "_heartbeats",
         "_idle",
-        "_in",
-        "_mapped",
-        "_need",
         "_now",
         "_open",
-        "_pos",
         "_touched",
         "_wants_open",
+        "channels",
         "container_id",
         "error",
-        "frames_in",
-        "greeted",
+        "inbox",
         "incoming_class",
         "limits",
         "local",
@@ -164,29 +156,27 @@ class Connection(Lifecycle):
         self._open = _encode_open(self.local)
         self.remote: Open | None = None
         self.error: Error | None = None
-        self.frames_in = 0
-        self.greeted = False
+        self.inbox = Inbox(self)
         self.outbox = Outbox(self.limits.output_soft)
+        self.channels = Channels(self)
         self.names = LinkNames()
         self.partial_octets = 0
         self._dirty: list[Session] = []
-        self._by_channel: dict[int, Session] = {}
-        self._mapped: dict[int, Session] = {}
         self._events: list[Event] = []
         self._touched: list[Touchable] = []
-        self._in: list[bytes] = []
-        self._have = 0
-        self._need = 0
-        self._pos = 0
         self._wants_open = False
-        self._deaf = False
         self._now = 0.0
         self._close_deadline: float | None = None
         self._heartbeats = Rate(self.limits.heartbeats, self.limits.heartbeat_rate)
         self._churn = Rate(self.limits.churn, self.limits.churn_rate)
 
     def __repr__(self) -> str:
-        return f"<connection {self.container_id!r} {self.state.name} sessions={len(self._by_channel)}>"
+        return f"<connection {self.container_id!r} {self.state.name} sessions={len(self.channels.ours)}>"
+
+    @property
+    def frames_in(self) -> int:
+        """Frames that were read so far, empty ones included."""
+        return self.inbox.frames
 
     @property
     def frames_out(self) -> int:
@@ -196,7 +186,7 @@ class Connection(Lifecycle):
     @property
     def sessions(self) -> list[Session]:
         """Every session that has a channel of ours."""
-        return list(self._by_channel.values())
+        return list(self.channels.ours.values())
 
     # -- what we do -------------------------------------------------------------------------
 
@@ -219,17 +209,10 @@ class Connection(Lifecycle):
         ):
             raise LocalProtocolError(f"too late to say who we are: this connection is {self.state.name}")
         before = self.local
-        changed = Open(
+        changed = replace(
+            before,
             container_id=before.container_id if container_id is None else container_id,
-            hostname=before.hostname,
-            max_frame_size=before.max_frame_size,
-            channel_max=before.channel_max,
-            idle_time_out=before.idle_time_out,
-            outgoing_locales=before.outgoing_locales,
-            incoming_locales=before.incoming_locales,
             properties={**(before.properties or {}), **(properties or {})},
-            offered_capabilities=before.offered_capabilities,
-            desired_capabilities=before.desired_capabilities,
         )
         self._open = _encode_open(changed)
         self.local = changed
@@ -261,26 +244,7 @@ class Connection(Lifecycle):
         """
         if self.state not in _MAY_BEGIN and not self._wants_open:
             raise LocalProtocolError(f"cannot begin a session: this connection is {self.state.name}")
-        if not self._has_channel():
-            raise LocalProtocolError(
-                f"{len(self._by_channel)} sessions are all that channel-max allows (2.7.1): end one first"
-            )
-        return self._new_session()
-
-    def _has_channel(self) -> bool:
-        """Whether both ends have a channel number left: a session needs one of each."""
-        limit = self.limits.channel_max
-        if self.remote is not None:
-            limit = min(limit, self.remote.channel_max)
-        return len(self._by_channel) <= limit
-
-    def _new_session(self) -> Session:
-        channel = 0
-        while channel in self._by_channel:
-            channel += 1
-        session = Session(self, channel)
-        self._by_channel[channel] = session
-        return session
+        return self.channels.add()
 
     def close(self, error: Error | None = None, now: float | None = None) -> None:
         """Close, with every session and link (2.4.3). Nothing happens where it is over already.
@@ -320,102 +284,16 @@ class Connection(Lifecycle):
                 says so is in ``data_to_send``; whatever else comes in is discarded.
         """
         self._now = self._idle.last_received = now
-        if self._deaf or self.state is ConnectionState.END:
+        if self.inbox.deaf or self.state is ConnectionState.END:
             return
-        if self._in:
-            self._in.append(data)
-            self._have += len(data)
-            if self._have < self._need:
-                return
-            data = b"".join(self._in)
-        fault = self._receive(data)
+        fault = self.inbox.read(data)
         if self.limits.output_hard is not None and self.outbox.size > self.limits.output_hard:
             self.abandon(f"more than {self.limits.output_hard} octets wait for a peer that does not read")
         if fault is not None:
             raise fault
 
-    def _receive(self, buf: bytes) -> RemoteProtocolError | None:
-        """Read all of ``buf``; what is behind a fault is read too, for the peer's close may be in it."""
-        pos = 0
-        if not self.greeted:
-            try:
-                pos = self._receive_header(buf)
-            except RemoteProtocolError as fault:
-                # What speaks there is not AMQP 1.0: it gets the header that we would take (2.2).
-                self._send_header()
-                self._end()
-                return fault
-            if not pos:
-                self._keep(buf, 0)
-                self._need = 0
-                return None
-        self._pos = pos
-        told: RemoteProtocolError | None = None
-        while not (self._deaf or self.state is ConnectionState.END):
-            try:
-                self._receive_frames(buf, self._pos)
-            except RemoteProtocolError as fault:
-                told = told or self._fault(fault)
-            else:
-                break
-        self._keep(buf, self._pos)
-        return told
-
-    def _keep(self, buf: bytes, pos: int) -> None:
-        """No whole frame yet: do not look again before there are as many octets as it needs."""
-        self._in = [buf[pos:]] if pos < len(buf) else []
-        self._have = len(buf) - pos
-        self._need = int.from_bytes(buf[pos : pos + 4], "big") if len(buf) - pos >= 4 else 0
-
-    def _receive_frames(self, buf: bytes, pos: int) -> None:
-        length = len(buf)
-        mapped = self._mapped
-        limit = self._frame_limit()
-        last, session, frames = -1, None, 0
-        try:
-            while length - pos >= FRAME_HEADER_SIZE:
-                size, doff, kind, channel = _FRAME_HEADER.unpack_from(buf, pos)
-                # The usual frame; parse_frame has the rules, and the error for each.
-                if doff == 2 and 8 < size <= limit and pos + size <= length:
-                    body, end = pos + 8, pos + size
-                else:
-                    frame = self._find_frame(buf, pos, limit)
-                    if frame is None:
-                        return
-                    kind, channel, body, end = frame
-                pos = end
-                frames += 1
-                if channel != last:
-                    last, session = channel, mapped.get(channel)
-                if session is not None and kind == AMQP_FRAME and session.state is _MAPPED:
-                    head = buf[body : body + 3]
-                    if head == TRANSFER:
-                        if fast_transfer(session, buf, body, end):
-                            continue
-                    elif head == DISPOSITION and fast_disposition(session, buf, body, end):
-                        continue
-                self._on_frame(kind, channel, buf[body:end])
-                if self._deaf or self.state is ConnectionState.END:
-                    return
-                last, limit = -1, self._frame_limit()
-            self._find_frame(buf, pos, limit)  # judges a size from its first four octets
-        finally:
-            self._pos = pos  # behind a frame that is at fault, too
-            self.frames_in += frames
-
-    def _find_frame(self, buf: bytes, pos: int, limit: int) -> tuple[int, int, int, int] | None:
-        try:
-            return parse_frame(
-                buf,
-                pos,
-                limit,
-                rules.MAX_FRAME_SIZE if limit == self.limits.max_frame_size else rules.OPEN_FRAME_SIZE,
-            )
-        except RemoteProtocolError:
-            self._deaf = True  # where frames begin is lost
-            raise
-
-    def _frame_limit(self) -> int:
+    def frame_limit(self) -> int:
+        """Octets that a frame of the peer's may have now."""
         if self.remote is not None:
             return self.limits.max_frame_size
         usual = MIN_MAX_FRAME_SIZE if self.strict.open_frame_size else SIZE_BEFORE_OPEN
@@ -423,19 +301,18 @@ class Connection(Lifecycle):
             return usual
         return max(usual, self.limits.max_frame_size)  # our open is out, and says so
 
-    def _receive_header(self, buf: bytes) -> int:
-        protocol_id = header_id(buf)
-        if protocol_id is None:
-            return 0
-        if protocol_id != AMQP_ID:
-            raise rules.PROTOCOL_HEADER.broken(f"protocol id {protocol_id} where an AMQP header is due")
+    def on_header(self) -> None:
+        """The peer's protocol header, which is ours too."""
         self.step(Step.RECV_HEADER)
-        self.greeted = True
         self._send_header()
         if self._wants_open:
             self._wants_open = False
             self.open()
-        return HEADER_SIZE
+
+    def refuse_header(self) -> None:
+        """What speaks there is not AMQP 1.0: it gets the header that we would take (2.2)."""
+        self._send_header()
+        self._end()
 
     def _on_empty_frame(self) -> None:
         if self.remote is None:
@@ -443,7 +320,12 @@ class Connection(Lifecycle):
         if not self._heartbeats.allows(self._now):
             raise rules.HEARTBEATS.broken("a flood of empty frames")
 
-    def _on_frame(self, kind: int, channel: int, body: bytes) -> None:
+    def on_frame(self, kind: int, channel: int, body: bytes) -> None:
+        """A frame, whatever is in it.
+
+        Raises:
+            RemoteProtocolError: what ends the connection.
+        """
         if kind != AMQP_FRAME:
             raise rules.FRAME_TYPE.broken(f"frame type {kind} in the AMQP layer")
         if not body:
@@ -468,23 +350,19 @@ class Connection(Lifecycle):
             raise rules.OPEN_FIRST.broken(f"{type(performative).__name__.lower()} before open")
         elif self.state is ConnectionState.OPENED or self.state is ConnectionState.OPEN_RCVD:
             if isinstance(performative, Begin):
-                self._on_begin(performative, channel)
+                session = self.channels.on_begin(performative, channel)
+                if session.state is SessionState.MAPPED or session.state is SessionState.BEGIN_RCVD:
+                    self._events.append(SessionBegun(session))
             else:
-                dispatch(self._session_at(channel), performative, body[pos:])
+                dispatch(self.channels.at(channel), performative, body[pos:])
 
     def _undecodable(self, fault: RemoteProtocolError, channel: int, body: bytes) -> None:
         """A performative with a wrong field ends what it was about: a link, a session, or all (1.4)."""
-        session = self._mapped.get(channel)
+        session = self.channels.theirs.get(channel)
         scope, link, transfer = scope_of(fault, session, body)
         if scope == "connection" or session is None:
             raise fault
         undecodable(session, fault, link, transfer)
-
-    def _session_at(self, channel: int) -> Session:
-        session = self._mapped.get(channel)
-        if session is None:
-            raise rules.MAPPED_CHANNEL.broken(f"a frame on channel {channel}, which is not mapped")
-        return session
 
     def _on_open(self, performative: Open, channel: int) -> None:
         if self.remote is not None:
@@ -524,34 +402,9 @@ class Connection(Lifecycle):
             self.close()
         self._drop_sessions()
 
-    def _on_begin(self, performative: Begin, channel: int) -> None:
-        if channel > self.limits.channel_max:
-            raise rules.CHANNEL_MAX.broken(
-                f"channel {channel} is over the channel-max of {self.limits.channel_max}"
-            )
-        if channel in self._mapped:
-            raise rules.CHANNEL_IN_USE.broken(f"begin on channel {channel}, which is mapped already")
-        if performative.remote_channel is None:
-            if not self._has_channel():
-                raise rules.SESSIONS.broken(
-                    f"one session more than {len(self._by_channel)}: the channel-max of both is used up"
-                )
-            session = self._new_session()
-        else:
-            answered = self._by_channel.get(performative.remote_channel)
-            if answered is None or answered.state is SessionState.UNMAPPED or answered.remote is not None:
-                raise rules.REMOTE_CHANNEL.broken(
-                    f"begin answers channel {performative.remote_channel}, which waits for no answer"
-                )
-            session = answered
-        self._mapped[channel] = session
-        session.on_begin(performative, channel)
-        if session.state is SessionState.MAPPED or session.state is SessionState.BEGIN_RCVD:
-            self._events.append(SessionBegun(session))
-
     # -- faults and ends --------------------------------------------------------------------
 
-    def _fault(self, fault: RemoteProtocolError) -> RemoteProtocolError | None:
+    def fail(self, fault: RemoteProtocolError) -> RemoteProtocolError | None:
         """Close with ``fault``; or drop it in silence where a close of ours has said all (2.4.6)."""
         if self.state in _CLOSING:
             return None
@@ -582,13 +435,10 @@ class Connection(Lifecycle):
         self._drop_sessions()
 
     def _drop_sessions(self) -> None:
-        sessions = dict.fromkeys((*self._by_channel.values(), *self._mapped.values()))
-        for session in sessions:
-            session.lost()
+        self.channels.drop()
         if self.state is ConnectionState.END:
+            self.channels.clear()
             self._close_deadline = None
-            self._by_channel.clear()
-            self._mapped.clear()
 
     # -- octets out -------------------------------------------------------------------------
 
@@ -622,14 +472,14 @@ class Connection(Lifecycle):
         """
         if self._dirty:
             self._flush()
-        for session in self._by_channel.values():
+        for session in self.channels.ours.values():
             if session.partials:
                 session.feed_partials()
         octets = self.outbox.take()
         if not octets:
             # The deaf will not hear the answer to their close: there is nothing to wait for.
-            return None if self.state is ConnectionState.END or self._deaf else b""
-        for session in self._by_channel.values():
+            return None if self.state is ConnectionState.END or self.inbox.deaf else b""
+        for session in self.channels.ours.values():
             session.wake_hungry()
         return octets
 
@@ -672,7 +522,7 @@ class Connection(Lifecycle):
         silence = self._idle.silent_for(now)
         if silence is not None:
             fault = rules.IDLE.broken(f"no frame from the peer for {silence:.0f} s")
-            self._fault(fault)
+            self.fail(fault)
             raise fault
         due = self._idle.heartbeat_due(now, self.outbox.wrote)
         if due is not None:
@@ -695,13 +545,6 @@ class Connection(Lifecycle):
         if not session.told:
             session.told = True
             self._events.append(SessionEnded(session, error))
-
-    def release_channel(self, session: Session) -> None:
-        """Free the channels of a session that is over."""
-        if session.state is SessionState.ENDED:
-            assert session.remote_channel is not None  # both ends have said end
-            self._by_channel.pop(session.channel, None)
-            self._mapped.pop(session.remote_channel, None)
 
     def charge_churn(self, what: str) -> None:
         """The peer ended what we had no chance to answer: cheap for it, dear for us."""

@@ -169,7 +169,7 @@ class Session(Lifecycle):
         if self.error is None:
             self.error = error
         self._drop_links()
-        self.connection.release_channel(self)
+        self.connection.channels.release(self)
 
     def fail(self, fault: RemoteProtocolError) -> None:
         """The peer broke a rule of this session: end it with the error, and tell the adapter."""
@@ -186,7 +186,7 @@ class Session(Lifecycle):
             self.error = end.error
         self.end()
         self._drop_links()
-        self.connection.release_channel(self)
+        self.connection.channels.release(self)
         self.connection.touch(self.owner)
 
     def lost(self) -> None:

@@ -180,7 +180,7 @@ class Stack:
         if self._hold_until is not None and now >= self._hold_until:
             self._hold_until = None
         opened = self.connection.remote is not None
-        if self.layer is Layer.AMQP and self.connection.greeted:
+        if self.layer is Layer.AMQP and self.connection.inbox.greeted:
             self._header_deadline = None
         if opened or self.layer is Layer.DEAD:
             self._header_deadline = self._open_deadline = None

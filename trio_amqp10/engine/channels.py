@@ -1,0 +1,116 @@
+"""The sessions of a connection by their channels: each has one of ours, and one of the peer's (2.5.1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trio_amqp10 import rules
+from trio_amqp10.errors import LocalProtocolError
+
+from .session import Session
+from .states import SessionState
+
+if TYPE_CHECKING:
+    from trio_amqp10.spec.transport import Begin
+
+    from .connection import Connection
+
+__all__ = ["Channels"]
+
+
+class Channels:
+    """Which channel is which session's.
+
+    Attributes:
+        ours: every session by the channel that we write it on, from before it begins.
+        theirs: those that the peer has begun, by the channel that it writes them on.
+    """
+
+    __slots__ = ("_connection", "ours", "theirs")
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.ours: dict[int, Session] = {}
+        self.theirs: dict[int, Session] = {}
+
+    def add(self) -> Session:
+        """A new session on our lowest free channel.
+
+        Raises:
+            LocalProtocolError: there is none, for both ends have to have one left (2.7.1).
+        """
+        if not self._has_room():
+            raise LocalProtocolError(
+                f"{len(self.ours)} sessions are all that channel-max allows (2.7.1): end one first"
+            )
+        return self._add()
+
+    def _has_room(self) -> bool:
+        connection = self._connection
+        limit = connection.limits.channel_max
+        if connection.remote is not None:
+            limit = min(limit, connection.remote.channel_max)
+        return len(self.ours) <= limit
+
+    def _add(self) -> Session:
+        channel = 0
+        while channel in self.ours:
+            channel += 1
+        session = self.ours[channel] = Session(self._connection, channel)
+        return session
+
+    def on_begin(self, begin: Begin, channel: int) -> Session:
+        """The peer's begin, first or second: the session that it is about.
+
+        Raises:
+            RemoteProtocolError: it is about none that could be.
+        """
+        highest = self._connection.limits.channel_max
+        if channel > highest:
+            raise rules.CHANNEL_MAX.broken(f"channel {channel} is over the channel-max of {highest}")
+        if channel in self.theirs:
+            raise rules.CHANNEL_IN_USE.broken(f"begin on channel {channel}, which is mapped already")
+        if begin.remote_channel is None:
+            if not self._has_room():
+                raise rules.SESSIONS.broken(
+                    f"one session more than {len(self.ours)}: the channel-max of both is used up"
+                )
+            session = self._add()
+        else:
+            answered = self.ours.get(begin.remote_channel)
+            if answered is None or answered.state is SessionState.UNMAPPED or answered.remote is not None:
+                raise rules.REMOTE_CHANNEL.broken(
+                    f"begin answers channel {begin.remote_channel}, which waits for no answer"
+                )
+            session = answered
+        self.theirs[channel] = session
+        session.on_begin(begin, channel)
+        return session
+
+    def at(self, channel: int) -> Session:
+        """The session that the peer writes on ``channel``.
+
+        Raises:
+            RemoteProtocolError: there is none.
+        """
+        session = self.theirs.get(channel)
+        if session is None:
+            raise rules.MAPPED_CHANNEL.broken(f"a frame on channel {channel}, which is not mapped")
+        return session
+
+    def release(self, session: Session) -> None:
+        """Free the channels of a session, once it is over."""
+        if session.state is SessionState.ENDED:
+            assert session.remote_channel is not None  # both ends have said end
+            self.ours.pop(session.channel, None)
+            self.theirs.pop(session.remote_channel, None)
+
+    def drop(self) -> None:
+        """The connection is over: so is every session."""
+        for session in dict.fromkeys((*self.ours.values(), *self.theirs.values())):
+            session.lost()
+
+    def clear(self) -> None:
+        """Nobody asks for a session by its channel any more."""
+        self.ours.clear()
+        self.theirs.clear()

@@ -1,0 +1,145 @@
+"""What came in, in any chunks: the protocol header, then frames, handed on one by one (2.2, 2.3).
+
+Knows where frames begin and end, and the usual ones by their first octets; what any of them means is for
+the connection and its sessions to know.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from trio_amqp10 import rules
+from trio_amqp10.errors import RemoteProtocolError
+from trio_amqp10.frames import AMQP_FRAME, FRAME_HEADER_SIZE, parse_frame
+from trio_amqp10.headers import AMQP_ID, HEADER_SIZE, header_id
+
+from .dispatch import fast_disposition, fast_transfer
+from .fast import DISPOSITION, TRANSFER
+from .states import ConnectionState, SessionState
+
+if TYPE_CHECKING:
+    from .connection import Connection
+
+__all__ = ["Inbox"]
+
+_END = ConnectionState.END
+_MAPPED = SessionState.MAPPED
+_FRAME_HEADER = Struct(">IBBH")
+
+
+class Inbox:
+    """Octets on their way to a connection.
+
+    Attributes:
+        frames: that were read so far, empty ones included.
+        greeted: whether the peer's protocol header was read.
+        deaf: where frames begin is lost: nothing is read any more.
+    """
+
+    __slots__ = ("_chunks", "_connection", "_have", "_need", "_pos", "deaf", "frames", "greeted")
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._chunks: list[bytes] = []
+        self._have = 0
+        self._need = 0
+        self._pos = 0
+        self.frames = 0
+        self.greeted = False
+        self.deaf = False
+
+    def read(self, data: bytes) -> RemoteProtocolError | None:
+        """Read what is whole by now, and keep the rest; the first fault that the peer was told of.
+
+        What is behind a fault is read too, for the peer's close may be in it.
+        """
+        if self._chunks:
+            self._chunks.append(data)
+            self._have += len(data)
+            if self._have < self._need:
+                return None
+            data = b"".join(self._chunks)
+        connection = self._connection
+        self._pos = 0
+        if not self.greeted:
+            try:
+                if not self._read_header(data):
+                    self._keep(data)
+                    return None
+            except RemoteProtocolError as fault:
+                connection.refuse_header()
+                return fault
+        told: RemoteProtocolError | None = None
+        while not (self.deaf or connection.state is _END):
+            try:
+                self._read_frames(data)
+            except RemoteProtocolError as fault:
+                told = told or connection.fail(fault)
+            else:
+                break
+        self._keep(data)
+        return told
+
+    def _keep(self, buf: bytes) -> None:
+        """No whole frame yet: do not look again before there are as many octets as it needs."""
+        pos = self._pos
+        self._have = len(buf) - pos
+        self._chunks = [buf[pos:]] if self._have else []
+        self._need = int.from_bytes(buf[pos : pos + 4], "big") if self.greeted and self._have >= 4 else 0
+
+    def _read_header(self, buf: bytes) -> bool:
+        protocol_id = header_id(buf)
+        if protocol_id is None:
+            return False
+        if protocol_id != AMQP_ID:
+            raise rules.PROTOCOL_HEADER.broken(f"protocol id {protocol_id} where an AMQP header is due")
+        self._pos = HEADER_SIZE
+        self.greeted = True
+        self._connection.on_header()
+        return True
+
+    def _read_frames(self, buf: bytes) -> None:
+        connection = self._connection
+        pos, length = self._pos, len(buf)
+        mapped = connection.channels.theirs
+        limit = connection.frame_limit()
+        last, session, frames = -1, None, 0
+        try:
+            while length - pos >= FRAME_HEADER_SIZE:
+                size, doff, kind, channel = _FRAME_HEADER.unpack_from(buf, pos)
+                # The usual frame; parse_frame has the rules, and the error for each.
+                if doff == 2 and 8 < size <= limit and pos + size <= length:
+                    body, end = pos + 8, pos + size
+                else:
+                    frame = self._find_frame(buf, pos, limit)
+                    if frame is None:
+                        return
+                    kind, channel, body, end = frame
+                pos = end
+                frames += 1
+                if channel != last:
+                    last, session = channel, mapped.get(channel)
+                if session is not None and kind == AMQP_FRAME and session.state is _MAPPED:
+                    head = buf[body : body + 3]
+                    if head == TRANSFER:
+                        if fast_transfer(session, buf, body, end):
+                            continue
+                    elif head == DISPOSITION and fast_disposition(session, buf, body, end):
+                        continue
+                connection.on_frame(kind, channel, buf[body:end])
+                if connection.state is _END:
+                    return
+                last, limit = -1, connection.frame_limit()
+            self._find_frame(buf, pos, limit)  # judges a size from its first four octets
+        finally:
+            self._pos = pos  # behind a frame that is at fault, too
+            self.frames += frames
+
+    def _find_frame(self, buf: bytes, pos: int, limit: int) -> tuple[int, int, int, int] | None:
+        usual = limit == self._connection.limits.max_frame_size
+        try:
+            return parse_frame(buf, pos, limit, rules.MAX_FRAME_SIZE if usual else rules.OPEN_FRAME_SIZE)
+        except RemoteProtocolError:
+            self.deaf = True
+            raise
