@@ -313,25 +313,16 @@ class Link(Lifecycle):
 
     def write_flow(self, *, echo: bool = False) -> None:
         """Write where this link stands, now."""
-        session = self.session
-        windows = session.windows
-        session.write_body(
-            encode(
-                Flow(
-                    next_incoming_id=windows.next_incoming_id,
-                    incoming_window=windows.incoming_window,
-                    next_outgoing_id=windows.next_outgoing_id,
-                    outgoing_window=windows.outgoing_window,
-                    handle=self.handle,
-                    delivery_count=self.delivery_count,
-                    link_credit=self.credit,
-                    available=self._available(),
-                    drain=self.drain,
-                    echo=echo,
-                    properties=self.flow_properties,
-                )
-            )
+        flow = self.session.windows.flow(
+            handle=self.handle,
+            delivery_count=self.delivery_count,
+            link_credit=self.credit,
+            available=self._available(),
+            drain=self.drain,
+            echo=echo,
+            properties=self.flow_properties,
         )
+        self.session.write_body(encode(flow))
 
     def has_terminus(self) -> bool:
         """Whether the peer's attach has a terminus at its end: none there is a refusal, and a detach follows (2.6.3)."""

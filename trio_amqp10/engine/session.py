@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.spec.transport import Begin, End, Error, Flow
+from trio_amqp10.spec.transport import Begin, End, Error
 from trio_amqp10.wire.encode import encode
 
 from .fast import TransferReader
@@ -323,16 +323,7 @@ class Session(Lifecycle):
             link.write_flow()
         self._owes_flow = False
         if not links:
-            self.write_body(
-                encode(
-                    Flow(
-                        next_incoming_id=windows.next_incoming_id,
-                        incoming_window=windows.incoming_window,
-                        next_outgoing_id=windows.next_outgoing_id,
-                        outgoing_window=windows.outgoing_window,
-                    )
-                )
-            )
+            self.write_body(encode(windows.flow()))
 
     def _window_room(self) -> int | None:
         """Transfers that there is room for; None for any number."""

@@ -98,9 +98,7 @@ class Settlement:
                 f"delivery {delivery.tag!r} was already given the outcome {delivery.state!r}"
             )
         if delivery.settled:
-            delivery.state = state  # the sender has forgotten it: there is nobody to tell (2.6.12)
-            if delivery.inflow is not None and is_refusal(state):
-                delivery.inflow.discard()
+            _give(delivery, state)  # the sender has forgotten it: there is nobody to tell (2.6.12)
             return
         delivery_id = delivery.delivery_id
         link = delivery.link
@@ -112,9 +110,7 @@ class Settlement:
                 link.terminus.conclude(delivery.tag, state, lambda: None)
             return
         self._check(state)
-        delivery.state = state
-        if delivery.inflow is not None and is_refusal(state):
-            delivery.inflow.discard()  # what is left of it will not be read
+        _give(delivery, state)
         mode = link.rcv_settle_mode
         if self.modes:
             mode = self.modes.get(delivery_id, mode)
@@ -333,3 +329,9 @@ class Settlement:
                 if sent.link.terminus is None or sent.tag not in sent.link.terminus.unsettled:
                     sent.link.in_doubt += 1
                 touch(sent.watcher)
+
+
+def _give(delivery: IncomingDelivery, state: Any) -> None:
+    delivery.state = state
+    if delivery.inflow is not None and is_refusal(state):
+        delivery.inflow.discard()  # what is left of it will not be read

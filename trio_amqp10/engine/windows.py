@@ -34,7 +34,9 @@ that may be in flight, and is let in on top of the window (``_in_flight``).
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
+
+from trio_amqp10.spec.transport import Flow
 
 from .serial import MASK, add, distance
 
@@ -93,6 +95,16 @@ class SessionWindows:
         if self._received_mark is None or self.next_incoming_id is None:
             return 0
         return self._received + ((self.next_incoming_id - self._received_mark) & MASK)
+
+    def flow(self, **link: Any) -> Flow:
+        """A flow that says where the session stands, and of a link what ``link`` gives (2.7.4)."""
+        return Flow(
+            next_incoming_id=self.next_incoming_id,
+            incoming_window=self.incoming_window,
+            next_outgoing_id=self.next_outgoing_id,
+            outgoing_window=self.outgoing_window,
+            **link,
+        )
 
     def _tally(self) -> None:
         """Note how far the ids have come; with every flow, so at the latest before half of them are used."""
