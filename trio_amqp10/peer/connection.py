@@ -257,6 +257,10 @@ class Connection(Waiter, trio.abc.AsyncResource):
         gone.__cause__ = failure
         return gone
 
+    def lost_to(self) -> Exception:
+        """As ``loss``, also where the peer closed without an error."""
+        return self.loss() or _closed_by_peer()
+
     def check_alive(self) -> None:
         """Raise what ended the connection, if something did.
 
@@ -273,21 +277,26 @@ class Connection(Waiter, trio.abc.AsyncResource):
 
     def reason(self) -> Exception:
         """What to raise where the connection is over and should not be."""
-        return self.cause() or ConnectionClosedError("the peer closed the connection")
+        return self.cause() or _closed_by_peer()
+
+    async def until_up(self) -> None:
+        """Wait, where the connection comes back, until it has; or until it will not. Cancelled: nothing has happened."""
+        if self.recovery is not None:
+            await self.recovery.until_up()
 
     async def opened(self) -> None:
         """Wait until the peer has opened the connection too.
 
         Raises: as ``check_alive``. Cancelled: nothing has happened.
         """
-        while not self._opened or self.is_gone:  # opened and closed in one go: a peer's way to refuse (2.4.3)
-            if self._closed:
-                self.check_alive()
-            if self.is_gone and not (self._opened and self.recovery is None and self.loss() is None):
-                raise self.loss() or ConnectionClosedError("the peer closed the connection")
-            if self._opened:
-                return
+        while not (self._opened or self.is_gone or self._closed):
             await self.wait()
+        if self._opened and not self.is_gone:
+            return
+        if self._closed:
+            self.check_alive()
+        if not self._opened or self.recovery is not None or self.loss() is not None:
+            raise self.lost_to()  # opened and closed in one go is a peer's way to refuse (2.4.3)
 
     async def wait_closed(self) -> None:
         """Wait until the connection is over.
@@ -568,3 +577,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
     def __repr__(self) -> str:
         peer = "?" if self._remote is None else self._remote.container_id
         return f"<Connection to {peer!r} {self.engine.state.name}>"
+
+
+def _closed_by_peer() -> ConnectionClosedError:
+    return ConnectionClosedError("the peer closed the connection")

@@ -129,12 +129,12 @@ class Delivery(EngineIncoming):
 
     def accept(self, *, transaction: Transactional | None = None) -> None:
         """Say that the message was processed (3.4.2)."""
-        if transaction is None:
-            self._give(ACCEPTED)
-        else:
-            transaction.retire(self, ACCEPTED)
+        self._give(ACCEPTED, transaction)
 
-    def _give(self, state: Outcome) -> None:
+    def _give(self, state: Outcome, transaction: Transactional | None) -> None:
+        if transaction is not None:
+            transaction.retire(self, state)
+            return
         try:
             self.link.session.settlement.dispose(self, state)
         except LocalProtocolError:
@@ -151,18 +151,11 @@ class Delivery(EngineIncoming):
         transaction: Transactional | None = None,
     ) -> None:
         """Say that the message is invalid, and why (3.4.3)."""
-        state = Rejected(error=Error(condition=condition, description=description))
-        if transaction is None:
-            self._give(state)
-        else:
-            transaction.retire(self, state)
+        self._give(Rejected(error=Error(condition=condition, description=description)), transaction)
 
     def release(self, *, transaction: Transactional | None = None) -> None:
         """Give the message back, as if it had never been delivered (3.4.4)."""
-        if transaction is None:
-            self._give(RELEASED)
-        else:
-            transaction.retire(self, RELEASED)
+        self._give(RELEASED, transaction)
 
     def modify(
         self,
@@ -185,10 +178,7 @@ class Delivery(EngineIncoming):
             undeliverable_here=undeliverable_here or None,
             message_annotations=annotations,
         )
-        if transaction is None:
-            self._give(state)
-        else:
-            transaction.retire(self, state)
+        self._give(state, transaction)
 
     def _streamed_message(self, inflow: Inflow) -> Message:
         reading = self._reading()

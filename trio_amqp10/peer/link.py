@@ -58,6 +58,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         super().__init__()
         self._memory: Memory | None = None
         self._past = 0
+        self._opening = True
         self._bind(session, link)
 
     def _bind(self, session: Session, link: E) -> None:
@@ -67,7 +68,6 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         self.session = session
         self._conn: Connection = session.connection
         self._closed = False
-        self._opening = True
         self._detached: LinkDetached | None = None
 
     @property
@@ -114,6 +114,11 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
     def statistics(self) -> SenderStatistics | ReceiverStatistics:
         """What it has done so far, and where it stands: live figures by name."""
         raise NotImplementedError
+
+    @property
+    def _remembered(self) -> Any:
+        """The terminus that outlasts an attachment, or None."""
+        return None if self._memory is None else self._memory.terminus
 
     @property
     def closed(self) -> bool:
@@ -359,8 +364,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             raise LocalProtocolError(f"link {self.name!r} is attached: detach it first")
         await trio.lowlevel.checkpoint()
         conn = self._conn if connection is None else connection
-        if conn.recovery is not None:
-            await conn.recovery.until_up()
+        await conn.until_up()
         session = conn.session_for(None, own=memory.options.own_session)
         self.attach_to(session)
         try:
@@ -375,14 +379,12 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         """Write the attach of a link that is remembered, on a session that may be another."""
         memory = self._memory
         assert memory is not None
-        opening = self._opening
         if self._link.remote is not None and self._has_terminus():
             memory.remote = self._link.remote
         memory.suspended = False
         memory.failure = None
         self._past = self.deliveries
         self._bind(session, self._new_end(session))
-        self._opening = opening
         self.start(memory.options)
 
     def _new_end(self, session: Session) -> E:
@@ -436,7 +438,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
     def wake_all(self) -> None:
         """Let all look again that wait for this link, or for what becomes of a delivery that it holds."""
-        terminus = None if self._memory is None else self._memory.terminus
+        terminus = self._remembered
         for delivery in () if terminus is None else terminus.deliveries():
             if delivery.watcher is not None:
                 delivery.watcher.wake()
@@ -519,7 +521,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         """
         self.check_alive()
         if self._conn.recovery is not None and delivery.link.state is LinkState.GONE:
-            terminus = None if self._memory is None else self._memory.terminus
+            terminus = self._remembered
             if terminus is None or delivery.tag not in terminus.unsettled:
                 raise lost_with(self._loss(), f"what became of delivery {delivery.tag!r} is not known")
 

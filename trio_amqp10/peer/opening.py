@@ -76,9 +76,8 @@ class Opening(Generic[L]):
             memory = await recall(connection, options, name, self._role)
         elif connection.recovery is not None:
             memory = self._covering(name)
-        if connection.recovery is not None:
-            await connection.recovery.until_up()
-        session = self._connection.session_for(self._session, own=options.own_session)
+        await connection.until_up()
+        session = connection.session_for(self._session, own=options.own_session)
         try:
             self._link = link = self._make(session, name)
             try:

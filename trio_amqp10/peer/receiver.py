@@ -301,7 +301,7 @@ class Receiver(Link["ReceiverLink"]):
 
         Those of a link that may come back wait for that.
         """
-        if self._memory is not None and self._memory.terminus is not None:
+        if self._remembered is not None:
             return self._closed or bool(self._queue[0].settled)
         kept = [delivery for delivery in self._queue if delivery.settled]
         self._queue.clear()
@@ -346,8 +346,7 @@ class Receiver(Link["ReceiverLink"]):
     # -- attach and close -------------------------------------------------------------------
 
     def _take_up(self) -> None:
-        assert self._memory is not None
-        awaited = len(self._memory.terminus.awaited)
+        awaited = len(self._remembered.awaited)
         if awaited and self._link.state is LinkState.ATTACHED:
             # What is to be resumed needs credit like anything else, and nobody may be asking for more.
             self._link.set_credit(self._link.credit + awaited)

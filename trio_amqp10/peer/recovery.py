@@ -209,7 +209,7 @@ class Recovery:
                 await connection.pump.finished.wait()
                 if connection.closed_here:
                     break
-                self.loss = connection.loss() or ConnectionClosedError("the peer closed the connection")
+                self.loss = connection.lost_to()
                 if is_final_loss(self.loss) and not self._follows(self.loss):
                     break
                 self._up = False
@@ -292,7 +292,7 @@ class Recovery:
                 self._preparing = None
             nursery.cancel_scope.cancel()
         if connection.is_gone:
-            raise connection.loss() or ConnectionClosedError("the peer closed the connection")
+            raise connection.lost_to()
         if failure is not None:
             raise failure
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from trio_amqp10.engine.outgoing import Outgoing
     from trio_amqp10.engine.sender import SenderLink
-    from trio_amqp10.engine.terminus import SenderTerminus
     from trio_amqp10.spec.messaging import Source, TerminusDurability
     from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
 
@@ -51,7 +50,7 @@ class Sender(Link["SenderLink"]):
     @property
     def unsettled(self) -> int:
         """Deliveries that went out and are not settled, on this link or when it was attached before."""
-        terminus = self._terminus
+        terminus = self._remembered
         return self._link.unsettled if terminus is None else len(terminus.unsettled)
 
     @property
@@ -60,10 +59,6 @@ class Sender(Link["SenderLink"]):
         return self._blocked
 
     statistics = sender_statistics
-
-    @property
-    def _terminus(self) -> SenderTerminus | None:
-        return None if self._memory is None else self._memory.terminus
 
     @property
     def draining(self) -> bool:
@@ -299,8 +294,9 @@ class Sender(Link["SenderLink"]):
 
     def check_doubt(self, delivery: OutgoingDelivery) -> None:
         """Raise ``DeliveryInDoubtError`` where the peer forgot this delivery before it said what became of it."""
-        if self._terminus is not None:
-            for sent in self._terminus.in_doubt:
+        terminus = self._remembered
+        if terminus is not None:
+            for sent in terminus.in_doubt:
                 if sent.delivery is delivery:
                     message = Message.from_payload(sent.payload, sent.message_format)
                     raise DeliveryInDoubtError(delivery, message)
@@ -308,9 +304,10 @@ class Sender(Link["SenderLink"]):
     @property
     def resumed(self) -> list[OutgoingDelivery]:
         """Deliveries from before that are not settled yet, oldest first, for who did not keep them."""
-        if self._terminus is None:
+        terminus = self._remembered
+        if terminus is None:
             return []
-        return cast("list[OutgoingDelivery]", self._terminus.deliveries())
+        return cast("list[OutgoingDelivery]", terminus.deliveries())
 
     async def _before_detach(self) -> None:
         await self.wait_written()

@@ -183,8 +183,7 @@ class SessionOpening:
 
     async def __aenter__(self) -> Session:
         await trio.lowlevel.checkpoint()
-        if self._connection.recovery is not None:
-            await self._connection.recovery.until_up()
+        await self._connection.until_up()
         self._session = self._connection.new_session()
         try:
             await self._session.begun()
