@@ -24,7 +24,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from trio_amqp10.container.handlers import Function
+from trio_amqp10.container.handlers import Answering
 from trio_amqp10.container.node import RefusedError
 from trio_amqp10.errors import Condition, RemoteProtocolError
 from trio_amqp10.message import Message
@@ -83,7 +83,7 @@ class Managed(Protocol):
         ...
 
 
-class EntityManagement(Function):
+class EntityManagement(Answering):
     """The node of this purpose of one entity.
 
     Args:
@@ -93,7 +93,7 @@ class EntityManagement(Function):
     """
 
     def __init__(self, entity: Managed, post: Post, on_change: Callable[[], object]) -> None:
-        super().__init__(entity.address + MANAGEMENT, self._never, post)
+        super().__init__(entity.address + MANAGEMENT, post)
         self._managed = entity
         self._ledger = entity.ledger
         self._on_change = on_change
@@ -116,10 +116,6 @@ class EntityManagement(Function):
                     "set-session-state": ("receive", self._set_state),
                     "get-message-sessions": ("receive", self._get_sessions),
                 }
-
-    @staticmethod
-    async def _never(message: Message) -> None:
-        raise NotImplementedError
 
     async def _ask(self, peer: Peer, request: Message) -> Message:
         status, description, body = 200, "OK", None

@@ -9,27 +9,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from trio_amqp10._message_fields import PROPERTY_FIELDS
 from trio_amqp10.json_values import to_json
 from trio_amqp10.message import Data, Message, Sequence
 
 __all__ = ["body_octets", "message_json"]
 
-_PROPERTIES = (
-    "message_id",
-    "user_id",
-    "to",
-    "subject",
-    "reply_to",
-    "correlation_id",
-    "content_type",
-    "content_encoding",
-    "absolute_expiry_time",
-    "creation_time",
-    "group_id",
-    "group_sequence",
-    "reply_to_group_id",
-    "ttl",
-)
+_PROPERTIES = (*PROPERTY_FIELDS, "ttl")
 _DEFAULTS = {"durable": False, "priority": 4, "first_acquirer": False, "delivery_count": 0}
 _MAPS = ("application_properties", "annotations", "delivery_annotations", "footer")
 

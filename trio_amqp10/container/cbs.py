@@ -21,18 +21,16 @@ from trio_amqp10.tokens import Token
 from trio_amqp10.wire.values import Int
 
 from .claims import Claim, TokenOffer
-from .handlers import Function
+from .handlers import Answering
 from .node import Node, RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import trio
-
     from .claims import Verify
     from .conversation import Conversation
     from .handlers import Post
-    from .node import Arrival, Inlet, Interest, Peer
+    from .node import Interest, Peer
 
 __all__ = ["ADDRESS", "Cbs"]
 
@@ -46,7 +44,7 @@ _LONGEST: Final = 2048
 """Characters of an audience: it is kept."""
 
 
-class Cbs(Function):
+class Cbs(Answering):
     """Takes tokens, and gives their claims to the connection that they came on.
 
     Args:
@@ -56,43 +54,19 @@ class Cbs(Function):
     """
 
     def __init__(self, verify: Verify, post: Post, wall: Callable[[], float]) -> None:
-        super().__init__(ADDRESS, self._never, post, concurrency=10)
+        super().__init__(ADDRESS, post, concurrency=10)
         self._verify = verify
         self._wall = wall
-
-    @staticmethod
-    async def _never(message: Message) -> None:
-        raise NotImplementedError
 
     def check_outlet(self, peer: Peer, *, copying: bool, target: str | None, interest: Interest) -> None:
         Node.check_outlet(self, peer, copying=copying, target=target, interest=interest)
 
-    async def _handle(self, inlet: Inlet, arrival: Arrival, before: trio.Event | None) -> None:
-        peer = cast("Conversation", inlet.peer)
-        failure: Exception | None = None
-        reply: Message | None = None
-        address: str | None = None
-        try:
-            request = arrival.message
-            address = request.reply_to
-            status = await self._put(request, peer)
-            reply = Message(
-                None,
-                to=address,
-                correlation_id=request.message_id
-                if request.correlation_id is None
-                else request.correlation_id,
-                application_properties={"status-code": Int(status[0]), "status-description": status[1]},
-            )
-        except Exception as raised:
-            failure = raised
-        if before is not None and not before.is_set():
-            await before.wait()
-        if reply is not None:
-            await self._reply(peer, address, Message.from_payload(reply.to_payload()))
-        self._answer(arrival, failure)
+    async def _ask(self, peer: Peer, request: Message) -> Message:
+        status, description = await self._put(request, cast("Conversation", peer))
+        said = {"status-code": Int(status), "status-description": description}
+        return Message(None, application_properties=said)
 
-    async def _reply(self, peer: Peer, address: str | None, reply: Message) -> None:
+    async def _give_reply(self, peer: Peer, address: str | None, reply: Message) -> None:
         if address is not None:
             await self._send(peer, address, reply)
             return

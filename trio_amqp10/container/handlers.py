@@ -167,19 +167,18 @@ class Consumer(Worked):
         self._answer(arrival, failure)
 
 
-class Function(Worked):
-    """Calls ``handler(message)`` for every request, and sends back what it returns.
+class Answering(Worked):
+    """Answers every request; what with, is for a class of this one to say.
 
     The reply goes to the request's ``reply_to``: a link of the same peer that receives from this
     node and calls its target so, or else a node of the container. It carries the request's
     ``correlation_id``, or else its ``message_id``. Replies leave in the order of the requests of
     one link, also where their handlers finish in another, unless ``ordered`` is False. The request is
-    accepted when its reply is out, and rejected with ``amqp:internal-error`` when the handler raises.
+    accepted when its reply is out, and rejected with ``amqp:internal-error`` when answering raises.
     A reply that comes too late, because nobody is there to take it any more, is dropped and counted.
 
     Args:
         address: what links name to reach it.
-        handler: an async function of a ``Message``, returning any AMQP value or a ``Message``.
         post: sends a message to the node of that address, or raises ``RefusedError``.
         concurrency: requests of one link that are handled at a time.
         ordered: whether a reply waits for those to earlier requests of its link.
@@ -190,14 +189,12 @@ class Function(Worked):
     def __init__(
         self,
         address: str,
-        handler: Callable[[Message], Awaitable[Any]],
         post: Post,
         *,
         concurrency: int = 100,
         ordered: bool = True,
     ) -> None:
         super().__init__(address, concurrency)
-        self._handler = handler
         self._post = post
         self._ordered = ordered
         self._dropped = 0
@@ -217,13 +214,18 @@ class Function(Worked):
             failure = raised
         if self._ordered and before is not None and not before.is_set():
             await before.wait()
-        if reply is not None and address is not None:
-            await self._send(inlet.peer, address, reply)
+        if reply is not None:
+            await self._give_reply(inlet.peer, address, reply)
         self._answer(arrival, failure)
 
     async def _ask(self, peer: Peer, request: Message) -> Any:
-        """What the handler makes of a request of this peer."""
-        return await self._handler(request)
+        """The answer to a request of this peer: any AMQP value, or a ``Message``."""
+        raise NotImplementedError
+
+    async def _give_reply(self, peer: Peer, address: str | None, reply: Message) -> None:
+        """Send a reply to where the request wants it, if it wants one."""
+        if address is not None:
+            await self._send(peer, address, reply)
 
     async def _send(self, peer: Peer, address: str, reply: Message) -> None:
         for outlet in self.outlets:
@@ -274,6 +276,31 @@ class Function(Worked):
                 return
             await lot.park()
         outlet.give(reply, None)
+
+
+class Function(Answering):
+    """Calls ``handler(message)`` for every request, and sends back what it returns.
+
+    Args:
+        address: what links name to reach it.
+        handler: an async function of a ``Message``, returning any AMQP value or a ``Message``.
+        post, concurrency, ordered: as for ``Answering``.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        handler: Callable[[Message], Awaitable[Any]],
+        post: Post,
+        *,
+        concurrency: int = 100,
+        ordered: bool = True,
+    ) -> None:
+        super().__init__(address, post, concurrency=concurrency, ordered=ordered)
+        self._handler = handler
+
+    async def _ask(self, peer: Peer, request: Message) -> Any:
+        return await self._handler(request)
 
 
 def _reply(result: Any, address: str | None, correlation: Any) -> Message:

@@ -10,7 +10,7 @@ try:
 except ImportError as missing:
     raise ImportError("trio_amqp10.otel needs OpenTelemetry: pip install 'trio-amqp10[otel]'") from missing
 
-from trio_amqp10.container.handlers import Function
+from trio_amqp10.container.handlers import Answering
 from trio_amqp10.container.service import Container
 from trio_amqp10.message import Message
 
@@ -69,7 +69,7 @@ class Instrumentation:
             if isinstance(arrival, TracedDelivery):
                 arrival.within = within
             result = await work()
-            reply_to = message.reply_to if isinstance(node, Function) else None
+            reply_to = message.reply_to if isinstance(node, Answering) else None
             if reply_to is not None:
                 place = Place(reply_to, temporary=True, client_id=self._container_id)
                 with self._spans.sending(result, place, "reply") as reply:

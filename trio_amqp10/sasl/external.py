@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 from trio_amqp10.errors import LocalProtocolError
 
 from .mechanism import (
-    Challenge,
     ClientContext,
     ClientExchange,
     ClientMechanism,
@@ -136,11 +135,6 @@ class _ExternalServer(ServerExchange):
     @property
     def claimed_name(self) -> str | None:
         return self._authzid or None
-
-    def start(self, initial_response: bytes | None) -> ServerStep:
-        if initial_response is None:
-            return Challenge(b"")
-        return self.response(initial_response)
 
     def response(self, data: bytes) -> ServerStep:
         try:

@@ -254,7 +254,7 @@ class ClientMechanism(ABC):
         return f"{type(self).__name__}()"
 
 
-class ServerExchange(ABC):
+class ServerExchange:
     """One run of a mechanism on the server's side."""
 
     __slots__ = ()
@@ -264,10 +264,13 @@ class ServerExchange(ABC):
         """Whom the client says it is, for the log of a failure; None as long as it has not said so."""
         return None
 
-    @abstractmethod
     def start(self, initial_response: bytes | None) -> ServerStep:
-        """Take the client's first message; None if it sent none: RFC 4422 has the server then
-        send an empty challenge, where the mechanism lets the client speak first."""
+        """Take the client's first message; None if it sent none.
+
+        Here as for a mechanism that lets the client speak first: to one that had no room for that goes an
+        empty challenge (RFC 4422, section 3.3), and its ``response`` is the message.
+        """
+        return Challenge(b"") if initial_response is None else self.response(initial_response)
 
     def response(self, data: bytes) -> ServerStep:  # noqa: ARG002 - for those that override it
         """Take the answer to a challenge. Never called by those that send none."""

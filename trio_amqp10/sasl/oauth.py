@@ -290,11 +290,6 @@ class _BearerServerExchange(ServerExchange):
     def claimed_name(self) -> str | None:
         return self._username or None
 
-    def start(self, initial_response: bytes | None) -> ServerStep:
-        if initial_response is None:
-            return Challenge(b"")
-        return self.response(initial_response)
-
     def response(self, data: bytes) -> ServerStep:
         if self._failed:
             return Refused()  # whatever the client says to the error: a dummy, if it keeps to the rules

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from trio_amqp10.errors import LocalProtocolError
 
 from .mechanism import (
-    Challenge,
     ClientContext,
     ClientExchange,
     ClientMechanism,
@@ -136,11 +135,7 @@ class _PlainServer(ServerExchange):
         return self._username or None
 
     def start(self, initial_response: bytes | None) -> ServerStep:
-        if not self._permitted:
-            return Refused()
-        if initial_response is None:
-            return Challenge(b"")  # the client speaks first, but had not room to (RFC 4422, section 3.3)
-        return self.response(initial_response)
+        return super().start(initial_response) if self._permitted else Refused()
 
     def response(self, data: bytes) -> ServerStep:
         parts = _parse(data)

@@ -179,11 +179,6 @@ class _ScramServer(ServerExchange):
     def claimed_name(self) -> str | None:
         return self._username or None
 
-    def start(self, initial_response: bytes | None) -> ServerStep:
-        if initial_response is None:
-            return Challenge(b"")  # the client speaks first, but had not room to (RFC 4422, section 3.3)
-        return self.response(initial_response)
-
     def response(self, data: bytes) -> ServerStep:
         try:
             if self._awaits is _Awaits.CLIENT_FIRST:
