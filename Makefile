@@ -7,10 +7,17 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install -q --only-binary :all: -e
 
+# Tests start many processes: none of them compiles what another has compiled, even where PYTHONDONTWRITEBYTECODE is set.
+export PYTHONDONTWRITEBYTECODE :=
+export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
+
 # The modules below peer/ are pure, and their branches are covered to the last. Coverage is slow on Python 3.11,
-# so it is measured over the tests of just those modules, and the others run apart.
+# so it is measured over the tests of just those modules, and not where all there is to try is tried: that covers
+# nothing that simpler tests do not.
 PURE_TESTS := $(wildcard tests/wire tests/spec tests/sasl tests/engine tests/filters tests/typed tests/trace \
 	$(addsuffix .py,$(addprefix tests/test_,body_reader errors frames headers json_values message tokens typed)))
+EXHAUSTIVE_TESTS := $(addprefix tests/,engine/test_chunks.py engine/test_exactly_once.py engine/test_hostile.py \
+	sasl/test_mutations.py)
 SOURCES := trio_amqp10 pyspark_amqp10 typings examples bench tests docs
 
 FUZZ_SECONDS ?= 60
@@ -25,7 +32,7 @@ PYSPARK ?= pyspark
 WHOLE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-spark lint format interop bench bench-spark fuzz soak soak-spark docs clean
+.PHONY: help demo test test-others test-pure test-exhaustive test-spark lint format interop bench bench-spark fuzz soak soak-spark docs clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F '\t' '{ printf "  make %-11s %s\n", $$1, $$2 }'
@@ -35,9 +42,18 @@ demo: $(VENV)/.cli ## a container, a sender and a receiver in one process
 
 test: $(VENV)/.test ## all tests but those that need real peers, and the coverage gate
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest $(PURE_TESTS)
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-others test-pure test-exhaustive
 	$(BIN)/coverage report --skip-covered
+
+# Two at a time. One shows its dots; what the two on the other core say comes at their ends: a line, or all where a test failed.
+test-others:
 	$(BIN)/python -m pytest $(addprefix --ignore=,$(PURE_TESTS))
+
+test-pure: RUN := $(BIN)/coverage run -m pytest $(addprefix --ignore=,$(EXHAUSTIVE_TESTS)) $(PURE_TESTS)
+test-exhaustive: RUN := $(BIN)/python -m pytest $(EXHAUSTIVE_TESTS)
+test-pure test-exhaustive:
+	@$(RUN) > $(VENV)/$@.txt 2>&1 || { cat $(VENV)/$@.txt; exit 1; }
+	@printf '\n%s: %s\n' $@ "$$(tail -n 1 $(VENV)/$@.txt)"
 
 test-spark: $(SPARK_VENV)/.test ## the data pipeline, with a real Spark; WHOLE=1 for kill -9 and the like
 	AMQP10_SPARK_WHOLE=$(WHOLE) $(SPARK_BIN)/python -m pytest tests/spark

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -84,11 +85,18 @@ def part_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imported(path: Path) -> set[str]:
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """The file, parsed once for all tests."""
+    return ast.parse(path.read_text())
+
+
+@cache
+def imported(path: Path) -> frozenset[str]:
     """Every module that a file imports, anywhere in it, by its absolute name."""
     here = ("trio_amqp10", *path.relative_to(PACKAGE).parts)[:-1]
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -96,7 +104,7 @@ def imported(path: Path) -> set[str]:
             module = ".".join((*base, *filter(None, [node.module])))
             found.add(module)
             found.update(f"{module}.{alias.name}" for alias in node.names)
-    return found
+    return frozenset(found)
 
 
 def parts_imported(path: Path) -> set[str]:
@@ -146,7 +154,7 @@ def test_module_depends_on_trio_alone_but_for_its_extra(path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=IDS)
 def test_module_says_what_it_is_and_stays_short(path: Path) -> None:
     text = path.read_text()
-    docstring = ast.get_docstring(ast.parse(text))
+    docstring = ast.get_docstring(tree_of(path))
     assert docstring, "no docstring"
     if len(text.splitlines()) > LINES:
         assert LONGER.search(docstring), f"{len(text.splitlines())} lines, and the docstring does not say why"
@@ -154,7 +162,7 @@ def test_module_says_what_it_is_and_stays_short(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=IDS)
 def test_function_stays_short(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             assert node.end_lineno is not None
             first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
@@ -164,7 +172,7 @@ def test_function_stays_short(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=IDS)
 def test_module_exports_what_it_defines(path: Path) -> None:
-    tree = ast.parse(path.read_text())
+    tree = tree_of(path)
     exported: list[str] = []
     bound: set[str] = set()
     for node in ast.walk(tree):

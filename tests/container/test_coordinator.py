@@ -209,7 +209,9 @@ async def test_message_for_no_transaction_is_rejected_or_ends_its_link() -> None
         assert not len(queue_of(container))
 
 
-async def test_control_link_is_detached_when_discharged_with_a_message_partly_sent() -> None:
+async def test_control_link_is_detached_when_discharged_with_a_message_partly_sent(
+    autojump_clock: Any,
+) -> None:
     async with open_container(["q"]) as container, container.connect() as conn:
         async with control_of(conn) as control, conn.open_sender("q") as sender:
             txn = await control.declare()

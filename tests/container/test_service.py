@@ -101,7 +101,7 @@ async def test_node_of_ones_own_hands_outcomes_through() -> None:
 
 
 async def test_node_that_hands_an_outcome_to_a_link_that_is_gone_makes_no_fuss(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
     container = Container()
     container.add_node(Echo())
@@ -232,7 +232,9 @@ async def test_handle_serves_the_peer_of_a_connection_that_we_dialled() -> None:
     assert got == ["from the listener"]
 
 
-async def test_finish_takes_and_gives_nothing_new_and_waits_for_what_is_under_way() -> None:
+async def test_finish_takes_and_gives_nothing_new_and_waits_for_what_is_under_way(
+    autojump_clock: MockClock,
+) -> None:
     container = Container()
     container.add_queue("q")
     gate = trio.Event()
@@ -274,7 +276,10 @@ async def test_finish_lets_nobody_new_in_and_leaves_who_is_connected() -> None:
     container = Container()
     async with trio.open_nursery() as nursery:
         listeners = await nursery.start(container.serve, "amqp://127.0.0.1:0", "amqp://127.0.0.1:0")
-        async with amqp.open_connection(listeners[0].url) as conn, conn.open_sender("q") as sender:
+        async with (  # it leaves without an answer to its last message
+            amqp.open_connection(listeners[0].url, close_timeout=0.01) as conn,
+            conn.open_sender("q") as sender,
+        ):
             await sender.send("x")
             assert await container.finish()
             for listener in listeners:

@@ -221,7 +221,7 @@ def test_dial_refuses_a_negative_number_of_redirects() -> None:
 
 
 async def test_dial_waits_for_what_follows_the_open_and_takes_an_ended_session_for_no_redirect(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
     ours, theirs = memory_stream_pair()
     peer = ScriptedPeer(theirs)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
-from trio.testing import memory_stream_pair, wait_all_tasks_blocked
+from trio.testing import MockClock, memory_stream_pair, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from tests.naive.performatives import frame
@@ -180,7 +180,7 @@ async def test_chunks_refuse_a_body_that_is_no_data_and_message_has_it() -> None
         assert service.got == [text]
 
 
-async def test_octets_that_are_no_message_raise_in_chunks() -> None:
+async def test_octets_that_are_no_message_raise_in_chunks(autojump_clock: MockClock) -> None:
     async with receiving(streaming=True, own_session=False) as (receiver, peer):
         await peer.send(
             frame("transfer", handle=0, delivery_id=0, delivery_tag=b"t", more=True, payload=b"\x40")
@@ -465,7 +465,7 @@ async def test_link_detached_in_the_middle_raises_in_send_all_and_aclose() -> No
                         await body.wait_send_all_might_not_block()
 
 
-async def test_link_detached_in_the_middle_raises_in_chunks() -> None:
+async def test_link_detached_in_the_middle_raises_in_chunks(autojump_clock: MockClock) -> None:
     async with receiving(streaming=True, own_session=False) as (receiver, peer):
         octets = b"\x00\x53\x75\xa0\x09some"
         await peer.send(

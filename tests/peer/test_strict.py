@@ -97,7 +97,7 @@ async def test_error_that_the_peer_is_told_names_the_rule() -> None:
                 await sender.transmit("one")
                 sender._link.credit += 1
                 await sender.transmit("two")
-                await trio.sleep_forever()
+                await idle(conn)
 
     async with served(overdo) as conn:
         with pytest.raises(amqp.LinkDetachedError, match=r"\(2.6.7\) \[link-credit\]"):
