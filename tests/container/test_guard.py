@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +15,8 @@ from trio_amqp10.container import Container
 from trio_amqp10.peer.errors import DeliveryRejectedError, LinkDetachedError, TransactionRolledBackError
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from trio_amqp10.container.access import Access
 
 
@@ -35,6 +38,15 @@ def guarded(seconds: float | None = None, **options: Any) -> Container:
     return container
 
 
+@asynccontextmanager
+async def relaying(
+    container: Container, **options: Any
+) -> AsyncGenerator[tuple[amqp.Connection, amqp.Sender]]:
+    """A connection, and a sender on it to the anonymous terminus."""
+    async with container.connect() as conn, conn.open_sender(None, **options) as sender:
+        yield conn, sender
+
+
 async def contents(container: Container, address: str) -> list[Any]:
     """What is on a queue, looked at by somebody who may."""
     count = len(queue_of(container, address))
@@ -50,7 +62,7 @@ async def test_relay_rejects_what_its_sender_may_not_send_there(
     seconds: float | None, autojump_clock: MockClock
 ) -> None:
     container = guarded(seconds)
-    async with container.connect() as conn, conn.open_sender(None) as sender:
+    async with relaying(container) as (_, sender):
         await sender.send(amqp.Message("1", to="q"))
         with pytest.raises(DeliveryRejectedError, match="may not send to 'secret'") as rejected:
             await sender.send(amqp.Message("2", to="secret"))
@@ -69,7 +81,7 @@ async def test_relay_keeps_the_order_whatever_the_answers_take(
     seconds: float | None, autojump_clock: MockClock
 ) -> None:
     container = guarded(seconds)
-    async with container.connect() as conn, conn.open_sender(None) as sender:
+    async with relaying(container) as (_, sender):
         deliveries = [
             await sender.transmit(amqp.Message(number, to=("q", "slow", "secret")[number % 3]))
             for number in range(300)
@@ -85,10 +97,7 @@ async def test_relay_detaches_where_a_settled_message_may_not_go(
     seconds: float | None, autojump_clock: MockClock
 ) -> None:
     container = guarded(seconds)
-    async with (
-        container.connect() as conn,
-        conn.open_sender(None, guarantee="at-most-once") as sender,
-    ):
+    async with relaying(container, guarantee="at-most-once") as (_, sender):
         await sender.send(amqp.Message("1", to="slow"))
         await sender.send(amqp.Message("2", to="secret"))
         await trio.sleep(10)
@@ -131,7 +140,7 @@ async def test_transaction_commits_only_what_was_permitted(
     seconds: float | None, autojump_clock: MockClock
 ) -> None:
     container = guarded(seconds)
-    async with container.connect() as conn, conn.open_sender(None) as sender:
+    async with relaying(container) as (conn, sender):
         async with conn.open_transaction() as txn:
             slow = await sender.transmit(amqp.Message("1", to="slow"), transaction=txn)
             secret = await sender.transmit(amqp.Message("2", to="secret"), transaction=txn)
@@ -149,8 +158,7 @@ async def test_transaction_waits_with_its_commit_for_what_is_being_decided(
 ) -> None:
     container = guarded(seconds)
     async with (
-        container.connect() as conn,
-        conn.open_sender(None, guarantee="at-most-once") as sender,
+        relaying(container, guarantee="at-most-once") as (conn, sender),
         conn.open_transaction() as txn,
     ):
         await sender.transmit(amqp.Message("1", to="slow"), transaction=txn)
@@ -163,10 +171,7 @@ async def test_transaction_is_rolled_back_where_a_settled_message_may_not_go(
     seconds: float | None, autojump_clock: MockClock
 ) -> None:
     container = guarded(seconds)
-    async with (
-        container.connect() as conn,
-        conn.open_sender(None, guarantee="at-most-once") as sender,
-    ):
+    async with relaying(container, guarantee="at-most-once") as (conn, sender):
         with pytest.raises(TransactionRolledBackError, match="may not send to 'secret'"):
             async with conn.open_transaction() as txn:
                 await sender.transmit(amqp.Message("1", to="slow"), transaction=txn)
@@ -179,7 +184,7 @@ async def test_messages_outside_of_the_transaction_do_not_wait_for_it(
     seconds: float | None, autojump_clock: MockClock
 ) -> None:
     container = guarded(seconds)
-    async with container.connect() as conn, conn.open_sender(None) as sender:
+    async with relaying(container) as (conn, sender):
         with pytest.raises(KeyError):
             async with conn.open_transaction() as txn:
                 await sender.transmit(amqp.Message("1", to="slow"), transaction=txn)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from trio.testing import wait_all_tasks_blocked
@@ -14,6 +15,9 @@ from trio_amqp10.peer.errors import LinkRefusedError
 from trio_amqp10.spec.messaging import Source
 from trio_amqp10.testing import open_container
 from trio_amqp10.wire.values import Described, Symbol, ULong
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
 
 SELECTOR = Symbol("apache.org:selector-filter:string")
 NO_LOCAL = {"no-local": Described(Symbol("apache.org:no-local-filter:list"), [])}
@@ -35,6 +39,24 @@ def numbered(count: int, start: int = 0) -> list[amqp.Message]:
         amqp.Message(n, subject="odd" if n % 2 else "even", application_properties={"n": n})
         for n in range(start, start + count)
     ]
+
+
+@asynccontextmanager
+async def given_back() -> AsyncGenerator[tuple[amqp.Receiver, amqp.Receiver]]:
+    """A consumer of all six messages, who had the first four and gave them back, and one of the even ones, who had 4."""
+    async with open_container(["q"]) as container, two(container) as (one, other):
+        await fill(one, "q", *numbered(6))
+        async with (
+            one.open_receiver("q", credit=0) as all_of_it,
+            other.open_receiver("q", source=by_subject("even"), credit=0) as even,
+        ):
+            all_of_it.grant(4)
+            held = [await all_of_it.receive() for _ in range(4)]
+            assert await bodies(even, 1) == [4]
+            for delivery in held:
+                delivery.release()
+            await wait_all_tasks_blocked()
+            yield all_of_it, even
 
 
 async def test_consumer_with_a_selector_gets_what_matches_and_leaves_the_rest_in_order() -> None:
@@ -64,44 +86,22 @@ async def test_consumer_that_waits_for_what_never_comes_does_not_hold_up_others(
 
 
 async def test_consumer_with_a_filter_gets_what_another_gives_back() -> None:
-    async with open_container(["q"]) as container, two(container) as (one, other):
-        await fill(one, "q", *numbered(6))
-        async with (
-            one.open_receiver("q", credit=0) as all_of_it,
-            other.open_receiver("q", source=by_subject("even"), credit=0) as even,
-        ):
-            all_of_it.grant(4)
-            held = [await all_of_it.receive() for _ in range(4)]
-            assert await bodies(even, 1) == [4]
-            for delivery in held:
-                delivery.release()
-            await wait_all_tasks_blocked()
-            even.grant(3)
-            assert await bodies(even, 2) == [0, 2]
-            all_of_it.grant(5)
-            assert await bodies(all_of_it, 3) == [1, 3, 5]
+    async with given_back() as (all_of_it, even):
+        even.grant(3)
+        assert await bodies(even, 2) == [0, 2]
+        all_of_it.grant(5)
+        assert await bodies(all_of_it, 3) == [1, 3, 5]
 
 
 async def test_consumer_with_a_filter_does_not_get_what_came_back_and_was_taken_again() -> None:
-    async with open_container(["q"]) as container, two(container) as (one, other):
-        await fill(one, "q", *numbered(6))
-        async with (
-            one.open_receiver("q", credit=0) as all_of_it,
-            other.open_receiver("q", source=by_subject("even"), credit=0) as even,
-        ):
-            all_of_it.grant(4)
-            held = [await all_of_it.receive() for _ in range(4)]
-            assert await bodies(even, 1) == [4]
-            for delivery in held:
-                delivery.release()
-            await wait_all_tasks_blocked()
-            all_of_it.grant(3)
-            held = [await all_of_it.receive() for _ in range(3)]
-            even.grant(5)
-            await wait_all_tasks_blocked()
-            assert even.buffered == 0
-            held[2].release()
-            assert await bodies(even, 1) == [2]
+    async with given_back() as (all_of_it, even):
+        all_of_it.grant(3)
+        held = [await all_of_it.receive() for _ in range(3)]
+        even.grant(5)
+        await wait_all_tasks_blocked()
+        assert even.buffered == 0
+        held[2].release()
+        assert await bodies(even, 1) == [2]
 
 
 async def test_consumer_with_a_filter_does_not_get_what_it_found_undeliverable() -> None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
-import socket
 import sys
 from collections import deque
 from typing import Any
@@ -18,6 +16,7 @@ from typing import Any
 from proton import Delivery, Described, Disposition, Terminus, ulong
 from proton.handlers import MessagingHandler
 from proton.reactor import Container
+from proton_listening import Stop, listen
 
 DECLARE, DISCHARGE = 0x31, 0x32
 DECLARED, TRANSACTIONAL = 0x33, 0x34
@@ -38,13 +37,8 @@ class Broker(MessagingHandler):
         self.ended: list[str] = []
 
     def on_start(self, event: Any) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        event.container.listen(f"127.0.0.1:{port}")
         event.container.schedule(self.arguments.deadline, Stop(event.container))
-        signal.signal(signal.SIGTERM, lambda *_: event.container.stop())
-        event.container.schedule(0.1, Tick())
-        print(json.dumps({"port": port}), flush=True)
+        listen(event.container)
 
     def on_link_opening(self, event: Any) -> None:
         link = event.link
@@ -150,21 +144,6 @@ class Broker(MessagingHandler):
             "open": len(self.works),
             "lent": len(self.lent),
         }
-
-
-class Stop:
-    def __init__(self, container: Any) -> None:
-        self.container = container
-
-    def on_timer_task(self, event: Any) -> None:
-        self.container.stop()
-
-
-class Tick:
-    """Wakes the reactor's wait in C, so that Python gets to run the signal handler."""
-
-    def on_timer_task(self, event: Any) -> None:
-        event.container.schedule(0.1, Tick())
 
 
 def main() -> int:

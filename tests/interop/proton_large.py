@@ -8,13 +8,12 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import signal
-import socket
 import sys
 from typing import Any
 
 from proton.handlers import MessagingHandler
 from proton.reactor import Container
+from proton_listening import Stop, listen
 
 BLOCK = 256 * 1024
 SECTION = b"\x00\x53\x75\xb0"
@@ -96,12 +95,7 @@ class Again:
 class Listen(Peer):
     def on_start(self, event: Any) -> None:
         super().on_start(event)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        event.container.listen(f"127.0.0.1:{port}")
-        signal.signal(signal.SIGTERM, lambda *_: event.container.stop())
-        event.container.schedule(0.1, Tick())
-        print(json.dumps({"port": port}), flush=True)
+        listen(event.container)
 
     def on_link_opening(self, event: Any) -> None:
         event.link.target.copy(event.link.remote_target)
@@ -110,21 +104,6 @@ class Listen(Peer):
         self.add(bytes(event.message.body))
         self.outcome = "accepted"
         self.accept(event.delivery)
-
-
-class Tick:
-    """Wakes the reactor's wait in C, so that Python gets to run the signal handler."""
-
-    def on_timer_task(self, event: Any) -> None:
-        event.container.schedule(0.1, Tick())
-
-
-class Stop:
-    def __init__(self, container: Any) -> None:
-        self.container = container
-
-    def on_timer_task(self, event: Any) -> None:
-        self.container.stop()
 
 
 def main() -> int:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
-import socket
 import sys
 from collections import deque
 from typing import Any
@@ -19,6 +17,7 @@ from corpus import Digest, Item, corpus, corpus_digest
 from proton import Disposition, Endpoint, Message, SSLDomain, Url
 from proton.handlers import MessagingHandler
 from proton.reactor import AtLeastOnce, AtMostOnce, Container
+from proton_listening import listen
 
 
 def to_message(one: Item) -> Message:
@@ -192,24 +191,15 @@ class Listen(Peer):
 
     def on_start(self, event: Any) -> None:
         super().on_start(event)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
         if self.arguments.certfile:
             domain = event.container.ssl.server
             domain.set_credentials(self.arguments.certfile, self.arguments.certfile, None)
             if self.arguments.cafile:
                 domain.set_trusted_ca_db(self.arguments.cafile)
                 domain.set_peer_authentication(SSLDomain.VERIFY_PEER, self.arguments.cafile)
-            event.container.listen(f"amqps://127.0.0.1:{port}")
+            listen(event.container, "amqps")
         else:
-            event.container.listen(f"127.0.0.1:{port}")
-        signal.signal(signal.SIGTERM, lambda *_: event.container.stop())
-        self.tick(event)
-        print(json.dumps({"port": port}), flush=True)
-
-    def tick(self, event: Any) -> None:
-        """Wakes the reactor's wait in C, so that Python gets to run the signal handler."""
-        event.container.schedule(0.1, Tick(self))
+            listen(event.container)
 
     def on_connection_bound(self, event: Any) -> None:
         sasl = event.transport.sasl()
@@ -294,14 +284,6 @@ class Listen(Peer):
             "sent": self.given,
             "outcomes": self.outcomes,
         }
-
-
-class Tick:
-    def __init__(self, listener: Listen) -> None:
-        self.listener = listener
-
-    def on_timer_task(self, event: Any) -> None:
-        self.listener.tick(event)
 
 
 def main() -> int:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
-import socket
 import sys
 from typing import Any
 
 from proton import Delivery, Described, Message, Terminus, Url, ulong
 from proton.handlers import MessagingHandler, TransactionHandler
 from proton.reactor import Container
+from proton_listening import Stop, listen
 
 DECLARED, TRANSACTIONAL = 0x33, 0x34
 
@@ -97,13 +96,8 @@ class Coordinate(MessagingHandler):
         self.undone: list[str] = []
 
     def on_start(self, event: Any) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        event.container.listen(f"127.0.0.1:{port}")
         event.container.schedule(self.arguments.deadline, Stop(event.container))
-        signal.signal(signal.SIGTERM, lambda *_: event.container.stop())
-        event.container.schedule(0.1, Tick())
-        print(json.dumps({"port": port}), flush=True)
+        listen(event.container)
 
     def on_link_opening(self, event: Any) -> None:
         link = event.link
@@ -157,21 +151,6 @@ class Coordinate(MessagingHandler):
 
     def result(self) -> dict[str, Any]:
         return {"done": self.done, "undone": self.undone}
-
-
-class Stop:
-    def __init__(self, container: Any) -> None:
-        self.container = container
-
-    def on_timer_task(self, event: Any) -> None:
-        self.container.stop()
-
-
-class Tick:
-    """Wakes the reactor's wait in C, so that Python gets to run the signal handler."""
-
-    def on_timer_task(self, event: Any) -> None:
-        event.container.schedule(0.1, Tick())
 
 
 def main() -> int:

@@ -16,7 +16,7 @@ from tests.naive.performatives import frame
 
 from .helpers import idle
 from .test_cancellation import CancelAtStep
-from .town import EVEN, URL, Still, Town
+from .town import EVEN, URL, Still, Town, visiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,8 +47,7 @@ async def test_sends_wait_until_the_peer_is_back(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
 ) -> None:
     async with (
-        Town(monkeypatch).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch) as (town, conn),
         conn.open_sender("q") as sender,
         conn.open_receiver("q") as receiver,
     ):
@@ -124,8 +123,7 @@ async def test_pause_is_short_again_after_an_attach_was_answered(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
 ) -> None:
     async with (
-        Town(monkeypatch, Still().handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, Still().handle) as (town, conn),
         conn.open_sender("sink") as sender,
     ):
         await town.go_down()
@@ -140,10 +138,7 @@ async def test_pause_is_short_again_after_an_attach_was_answered(
 async def test_pauses_grow_on_when_a_peer_opens_and_closes_at_once(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
 ) -> None:
-    async with (
-        Town(monkeypatch, closing(None)).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
-    ):
+    async with visiting(monkeypatch, closing(None)) as (town, conn):
         await trio.sleep(16)
         assert not conn.closed
         town.handle = idle
@@ -230,8 +225,7 @@ async def test_close_with_an_error_that_may_pass_is(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: Any, condition: str | None
 ) -> None:
     async with (
-        Town(monkeypatch, Still().handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, Still().handle) as (town, conn),
         conn.open_sender("sink") as sender,
     ):
         error = None if condition is None else amqp.Error(condition=condition)
@@ -294,8 +288,7 @@ async def test_everybody_hears_that_it_was_given_up(
             pass
 
     async with (
-        Town(monkeypatch, Still().handle).open() as town,
-        amqp.open_connection(URL, reconnect=few) as conn,
+        visiting(monkeypatch, Still().handle, reconnect=few) as (town, conn),
         conn.open_sender("sink") as sender,
         conn.open_receiver("source") as receiver,
     ):
@@ -334,8 +327,7 @@ async def test_what_the_peer_said_can_be_read_while_it_is_down(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
 ) -> None:
     async with (
-        Town(monkeypatch, Still().handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, Still().handle) as (town, conn),
         conn.open_sender("sink") as sender,
         conn.open_receiver("source") as receiver,
     ):
@@ -368,10 +360,7 @@ async def test_links_and_sessions_that_are_opened_while_it_is_down_wait(
         async with conn.open_sender("sink", guarantee="exactly-once", own_session=True) as sender:
             await sender.send("three")
 
-    async with (
-        Town(monkeypatch, node.handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
-    ):
+    async with visiting(monkeypatch, node.handle) as (town, conn):
         await town.go_down()
         async with trio.open_nursery() as nursery:
             for call in (on_the_connection, on_a_session, exactly_once):
@@ -386,7 +375,7 @@ async def test_link_is_opened_on_the_next_transport_when_the_first_goes_meanwhil
     monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
 ) -> None:
     node = Still()
-    async with Town(monkeypatch, idle).open() as town, amqp.open_connection(URL, reconnect=EVEN) as conn:
+    async with visiting(monkeypatch, idle) as (town, conn):
         opened = trio.Event()
 
         async def opens() -> None:
@@ -471,10 +460,7 @@ async def test_sender_that_is_left_while_it_is_down_waits_for_its_outcomes_no_lo
     monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
 ) -> None:
     node = Still()
-    async with (
-        Town(monkeypatch, node.handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN, close_timeout=20) as conn,
-    ):
+    async with visiting(monkeypatch, node.handle, close_timeout=20) as (town, conn):
         async with conn.open_sender("sink") as sender:
             delivery = await sender.transmit("x")
             await town.go_down()
@@ -552,10 +538,7 @@ async def test_call_that_is_cancelled_while_it_is_down_leaves_nothing_behind(
     while not done and step < 60:
         step += 1
         node = Still()
-        async with (
-            Town(monkeypatch, node.handle).open() as town,
-            amqp.open_connection(URL, reconnect=EVEN) as conn,
-        ):
+        async with visiting(monkeypatch, node.handle) as (town, conn):
             await town.go_down()
             town.up = True
             with trio.move_on_after(9) as scope:
@@ -600,8 +583,7 @@ async def test_coming_back_leaves_nothing_of_what_went(
 ) -> None:
     node = Still()
     async with (
-        Town(monkeypatch, node.handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, node.handle) as (town, conn),
         conn.open_sender("sink") as sender,
     ):
         await sender.send(0)
@@ -669,10 +651,7 @@ async def test_peer_with_fewer_channels_gets_the_sessions_that_it_has_room_for(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
 ) -> None:
     node = Still()
-    async with (
-        Town(monkeypatch, node.handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN, pipelined=False) as conn,
-    ):
+    async with visiting(monkeypatch, node.handle, pipelined=False) as (town, conn):
         opened = [conn.open_sender("sink", own_session=True) for _ in range(3)]
         senders = [await one.__aenter__() for one in opened]
         town.options["limits"] = amqp.Limits(channel_max=1)
@@ -705,8 +684,7 @@ async def test_preparation_comes_before_the_links(
         order.append("prepared")
 
     async with (
-        Town(monkeypatch, node.handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, node.handle) as (town, conn),
         conn.open_sender("sink") as sender,
     ):
         with conn.restore_with(prepare):
@@ -739,8 +717,7 @@ async def test_preparation_is_done_again_when_the_peer_is_lost_meanwhile(
             await trio.sleep_forever()
 
     async with (
-        Town(monkeypatch, node.handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, node.handle) as (town, conn),
         conn.open_sender("sink") as sender,
     ):
         with conn.restore_with(prepare):

@@ -12,7 +12,7 @@ from trio.testing import wait_all_tasks_blocked
 import trio_amqp10 as amqp
 
 from .test_resume import Ledger
-from .town import EVEN, URL, Still, Town
+from .town import EVEN, URL, Still, Town, visiting
 
 if TYPE_CHECKING:
     from trio_amqp10.peer.connection import Connection
@@ -89,8 +89,7 @@ async def test_link_that_the_peer_detaches_comes_back_alone(
 ) -> None:
     desk = Desk()
     async with (
-        Town(monkeypatch, desk.handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, desk.handle) as (town, conn),
         conn.open_sender("one") as one,
         conn.open_sender("two") as two,
     ):
@@ -111,8 +110,7 @@ async def test_pauses_grow_while_the_peer_refuses_the_link(
 ) -> None:
     desk = Desk()
     async with (
-        Town(monkeypatch, desk.handle).open(),
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, desk.handle) as (_, conn),
         conn.open_sender("one") as one,
     ):
         began = desk.times["one"][0]
@@ -130,8 +128,7 @@ async def test_pauses_grow_while_the_peer_takes_the_link_and_ends_it_at_once(
 ) -> None:
     desk = Desk()
     async with (
-        Town(monkeypatch, desk.handle).open(),
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, desk.handle) as (_, conn),
         conn.open_sender("one") as one,
     ):
         began = desk.times["one"][0]
@@ -153,8 +150,7 @@ async def test_link_raises_what_ended_it_when_its_attempts_are_used_up(
     desk.answer = False
     few = amqp.Backoff(initial=1, jitter=False, attempts=2)
     async with (
-        Town(monkeypatch, desk.handle).open(),
-        amqp.open_connection(URL, reconnect=few) as conn,
+        visiting(monkeypatch, desk.handle, reconnect=few) as (_, conn),
         conn.open_sender("one") as one,
     ):
         delivery = await one.transmit("x")
@@ -177,8 +173,7 @@ async def test_link_that_is_detached_with_a_final_error_stays_so(
     desk = Desk()
     desk.answer = False
     async with (
-        Town(monkeypatch, desk.handle).open(),
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, desk.handle) as (_, conn),
         conn.open_sender("one") as one,
     ):
         delivery = await one.transmit("x")
@@ -195,8 +190,7 @@ async def test_link_that_is_refused_with_a_final_error_after_a_restore_is_over(
 ) -> None:
     desk = Desk()
     async with (
-        Town(monkeypatch, desk.handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, desk.handle) as (town, conn),
         conn.open_sender("one") as one,
         conn.open_sender("two") as two,
     ):
@@ -212,8 +206,7 @@ async def test_link_that_is_detached_without_an_error_has_ended(
 ) -> None:
     desk = Desk()
     async with (
-        Town(monkeypatch, desk.handle).open(),
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, desk.handle) as (_, conn),
         conn.open_receiver("one") as one,
     ):
         await desk.detach("one", None)
@@ -274,8 +267,7 @@ async def test_session_that_ends_over_one_address_takes_no_other_link_with_it(
     desk = Desk()
     desk.end["bad"] = condition
     async with (
-        Town(monkeypatch, desk.handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, desk.handle) as (town, conn),
         conn.open_sender("one") as one,
         conn.open_receiver("two") as two,
     ):
@@ -296,8 +288,7 @@ async def test_link_that_ends_its_session_again_and_again_does_so_alone(
 ) -> None:
     desk = Desk()
     async with (
-        Town(monkeypatch, desk.handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, desk.handle) as (town, conn),
         conn.open_sender("one") as one,
         conn.open_sender("bad") as bad,
         conn.open_sender("three") as three,
@@ -324,8 +315,7 @@ async def test_session_that_ends_with_a_final_error_takes_its_links_with_it(
 ) -> None:
     desk = Desk()
     async with (
-        Town(monkeypatch, desk.handle).open(),
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, desk.handle) as (_, conn),
         conn.open_sender("one") as one,
     ):
         await desk.links["one"][0].session.aclose(amqp.Error(condition="amqp:not-allowed", description="no"))
@@ -339,10 +329,7 @@ async def test_links_end_with_a_session_of_the_users(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
 ) -> None:
     desk = Desk()
-    async with (
-        Town(monkeypatch, desk.handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
-    ):
+    async with visiting(monkeypatch, desk.handle) as (town, conn):
         async with conn.open_session() as session:
             sender = await session.open_sender("one").__aenter__()
         with pytest.raises(trio.ClosedResourceError):
@@ -359,8 +346,7 @@ async def test_links_of_a_session_come_back_on_it(
 ) -> None:
     desk = Desk()
     async with (
-        Town(monkeypatch, desk.handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, desk.handle) as (town, conn),
         conn.open_session() as session,
         session.open_sender("one") as one,
     ):
@@ -379,8 +365,7 @@ async def test_credit_that_was_granted_comes_back_with_the_link(
 ) -> None:
     desk = Desk()
     async with (
-        Town(monkeypatch, desk.handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, desk.handle) as (town, conn),
         conn.open_receiver("one", credit=0) as receiver,
     ):
         receiver.grant(3)
@@ -401,8 +386,7 @@ async def test_drain_leaves_no_credit_across_a_loss(
 ) -> None:
     desk = Desk()
     async with (
-        Town(monkeypatch, desk.handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, desk.handle) as (town, conn),
         conn.open_receiver("one", credit=10) as receiver,
     ):
         await wait_all_tasks_blocked()
@@ -431,8 +415,7 @@ async def test_what_came_at_most_once_is_kept_and_the_rest_comes_again(
     desk.outbox = [1, 2]
     desk.settled = True
     async with (
-        Town(monkeypatch, desk.handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, desk.handle) as (town, conn),
         conn.open_receiver("one", guarantee="at-most-once", credit=5) as receiver,
     ):
         await wait_all_tasks_blocked()
@@ -449,8 +432,7 @@ async def test_outcome_of_a_delivery_that_went_with_the_transport_is_nobodys(
 ) -> None:
     container = amqp.Container("town")
     async with (
-        Town(monkeypatch, container.handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, container.handle) as (town, conn),
         conn.open_sender("q") as sender,
         conn.open_receiver("q") as receiver,
     ):
@@ -481,8 +463,7 @@ async def test_outcome_raises_when_the_link_does_not_come_back(
     desk = Desk()
     desk.outbox = [1]
     async with (
-        Town(monkeypatch, desk.handle).open(),
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, desk.handle) as (_, conn),
         conn.open_receiver("one") as receiver,
     ):
         delivery = await receiver.receive()
@@ -495,8 +476,7 @@ async def test_dynamic_node_has_another_address_after_the_loss(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
 ) -> None:
     async with (
-        Town(monkeypatch).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch) as (town, conn),
         conn.open_receiver(None, source=amqp.Source(dynamic=True)) as receiver,
     ):
         lost: list[str | None] = []
@@ -519,8 +499,7 @@ async def test_at_most_once_drops_what_was_under_way(
 ) -> None:
     desk = Desk()
     async with (
-        Town(monkeypatch, desk.handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, desk.handle) as (town, conn),
         conn.open_sender("one", guarantee="at-most-once") as sender,
     ):
         await sender.send(0)
@@ -542,8 +521,7 @@ async def test_at_least_once_sends_again_in_order_what_has_no_outcome(
     desk.answer = False
     large = "x" * 200_000
     async with (
-        Town(monkeypatch, desk.handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, desk.handle) as (town, conn),
         conn.open_sender("one") as sender,
     ):
         deliveries = [await sender.transmit(body) for body in (1, large, 3)]
@@ -565,8 +543,7 @@ async def test_exactly_once_is_resumed_with_a_peer_that_kept_the_link(
     ledger = Ledger()
     ledger.decide = False
     async with (
-        Town(monkeypatch, ledger.handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, ledger.handle) as (town, conn),
         conn.open_sender("q", guarantee="exactly-once") as sender,
     ):
         deliveries = [await sender.transmit(n) for n in range(3)]
@@ -588,8 +565,7 @@ async def test_exactly_once_is_in_doubt_with_a_peer_that_forgot_the_link(
     ledger = Ledger(forget=True)
     ledger.decide = False
     async with (
-        Town(monkeypatch, ledger.handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, ledger.handle) as (town, conn),
         conn.open_sender("q", guarantee="exactly-once") as sender,
     ):
         delivery = await sender.transmit("one")
@@ -608,8 +584,7 @@ async def test_exactly_once_receiver_goes_on_with_what_it_holds(
     ledger = Ledger()
     ledger.outbox = ["one", "two", "three"]
     async with (
-        Town(monkeypatch, ledger.handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, ledger.handle) as (town, conn),
         conn.open_receiver("q", guarantee="exactly-once") as receiver,
     ):
         held = [await receiver.receive(), await receiver.receive()]
@@ -640,8 +615,7 @@ async def test_link_is_over_when_another_peer_settles_weaker(
                 got.append((await receiver.receive()).message.body)
 
     async with (
-        Town(monkeypatch, handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, handle) as (town, conn),
         conn.open_sender("q", guarantee="exactly-once") as sender,
     ):
         await sender.transmit("x")
@@ -660,8 +634,7 @@ async def test_delivery_can_be_forgotten_while_its_link_is_lost(
     desk = Desk()
     desk.answer = False
     async with (
-        Town(monkeypatch, desk.handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, desk.handle) as (town, conn),
         conn.open_sender("one") as sender,
     ):
         delivery = await sender.transmit("x")
@@ -696,8 +669,7 @@ async def test_stream_that_is_cut_in_the_middle_raises_at_both_ends(
                 cut.append("there")
 
     async with (
-        Town(monkeypatch, handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, handle) as (town, conn),
         conn.open_sender("q") as sender,
     ):
         with pytest.raises(amqp.ConnectionClosedError, match="is not known"):
@@ -722,8 +694,7 @@ async def test_stream_that_waits_for_room_raises_when_it_is_cut(
             await opening.__aenter__()
 
     async with (
-        Town(monkeypatch, handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, handle) as (town, conn),
         conn.open_sender("q") as sender,
         trio.open_nursery() as nursery,
     ):
@@ -762,8 +733,7 @@ async def test_reader_of_a_stream_hears_that_it_was_cut_and_the_next_one_is_whol
                 pass
 
     async with (
-        Town(monkeypatch, handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, handle) as (town, conn),
         conn.open_receiver("q", streaming=True, guarantee=guarantee) as receiver,
         trio.open_nursery() as nursery,
     ):
@@ -811,8 +781,7 @@ async def test_links_that_the_peer_opened_are_its_to_open_again(
             ended.append(gone)
 
     async with (
-        Town(monkeypatch, handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, handle) as (town, conn),
         trio.open_nursery() as nursery,
     ):
         links = conn.incoming_links()
@@ -832,8 +801,7 @@ async def test_consumer_that_accepts_too_late_goes_on(
 ) -> None:
     node = Still(bodies=("a",))
     async with (
-        Town(monkeypatch, node.handle).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch, node.handle) as (town, conn),
         conn.open_receiver("source") as receiver,
         trio.open_nursery() as nursery,
     ):

@@ -11,7 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 import trio_amqp10 as amqp
 
 from .helpers import dialled, served
-from .test_recovery import EVEN, URL, Town
+from .town import visiting
 
 if TYPE_CHECKING:
     import pytest
@@ -151,8 +151,7 @@ async def test_totals_go_on_when_the_connection_came_back(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
 ) -> None:
     async with (
-        Town(monkeypatch).open() as town,
-        amqp.open_connection(URL, reconnect=EVEN) as conn,
+        visiting(monkeypatch) as (town, conn),
         conn.open_sender("q") as sender,
     ):
         await sender.send("before")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trio_amqp10.peer.connection import Connection
     from trio_amqp10.peer.urls import Url
 
-__all__ = ["EVEN", "URL", "Still", "Town"]
+__all__ = ["EVEN", "URL", "Still", "Town", "visiting"]
 
 EVEN = amqp.Backoff(initial=1, factor=2, maximum=5, jitter=False)
 URL = "amqp://127.0.0.1:1"
@@ -110,3 +110,15 @@ class Town:
         """It breaks, and nobody answers any more."""
         self.up = False
         await self.lose()
+
+
+@asynccontextmanager
+async def visiting(
+    monkeypatch: pytest.MonkeyPatch, handle: Any = None, **options: Any
+) -> AsyncGenerator[tuple[Town, Connection]]:
+    """A town that is up, and a connection to it that comes back."""
+    async with (
+        Town(monkeypatch, handle).open() as town,
+        amqp.open_connection(URL, **{"reconnect": EVEN, **options}) as conn,
+    ):
+        yield town, conn
