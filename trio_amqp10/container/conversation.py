@@ -26,6 +26,7 @@ from trio_amqp10.spec.transport import Error, ReceiverSettleMode, SenderSettleMo
 from .access import user_of
 from .coordinator import CAPABILITIES, CONTROL_CREDIT, ControlInlet, Coordinator
 from .guard import Guard, RelayInlet, wanted
+from .host import Host
 from .interests import interest_of, kept, owner_and_name, wanted_by
 from .lifetimes import actual_properties
 from .links import ReceiverInlet, SenderOutlet
@@ -33,9 +34,7 @@ from .node import Interest, Node, Owner, RefusedError
 from .termini import Kept, Key
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
-    import trio
+    from collections.abc import Callable, Sequence
 
     from trio_amqp10.message import Message
     from trio_amqp10.peer.connection import Connection
@@ -53,7 +52,7 @@ WORKED_CREDIT: Final = 100
 """The same where a handler takes them one by one."""
 
 
-class Conversation:
+class Conversation(Host):
     """One peer, for as long as its connection lasts and something works for it.
 
     Attributes:
@@ -61,21 +60,16 @@ class Conversation:
         number: of the connection, among all that the container has had.
         resting: whether nothing new is taken or given, because the service ends.
         leases: deliveries that went out and have no outcome yet.
-        working: handlers that run for this peer.
         coordinator: of its transactions.
         guard: knows what it may.
-        nursery: where they run; there before the first link is admitted.
-        open: whether it lasts, so that others may run tasks here too.
     """
 
     def __init__(self, container: Container, connection: Connection) -> None:
+        super().__init__(container)
         self.connection = connection
         self.number = next(container.numbers)
         self.resting = container.resting
         self.leases = 0
-        self.working = 0
-        self.open = False
-        self.nursery: trio.Nursery | None = None
         self.coordinator = Coordinator(
             self,
             timeout=container.transaction_timeout,
@@ -102,28 +96,6 @@ class Conversation:
     def identity(self) -> Any:
         """Who the peer proved to be, or None."""
         return self.connection.identity
-
-    # -- tasks ------------------------------------------------------------------------------
-
-    def begin(self, nursery: trio.Nursery) -> None:
-        """Tasks for this peer run here; to be told before the first link is admitted."""
-        self.nursery = nursery
-        self.open = True
-
-    def start_soon(self, function: Callable[..., Awaitable[object]], *args: Any) -> None:
-        """Run a handler for this peer; one that fails is logged and takes nothing else with it."""
-        assert self.nursery is not None
-        self.working += 1
-        self.nursery.start_soon(self._run, function, args)
-
-    async def _run(self, function: Callable[..., Awaitable[object]], args: tuple[Any, ...]) -> None:
-        try:
-            await function(*args)
-        except Exception:
-            _log.exception("a task of %r failed", self._container)
-        finally:
-            self.working -= 1
-            self._container.check_idle(self)
 
     # -- what the peer owes us an answer for ------------------------------------------------
 

@@ -34,6 +34,7 @@ from .clock import Clock
 from .conversation import Conversation
 from .handled import Handled
 from .handlers import Around, Function, Worked
+from .host import Host
 from .ledger import Book, Ledger
 from .lifetimes import kept_by
 from .links import SenderOutlet
@@ -137,8 +138,10 @@ class Container(Handled):
         self._recovered = False
         self.numbers = itertools.count(1)
         self._conversations: dict[Conversation, None] = {}
-        self._household = Household(self.name, self.find, self._conversations)
-        self._timers = Timers(self._clock.now, self._conversations)
+        self._hosts: dict[Host, None] = {}
+        self._household = Household(self.name, self.find, self._hosts)
+        self._timers = Timers(self._clock.now, self._hosts)
+        self._clock.call_at = self._timers.call_at
         self.termini = Termini(self._clock.now, self._timers.call_at)
         self._listeners: list[Listener] = []
         self._idle = trio.lowlevel.ParkingLot()
@@ -443,9 +446,7 @@ class Container(Handled):
         self._conversations[conversation] = None
         try:
             async with trio.open_nursery() as nursery:
-                conversation.begin(nursery)
-                self._household.welcome(conversation)
-                self._timers.join(conversation)
+                self._join(conversation, nursery)
                 links = connection.incoming_links()  # they wait while we ask
                 try:
                     await conversation.guard.check("open", None)
@@ -459,15 +460,26 @@ class Container(Handled):
                 except Exception as lost:
                     loss = lost  # raised in here, it would cancel the handlers
                 finally:
-                    conversation.open = False
+                    self._leave(conversation)
                     conversation.close()
-                    self._timers.leave(conversation)
         finally:
             del self._conversations[conversation]
             self._sole.discard(connection)
             self.check_idle(conversation)
         if loss is not None:
             raise loss
+
+    def _join(self, host: Host, nursery: trio.Nursery) -> None:
+        """Tasks may run there from now on."""
+        host.begin(nursery)
+        self._hosts[host] = None
+        self._household.welcome(host)
+        self._timers.join(host)
+
+    def _leave(self, host: Host) -> None:
+        host.open = False
+        del self._hosts[host]
+        self._timers.leave(host)
 
     async def serve(
         self,
@@ -487,10 +499,22 @@ class Container(Handled):
         options.setdefault("offered_capabilities", self.offered_capabilities())
         options.setdefault("vet", self.vet)
         patience = options.get("close_timeout", 5.0)
+        failure: Exception | None = None
+        host = Host(self)
         try:
-            await serve(self.handle, *urls, task_status=_Started(self._listening, task_status), **options)
+            async with trio.open_nursery() as nursery:
+                self._join(host, nursery)
+                try:
+                    started = _Started(self._listening, task_status)
+                    await serve(self.handle, *urls, task_status=started, **options)
+                except Exception as raised:
+                    failure = raised  # raised in here, it would come out as a group
+                finally:
+                    self._leave(host)
         finally:
             await self.flush(patience)
+        if failure is not None:
+            raise failure
 
     def _listening(self, listeners: list[Listener]) -> None:
         self._listeners += listeners
@@ -568,16 +592,16 @@ class Container(Handled):
             conversation.resting = True
         await trio.lowlevel.checkpoint()
         with trio.move_on_after(patience):
-            while any(each.leases or each.working for each in self._conversations):
+            while any(each.leases or each.working for each in (*self._conversations, *self._hosts)):
                 await self._idle.park()
             if self.journal is not None:
                 await self.journal.flushed()
             return True
         return False
 
-    def check_idle(self, conversation: Conversation) -> None:
+    def check_idle(self, host: Host) -> None:
         """Something has come to its end: whoever waits for that looks again."""
-        if self.resting and not conversation.leases and not conversation.working:
+        if self.resting and not host.leases and not host.working:
             self._idle.unpark_all()
 
     def __repr__(self) -> str:
