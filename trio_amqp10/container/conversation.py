@@ -59,9 +59,9 @@ class Conversation(Host):
         connection: to the peer.
         number: of the connection, among all that the container has had.
         resting: whether nothing new is taken or given, because the service ends.
-        leases: deliveries that went out and have no outcome yet.
         coordinator: of its transactions.
         guard: knows what it may.
+        account: of its identity; None without quotas.
     """
 
     def __init__(self, container: Container, connection: Connection) -> None:
@@ -69,7 +69,7 @@ class Conversation(Host):
         self.connection = connection
         self.number = next(container.numbers)
         self.resting = container.resting
-        self.leases = 0
+        self.account = None if container.accounts is None else container.accounts.of(connection)
         self.coordinator = Coordinator(
             self,
             timeout=container.transaction_timeout,
@@ -109,11 +109,15 @@ class Conversation(Host):
                 Condition.RESOURCE_LIMIT_EXCEEDED.value,
                 f"unsettled deliveries take more than max_unsettled_octets={limit} on this connection",
             )
+        if self.account is not None and (refusal := self.account.retain(size)) is not None:
+            outlet.close(refusal.condition, refusal.description)
 
     def let_go(self, size: int) -> None:
         """A delivery has its outcome."""
         self.leases -= 1
         self._retained -= size
+        if self.account is not None:
+            self.account.let_go(size)
         if self.resting:
             self._container.check_idle(self)
 
@@ -127,6 +131,8 @@ class Conversation(Host):
         try:
             if refused is not None:
                 raise refused
+            if self.account is not None:
+                self.account.check_link()
             if isinstance(link, IncomingReceiver):
                 self._admit_inlet(link)
             elif isinstance(link, IncomingSender):
@@ -159,6 +165,8 @@ class Conversation(Host):
             node = self._container.find(_checked(asked.address))
         try:
             node.check_inlet(self)
+            if self._container.accounts is not None:
+                self._container.accounts.check_node(node, node.inlets, "senders")
             agreed = self._retention(link, asked)
             credit = INLET_CREDIT if node.gives else WORKED_CREDIT
             target = Target(
@@ -219,6 +227,8 @@ class Conversation(Host):
             interest = interest_of(self.owner, link.name, asked, filters)
             target = getattr(link.remote.target, "address", None)
             node.check_outlet(self, copying=copying, target=target, interest=interest)
+            if self._container.accounts is not None:
+                self._container.accounts.check_node(node, node.outlets, "receivers")
             agreed = NOTHING_KEPT if copying else self._retention(link, asked)
             source = Source(
                 address=node.address,

@@ -37,8 +37,8 @@ class Host:
     """
 
     def __init__(self, container: Container) -> None:
-        self.working = 0
-        self.leases = 0
+        self.working: int = 0
+        self.leases: int = 0
         self.nursery: trio.Nursery | None = None
         self.open = False
         self._container = container

@@ -12,7 +12,8 @@ operation                                  what it does
 ``DELETE``                                 a queue or a topic; its links end, its messages are gone
 ``QUERY``                                  the attributes in the body's ``attributeNames``, or all, of all nodes, or
                                            those of one ``entityType``, from ``offset``, at most ``count``; of type
-                                           ``connection`` or ``link`` whoever is there now
+                                           ``connection``, ``link`` or ``account`` whoever is there now; accounts are
+                                           what identities have, where there are quotas
 ``GET-TYPES``, ``GET-ATTRIBUTES``,         what there is to manage
 ``GET-OPERATIONS``, ``GET-ANNOTATIONS``,
 ``GET-MGMT-NODES``
@@ -160,7 +161,7 @@ class Management:
         node = self._container.nodes.get(name)
         kind = asked.get("type")
         if kind in OVERVIEWS:
-            raise _FaultError(400, f"a {kind} can be read and listed, no more")
+            raise _FaultError(400, f"what is of type {kind!r} can be read and listed, no more")
         if node is None or kind not in (None, "node", _kind(node)):
             raise _FaultError(404, f"no {kind or 'node'} {name!r}")
         return node

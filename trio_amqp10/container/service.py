@@ -44,6 +44,7 @@ from .memory import memory_stream_pair
 from .node import Node, Peer, RefusedError
 from .policy import Overflow, QueuePolicy
 from .queue import Queue
+from .quotas import Accounts, Quotas
 from .relay import Relay, post
 from .sole import SoleConnections, answer
 from .termini import Termini
@@ -104,6 +105,7 @@ class Container(Handled):
         relay: the node behind the anonymous terminus, which routes by ``to``.
         resting: whether ``finish`` was called.
         journal: what is on its way to the store; None without one.
+        accounts: what each identity has; None without quotas.
         kinds: what links and deliveries of its connections are made of, where no node stands behind a link.
         outlet_class: what links that receive from its nodes are made of.
     """
@@ -118,6 +120,7 @@ class Container(Handled):
         transaction_timeout: float | None = 120.0,
         authorise: Authorise | None = None,
         store: Store | None = None,
+        quotas: Quotas | None = None,
     ) -> None:
         self.name = str(uuid.uuid4()) if name is None else name
         self.strict = strict
@@ -146,6 +149,7 @@ class Container(Handled):
         self._listeners: list[Listener] = []
         self._idle = trio.lowlevel.ParkingLot()
         self._sole = SoleConnections()
+        self.accounts = None if quotas is None else Accounts(quotas)
 
     # -- nodes ------------------------------------------------------------------------------
 
@@ -416,9 +420,17 @@ class Container(Handled):
 
         Peers may ask to be the only connection of their container (``sole_connection``).
         """
-        error = self._sole.admit(connection)
+        error = self._admit(connection)
         if error is None:
             answer(connection)
+        return error
+
+    def _admit(self, connection: Connection) -> Error | None:
+        error = self._sole.admit(connection)
+        if error is None and self.accounts is not None:
+            error = self.accounts.admit(connection)
+            if error is not None:
+                self._sole.discard(connection)
         return error
 
     def _converse(self, connection: Connection) -> Conversation:
@@ -437,7 +449,7 @@ class Container(Handled):
         """
         self._recover()
         loss: Exception | None = None
-        refused = self._sole.admit(connection)  # of a listener that did not ask us before
+        refused = self._admit(connection)  # of a listener that did not ask us before
         if refused is not None:
             await connection.aclose(refused)
             return
@@ -465,6 +477,8 @@ class Container(Handled):
         finally:
             del self._conversations[conversation]
             self._sole.discard(connection)
+            if self.accounts is not None:
+                self.accounts.discard(connection)
             self.check_idle(conversation)
         if loss is not None:
             raise loss
@@ -592,7 +606,7 @@ class Container(Handled):
             conversation.resting = True
         await trio.lowlevel.checkpoint()
         with trio.move_on_after(patience):
-            while any(each.leases or each.working for each in (*self._conversations, *self._hosts)):
+            while any(each.leases or each.working for each in {*self._conversations, *self._hosts}):
                 await self._idle.park()
             if self.journal is not None:
                 await self.journal.flushed()
@@ -603,6 +617,15 @@ class Container(Handled):
         """Something has come to its end: whoever waits for that looks again."""
         if self.resting and not host.leases and not host.working:
             self._idle.unpark_all()
+
+    def statistics(self) -> dict[str, int]:
+        """Live figures by name: nodes, connections, handlers at work; with quotas, how much was refused for these."""
+        figures = {
+            "nodes": len(self.nodes),
+            "connections": len(self._conversations),
+            "working": sum(each.working for each in {*self._conversations, *self._hosts}),
+        }
+        return figures | ({} if self.accounts is None else self.accounts.figures)
 
     def __repr__(self) -> str:
         return f"<Container {self.name!r} nodes={len(self.nodes)} connections={len(self._conversations)}>"
