@@ -96,6 +96,11 @@ class Holding(Node):
         return self._book is not None
 
     @property
+    def durable(self) -> bool:
+        """Whether all its messages go to the store, not only those that ask for it."""
+        return self._book is not None and self._book.everything
+
+    @property
     def available(self) -> int:
         """Messages that nobody has a lease on."""
         return len(self._stock)

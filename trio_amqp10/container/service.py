@@ -46,6 +46,7 @@ from .policy import Overflow, QueuePolicy
 from .queue import Queue
 from .quotas import Accounts, Quotas
 from .relay import Relay, post
+from .settings import Settings
 from .sole import SoleConnections, answer
 from .termini import Termini
 from .timers import Timers
@@ -105,6 +106,7 @@ class Container(Handled):
         relay: the node behind the anonymous terminus, which routes by ``to``.
         resting: whether ``finish`` was called.
         journal: what is on its way to the store; None without one.
+        settings: of nodes that were made through management; None without a store.
         accounts: what each identity has; None without quotas.
         kinds: what links and deliveries of its connections are made of, where no node stands behind a link.
         outlet_class: what links that receive from its nodes are made of.
@@ -138,6 +140,7 @@ class Container(Handled):
         self._clock = Clock(wall_clock)
         self._ledger = None if store is None else Ledger(store, self._clock)
         self.journal = None if self._ledger is None else self._ledger.journal
+        self.settings = None if self.journal is None else Settings(self.journal)
         self._recovered = False
         self.numbers = itertools.count(1)
         self._conversations: dict[Conversation, None] = {}
@@ -189,6 +192,8 @@ class Container(Handled):
         if node is None:
             raise LocalProtocolError(f"no node {address!r}")
         node.close()
+        if self.settings is not None:
+            self.settings.drop(address)
 
     def add_queue(
         self,
@@ -287,6 +292,11 @@ class Container(Handled):
         for node in list(self.nodes.values()):
             if isinstance(node, (Queue, Topic)):
                 node.recover()
+        for address, made in () if self.settings is None else self.settings.absent(self.nodes):
+            try:
+                (self.add_queue if made.kind == "queue" else self.add_topic)(address, **made.rules)
+            except (LocalProtocolError, TypeError) as fault:
+                _log.error("%r, which was made through management, cannot be made again: %s", address, fault)
         for address in self._ledger.addresses:
             if address in self.nodes or self.strict:
                 _log.warning("the store has messages of %r, and nothing is there to take them", address)
@@ -296,6 +306,8 @@ class Container(Handled):
     def add_management(self, address: str = ADDRESS) -> None:
         """Let peers create, read, update, delete and list nodes by requests ("AMQP Management 1.0", working draft).
 
+        With a store, what they create is there again after a restart, with its rules; add nodes of your own before
+        anybody connects, then they go before.
         Whoever may send to it may delete every queue: it is not there unless asked for.
 
         Args:
