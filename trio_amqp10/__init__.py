@@ -63,12 +63,13 @@ from .peer.statistics import ReceiverStatistics as ReceiverStatistics
 from .peer.statistics import SenderStatistics as SenderStatistics
 from .peer.statistics import SessionStatistics as SessionStatistics
 
-# Say who may do what
+# Say who may do what, and how much
 from .container.access import Access as Access
 from .container.access import Rules as Rules
 from .container.claims import Claim as Claim
 from .container.claims import SasKeys as SasKeys
 from .container.claims import TokenOffer as TokenOffer
+from .container.quotas import Quotas as Quotas
 
 # Put tokens where claims are asked for
 from .patterns.cbs import SasTokens as SasTokens

@@ -21,7 +21,7 @@ from click.testing import CliRunner
 
 import trio_amqp10 as amqp
 from trio_amqp10.cli import app
-from trio_amqp10.cli.rules import parse_queue
+from trio_amqp10.cli.rules import parse_queue, parse_quota, quotas_of
 
 from .conftest import SECONDS, amqp10, done, failed, interrupt, serving, start
 
@@ -233,6 +233,38 @@ def test_serve_is_managed_where_it_is_told_to() -> None:
 def test_serve_says_what_is_wrong_with_a_rule(queue: str, why: str) -> None:
     with pytest.raises(click.BadParameter, match=re.escape(why)):
         parse_queue(queue)
+
+
+async def test_serve_holds_identities_to_their_quotas() -> None:
+    quotas = [
+        "--quota",
+        "connections=1",
+        "--quota",
+        "ada:connections=2",
+        "--user",
+        "ada:a",
+        "--user",
+        "bob:b",
+    ]
+    with serving(*quotas) as url:
+        ada, bob = (url.replace("//", f"//{who}@") for who in ("ada:a", "bob:b"))
+        async with amqp.open_connection(ada), amqp.open_connection(bob):
+            assert done("send", f"{ada}/q", "--body", "x") == b"sent 1\n"
+            assert "'bob' has connections=1 already" in failed("send", f"{bob}/q", "--body", "x")
+
+
+@pytest.mark.parametrize(
+    ("quota", "why"),
+    [
+        ("links", "links='': a number from 1"),
+        ("ada:links=0", "links='0': a number from 1"),
+        ("cheese=3", "'cheese=3' is no quota"),
+        ("ada:node-senders=3", "for all, not for one of them"),
+    ],
+)
+def test_serve_says_what_is_wrong_with_a_quota(quota: str, why: str) -> None:
+    with pytest.raises(click.BadParameter, match=re.escape(why)):
+        quotas_of([parse_quota(quota)])
 
 
 def test_serve_lets_in_only_users_when_it_has_some() -> None:

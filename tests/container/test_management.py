@@ -136,6 +136,7 @@ async def test_management_tells_what_there_is_to_manage() -> None:
             "function": ["node"],
             "connection": [],
             "link": [],
+            "account": [],
         }
         assert (await ask("GET-TYPES", entityType="queue"))[1] == {"queue": ["node"]}
         _, attributes = await ask("GET-ATTRIBUTES")
@@ -216,7 +217,7 @@ async def test_management_shows_who_is_connected_and_by_which_links() -> None:
     async with managed(Container()) as (_, ask):
         assert await ask("READ", type="link", identity="7/sender/x") == (404, "no link '7/sender/x'")
         status, why = await ask("DELETE", type="connection", identity="1")
-        assert (status, why) == (400, "a connection can be read and listed, no more")
+        assert (status, why) == (400, "what is of type 'connection' can be read and listed, no more")
 
 
 @pytest.mark.parametrize("address", ["$management", "$cbs"])

@@ -24,10 +24,10 @@ from .words import DEAD_LETTER_QUEUE, SESSION_LOCK_LOST
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trio_amqp10.container.alarm import Alarm
     from trio_amqp10.container.clock import Clock
     from trio_amqp10.container.node import Interest
 
-    from .alarm import Alarm
     from .locks import Held
     from .sessions import Hold
 

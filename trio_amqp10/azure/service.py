@@ -10,12 +10,12 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from trio_amqp10.container.alarm import Alarm
 from trio_amqp10.container.claims import Claim, SasKeys, TokenOffer
 from trio_amqp10.container.service import Container
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.tokens import path_of
 
-from .alarm import Alarm
 from .conversation import BusConversation
 from .entity import Entity
 from .options import EntityOptions

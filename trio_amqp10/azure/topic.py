@@ -19,11 +19,11 @@ from .options import EntityOptions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trio_amqp10.container.alarm import Alarm
     from trio_amqp10.container.clock import Clock
     from trio_amqp10.container.node import Inlet
     from trio_amqp10.message import Message
 
-    from .alarm import Alarm
     from .record import Record
 
     Wants = Callable[[Message], bool]

@@ -1,6 +1,8 @@
 """The commands of ``amqp10`` and their options; what they do is in the module of each.
 
 Knows click, and how a URL with an address is read.
+
+Longer than 400 lines: all options stand here, and what they mean is told with them.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from .demo import demo
 from .dialling import DialOptions, dialling
 from .receive import ReceiveOptions, browse, receive
 from .request import RequestOptions, request
-from .rules import parse_queue
+from .rules import parse_queue, parse_quota, quotas_of
 from .run import run
 from .secrets import certs_command, passwd_command
 from .send import SendOptions, send
@@ -164,6 +166,14 @@ def demo_command(frames: bool) -> None:
     is_flag=True,
     help="Refuse addresses that nobody named here, rather than make a queue of them.",
 )
+@click.option(
+    "--quota",
+    "quotas",
+    metavar="[USER:]NAME=VALUE",
+    type=parse_quota,
+    multiple=True,
+    help="What one identity may have at most, or one node, as in links=100 or ada:connections=5. May be repeated.",
+)
 @click.option("--management", is_flag=True, help="Let peers create and delete nodes, at $management.")
 def serve_command(
     urls: tuple[str, ...],
@@ -176,6 +186,7 @@ def serve_command(
     tls_key: str | None,
     tls_client_ca: str | None,
     strict: bool,
+    quotas: tuple[tuple[str | None, str, int], ...],
     management: bool,
     store: str | None,
 ) -> None:
@@ -201,6 +212,7 @@ def serve_command(
         management=management,
         allow_plaintext_password=allow_plaintext_password,
         store=store,
+        quotas=quotas_of(quotas),
     )
     run(partial(serve, options))
 

@@ -1,4 +1,4 @@
-"""Nodes and their rules on the command line: ``NAME,max-length=10,dead-letter=dead,grouped``.
+"""Rules on the command line, of nodes: ``NAME,max-length=10,dead-letter=dead,grouped``, and of identities: ``links=10``.
 
 Knows how rules are written; what they mean is the container's.
 """
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from trio_amqp10 import QueuePolicy
+from trio_amqp10 import QueuePolicy, Quotas
 from trio_amqp10.errors import LocalProtocolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-__all__ = ["parse_queue"]
+__all__ = ["parse_queue", "parse_quota", "quotas_of"]
 
 
 def _flag(value: str) -> bool:
@@ -56,3 +56,41 @@ def parse_queue(value: str) -> tuple[str, dict[str, Any]]:
     except LocalProtocolError as wrong:
         raise click.BadParameter(str(wrong)) from None
     return name, rules
+
+
+_QUOTAS: Final = tuple(field.name.replace("_", "-") for field in fields(Quotas) if field.name != "users")
+
+
+def parse_quota(value: str) -> tuple[str | None, str, int]:
+    """Whose quota it is (None: everybody's), its name as an argument of ``Quotas``, and its value.
+
+    Raises:
+        click.BadParameter: there is no such quota, or its value is not possible.
+    """
+    user, _, rule = value.rpartition(":")
+    name, _, text = rule.partition("=")
+    if name not in _QUOTAS:
+        raise click.BadParameter(
+            f"{rule!r} is no quota; NAME=VALUE is, with {', '.join(_QUOTAS)} for the name"
+        )
+    if not text.isdecimal() or not int(text):
+        raise click.BadParameter(f"{name}={text!r}: a number from 1 is possible")
+    return user or None, name.replace("-", "_"), int(text)
+
+
+def quotas_of(parsed: Sequence[tuple[str | None, str, int]]) -> Quotas | None:
+    """All of them together; None where there are none.
+
+    Raises:
+        click.BadParameter: a quota of nodes is said to be a user's.
+    """
+    if not parsed:
+        return None
+    users: dict[str, dict[str, Any]] = {}
+    common: dict[str, Any] = {}
+    for user, name, limit in parsed:
+        (common if user is None else users.setdefault(user, {}))[name] = limit
+    try:
+        return Quotas(**common, users={user: Quotas(**limits) for user, limits in users.items()})
+    except LocalProtocolError as wrong:
+        raise click.BadParameter(str(wrong), param_hint="--quota") from None

@@ -40,6 +40,7 @@ class ServeOptions:
     management: bool = False
     allow_plaintext_password: bool = False
     store: str | None = None
+    quotas: amqp.Quotas | None = None
 
 
 async def serve(options: ServeOptions, interrupts: Interrupts) -> None:
@@ -58,7 +59,7 @@ async def serve(options: ServeOptions, interrupts: Interrupts) -> None:
 
 
 async def _serve(options: ServeOptions, interrupts: Interrupts, store: amqp.SqliteStore | None) -> None:
-    container = amqp.Container("amqp10", strict=options.strict, store=store)
+    container = amqp.Container("amqp10", strict=options.strict, store=store, quotas=options.quotas)
     for queue, rules in options.queues:
         container.add_queue(queue, **rules)
     for topic in options.topics:

@@ -21,5 +21,6 @@ from .node import RefusedError as RefusedError
 from .policy import Overflow as Overflow
 from .policy import QueuePolicy as QueuePolicy
 from .queue import Queue as Queue
+from .quotas import Quotas as Quotas
 from .service import Container as Container
 from .topic import Topic as Topic

@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from .alarm import Alarm
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from .alarm import CallAt
 
 __all__ = ["Clock"]
 
@@ -25,15 +29,23 @@ class Clock:
         wall: gives seconds since 1970.
         now: gives seconds on the clock that deadlines are on; the default needs trio to run, and is asked
             only by messages with a ttl or an expiry time.
+
+    Attributes:
+        call_at: has a function called at a time on that clock; None where nobody is there to do so.
     """
 
-    __slots__ = ("now", "wall")
+    __slots__ = ("call_at", "now", "wall")
 
     def __init__(
         self, wall: Callable[[], float] = time.time, now: Callable[[], float] = trio.current_time
     ) -> None:
         self.wall = wall
         self.now = now
+        self.call_at: CallAt | None = None
+
+    def alarm(self, due: Callable[[], float], ring: Callable[[], object]) -> Alarm:
+        """What has ``ring`` called when the time has come that ``due`` gives; see ``Alarm``."""
+        return Alarm(due, ring, self.call_at)
 
     def deadline(self, now: float, ttl: int | None, expiry: int | None) -> float:
         """When a message that arrives ``now`` is no longer worth delivering: the earlier of both, if both are given.

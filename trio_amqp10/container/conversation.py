@@ -26,6 +26,7 @@ from trio_amqp10.spec.transport import Error, ReceiverSettleMode, SenderSettleMo
 from .access import user_of
 from .coordinator import CAPABILITIES, CONTROL_CREDIT, ControlInlet, Coordinator
 from .guard import Guard, RelayInlet, wanted
+from .host import Host
 from .interests import interest_of, kept, owner_and_name, wanted_by
 from .lifetimes import actual_properties
 from .links import ReceiverInlet, SenderOutlet
@@ -33,9 +34,7 @@ from .node import Interest, Node, Owner, RefusedError
 from .termini import Kept, Key
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
-    import trio
+    from collections.abc import Callable, Sequence
 
     from trio_amqp10.message import Message
     from trio_amqp10.peer.connection import Connection
@@ -53,29 +52,24 @@ WORKED_CREDIT: Final = 100
 """The same where a handler takes them one by one."""
 
 
-class Conversation:
+class Conversation(Host):
     """One peer, for as long as its connection lasts and something works for it.
 
     Attributes:
         connection: to the peer.
         number: of the connection, among all that the container has had.
         resting: whether nothing new is taken or given, because the service ends.
-        leases: deliveries that went out and have no outcome yet.
-        working: handlers that run for this peer.
         coordinator: of its transactions.
         guard: knows what it may.
-        nursery: where they run; there before the first link is admitted.
-        open: whether it lasts, so that others may run tasks here too.
+        account: of its identity; None without quotas.
     """
 
     def __init__(self, container: Container, connection: Connection) -> None:
+        super().__init__(container)
         self.connection = connection
         self.number = next(container.numbers)
         self.resting = container.resting
-        self.leases = 0
-        self.working = 0
-        self.open = False
-        self.nursery: trio.Nursery | None = None
+        self.account = None if container.accounts is None else container.accounts.of(connection)
         self.coordinator = Coordinator(
             self,
             timeout=container.transaction_timeout,
@@ -103,28 +97,6 @@ class Conversation:
         """Who the peer proved to be, or None."""
         return self.connection.identity
 
-    # -- tasks ------------------------------------------------------------------------------
-
-    def begin(self, nursery: trio.Nursery) -> None:
-        """Tasks for this peer run here; to be told before the first link is admitted."""
-        self.nursery = nursery
-        self.open = True
-
-    def start_soon(self, function: Callable[..., Awaitable[object]], *args: Any) -> None:
-        """Run a handler for this peer; one that fails is logged and takes nothing else with it."""
-        assert self.nursery is not None
-        self.working += 1
-        self.nursery.start_soon(self._run, function, args)
-
-    async def _run(self, function: Callable[..., Awaitable[object]], args: tuple[Any, ...]) -> None:
-        try:
-            await function(*args)
-        except Exception:
-            _log.exception("a task of %r failed", self._container)
-        finally:
-            self.working -= 1
-            self._container.check_idle(self)
-
     # -- what the peer owes us an answer for ------------------------------------------------
 
     def retain(self, outlet: SenderOutlet, size: int) -> None:
@@ -137,11 +109,15 @@ class Conversation:
                 Condition.RESOURCE_LIMIT_EXCEEDED.value,
                 f"unsettled deliveries take more than max_unsettled_octets={limit} on this connection",
             )
+        if self.account is not None and (refusal := self.account.retain(size)) is not None:
+            outlet.close(refusal.condition, refusal.description)
 
     def let_go(self, size: int) -> None:
         """A delivery has its outcome."""
         self.leases -= 1
         self._retained -= size
+        if self.account is not None:
+            self.account.let_go(size)
         if self.resting:
             self._container.check_idle(self)
 
@@ -155,6 +131,8 @@ class Conversation:
         try:
             if refused is not None:
                 raise refused
+            if self.account is not None:
+                self.account.check_link()
             if isinstance(link, IncomingReceiver):
                 self._admit_inlet(link)
             elif isinstance(link, IncomingSender):
@@ -187,6 +165,8 @@ class Conversation:
             node = self._container.find(_checked(asked.address))
         try:
             node.check_inlet(self)
+            if self._container.accounts is not None:
+                self._container.accounts.check_node(node, node.inlets, "senders")
             agreed = self._retention(link, asked)
             credit = INLET_CREDIT if node.gives else WORKED_CREDIT
             target = Target(
@@ -247,6 +227,8 @@ class Conversation:
             interest = interest_of(self.owner, link.name, asked, filters)
             target = getattr(link.remote.target, "address", None)
             node.check_outlet(self, copying=copying, target=target, interest=interest)
+            if self._container.accounts is not None:
+                self._container.accounts.check_node(node, node.outlets, "receivers")
             agreed = NOTHING_KEPT if copying else self._retention(link, asked)
             source = Source(
                 address=node.address,

@@ -4,7 +4,8 @@ A message dies when it is rejected, when its time is over, when it has failed to
 make room. It then goes to the dead-letter address, or nowhere (``deadletters``).
 
 Time comes from the ttl (3.2.1) or absolute-expiry-time (3.2.4) of a message. A message that a peer has
-when it expires dies when it comes back. There is no timer: whoever touches the queue sweeps it first.
+when it expires dies when it comes back. An alarm has the queue swept when the next is due, and
+whoever touches it sweeps it first.
 
 Where the queue has a book (``ledger``), a message that is to survive is not held, accepted or given out before
 it is on disk, and what comes behind it waits with it.
@@ -17,6 +18,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import logging
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -82,6 +84,7 @@ class Holding(Node):
         self._stock = Stock()
         self._groups = Groups(self._stock, self._give)
         self._deadlines: list[tuple[float, int, Entry]] = []
+        self._alarm = self._clock.alarm(self._next_deadline, self.sweep)
         self._letters: DeadLetters | None = None
 
     def __len__(self) -> int:
@@ -91,6 +94,11 @@ class Holding(Node):
     @property
     def storing(self) -> bool:
         return self._book is not None
+
+    @property
+    def durable(self) -> bool:
+        """Whether all its messages go to the store, not only those that ask for it."""
+        return self._book is not None and self._book.everything
 
     @property
     def available(self) -> int:
@@ -176,6 +184,7 @@ class Holding(Node):
                 self._end(entry, "expired")
                 return
             heapq.heappush(self._deadlines, (deadline, entry.order, entry))
+            self._alarm.expect(deadline)
         if entry.group is not None:
             self._groups.enter(entry.group, entry)
         elif not self._give(entry):
@@ -303,10 +312,17 @@ class Holding(Node):
             deadlines[:] = [each for each in deadlines if not each[2].ended]
             heapq.heapify(deadlines)
 
+    def _next_deadline(self) -> float:
+        deadlines = self._deadlines
+        while deadlines and deadlines[0][2].ended:  # it was taken in time: nothing is due for it
+            heapq.heappop(deadlines)
+        return deadlines[0][0] if deadlines else math.inf
+
     def close(self) -> None:
         self._closed = True
         self._stock.clear()
         self._deadlines.clear()
+        self._alarm.stop()
         self._length = self._dying = self._coming = self.octets = 0
         if self._book is not None:
             self._book.close()

@@ -100,14 +100,17 @@ class Book:
         ledger: that it is part of.
         address: of the queue.
         everything: whether it has all messages of the queue, not only those that ask to survive.
+
+    Attributes:
+        everything: as given.
     """
 
-    __slots__ = ("_address", "_everything", "_ledger", "_open", "_pending")
+    __slots__ = ("_address", "_ledger", "_open", "_pending", "everything")
 
     def __init__(self, ledger: Ledger, address: str, *, everything: bool = False) -> None:
         self._ledger = ledger
         self._address = address
-        self._everything = everything
+        self.everything = everything
         self._pending = 0
         self._open: set[int] = set()
 
@@ -134,7 +137,7 @@ class Book:
             False where it need not wait: nobody asks for it to survive, and nothing before it is on its
             way, nor is it part of a transaction. Otherwise ``stored`` is called, in the order of calls, when it may be given out.
         """
-        keeps = self._everything or is_durable(entry.message)
+        keeps = self.everything or is_durable(entry.message)
         committing = self._ledger.journal.committing
         if not keeps and not self._pending and not committing:
             return False

@@ -7,12 +7,14 @@ A request names an ``operation`` in its application-properties, and for an entit
 =========================================  =====================================================================
 operation                                  what it does
 =========================================  =====================================================================
-``CREATE``, ``UPDATE``                     a queue or a topic, or the rules of a queue, from the map in the body
+``CREATE``, ``UPDATE``                     a queue or a topic, or the rules of a queue, from the map in the body; with a
+                                           store, what is made so is there again after a restart
 ``READ``                                   all attributes of a node, its live figures among them
 ``DELETE``                                 a queue or a topic; its links end, its messages are gone
 ``QUERY``                                  the attributes in the body's ``attributeNames``, or all, of all nodes, or
                                            those of one ``entityType``, from ``offset``, at most ``count``; of type
-                                           ``connection`` or ``link`` whoever is there now
+                                           ``connection``, ``link`` or ``account`` whoever is there now; accounts are
+                                           what identities have, where there are quotas
 ``GET-TYPES``, ``GET-ATTRIBUTES``,         what there is to manage
 ``GET-OPERATIONS``, ``GET-ANNOTATIONS``,
 ``GET-MGMT-NODES``
@@ -23,6 +25,7 @@ Knows nodes by what they say of themselves; knows no links.
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,10 +35,12 @@ from trio_amqp10.wire.values import Int
 
 from .overview import OVERVIEWS
 from .queue import Queue
+from .settings import Setting
+from .stores.base import StoreError
 from .topic import Topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from .node import Node
     from .service import Container
@@ -57,9 +62,11 @@ _QUEUE: Final[dict[str, type]] = {
     "single-active": bool,
     "grouped": bool,
 }
+_NEW_QUEUE: Final = _QUEUE | {"durable": bool}
+"""What cannot be changed later among them."""
 _TOPIC: Final[dict[str, type]] = {"max-backlog": int, "overflow": str, "max-subscriptions": int}
 _MADE: Final[dict[str, tuple[type[Node], dict[str, type]]]] = {
-    "queue": (Queue, _QUEUE),
+    "queue": (Queue, _NEW_QUEUE),
     "topic": (Topic, _TOPIC),
 }
 _COMMON: Final = ("name", "identity", "type")
@@ -85,7 +92,7 @@ class Management:
 
     def __init__(self, container: Container) -> None:
         self._container = container
-        self._operations: dict[str, Callable[[Mapping[str, Any], Any], _Answer]] = {
+        self._operations: dict[str, Callable[[Mapping[str, Any], Any], _Answer | Awaitable[_Answer]]] = {
             "CREATE": self._create,
             "READ": self._read,
             "UPDATE": self._update,
@@ -105,7 +112,8 @@ class Management:
             operation = self._operations.get(_text(asked, "operation"))
             if operation is None:
                 raise _FaultError(501, f"no operation {asked.get('operation')!r}")
-            status, description, body = operation(asked, request.body)
+            answer = operation(asked, request.body)
+            status, description, body = await answer if inspect.isawaitable(answer) else answer
         except _FaultError as fault:
             status, description, body = fault.status, fault.description, None
         found = {"count": Int(len(body["results"]))} if body and "results" in body else {}
@@ -116,7 +124,7 @@ class Management:
 
     # -- one node ---------------------------------------------------------------------------
 
-    def _create(self, asked: Mapping[str, Any], body: Any) -> _Answer:
+    async def _create(self, asked: Mapping[str, Any], body: Any) -> _Answer:
         kind, name = _text(asked, "type"), _text(asked, "name")
         made = _MADE.get(kind)
         if made is None:
@@ -131,21 +139,45 @@ class Management:
                 self._container.add_topic(name, **wishes)
         except LocalProtocolError as fault:
             raise _FaultError(400, str(fault)) from fault
-        return 201, "Created", _attributes(self._container.nodes[name])
+        node = self._container.nodes[name]
+        try:
+            await self._keep(name, Setting(kind, wishes))
+        except StoreError as fault:
+            if self._container.nodes.get(name) is node:
+                self._container.remove_node(name)
+            raise _FaultError(500, f"it could not be stored: {fault}") from fault
+        return 201, "Created", _attributes(node)
+
+    async def _keep(self, name: str, setting: Setting) -> None:
+        """Have it outlive the process, where anything does."""
+        if self._container.settings is not None:
+            await self._container.settings.keep(name, setting)
 
     def _read(self, asked: Mapping[str, Any], _: Any) -> _Answer:
         if asked.get("type") in OVERVIEWS:
             return 200, "OK", self._look_up(asked)
         return 200, "OK", _attributes(self._find(asked))
 
-    def _update(self, asked: Mapping[str, Any], body: Any) -> _Answer:
+    async def _update(self, asked: Mapping[str, Any], body: Any) -> _Answer:
         queue = self._find(asked)
         if not isinstance(queue, Queue):
             raise _FaultError(400, f"{queue!r} has no rules that can be changed")
+        wishes = _wishes(body, _NEW_QUEUE)
+        if wishes.pop("durable", queue.durable) != queue.durable:
+            raise _FaultError(400, f"durable of {queue!r} cannot be changed: delete it and make it anew")
+        before = queue.policy
         try:
-            queue.update(replace(queue.policy, **_wishes(body, _QUEUE)))
+            queue.update(replace(before, **wishes))
         except LocalProtocolError as fault:
             raise _FaultError(400, str(fault)) from fault
+        settings = self._container.settings
+        made = None if settings is None else settings.get(queue.address)
+        if made is not None:  # else its rules are the program's
+            try:
+                await self._keep(queue.address, Setting(made.kind, made.rules | wishes))
+            except StoreError as fault:
+                queue.update(before)
+                raise _FaultError(500, f"it could not be stored, and is as it was: {fault}") from fault
         return 200, "OK", _attributes(queue)
 
     def _delete(self, asked: Mapping[str, Any], _: Any) -> _Answer:
@@ -160,7 +192,7 @@ class Management:
         node = self._container.nodes.get(name)
         kind = asked.get("type")
         if kind in OVERVIEWS:
-            raise _FaultError(400, f"a {kind} can be read and listed, no more")
+            raise _FaultError(400, f"what is of type {kind!r} can be read and listed, no more")
         if node is None or kind not in (None, "node", _kind(node)):
             raise _FaultError(404, f"no {kind or 'node'} {name!r}")
         return node
@@ -244,7 +276,9 @@ def _attributes(node: Node) -> dict[str, Any]:
     attributes: dict[str, Any] = {"name": node.address, "identity": node.address, "type": _kind(node)}
     rules = node.policy if isinstance(node, Queue) else node
     wishes = _MADE[_kind(node)][1] if _kind(node) in _MADE else ()
-    attributes |= {name: getattr(rules, name.replace("-", "_")) for name in wishes}
+    attributes |= {
+        name: getattr(node if name == "durable" else rules, name.replace("-", "_")) for name in wishes
+    }
     return attributes | node.statistics()
 
 

@@ -1,4 +1,4 @@
-"""What a container has to tell of its peers, for management: one map for each connection, and for each link.
+"""What a container has to tell of its peers, for management: one map for each connection, link and identity.
 
 Knows where figures are; what they mean is told by ``peer.statistics``.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from .conversation import Conversation
 
-__all__ = ["CONNECTION", "LINK", "OVERVIEWS", "connections", "links"]
+__all__ = ["ACCOUNT", "CONNECTION", "LINK", "OVERVIEWS", "accounts", "connections", "links"]
 
 
 def connections(conversations: Iterable[Conversation]) -> list[dict[str, Any]]:
@@ -52,6 +52,23 @@ def links(conversations: Iterable[Conversation]) -> list[dict[str, Any]]:
     return found
 
 
+def accounts(conversations: Iterable[Conversation]) -> list[dict[str, Any]]:
+    """What each identity has that is connected; nothing where there are no quotas."""
+    found = dict.fromkeys(peer.account for peer in conversations if peer.account is not None)
+    return [
+        {
+            "name": account.name,
+            "identity": account.name,
+            "type": "account",
+            "connections": len(account.open),
+            "links": account.links,
+            "unsettled": account.unsettled,
+            "unsettled-octets": account.octets,
+        }
+        for account in found
+    ]
+
+
 def _figures(statistics: Mapping[str, Any]) -> dict[str, Any]:
     """Named as attributes of management are."""
     return {name.replace("_", "-"): value for name, value in statistics.items()}
@@ -83,5 +100,12 @@ LINK = (
 )
 """The attributes of a link, of either role."""
 
-OVERVIEWS = {"connection": (connections, CONNECTION), "link": (links, LINK)}
+ACCOUNT = (*_PEER, "connections", "links", "unsettled", "unsettled-octets")
+"""The attributes of an account, what one identity has."""
+
+OVERVIEWS = {
+    "connection": (connections, CONNECTION),
+    "link": (links, LINK),
+    "account": (accounts, ACCOUNT),
+}
 """What there is to see beside nodes: how to get it, and its attributes."""

@@ -34,6 +34,7 @@ from .clock import Clock
 from .conversation import Conversation
 from .handled import Handled
 from .handlers import Around, Function, Worked
+from .host import Host
 from .ledger import Book, Ledger
 from .lifetimes import kept_by
 from .links import SenderOutlet
@@ -43,7 +44,9 @@ from .memory import memory_stream_pair
 from .node import Node, Peer, RefusedError
 from .policy import Overflow, QueuePolicy
 from .queue import Queue
+from .quotas import Accounts, Quotas
 from .relay import Relay, post
+from .settings import Settings
 from .sole import SoleConnections, answer
 from .termini import Termini
 from .timers import Timers
@@ -103,6 +106,8 @@ class Container(Handled):
         relay: the node behind the anonymous terminus, which routes by ``to``.
         resting: whether ``finish`` was called.
         journal: what is on its way to the store; None without one.
+        settings: of nodes that were made through management; None without a store.
+        accounts: what each identity has; None without quotas.
         kinds: what links and deliveries of its connections are made of, where no node stands behind a link.
         outlet_class: what links that receive from its nodes are made of.
     """
@@ -117,6 +122,7 @@ class Container(Handled):
         transaction_timeout: float | None = 120.0,
         authorise: Authorise | None = None,
         store: Store | None = None,
+        quotas: Quotas | None = None,
     ) -> None:
         self.name = str(uuid.uuid4()) if name is None else name
         self.strict = strict
@@ -134,15 +140,19 @@ class Container(Handled):
         self._clock = Clock(wall_clock)
         self._ledger = None if store is None else Ledger(store, self._clock)
         self.journal = None if self._ledger is None else self._ledger.journal
+        self.settings = None if self.journal is None else Settings(self.journal)
         self._recovered = False
         self.numbers = itertools.count(1)
         self._conversations: dict[Conversation, None] = {}
-        self._household = Household(self.name, self.find, self._conversations)
-        self._timers = Timers(self._clock.now, self._conversations)
+        self._hosts: dict[Host, None] = {}
+        self._household = Household(self.name, self.find, self._hosts)
+        self._timers = Timers(self._clock.now, self._hosts)
+        self._clock.call_at = self._timers.call_at
         self.termini = Termini(self._clock.now, self._timers.call_at)
         self._listeners: list[Listener] = []
         self._idle = trio.lowlevel.ParkingLot()
         self._sole = SoleConnections()
+        self.accounts = None if quotas is None else Accounts(quotas)
 
     # -- nodes ------------------------------------------------------------------------------
 
@@ -182,6 +192,8 @@ class Container(Handled):
         if node is None:
             raise LocalProtocolError(f"no node {address!r}")
         node.close()
+        if self.settings is not None:
+            self.settings.drop(address)
 
     def add_queue(
         self,
@@ -280,6 +292,11 @@ class Container(Handled):
         for node in list(self.nodes.values()):
             if isinstance(node, (Queue, Topic)):
                 node.recover()
+        for address, made in () if self.settings is None else self.settings.absent(self.nodes):
+            try:
+                (self.add_queue if made.kind == "queue" else self.add_topic)(address, **made.rules)
+            except (LocalProtocolError, TypeError) as fault:
+                _log.error("%r, which was made through management, cannot be made again: %s", address, fault)
         for address in self._ledger.addresses:
             if address in self.nodes or self.strict:
                 _log.warning("the store has messages of %r, and nothing is there to take them", address)
@@ -289,6 +306,8 @@ class Container(Handled):
     def add_management(self, address: str = ADDRESS) -> None:
         """Let peers create, read, update, delete and list nodes by requests ("AMQP Management 1.0", working draft).
 
+        With a store, what they create is there again after a restart, with its rules; add nodes of your own before
+        anybody connects, then they go before.
         Whoever may send to it may delete every queue: it is not there unless asked for.
 
         Args:
@@ -413,9 +432,17 @@ class Container(Handled):
 
         Peers may ask to be the only connection of their container (``sole_connection``).
         """
-        error = self._sole.admit(connection)
+        error = self._admit(connection)
         if error is None:
             answer(connection)
+        return error
+
+    def _admit(self, connection: Connection) -> Error | None:
+        error = self._sole.admit(connection)
+        if error is None and self.accounts is not None:
+            error = self.accounts.admit(connection)
+            if error is not None:
+                self._sole.discard(connection)
         return error
 
     def _converse(self, connection: Connection) -> Conversation:
@@ -434,7 +461,7 @@ class Container(Handled):
         """
         self._recover()
         loss: Exception | None = None
-        refused = self._sole.admit(connection)  # of a listener that did not ask us before
+        refused = self._admit(connection)  # of a listener that did not ask us before
         if refused is not None:
             await connection.aclose(refused)
             return
@@ -443,9 +470,7 @@ class Container(Handled):
         self._conversations[conversation] = None
         try:
             async with trio.open_nursery() as nursery:
-                conversation.begin(nursery)
-                self._household.welcome(conversation)
-                self._timers.join(conversation)
+                self._join(conversation, nursery)
                 links = connection.incoming_links()  # they wait while we ask
                 try:
                     await conversation.guard.check("open", None)
@@ -459,15 +484,28 @@ class Container(Handled):
                 except Exception as lost:
                     loss = lost  # raised in here, it would cancel the handlers
                 finally:
-                    conversation.open = False
+                    self._leave(conversation)
                     conversation.close()
-                    self._timers.leave(conversation)
         finally:
             del self._conversations[conversation]
             self._sole.discard(connection)
+            if self.accounts is not None:
+                self.accounts.discard(connection)
             self.check_idle(conversation)
         if loss is not None:
             raise loss
+
+    def _join(self, host: Host, nursery: trio.Nursery) -> None:
+        """Tasks may run there from now on."""
+        host.begin(nursery)
+        self._hosts[host] = None
+        self._household.welcome(host)
+        self._timers.join(host)
+
+    def _leave(self, host: Host) -> None:
+        host.open = False
+        del self._hosts[host]
+        self._timers.leave(host)
 
     async def serve(
         self,
@@ -487,10 +525,22 @@ class Container(Handled):
         options.setdefault("offered_capabilities", self.offered_capabilities())
         options.setdefault("vet", self.vet)
         patience = options.get("close_timeout", 5.0)
+        failure: Exception | None = None
+        host = Host(self)
         try:
-            await serve(self.handle, *urls, task_status=_Started(self._listening, task_status), **options)
+            async with trio.open_nursery() as nursery:
+                self._join(host, nursery)
+                try:
+                    started = _Started(self._listening, task_status)
+                    await serve(self.handle, *urls, task_status=started, **options)
+                except Exception as raised:
+                    failure = raised  # raised in here, it would come out as a group
+                finally:
+                    self._leave(host)
         finally:
             await self.flush(patience)
+        if failure is not None:
+            raise failure
 
     def _listening(self, listeners: list[Listener]) -> None:
         self._listeners += listeners
@@ -568,17 +618,26 @@ class Container(Handled):
             conversation.resting = True
         await trio.lowlevel.checkpoint()
         with trio.move_on_after(patience):
-            while any(each.leases or each.working for each in self._conversations):
+            while any(each.leases or each.working for each in {*self._conversations, *self._hosts}):
                 await self._idle.park()
             if self.journal is not None:
                 await self.journal.flushed()
             return True
         return False
 
-    def check_idle(self, conversation: Conversation) -> None:
+    def check_idle(self, host: Host) -> None:
         """Something has come to its end: whoever waits for that looks again."""
-        if self.resting and not conversation.leases and not conversation.working:
+        if self.resting and not host.leases and not host.working:
             self._idle.unpark_all()
+
+    def statistics(self) -> dict[str, int]:
+        """Live figures by name: nodes, connections, handlers at work; with quotas, how much was refused for these."""
+        figures = {
+            "nodes": len(self.nodes),
+            "connections": len(self._conversations),
+            "working": sum(each.working for each in {*self._conversations, *self._hosts}),
+        }
+        return figures | ({} if self.accounts is None else self.accounts.figures)
 
     def __repr__(self) -> str:
         return f"<Container {self.name!r} nodes={len(self.nodes)} connections={len(self._conversations)}>"

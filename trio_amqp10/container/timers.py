@@ -1,11 +1,11 @@
-"""Timers of a container: things to do at a time, while anybody is connected to see them done.
+"""Timers of a container: things to do at a time, while anybody is there to see them done.
 
-A container has no task but those of its connections. So the one that waits for the next deadline runs
-beside the handlers of one of them, only while there is a deadline, and moves to another when that
-connection ends. Where nobody is connected nobody can tell: what is due by then is done first of all
-when somebody comes.
+A container has no task of its own. So the one that waits for the next deadline runs with one of its hosts, ``serve``
+or a connection, only while there is a deadline, and moves to another when that one ends. Where there is
+none nobody can tell: what is due by then is done first of all when somebody comes.
 
-Knows the time; does not know what is done.
+A function that is not to be called after all stays in the heap until its time, or until half of what is there is
+of that kind. Knows the time; does not know what is done.
 """
 
 from __future__ import annotations
@@ -14,18 +14,34 @@ import heapq
 import itertools
 import logging
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .conversation import Conversation
+    from .alarm import Timer
+    from .host import Host
 
 __all__ = ["Timers"]
 
 _log = logging.getLogger("trio_amqp10.container")
+
+_CANCELLED: Final = 64
+"""Functions that are not to be called any more, above as many as are, before they are thrown out."""
+
+
+class _Timer:
+    """A function to be called, unless somebody thinks better of it."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self.call: Callable[[], object] | None = call
+
+    def cancel(self) -> None:
+        self.call = None
 
 
 class Timers:
@@ -33,35 +49,46 @@ class Timers:
 
     Args:
         now: seconds on trio's clock.
-        conversations: beside whose handlers the task may run.
+        hosts: beside whose handlers the task may run.
     """
 
-    def __init__(self, now: Callable[[], float], conversations: Iterable[Conversation]) -> None:
+    def __init__(self, now: Callable[[], float], hosts: Iterable[Host]) -> None:
         self._now = now
-        self._conversations = conversations
-        self._due: list[tuple[float, int, Callable[[], object]]] = []
+        self._hosts = hosts
+        self._due: list[tuple[float, int, _Timer]] = []
+        self._most = _CANCELLED
         self._count = itertools.count()
-        self._host: Conversation | None = None
+        self._host: Host | None = None
         self._scope = trio.CancelScope()
 
-    def call_at(self, deadline: float, call: Callable[[], object]) -> None:
-        """Have ``call`` called, synchronously, at ``deadline`` or soon after; what it raises is logged."""
+    def call_at(self, deadline: float, call: Callable[[], object]) -> Timer:
+        """Have ``call`` called, synchronously, at ``deadline`` or soon after; what it raises is logged.
+
+        Returns:
+            What cancels it. A function that is not called holds up nothing and nobody.
+        """
+        timer = _Timer(call)
         if deadline < inf:
-            heapq.heappush(self._due, (deadline, next(self._count), call))
+            if len(self._due) >= self._most:
+                self._due = [each for each in self._due if each[2].call is not None]
+                heapq.heapify(self._due)
+                self._most = 2 * len(self._due) + _CANCELLED
+            heapq.heappush(self._due, (deadline, next(self._count), timer))
             if self._host is None:
                 self._move()
             else:
                 self._scope.deadline = self._due[0][0]
+        return timer
 
-    def join(self, conversation: Conversation) -> None:
-        """Somebody is connected."""
+    def join(self, host: Host) -> None:
+        """Somebody is there."""
         self._run_due()
         if self._host is None and self._due:
-            self._start(conversation)
+            self._start(host)
 
-    def leave(self, conversation: Conversation) -> None:
-        """This connection ends."""
-        if self._host is conversation:
+    def leave(self, host: Host) -> None:
+        """This one ends."""
+        if self._host is host:
             self._host = None
             self._scope.cancel()
             self._scope = trio.CancelScope()
@@ -69,11 +96,11 @@ class Timers:
 
     def _move(self) -> None:
         if self._due:
-            host = next((each for each in self._conversations if each.open), None)
+            host = next((each for each in self._hosts if each.open), None)
             if host is not None:
                 self._start(host)
 
-    def _start(self, host: Conversation) -> None:
+    def _start(self, host: Host) -> None:
         assert host.nursery is not None
         self._host = host
         self._scope = trio.CancelScope(deadline=self._due[0][0])
@@ -84,7 +111,7 @@ class Timers:
             with scope:
                 await trio.sleep_forever()
             if self._scope is not scope:
-                return  # its connection ends, and the next waits
+                return  # its host ends, and the next waits
             self._run_due()
             if not self._due:
                 self._host = None
@@ -94,7 +121,9 @@ class Timers:
     def _run_due(self) -> None:
         now = self._now()
         while self._due and self._due[0][0] <= now:
-            call = heapq.heappop(self._due)[2]
+            call = heapq.heappop(self._due)[2].call
+            if call is None:
+                continue
             try:
                 call()
             except Exception:

@@ -27,6 +27,7 @@ Knows messages; knows no links.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
@@ -165,6 +166,7 @@ class Topic(Node):
         self.max_subscriptions = max_subscriptions
         self.subscriptions: dict[object, Subscription] = {}
         self._clock = clock or Clock()
+        self._alarm = self._clock.alarm(self._next_end, self._forget_expired)
         self._having: dict[Outlet, Subscription] = {}
         self._blocked: dict[Inlet, None] = {}
         self._arrived = 0
@@ -181,6 +183,7 @@ class Topic(Node):
             subscription = Subscription(self, interest, wants, self._clock, self._on_room, book)
             subscription.until = self._clock.now() + interest.lasting
             self.subscriptions[interest.key] = subscription
+            self._alarm.expect(subscription.until)
             subscription.recover()
 
     # -- in ---------------------------------------------------------------------------------
@@ -323,6 +326,7 @@ class Topic(Node):
             self._end(subscription, Condition.RESOURCE_DELETED, "nobody subscribes any more")
         else:
             subscription.until = self._clock.now() + subscription.interest.lasting
+            self._alarm.expect(subscription.until)
 
     def recall(self, owner: Owner | None, name: str) -> Interest | None:
         """The lasting subscription of this name, for a peer that knows no more of it."""
@@ -347,6 +351,11 @@ class Topic(Node):
                 if each.until is not None and each.until <= now:
                     self._end(each, Condition.RESOURCE_DELETED, "its time is over")
 
+    def _next_end(self) -> float:
+        return min(
+            (each.until for each in self.subscriptions.values() if each.until is not None), default=math.inf
+        )
+
     def _end(self, subscription: Subscription, condition: Condition, description: str) -> None:
         """What it has yet to give is gone, and what comes back by its leases has nobody to go to."""
         del self.subscriptions[subscription.interest.key]
@@ -362,6 +371,7 @@ class Topic(Node):
 
     def close(self) -> None:
         super().close()
+        self._alarm.stop()
         for subscription in self.subscriptions.values():
             self._erase(subscription)
             subscription.close()

@@ -16,7 +16,7 @@ from .node import RefusedError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from .conversation import Conversation
+    from .host import Host
     from .node import Node, Peer
 
 __all__ = ["Household", "send_within"]
@@ -60,31 +60,30 @@ class _Within:
 class Household:
     """The container, as its nodes see it.
 
-    A container has no tasks but those of its connections, so what a node starts by itself runs beside the handlers
-    of one of them; where nobody is connected, when somebody is.
+    What a node starts by itself runs with the first of the hosts; where there is none, when there is one.
     """
 
-    __slots__ = ("_conversations", "_find", "_later", "container_id", "identity")
+    __slots__ = ("_find", "_hosts", "_later", "container_id", "identity")
 
-    def __init__(self, name: str, find: Callable[[str], Node], conversations: Iterable[Conversation]) -> None:
+    def __init__(self, name: str, find: Callable[[str], Node], hosts: Iterable[Host]) -> None:
         self.container_id = name
         self.identity: Any = None
         self._find = find
-        self._conversations = conversations
+        self._hosts = hosts
         self._later: list[tuple[Callable[..., Awaitable[object]], tuple[Any, ...]]] = []
 
     def find(self, address: str) -> Node:
         return self._find(address)
 
     def start_soon(self, function: Callable[..., Awaitable[object]], *args: Any) -> None:
-        for conversation in self._conversations:
-            if conversation.open:
-                conversation.start_soon(function, *args)
+        for host in self._hosts:
+            if host.open:
+                host.start_soon(function, *args)
                 return
         self._later.append((function, args))
 
-    def welcome(self, conversation: Conversation) -> None:
-        """Somebody is connected."""
+    def welcome(self, host: Host) -> None:
+        """Somebody is there."""
         later, self._later = self._later, []
         for function, args in later:
-            conversation.start_soon(function, *args)
+            host.start_soon(function, *args)

@@ -79,6 +79,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
     Attributes:
         identity: who the peer proved to be, on the accepting side; or None.
         server_name, sasl_hostname: whom the peer asked for in TLS (SNI) and SASL, on the accepting side; or None.
+        host: the IP address that the peer has dialled from, on the accepting side; None in memory or on a Unix socket.
         vet: asked whether the peer may come in, before we open too; an error that it returns turns the peer away.
         turned_away: whether it did.
         close_timeout: seconds to wait for the peer's answer when something is closed.
@@ -106,6 +107,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         "close_timeout",
         "dialling",
         "engine",
+        "host",
         "identity",
         "kinds",
         "pace",
@@ -131,6 +133,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self.identity: Any = None
         self.server_name: str | None = None
         self.sasl_hostname: str | None = None
+        self.host: str | None = None
         self.vet: Vet | None = None
         self.turned_away = False
         self.close_timeout = close_timeout

@@ -18,7 +18,7 @@ from trio_amqp10.errors import LocalProtocolError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["PERIOD", "Failures", "HostFailures"]
+__all__ = ["PERIOD", "Failures", "HostFailures", "network_of"]
 
 PERIOD: Final = 300.0
 """Seconds in which a host may fail so many times as it may."""
@@ -65,7 +65,7 @@ class Failures:
         if host is None or self._most is None:
             return 0.0
         each = PERIOD / self._most
-        forgiven_at = self._forgiven_at.get(_network(host), 0.0)
+        forgiven_at = self._forgiven_at.get(network_of(host), 0.0)
         return max(0.0, forgiven_at - self._clock() - PERIOD + each)
 
     def add(self, host: str | None, username: str | None) -> None:
@@ -75,7 +75,7 @@ class Failures:
         _log.warning("a peer at %s failed to authenticate%s", shown, who)
         if host is None or self._most is None or self.wait(host):
             return
-        network = _network(host)
+        network = network_of(host)
         now = self._clock()
         self._forgiven_at[network] = max(self._forgiven_at.get(network, now), now) + PERIOD / self._most
         self._forgiven_at.move_to_end(network)
@@ -106,7 +106,7 @@ class HostFailures:
         self._failures.add(self._host, username)
 
 
-def _network(host: str) -> str:
+def network_of(host: str) -> str:
     """Who counts as one: an IPv4 address, or the 64 bits of an IPv6 address that one subscriber is given."""
     address = ipaddress.ip_address(host.partition("%")[0])
     if isinstance(address, ipaddress.IPv4Address):

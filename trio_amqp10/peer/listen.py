@@ -135,7 +135,8 @@ class Acceptor:
         private = transport.private or is_private(stream)
         mechanisms = self.sasl.offer(private, self.allow_plaintext_password, context)
         size = sasl_frame_size(self.strict)
-        tally = HostFailures(self.failures, peer_host(stream))
+        host = peer_host(stream)
+        tally = HostFailures(self.failures, host)
         stack = Stack(
             engine,
             trio.current_time(),
@@ -150,6 +151,7 @@ class Acceptor:
         connection = Connection(engine, stack, transport.stream, nursery, close_timeout=self.close_timeout)
         connection.vet = self.vet
         connection.server_name = transport.server_name
+        connection.host = host
         if transport.head:
             connection.pump.feed(stack.receive_data, transport.head, trio.current_time())
         return connection

@@ -1,0 +1,208 @@
+"""What ends with time, and is seen to end when its time comes: messages, subscriptions, and timers themselves."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import inf
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+import trio_amqp10 as amqp
+from tests.container.helpers import fill, queue_of
+from trio_amqp10.container import Container, Topic
+from trio_amqp10.container.alarm import Alarm
+from trio_amqp10.container.host import Host
+from trio_amqp10.container.timers import Timers
+from trio_amqp10.spec.messaging import ExpiryPolicy, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trio.testing import MockClock
+
+
+async def test_message_leaves_for_the_dead_letters_when_its_time_comes_and_nobody_looks(
+    autojump_clock: MockClock,
+) -> None:
+    container = Container()
+    container.add_queue("q", dead_letter="dead")
+    dead = container.add_queue("dead")
+    async with container.connect() as conn:
+        await fill(conn, "q", amqp.Message("late", ttl=5000), amqp.Message("soon", ttl=1000), "stays")
+        for seconds, length, letters in ((0.9, 3, 0), (1.1, 2, 1), (4.9, 2, 1), (5.1, 1, 2)):
+            await trio.sleep_until(seconds)
+            assert (len(queue_of(container)), len(dead)) == (length, letters)
+
+
+async def test_message_leaves_when_its_absolute_time_comes(autojump_clock: MockClock) -> None:
+    container = Container(wall_clock=lambda: 1000 + trio.current_time())
+    queue = container.add_queue("q")
+    async with container.connect() as conn:
+        await fill(conn, "q", amqp.Message("x", absolute_expiry_time=1_002_000))
+        await trio.sleep(1.9)
+        assert len(queue) == 1
+        await trio.sleep(0.2)
+        assert len(queue) == 0
+        assert queue.figures["expired"] == 1
+
+
+async def test_dead_letter_reaches_its_handler_while_nobody_is_connected(autojump_clock: MockClock) -> None:
+    container = Container()
+    container.add_queue("q", dead_letter="obituaries")
+    dead: list[tuple[float, object]] = []
+
+    @container.consumer("obituaries")
+    async def note(delivery: amqp.Delivery) -> None:
+        dead.append((round(trio.current_time()), delivery.message.body))
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(container.serve, "amqp://127.0.0.1:0"))
+        await container.send("q", amqp.Message("x", ttl=60_000))
+        await trio.sleep(61)
+        assert dead == [(60, "x")]
+        nursery.cancel_scope.cancel()
+
+
+async def test_subscription_is_over_when_its_time_comes_and_nobody_looks(autojump_clock: MockClock) -> None:
+    container = Container()
+    topic = container.add_topic("t")
+    lasting = Source(address="t", expiry_policy=ExpiryPolicy.LINK_DETACH, timeout=30)
+    async with container.connect() as conn:
+        for name in ("one", "two"):
+            receiver = await conn.open_receiver("t", source=lasting, name=name).__aenter__()
+            await receiver.detach()
+        await fill(conn, "t", "x")
+        await trio.sleep(29)
+        assert (len(topic.subscriptions), topic.statistics()["messages"]) == (2, 2)
+        await trio.sleep(2)
+        assert (len(topic.subscriptions), topic.statistics()["messages"]) == (0, 0)
+
+
+async def test_durable_subscription_ends_in_time_after_a_restart(autojump_clock: MockClock) -> None:
+    store = amqp.MemoryStore()
+    before = Container(store=store)
+    before.add_topic("t")
+    source = Source(address="t", durable=1, expiry_policy=ExpiryPolicy.LINK_DETACH, timeout=30)
+    async with before.connect(container_id="c") as conn:
+        receiver = await conn.open_receiver("t", source=source, name="s").__aenter__()
+        await receiver.detach()
+    after = Container(store=store)
+    topic = after.add_topic("t")
+    async with after.connect():
+        assert len(topic.subscriptions) == 1
+        await trio.sleep(31)
+        assert not topic.subscriptions
+
+
+async def test_messages_that_are_taken_in_time_leave_no_timers_behind(autojump_clock: MockClock) -> None:
+    container = Container()
+    async with container.connect() as conn, conn.open_receiver("q", credit=10) as receiver:
+        for round_ in range(300):
+            await fill(conn, "q", amqp.Message("x", ttl=3_600_000 - round_))
+            (await receiver.receive()).accept()
+            await trio.sleep(0.02)
+        assert len(container._timers._due) < 150
+        assert len(queue_of(container)._deadlines) < 150
+
+
+async def test_deleted_queue_needs_no_timer(autojump_clock: MockClock) -> None:
+    container = Container()
+    container.add_queue("q")
+    async with container.connect() as conn:
+        await fill(conn, "q", amqp.Message("x", ttl=1000))
+        container.remove_node("q")
+        [(_, _, timer)] = container._timers._due
+        assert timer.call is None
+        await trio.sleep(2)
+        assert not container._timers._due
+
+
+# Alarms -----------------------------------------------------------------------------------------
+
+
+class Calls:
+    """Timers that ring when they are told to."""
+
+    def __init__(self) -> None:
+        self.set: list[tuple[float, Callable[[], object]]] = []
+
+    def call_at(self, deadline: float, call: Callable[[], object]) -> Calls:
+        self.set.append((deadline, call))
+        return self
+
+    def cancel(self) -> None:
+        self.set.pop()
+
+    def ring(self) -> None:
+        self.set.pop()[1]()
+
+
+def test_alarm_has_one_timer_for_the_first_that_is_due() -> None:
+    calls = Calls()
+    due = [inf]
+    alarm = Alarm(lambda: due[0], lambda: None, calls.call_at)
+    for at, expected in ((inf, []), (5.0, [5.0]), (7.0, [5.0]), (3.0, [3.0])):
+        due[0] = at
+        alarm.check()
+        assert [deadline for deadline, _ in calls.set] == expected
+    alarm.stop()
+    assert not calls.set
+
+
+def test_alarm_makes_a_pause_where_much_is_due() -> None:
+    calls = Calls()
+    rung: list[str] = []
+    alarm = Alarm(lambda: 1.0, lambda: rung.append("x"), calls.call_at)
+    alarm.check()
+    calls.ring()
+    assert rung == ["x"]
+    assert [deadline for deadline, _ in calls.set] == [1.01]
+
+
+def test_alarm_is_set_again_where_what_is_due_fails() -> None:
+    calls = Calls()
+
+    def fail() -> None:
+        raise RuntimeError("no")
+
+    alarm = Alarm(lambda: 9.0, fail, calls.call_at)
+    alarm.expect(1.0)
+    with pytest.raises(RuntimeError):
+        calls.ring()
+    assert [deadline for deadline, _ in calls.set] == [9.0]
+
+
+async def test_alarm_without_timers_rings_for_nobody(autojump_clock: MockClock) -> None:
+    topic = Topic("t")
+    topic._alarm.expect(1.0)
+    await trio.sleep(2)
+    assert topic._alarm._timer is None
+
+
+# Timers -----------------------------------------------------------------------------------------
+
+
+async def test_timers_call_what_was_not_cancelled_in_order(autojump_clock: MockClock) -> None:
+    hosts: dict[Host, None] = {}
+    timers = Timers(trio.current_time, hosts)
+    called: list[int] = []
+    set_ = [timers.call_at(9 - number, partial(called.append, number)) for number in range(8)]
+    set_[3].cancel()
+    async with trio.open_nursery() as nursery:
+        host = Host(Container())
+        host.begin(nursery)
+        hosts[host] = None
+        timers.join(host)
+        await trio.sleep(8.5)
+        host.open = False
+        timers.leave(host)
+    assert called == [7, 6, 5, 4, 2, 1]
+
+
+async def test_timers_throw_out_what_was_cancelled() -> None:
+    timers = Timers(trio.current_time, {})
+    for _ in range(1000):
+        timers.call_at(1e9, lambda: None).cancel()
+    assert len(timers._due) <= 64

@@ -1,0 +1,225 @@
+"""Quotas: how much of a container one identity may have, over all its connections, and how many links one node.
+
+Who proved a name is that identity, with all connections that it has. Who proved nothing is as many identities as
+there are addresses that they come from: an IPv4 address, or the /64 of an IPv6 address; all who come in memory or by a
+Unix socket are one. What is too much is refused with ``amqp:resource-limit-exceeded`` (2.8.15), logged and counted.
+
+Knows figures; does not know what a link is good for.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Final
+from weakref import WeakSet
+
+from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.peer.failures import network_of
+from trio_amqp10.spec.transport import Error
+
+from .access import user_of
+from .node import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sized
+
+    from trio_amqp10.peer.connection import Connection
+
+    from .node import Node
+
+__all__ = ["Account", "Accounts", "Quotas"]
+
+_log = logging.getLogger("trio_amqp10.container")
+
+_OF_NODES: Final = ("node_senders", "node_receivers")
+_FIGURES: Final = ("refused_connections", "refused_links", "refused_deliveries")
+_IDLE: Final = 1000
+"""Accounts of those who have nothing, above as many as have something, before they are thrown out."""
+_SHOWN: Final = 64
+"""Characters of a name that an error shows."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quotas:
+    """How much one identity may have of a container; None, the default, for any number.
+
+    An identity is a name that peers proved to have. Peers that proved nothing are one for each address that they
+    come from: an IPv4 address, or the /64 of an IPv6 address; those in memory or on Unix sockets are one together.
+
+    Args:
+        connections: that it has at a time; one more is turned away.
+        links: on all of them; one more is refused.
+        unsettled: deliveries that were given to it and have no outcome yet; the link that goes beyond is detached.
+        unsettled_octets: the same in octets of messages, with 200 for each.
+        node_senders: links on which peers send to one node, whoever they are; one more is refused.
+        node_receivers: links on which peers receive from one node. Nodes that begin with ``$`` are not meant, nor is
+            the relay.
+        users: those of identities that have quotas of their own, by the name that they prove. What they leave open is
+            open to them.
+
+    Raises:
+        LocalProtocolError: a quota that is not at least 1; one of a user that is not a user's own.
+    """
+
+    connections: int | None = None
+    links: int | None = None
+    unsettled: int | None = None
+    unsettled_octets: int | None = None
+    node_senders: int | None = None
+    node_receivers: int | None = None
+    users: Mapping[str, Quotas] = field(default_factory=dict[str, "Quotas"])
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if each.name != "users":
+                limit = getattr(self, each.name)
+                if limit is not None and limit < 1:
+                    raise LocalProtocolError(
+                        f"{each.name}={limit}: at least 1 is possible, or None for any number"
+                    )
+        for user, quotas in self.users.items():
+            if quotas.users or any(getattr(quotas, name) is not None for name in _OF_NODES):
+                raise LocalProtocolError(
+                    f"quotas of user {user!r}: {', '.join(_OF_NODES)} and users are for all, not for one of them"
+                )
+
+
+class Account:
+    """What one identity has.
+
+    Attributes:
+        name: for people.
+        quotas: that it is held to.
+        connections: that it has.
+        unsettled: deliveries that were given to it and have no outcome yet.
+        octets: of these.
+    """
+
+    __slots__ = ("_figures", "connections", "name", "octets", "quotas", "unsettled")
+
+    def __init__(self, name: str, quotas: Quotas, figures: dict[str, int]) -> None:
+        self.name = name
+        self.quotas = quotas
+        self.connections: WeakSet[Connection] = WeakSet()
+        self.unsettled = 0
+        self.octets = 0
+        self._figures = figures
+
+    @property
+    def open(self) -> list[Connection]:
+        """The connections that are not over."""
+        return [connection for connection in self.connections if not connection.closed]
+
+    @property
+    def links(self) -> int:
+        """On all connections."""
+        return sum(len(connection.links) for connection in self.open)
+
+    @property
+    def idle(self) -> bool:
+        """Whether it has nothing."""
+        return not self.connections and not self.unsettled
+
+    def check_connection(self) -> None:
+        """Raise ``RefusedError`` if it may not have one more connection."""
+        self._check("connections", self.quotas.connections, lambda: len(self.open))
+
+    def check_link(self) -> None:
+        """Raise ``RefusedError`` if it may not have one more link."""
+        self._check("links", self.quotas.links, lambda: self.links)
+
+    def _check(self, what: str, limit: int | None, count: Callable[[], int]) -> None:
+        if limit is not None and count() >= limit:
+            raise self._refuse(what, f"{self.name} has {what}={limit} already, which is its quota")
+
+    def retain(self, size: int) -> RefusedError | None:
+        """It was given a delivery; returns why it was too much, or None."""
+        self.unsettled += 1
+        self.octets += size
+        quotas = self.quotas
+        if quotas.unsettled is not None and self.unsettled > quotas.unsettled:
+            text = f"{self.name} has more unsettled deliveries than its quota, unsettled={quotas.unsettled}"
+            return self._refuse("deliveries", text)
+        if quotas.unsettled_octets is not None and self.octets > quotas.unsettled_octets:
+            text = f"unsettled deliveries of {self.name} take more than its quota, unsettled_octets={quotas.unsettled_octets}"
+            return self._refuse("deliveries", text)
+        return None
+
+    def let_go(self, size: int) -> None:
+        """A delivery has its outcome."""
+        self.unsettled -= 1
+        self.octets -= size
+
+    def _refuse(self, what: str, description: str) -> RefusedError:
+        self._figures[f"refused_{what}"] += 1
+        _log.info("%s", description)
+        return RefusedError(Condition.RESOURCE_LIMIT_EXCEEDED, description)
+
+
+class Accounts:
+    """The accounts of all identities that a container has to do with.
+
+    Args:
+        quotas: what they may have.
+
+    Attributes:
+        figures: how many connections, links and deliveries were refused.
+    """
+
+    def __init__(self, quotas: Quotas) -> None:
+        self.figures: dict[str, int] = dict.fromkeys(_FIGURES, 0)
+        self._quotas = quotas
+        self._most = _IDLE
+        self._accounts: dict[tuple[str, str], Account] = {}
+
+    def __len__(self) -> int:
+        return len(self._accounts)
+
+    def of(self, connection: Connection) -> Account:
+        """The account of whoever is at the other end."""
+        user = user_of(connection.identity)
+        if user is not None:
+            return self._account(("user", user), _shown(user), self._quotas.users.get(user, self._quotas))
+        where = "this machine" if connection.host is None else network_of(connection.host)
+        return self._account(("host", where), f"a peer at {where} that is not authenticated", self._quotas)
+
+    def _account(self, key: tuple[str, str], name: str, quotas: Quotas) -> Account:
+        account = self._accounts.get(key)
+        if account is None:
+            account = self._accounts[key] = Account(name, quotas, self.figures)
+        return account
+
+    def admit(self, connection: Connection) -> Error | None:
+        """Count a connection that the peer has opened, or say why it is refused."""
+        account = self.of(connection)
+        if connection in account.connections:
+            return None
+        try:
+            account.check_connection()
+        except RefusedError as refusal:
+            return Error(condition=refusal.condition, description=refusal.description)
+        account.connections.add(connection)
+        if len(self._accounts) > self._most:
+            # What a connection leaves unsettled may outlive it, so the end of a connection is not that of an account.
+            self._accounts = {key: each for key, each in self._accounts.items() if not each.idle}
+            self._most = 2 * len(self._accounts) + _IDLE
+        return None
+
+    def discard(self, connection: Connection) -> None:
+        """It is over."""
+        self.of(connection).connections.discard(connection)
+
+    def check_node(self, node: Node, links: Sized, what: str) -> None:
+        """Raise ``RefusedError`` if this node has as many ``senders`` or ``receivers`` as it may."""
+        limit = getattr(self._quotas, f"node_{what}")
+        if limit is not None and node.address and not node.address.startswith("$") and len(links) >= limit:
+            self.figures["refused_links"] += 1
+            description = f"{_shown(node.address)} has node_{what}={limit} already, which is its quota"
+            _log.info("%s", description)
+            raise RefusedError(Condition.RESOURCE_LIMIT_EXCEEDED, description)
+
+
+def _shown(name: str) -> str:
+    """Part of an error that has to fit into the smallest frame."""
+    return repr(name) if len(name) <= _SHOWN else f"{name[:_SHOWN]!r}..."
