@@ -102,6 +102,8 @@ class Bench:
             .config("spark.ui.showConsoleProgress", "false")
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+            .config("spark.local.dir", str(folder))
+            .config("spark.driver.extraJavaOptions", f"-Djava.io.tmpdir={folder}")
             .getOrCreate()
         )
         self.spark.sparkContext.setLogLevel("OFF")

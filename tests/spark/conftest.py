@@ -47,8 +47,8 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(scope="session")
-def hooks(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where files make processes of Spark's crash or dawdle; set before Spark starts, for it hands on what it has."""
+def hooks_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Set before Spark starts, for it hands on what it has."""
     from trio_amqp10.spark.hooks import HOOKS
 
     folder = tmp_path_factory.mktemp("hooks")
@@ -56,17 +56,28 @@ def hooks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def hooks(hooks_folder: Path) -> Iterator[Path]:
+    """Where files make processes of Spark's crash or dawdle; what a test leaves there is for no other."""
+    yield hooks_folder
+    for left in hooks_folder.iterdir():
+        left.unlink()
+
+
 @pytest.fixture(scope="session")
-def spark(java: None, hooks: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def spark(java: None, hooks_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The session: two cores, three attempts for each task."""
     from pyspark.sql import SparkSession
 
+    scratch = tmp_path_factory.mktemp("scratch")
     session = (
         SparkSession.builder.master("local[2,3]")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .config("spark.local.dir", str(scratch))
+        .config("spark.driver.extraJavaOptions", f"-Djava.io.tmpdir={scratch}")
         .config("spark.sql.session.timeZone", "UTC")
         .getOrCreate()
     )

@@ -36,7 +36,9 @@ PROGRAM = """
 import sys
 from pyspark.sql import SparkSession
 url, folder, mode, dedup, sink = sys.argv[1:]
-spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+spark = spark.config("spark.local.dir", folder + "/scratch")  # who is killed cleans nothing up
+spark = spark.config("spark.driver.extraJavaOptions", "-Djava.io.tmpdir=" + folder + "/scratch").getOrCreate()
 spark.sparkContext.setLogLevel("OFF")
 source = spark.readStream.format("amqp10").options(
     url=url, address="q", spool=folder + "/spool", credit="CREDIT", dedup=dedup, columns="seq,body",
@@ -167,6 +169,7 @@ class Ordeal:
         self._chance = random.Random(seed)
         self._hooks = folder / "hooks"
         self._hooks.mkdir(parents=True)
+        (folder / "scratch").mkdir()
 
     def run(self, kills: int, rate: int = 600, tell: Any = None) -> Count:
         """Kill so often, let it finish, and count."""

@@ -44,7 +44,7 @@ class Follower:
 
     def run(self, **given: str) -> list[int]:
         query = self.start(**given)
-        query.awaitTermination(60)
+        assert query.awaitTermination(120)
         return [each["numInputRows"] for each in query.recentProgress if each["numInputRows"]]
 
     def found(self) -> list[tuple[str, int, bytes]]:
@@ -79,9 +79,9 @@ def test_limited_batches_share_their_rows_among_logs(peer: LogServer, follower: 
 def test_what_comes_is_followed_and_a_restart_goes_on(peer: LogServer, follower: Follower) -> None:
     fill(peer.logs["one"], 10)
     query = follower.start(now=False, startingOffsets="latest")
-    until(lambda: query.lastProgress is not None, 30)
+    until(lambda: query.lastProgress is not None, 60)
     fill(peer.logs["one"], 10)
-    until(lambda: sum(each["numInputRows"] for each in query.recentProgress) == 10, 30)
+    until(lambda: sum(each["numInputRows"] for each in query.recentProgress) == 10, 60)
     query.stop()
     fill(peer.logs["one"], 10)
     assert follower.run(startingOffsets="latest") == [10]
@@ -102,7 +102,7 @@ def test_loss_fails_the_query_and_says_what(peer: LogServer, follower: Follower)
     peer.logs["one"].forget(15)
     query = follower.start()
     with pytest.raises(StreamingQueryException, match="messages 10 to 14 of 'one' are not all there"):
-        query.awaitTermination(60)
+        query.awaitTermination(120)
     assert follower.run(failOnDataLoss="false") == [15]
     assert follower.found() == numbered("one", 0, 10) + numbered("one", 15, 30)
 
@@ -113,4 +113,4 @@ def test_another_log_of_that_name_is_refused(peer: LogServer, follower: Follower
     peer.logs["one"] = Log()
     query = follower.start()
     with pytest.raises(StreamingQueryException, match="another one of that name"):
-        query.awaitTermination(60)
+        query.awaitTermination(120)

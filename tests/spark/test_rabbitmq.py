@@ -47,7 +47,7 @@ def run(frame: Any, folder: Path) -> list[int]:
     writer = frame.writeStream.format("parquet").option("path", str(folder / "out"))
     writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
     query = writer.trigger(availableNow=True).start()
-    query.awaitTermination(120)
+    assert query.awaitTermination(120)
     return [each["numInputRows"] for each in query.recentProgress if each["numInputRows"]]
 
 
