@@ -55,6 +55,8 @@ class Cbs(Function):
         wall: gives seconds since 1970.
     """
 
+    answers_unasked = True
+
     def __init__(self, verify: Verify, post: Post, wall: Callable[[], float]) -> None:
         super().__init__(ADDRESS, self._never, post, concurrency=10)
         self._verify = verify
@@ -89,17 +91,8 @@ class Cbs(Function):
         if before is not None and not before.is_set():
             await before.wait()
         if reply is not None:
-            await self._reply(peer, address, Message.from_payload(reply.to_payload()))
+            await self._send(peer, address, Message.from_payload(reply.to_payload()))
         self._answer(arrival, failure)
-
-    async def _reply(self, peer: Peer, address: str | None, reply: Message) -> None:
-        if address is not None:
-            await self._send(peer, address, reply)
-            return
-        for outlet in reversed(self.outlets):
-            if outlet.peer is peer:
-                await self._send_through(outlet, reply)
-                return
 
     async def _put(self, request: Message, peer: Conversation) -> tuple[int, str]:
         """Take a token; returns status-code and status-description."""

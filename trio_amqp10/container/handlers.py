@@ -183,9 +183,14 @@ class Function(Worked):
         post: sends a message to the node of that address, or raises ``RefusedError``.
         concurrency: requests of one link that are handled at a time.
         ordered: whether a reply waits for those to earlier requests of its link.
+
+    Attributes:
+        answers_unasked: whether the reply to a request without ``reply_to`` goes to the latest link of its peer
+            that receives from this node; else there is none.
     """
 
     gives = True
+    answers_unasked = False
 
     def __init__(
         self,
@@ -217,7 +222,7 @@ class Function(Worked):
             failure = raised
         if self._ordered and before is not None and not before.is_set():
             await before.wait()
-        if reply is not None and address is not None:
+        if reply is not None:
             await self._send(inlet.peer, address, reply)
         self._answer(arrival, failure)
 
@@ -225,7 +230,13 @@ class Function(Worked):
         """What the handler makes of a request of this peer."""
         return await self._handler(request)
 
-    async def _send(self, peer: Peer, address: str, reply: Message) -> None:
+    async def _send(self, peer: Peer, address: str | None, reply: Message) -> None:
+        if address is None:
+            for outlet in reversed(self.outlets) if self.answers_unasked else ():
+                if outlet.peer is peer:
+                    await self._send_through(outlet, reply)
+                    return
+            return
         for outlet in self.outlets:
             if outlet.peer is peer and outlet.target == address:
                 await self._send_through(outlet, reply)
