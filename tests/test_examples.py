@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-ELSEWHERE = {"spark_pipeline": "spark/test_docs.py", "test_azure": "interop/test_azure.py"}
+ELSEWHERE = {
+    "spark_pipeline": "spark/test_docs.py",
+    "test_azure": "interop/test_azure.py",
+    "test_event_hubs": "interop/test_azure.py",
+}
 """Examples that need more than these tests may ask for, and who runs them."""
 LINES = 40
 LOCALHOST = "amqp://127.0.0.1:0"

@@ -1,4 +1,4 @@
-"""What the tests of the stand-in for Service Bus have in common."""
+"""What the tests of the stand-ins for Service Bus and Event Hubs have in common."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import trio
 
 import trio_amqp10 as amqp
 from trio_amqp10.azure import EntityOptions, ServiceBus
-from trio_amqp10.azure.service import KEY, KEY_NAME
+from trio_amqp10.azure.namespace import KEY, KEY_NAME, Namespace
 from trio_amqp10.tokens import sign_sas
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-__all__ = ["HOST", "ask", "bus_of", "locking", "open_client", "put", "settle", "wall"]
+__all__ = ["HOST", "ask", "bus_of", "locking", "open_client", "put", "settle", "wall", "with_wall"]
 
 HOST = "sb://localhost:5672"
 _NOW = 1_800_000_000.0
@@ -28,9 +28,14 @@ def wall() -> float:
     return _NOW + trio.current_time() - _began.get()
 
 
+def with_wall() -> None:
+    """The wall clock begins now."""
+    _began.set(trio.current_time())
+
+
 def bus_of(**queues: EntityOptions | None) -> ServiceBus:
     """One with these queues, on a clock that jumps with trio's."""
-    _began.set(trio.current_time())
+    with_wall()
     bus = ServiceBus("namespace", wall_clock=wall)
     for name, options in queues.items():
         bus.add_queue(name, options)
@@ -39,10 +44,10 @@ def bus_of(**queues: EntityOptions | None) -> ServiceBus:
 
 @asynccontextmanager
 async def open_client(
-    bus: ServiceBus, name: str = KEY_NAME, key: str = KEY
+    namespace: Namespace, name: str = KEY_NAME, key: str = KEY
 ) -> AsyncGenerator[amqp.Connection]:
     """A connection whose token is good for all entities."""
-    async with bus.container.connect() as conn:
+    async with namespace.container.connect() as conn:
         await conn.put_token(f"{HOST}/", sign_sas(f"{HOST}/", name, key, wall() + 86_400))
         yield conn
 

@@ -11,7 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from trio_amqp10.azure import EntityOptions
-from trio_amqp10.azure.service import KEY, KEY_NAME
+from trio_amqp10.azure.namespace import KEY, KEY_NAME
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.message import Data
 from trio_amqp10.peer.errors import LinkRefusedError

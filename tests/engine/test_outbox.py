@@ -12,7 +12,7 @@ from trio_amqp10.engine.connection import Connection
 from trio_amqp10.engine.events import ConnectionOpened
 from trio_amqp10.engine.outbox import PEER_FRAME_CAP, SIZE_BEFORE_OPEN, Outbox
 from trio_amqp10.errors import Condition, LocalProtocolError
-from trio_amqp10.frames import EMPTY_FRAME
+from trio_amqp10.frames import EMPTY_FRAME, encode_frame
 from trio_amqp10.spec.messaging import Source, Target
 
 from .helpers import refused
@@ -210,3 +210,12 @@ def test_header_rings_the_bell() -> None:
     box, bell = outbox()
     box.write_header(header())
     assert (box.size, bell.rings) == (8, 1)
+
+
+def test_octets_that_leave_are_finished_where_somebody_is_to_see_to_it() -> None:
+    made, _ = outbox(peer_takes=512)
+    made.finish = lambda octets: octets.upper()
+    made.write_header(b"amqp")
+    made.write_body(1, b"body", b"payload")
+    assert made.take() == b"AMQP" + encode_frame(1, b"BODYPAYLOAD")
+    assert (made.size, made.take()) == (0, b"")

@@ -96,13 +96,13 @@ install_rabbitmq() {
     mv "$tree.partial" "$tree"
 }
 
-# Microsoft's client of Azure Service Bus, with its AMQP in Python.
+# Microsoft's clients of Azure Service Bus and Event Hubs, with their AMQP in Python.
 install_azure() {
-    "$peers/azure/bin/python" -c 'import azure.servicebus' 2>/dev/null && return 0
+    "$peers/azure/bin/python" -c 'import azure.servicebus, azure.eventhub' 2>/dev/null && return 0
     "$python" -c 'import ensurepip' 2>/dev/null || apt_install python3-venv || return 1
     rm -rf "$peers/azure"
     "$python" -m venv "$peers/azure" &&
-        "$peers/azure/bin/python" -m pip install -q azure-servicebus==7.15.0 >&2
+        "$peers/azure/bin/python" -m pip install -q azure-servicebus==7.15.0 azure-eventhub==5.15.1 >&2
 }
 
 install_tshark() {

@@ -1,4 +1,4 @@
-"""azure-servicebus against a container with ``$cbs``, and against ``ServiceBus``, which it takes for its emulator."""
+"""azure-servicebus against a container with ``$cbs``; it and azure-eventhub against what they take for their emulators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.azure import EntityOptions, ServiceBus
+from trio_amqp10.azure import EntityOptions, EventHubs, HubOptions, ServiceBus
 
 from .conftest import need
 from .ours import within
@@ -48,18 +48,22 @@ def bus() -> ServiceBus:
 
 
 async def _run(
-    mode: str, name: str, more: tuple[str, ...], container: amqp.Container | None = None
+    mode: str,
+    name: str,
+    more: tuple[str, ...],
+    container: amqp.Container | None = None,
+    program: str = "azure_peer.py",
 ) -> tuple[Any, amqp.Container]:
     if container is None:
         container = amqp.Container("namespace")
         container.add_cbs(amqp.SasKeys(KEYS), azure=True)
         container.add_queue("orders")
-    program = str(Path(__file__).with_name("azure_peer.py"))
     async with trio.open_nursery() as nursery:
         listeners: list[amqp.Listener] = await nursery.start(partial(container.serve, "amqp://127.0.0.1:0"))
         arguments = ["--port", str(listeners[0].port), "--name", name, "--key", KEYS[name][0], *more]
         done = await trio.run_process(
-            [str(PEERS / "azure/bin/python"), program, mode, *arguments], capture_stdout=True
+            [str(PEERS / "azure/bin/python"), str(Path(__file__).with_name(program)), mode, *arguments],
+            capture_stdout=True,
         )
         nursery.cancel_scope.cancel()
     return json.loads(done.stdout), container
@@ -107,7 +111,55 @@ def test_azure_servicebus_settles_peeks_schedules_and_has_sessions(bus: ServiceB
     assert {name: len(entity) for name, entity in bus.entities.items() if len(entity)} == {}
 
 
-def test_example_of_a_test_with_azure_servicebus_passes() -> None:
+def ask_hubs(mode: str, partitions: int) -> Any:
+    """What azure-eventhub says of ``EventHubs``."""
+    need("azure")
+    hubs = EventHubs(keys=KEYS)
+    hubs.add_hub("clicks", HubOptions(partition_count=partitions, consumer_groups=("audit",)))
+    said, _ = within(_run, mode, "root", (), hubs.container, "hubs_peer.py")
+    return said
+
+
+def test_azure_eventhub_sends_batches_to_partitions_and_by_key() -> None:
+    said = ask_hubs("send", 3)
+    # What has no key goes round: the batch is the first. The key "ada" leads to partition 0 here.
+    assert said == {
+        "hub": ["clicks", ["0", "1", "2"], True],
+        "empty": [0, -1, True, True],
+        "partitions": [[0, 5, True, False], [0, 1, True, False], [0, -1, True, True]],
+        "wrong key": "AuthenticationError",
+    }
+
+
+def test_azure_eventhub_receives_from_where_it_says() -> None:
+    assert ask_hubs("read", 2) == {
+        "from the beginning": ["0", "1", "2", "3"],
+        "numbers": [0, 1, 2, 3],
+        "metrics": [True, True, True],
+        "behind a number": ["2", "3"],
+        "at a number": ["1", "2", "3"],
+        "behind an offset": ["2", "3"],
+        "behind a time": ["2", "3"],
+        "from the end": ["new"],
+        "behind the end": [True, True],
+    }
+
+
+def test_azure_eventhub_balances_load_and_goes_on_from_checkpoints() -> None:
+    assert ask_hubs("balance", 4) == {"shared": ["0", "1", "2", "3"], "each": True, "third": ["last"]}
+
+
+def test_azure_eventhub_takes_partitions_over_by_owner_level() -> None:
+    assert ask_hubs("take-over", 1) == {
+        "first": ["ConnectionLostError", True],
+        "lower": True,
+        "none": True,
+        "second": [["tea"], []],
+    }
+
+
+@pytest.mark.parametrize("example", ["test_azure.py", "test_event_hubs.py"])
+def test_example_of_a_test_with_clients_of_azure_passes(example: str) -> None:
     need("azure")
     [packages] = (PEERS / "azure/lib").glob("python3*/site-packages")
     done = subprocess.run(
@@ -120,7 +172,7 @@ def test_example_of_a_test_with_azure_servicebus_passes() -> None:
             "no:cacheprovider",
             "-c",
             os.devnull,
-            str(EXAMPLES / "test_azure.py"),
+            str(EXAMPLES / example),
         ],
         env={**os.environ, "PYTHONPATH": str(packages)},
         capture_output=True,

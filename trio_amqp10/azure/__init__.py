@@ -1,11 +1,14 @@
-"""What Azure Service Bus is to its clients, as far as their tests need it, in a container.
+"""What Azure Service Bus and Event Hubs are to their clients, as far as their tests need it, each in a container.
 
 ``ServiceBus`` has queues with locks, sequence numbers, deferred and scheduled messages, dead-letter queues and sessions,
-and topics with subscriptions; Microsoft's clients take it for their development emulator. In a test that
-is ``with trio_amqp10.testing.service_bus(queues=["orders"]) as connection_string``.
+and topics with subscriptions. ``EventHubs`` has hubs with partitions, consumer groups and numbered events. Microsoft's
+clients take them for their development emulators. In a test that is ``with
+trio_amqp10.testing.service_bus(queues=["orders"]) as connection_string``, or ``event_hubs({"clicks": 2})``.
 """
 
+from .hubs import EventHubs as EventHubs
 from .options import EntityOptions as EntityOptions
+from .options import HubOptions as HubOptions
 from .service import ServiceBus as ServiceBus
 
-__all__ = ["EntityOptions", "ServiceBus"]
+__all__ = ["EntityOptions", "EventHubs", "HubOptions", "ServiceBus"]

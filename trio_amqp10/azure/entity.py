@@ -8,16 +8,17 @@ Knows inlets and outlets; knows no links.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
-from trio_amqp10.container.node import Arrival, Inlet, Node, Outlet, Peer, RefusedError
-from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
+from trio_amqp10.container.node import Inlet, Node, Outlet, Peer, RefusedError
+from trio_amqp10.errors import Condition
 from trio_amqp10.message import Message
 
+from .intake import take_in, unpack
 from .ledger import Ledger
 from .options import EntityOptions
-from .record import Record, unpack
+from .record import Record
 from .sessions import Seeker, Sessions
 from .words import DEAD_LETTER_QUEUE, SESSION_LOCK_LOST
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from .locks import Held
     from .sessions import Hold
 
-__all__ = ["Entity", "take_in"]
+__all__ = ["Entity", "take_records"]
 
 
 class Entity(Node):
@@ -82,8 +83,9 @@ class Entity(Node):
 
     def on_arrivals(self, inlet: Inlet) -> None:
         self.sweep()
+        take = partial(take_records, check=self.check, receive=self.receive)
         while (arrival := inlet.take()) is not None:
-            take_in(arrival, self.check, self.receive)
+            take_in(arrival, take)
 
     def check(self, record: Record) -> None:
         """Raise ``RefusedError`` if it cannot be held here."""
@@ -210,17 +212,12 @@ class Entity(Node):
         return len(self.ledger)
 
 
-def take_in(arrival: Arrival, check: Callable[[Record], object], receive: Callable[[Record], object]) -> None:
+def take_records(
+    message: Message, check: Callable[[Record], object], receive: Callable[[Record], object]
+) -> None:
     """Take one message, or all those of a batch; none of them if one cannot be."""
-    try:
-        records = [Record(message) for message in unpack(arrival.message)]
-        for record in records:
-            check(record)
-    except (RefusedError, RemoteProtocolError) as refusal:
-        with suppress(LocalProtocolError):  # nobody waits for an answer
-            arrival.reject(refusal.condition, refusal.description)
-        return
+    records = [Record(each) for each in unpack(message)]
+    for record in records:
+        check(record)
     for record in records:
         receive(record)
-    with suppress(LocalProtocolError):
-        arrival.accept()

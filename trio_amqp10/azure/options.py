@@ -1,6 +1,8 @@
 """EntityOptions: how long a queue or subscription locks, how often it delivers, how long it keeps.
 
-Knows numbers; does not know how an entity keeps to them (``ledger``).
+HubOptions: into how many parts an event hub falls, who reads it, how long it keeps.
+
+Knows numbers; does not know who keeps to them (``ledger``, ``partition``).
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from dataclasses import dataclass
 
 from trio_amqp10.errors import LocalProtocolError
 
-__all__ = ["EntityOptions"]
+__all__ = ["EntityOptions", "HubOptions"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,3 +42,36 @@ class EntityOptions:
                 raise LocalProtocolError(f"{name}={seconds}: more than 0 seconds are possible")
         if self.max_delivery_count < 1:
             raise LocalProtocolError(f"max_delivery_count={self.max_delivery_count}: at least 1 is possible")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HubOptions:
+    """What an event hub is told when it is made; the names are those of Event Hubs, but for the last.
+
+    Args:
+        partition_count: how many partitions it has; their ids are ``"0"``, ``"1"`` and so on.
+        consumer_groups: those that may receive from it, beside ``$Default``.
+        message_retention: seconds that an event is kept; None for any time.
+        max_events: how many events each partition keeps; with more, the oldest go.
+
+    Raises:
+        LocalProtocolError: a number that is too small, or a consumer group without a name.
+    """
+
+    partition_count: int = 2
+    consumer_groups: tuple[str, ...] = ()
+    message_retention: float | None = None
+    max_events: int = 100_000
+
+    def __post_init__(self) -> None:
+        for name in ("partition_count", "max_events"):
+            if getattr(self, name) < 1:
+                raise LocalProtocolError(f"{name}={getattr(self, name)}: at least 1 is possible")
+        if self.message_retention is not None and not self.message_retention > 0:
+            raise LocalProtocolError(
+                f"message_retention={self.message_retention}: more than 0 seconds are possible"
+            )
+        if isinstance(self.consumer_groups, str) or not all(self.consumer_groups):
+            raise LocalProtocolError(
+                f"consumer_groups={self.consumer_groups!r}: a tuple of names is possible"
+            )

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10._sections import ANNOTATIONS, DELIVERY_ANNOTATIONS, HEADER, scan
-from trio_amqp10.errors import RemoteProtocolError
-from trio_amqp10.message import Data, Message
+from trio_amqp10.message import Message
 from trio_amqp10.wire.encode import encode
 from trio_amqp10.wire.values import TYPE_NAMES, Array, Described, Int, Symbol, Timestamp, UByte, UInt, ULong
 
-from .words import BATCH_FORMAT, ENQUEUED, LOCKED_UNTIL, ORIGIN, SCHEDULED, SEQUENCE_NUMBER, STATE
+from .intake import content
+from .words import ENQUEUED, LOCKED_UNTIL, ORIGIN, SCHEDULED, SEQUENCE_NUMBER, STATE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Record", "unpack"]
+__all__ = ["Record"]
 
 _SIMPLE: Final = frozenset(TYPE_NAMES) - {list, dict, Array}
 
@@ -29,22 +28,6 @@ _HEADER: Final = ULong(0x70)
 _ANNOTATIONS: Final = ULong(0x72)
 _OURS: Final = frozenset({SEQUENCE_NUMBER, ENQUEUED, LOCKED_UNTIL, STATE, ORIGIN})
 """Annotations that senders have no say in."""
-
-
-def unpack(message: Message) -> list[Message]:
-    """The messages that came as one: several in a batch, whose data sections they are.
-
-    Raises:
-        RemoteProtocolError: it is a batch of none, or of something else.
-    """
-    if message.message_format != BATCH_FORMAT:
-        return [message]
-    packed: list[Message] = []
-    for section in Message.from_payload(message.to_payload()).sections:
-        if not isinstance(section, Data):
-            raise RemoteProtocolError("a batch whose body is no data", scope="link")
-        packed += [Message.from_payload(chunk) for chunk in section.chunks]
-    return packed
 
 
 class Record:
@@ -83,8 +66,7 @@ class Record:
     def __init__(self, message: Message) -> None:
         payload = message.to_payload()
         mine = Message.from_payload(payload)
-        cut = [span for place, span in enumerate(scan(payload)) if place in _CUT and span is not None]
-        self._rest = payload[cut[-1][1] :] if cut else payload
+        self._rest = content(payload)
         self._annotations = {key: value for key, value in mine.annotations.items() if key not in _OURS}
         self._durable = mine.durable
         self._priority = mine.priority
@@ -145,6 +127,3 @@ class Record:
         if locked_until is not None:
             annotations[LOCKED_UNTIL] = Timestamp(locked_until)
         return encode(Described(_HEADER, header)) + encode(Described(_ANNOTATIONS, annotations)) + self._rest
-
-
-_CUT: Final = frozenset({HEADER, DELIVERY_ANNOTATIONS, ANNOTATIONS})

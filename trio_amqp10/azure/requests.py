@@ -24,16 +24,16 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from trio_amqp10.container.handlers import Answering
 from trio_amqp10.container.node import RefusedError
-from trio_amqp10.errors import Condition, RemoteProtocolError
+from trio_amqp10.errors import Condition
 from trio_amqp10.message import Message
 from trio_amqp10.spec.transport import ReceiverSettleMode
 from trio_amqp10.wire.values import Array, Int, Timestamp
 
 from .entity import Entity
 from .record import Record
-from .words import ARGUMENT_ERROR, LOCK_LOST, MANAGEMENT, NOT_FOUND, SESSION_LOCK_LOST
+from .replying import Fields, Replying
+from .words import ARGUMENT_ERROR, MANAGEMENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from trio_amqp10.container.access import Action
     from trio_amqp10.container.conversation import Conversation
     from trio_amqp10.container.handlers import Post
-    from trio_amqp10.container.node import Peer
 
     from .ledger import Ledger
     from .locks import Lock
@@ -54,14 +53,7 @@ _MOST: Final = 1000
 _OCTETS: Final = 1024 * 1024
 """Octets of messages above which a reply has no more of them."""
 
-_STATUS: Final[dict[str, int]] = {
-    str(ARGUMENT_ERROR): 400,
-    str(Condition.UNAUTHORIZED_ACCESS.value): 401,
-    str(NOT_FOUND): 404,
-    str(LOCK_LOST): 410,
-    str(SESSION_LOCK_LOST): 410,
-    str(Condition.NOT_IMPLEMENTED.value): 501,
-}
+_FIELDS: Final = Fields("statusCode", "statusDescription", "errorCondition")
 
 
 class Managed(Protocol):
@@ -83,7 +75,7 @@ class Managed(Protocol):
         ...
 
 
-class EntityManagement(Answering):
+class EntityManagement(Replying):
     """The node of this purpose of one entity.
 
     Args:
@@ -93,7 +85,7 @@ class EntityManagement(Answering):
     """
 
     def __init__(self, entity: Managed, post: Post, on_change: Callable[[], object]) -> None:
-        super().__init__(entity.address + MANAGEMENT, post)
+        super().__init__(entity.address + MANAGEMENT, post, _FIELDS)
         self._managed = entity
         self._ledger = entity.ledger
         self._on_change = on_change
@@ -117,22 +109,7 @@ class EntityManagement(Answering):
                     "get-message-sessions": ("receive", self._get_sessions),
                 }
 
-    async def _ask(self, peer: Peer, request: Message) -> Message:
-        status, description, body = 200, "OK", None
-        condition = None
-        try:
-            body = await self._operate(request, peer)
-            if body is None:
-                status, description, condition = 204, "there are no more", str(NOT_FOUND)
-        except (RefusedError, RemoteProtocolError) as refusal:
-            condition, description = refusal.condition, refusal.description
-            status = _STATUS.get(condition, 400)
-        said: dict[str, Any] = {"statusCode": Int(status), "statusDescription": description}
-        if condition is not None:
-            said["errorCondition"] = condition
-        return Message(body, application_properties=said)
-
-    async def _operate(self, request: Message, peer: Peer) -> Any:
+    async def _operate(self, request: Message, peer: Conversation) -> Any:
         asked: Any = request.application_properties.get("operation")
         name = str(asked)
         found = self._operations.get(name.removeprefix(_PREFIX)) if name.startswith(_PREFIX) else None
@@ -141,7 +118,7 @@ class EntityManagement(Answering):
                 Condition.NOT_IMPLEMENTED, f"no operation {asked!r} at {self._managed.address!r}"
             )
         action, operation = found
-        await cast("Conversation", peer).guard.check(action, self._managed.address)
+        await peer.guard.check(action, self._managed.address)
         body: Any = request.body
         if not isinstance(body, dict):
             raise RefusedError(ARGUMENT_ERROR, "the body is no map")

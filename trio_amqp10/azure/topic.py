@@ -8,11 +8,13 @@ Knows entities; knows no links.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from trio_amqp10.container.node import Node
 
-from .entity import Entity, take_in
+from .entity import Entity, take_records
+from .intake import take_in
 from .ledger import Ledger
 from .options import EntityOptions
 
@@ -57,8 +59,9 @@ class BusTopic(Node):
 
     def on_arrivals(self, inlet: Inlet) -> None:
         self.sweep()
+        take = partial(take_records, check=self.check, receive=self.receive)
         while (arrival := inlet.take()) is not None:
-            take_in(arrival, self.check, self.receive)
+            take_in(arrival, take)
 
     def check(self, record: Record) -> None:
         """Raise ``RefusedError`` if a subscription that wants it cannot hold it."""

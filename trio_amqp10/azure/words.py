@@ -1,4 +1,4 @@
-"""The words of Azure Service Bus: conditions, annotations, operations, addresses ("AMQP 1.0 in Azure Service Bus").
+"""The words of Azure Service Bus and Event Hubs: conditions, annotations, addresses ("AMQP 1.0 in Azure Service Bus").
 
 Knows names only.
 """
@@ -12,22 +12,31 @@ from trio_amqp10.wire.values import Symbol
 __all__ = [
     "ARGUMENT_ERROR",
     "BATCH_FORMAT",
+    "CONSUMER_GROUPS",
     "DEAD_LETTER",
     "DEAD_LETTER_QUEUE",
     "DESCRIPTION",
     "ENQUEUED",
+    "EPOCH",
     "LOCKED_UNTIL",
     "LOCK_LOST",
     "MANAGEMENT",
+    "METRICS",
     "NOT_FOUND",
+    "OFFSET",
     "ORIGIN",
+    "OUT_OF_RANGE",
+    "PARTITIONS",
+    "PARTITION_KEY",
     "REASON",
     "SCHEDULED",
+    "SELECTOR",
     "SEQUENCE_NUMBER",
     "SESSION_FILTER",
     "SESSION_LOCKED",
     "SESSION_LOCKED_UNTIL",
     "SESSION_LOCK_LOST",
+    "SIZE_EXCEEDED",
     "STATE",
     "SUBSCRIPTIONS",
     "TIMEOUT",
@@ -35,14 +44,18 @@ __all__ = [
 ]
 
 # Addresses
+CONSUMER_GROUPS: Final = "/ConsumerGroups/"
 DEAD_LETTER_QUEUE: Final = "/$DeadLetterQueue"
 MANAGEMENT: Final = "/$management"
+PARTITIONS: Final = "/Partitions/"
 SUBSCRIPTIONS: Final = "/Subscriptions/"
 
 # Message-annotations
 ENQUEUED: Final = Symbol("x-opt-enqueued-time")
 LOCKED_UNTIL: Final = Symbol("x-opt-locked-until")
+OFFSET: Final = Symbol("x-opt-offset")
 ORIGIN: Final = Symbol("x-opt-enqueue-sequence-number")
+PARTITION_KEY: Final = Symbol("x-opt-partition-key")
 SCHEDULED: Final = Symbol("x-opt-scheduled-enqueue-time")
 SEQUENCE_NUMBER: Final = Symbol("x-opt-sequence-number")
 STATE: Final = Symbol("x-opt-message-state")
@@ -56,11 +69,16 @@ ARGUMENT_ERROR: Final = Symbol("com.microsoft:argument-error")
 DEAD_LETTER: Final = Symbol("com.microsoft:dead-letter")
 LOCK_LOST: Final = Symbol("com.microsoft:message-lock-lost")
 NOT_FOUND: Final = Symbol("com.microsoft:message-not-found")
+OUT_OF_RANGE: Final = Symbol("com.microsoft:argument-out-of-range")
 SESSION_LOCKED: Final = Symbol("com.microsoft:session-cannot-be-locked")
 SESSION_LOCK_LOST: Final = Symbol("com.microsoft:session-lock-lost")
+SIZE_EXCEEDED: Final = Symbol("amqp:link:message-size-exceeded")
 TIMEOUT: Final = Symbol("com.microsoft:timeout")
 
 # Links
+EPOCH: Final = Symbol("com.microsoft:epoch")
+METRICS: Final = Symbol("com.microsoft:enable-receiver-runtime-metric")
+SELECTOR: Final = Symbol("apache.org:selector-filter:string")
 SESSION_FILTER: Final = Symbol("com.microsoft:session-filter")
 SESSION_LOCKED_UNTIL: Final = Symbol("com.microsoft:locked-until-utc")
 

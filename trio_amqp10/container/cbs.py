@@ -53,6 +53,8 @@ class Cbs(Answering):
         wall: gives seconds since 1970.
     """
 
+    answers_unasked = True
+
     def __init__(self, verify: Verify, post: Post, wall: Callable[[], float]) -> None:
         super().__init__(ADDRESS, post, concurrency=10)
         self._verify = verify
@@ -65,15 +67,6 @@ class Cbs(Answering):
         status, description = await self._put(request, cast("Conversation", peer))
         said = {"status-code": Int(status), "status-description": description}
         return Message(None, application_properties=said)
-
-    async def _give_reply(self, peer: Peer, address: str | None, reply: Message) -> None:
-        if address is not None:
-            await self._send(peer, address, reply)
-            return
-        for outlet in reversed(self.outlets):
-            if outlet.peer is peer:
-                await self._send_through(outlet, reply)
-                return
 
     async def _put(self, request: Message, peer: Conversation) -> tuple[int, str]:
         """Take a token; returns status-code and status-description."""

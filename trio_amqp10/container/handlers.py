@@ -182,9 +182,14 @@ class Answering(Worked):
         post: sends a message to the node of that address, or raises ``RefusedError``.
         concurrency: requests of one link that are handled at a time.
         ordered: whether a reply waits for those to earlier requests of its link.
+
+    Attributes:
+        answers_unasked: whether the reply to a request without ``reply_to`` goes to the latest link of its peer
+            that receives from this node; else there is none.
     """
 
     gives = True
+    answers_unasked = False
 
     def __init__(
         self,
@@ -215,19 +220,20 @@ class Answering(Worked):
         if self._ordered and before is not None and not before.is_set():
             await before.wait()
         if reply is not None:
-            await self._give_reply(inlet.peer, address, reply)
+            await self._send(inlet.peer, address, reply)
         self._answer(arrival, failure)
 
     async def _ask(self, peer: Peer, request: Message) -> Any:
         """The answer to a request of this peer: any AMQP value, or a ``Message``."""
         raise NotImplementedError
 
-    async def _give_reply(self, peer: Peer, address: str | None, reply: Message) -> None:
-        """Send a reply to where the request wants it, if it wants one."""
-        if address is not None:
-            await self._send(peer, address, reply)
-
-    async def _send(self, peer: Peer, address: str, reply: Message) -> None:
+    async def _send(self, peer: Peer, address: str | None, reply: Message) -> None:
+        if address is None:
+            for outlet in reversed(self.outlets) if self.answers_unasked else ():
+                if outlet.peer is peer:
+                    await self._send_through(outlet, reply)
+                    return
+            return
         for outlet in self.outlets:
             if outlet.peer is peer and outlet.target == address:
                 await self._send_through(outlet, reply)

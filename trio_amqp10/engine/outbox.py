@@ -32,11 +32,23 @@ class Outbox:
         size: octets that wait, held ones included.
         frame_size: the largest frame that we write.
         bell: called when something waits and nothing did before.
+        finish: what makes of the octets that leave, whole frames, those that do; None for the same.
         wrote: whether octets were taken since this was last set to False.
     """
 
     # A frame is two chunks, and a protocol header one: so frames are counted by the write, not one by one.
-    __slots__ = ("_chunks", "_held", "_peer_opened", "_soft", "_taken", "bell", "frame_size", "size", "wrote")
+    __slots__ = (
+        "_chunks",
+        "_held",
+        "_peer_opened",
+        "_soft",
+        "_taken",
+        "bell",
+        "finish",
+        "frame_size",
+        "size",
+        "wrote",
+    )
 
     def __init__(self, soft: int) -> None:
         self._chunks: list[bytes] = []
@@ -47,6 +59,7 @@ class Outbox:
         self.size = 0
         self.frame_size = MIN_MAX_FRAME_SIZE
         self.bell: Callable[[], object] | None = None
+        self.finish: Callable[[bytes], bytes] | None = None
         self.wrote = False
 
     def __bool__(self) -> bool:
@@ -152,7 +165,7 @@ class Outbox:
         self._chunks.clear()
         self.size -= len(octets)
         self.wrote = True
-        return octets
+        return octets if self.finish is None else self.finish(octets)
 
     def clear(self) -> None:
         """Nothing of it will leave."""

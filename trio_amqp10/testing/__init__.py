@@ -27,6 +27,7 @@ from trio_amqp10.spec.transport import Role as Role
 from trio_amqp10.spec.transport import Transfer as Transfer
 from trio_amqp10.trace.pieces import Piece as Piece
 
+from .azure import event_hubs as event_hubs
 from .azure import service_bus as service_bus
 from .containers import open_container as open_container
 from .containers import running_container as running_container
@@ -74,6 +75,7 @@ __all__ = [
     "Stall",
     "Transfer",
     "chunkings",
+    "event_hubs",
     "memory_stream_pair",
     "open_container",
     "open_network",

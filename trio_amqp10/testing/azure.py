@@ -1,4 +1,4 @@
-"""A stand-in for Azure Service Bus in a thread, for programs that use a client of Microsoft's."""
+"""Stand-ins for Azure Service Bus and Event Hubs in a thread, for programs that use a client of Microsoft's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from trio_amqp10.azure import ServiceBus
+from trio_amqp10.azure import EventHubs, HubOptions, ServiceBus
 
 from .threads import in_thread
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from trio_amqp10.peer.listen import Listener
 
-__all__ = ["service_bus"]
+__all__ = ["event_hubs", "service_bus"]
 
 
 def service_bus(
@@ -49,10 +49,31 @@ def service_bus(
     return in_thread(_served(made), "amqp10 service bus")
 
 
+def event_hubs(
+    hubs: Mapping[str, int] | None = None, *, namespace: EventHubs | None = None
+) -> AbstractContextManager[str]:
+    """Azure Event Hubs in a test: ``with event_hubs({"clicks": 2}) as connection_string``.
+
+    It listens at a port of this machine, without TLS, as the development emulator does, in a thread of its own.
+
+    Args:
+        hubs: how many partitions each hub has.
+        namespace: one of yours, with hubs that have other rules; a new one if None.
+
+    Returns:
+        The connection string for ``EventHubProducerClient.from_connection_string`` and its like, which also want
+        ``eventhub_name``; a context manager gives it.
+    """
+    made = EventHubs() if namespace is None else namespace
+    for hub, partitions in (hubs or {}).items():
+        made.add_hub(hub, HubOptions(partition_count=partitions))
+    return in_thread(_served(made), "amqp10 event hubs")
+
+
 @asynccontextmanager
-async def _served(bus: ServiceBus) -> AsyncGenerator[str]:
+async def _served(namespace: ServiceBus | EventHubs) -> AsyncGenerator[str]:
     async with trio.open_nursery() as nursery:
-        serve = partial(bus.container.serve, "amqp://127.0.0.1:0")
+        serve = partial(namespace.container.serve, "amqp://127.0.0.1:0")
         listeners: list[Listener] = await nursery.start(serve)
-        yield bus.connection_string(listeners[0].port)
+        yield namespace.connection_string(listeners[0].port)
         nursery.cancel_scope.cancel()
