@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 
 import trio
@@ -25,10 +26,10 @@ async def test_waiter_wakes_all_who_wait() -> None:
         for number in range(3):
             nursery.start_soon(wait, number)
         await wait_all_tasks_blocked()
-        assert len(waiter._tasks) == 3
+        assert waiter.waiting == 3
         waiter.wake()
         waiter.wake()
-        assert len(waiter._tasks) == 0
+        assert waiter.waiting == 0
     assert sorted(woken) == [0, 1, 2]
 
 
@@ -38,8 +39,37 @@ async def test_waiter_forgets_who_is_cancelled() -> None:
         nursery.start_soon(waiter.wait)
         await wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
-    assert len(waiter._tasks) == 0
+    assert waiter.waiting == 0
     waiter.wake()
+
+
+async def test_waiter_forgets_exactly_those_who_are_cancelled() -> None:
+    for cancelled in itertools.product((False, True), repeat=3):
+        waiter = Waiter()
+        woken: list[int] = []
+
+        async def wait(
+            number: int, scope: trio.CancelScope, waiter: Waiter = waiter, woken: list[int] = woken
+        ) -> None:
+            with scope:
+                await waiter.wait()
+                woken.append(number)
+
+        async with trio.open_nursery() as nursery:
+            scopes = [trio.CancelScope() for _ in cancelled]
+            for number, scope in enumerate(scopes):
+                nursery.start_soon(wait, number, scope)
+                await wait_all_tasks_blocked()  # so that they come in this order
+            for scope, goes in zip(scopes, cancelled, strict=True):
+                if goes:
+                    scope.cancel()
+            await wait_all_tasks_blocked()
+            assert waiter.waiting == cancelled.count(False)
+            late = trio.CancelScope()
+            nursery.start_soon(wait, 3, late)
+            await wait_all_tasks_blocked()
+            waiter.wake()
+        assert sorted(woken) == [*(number for number in range(3) if not cancelled[number]), 3]
 
 
 async def test_waiter_loses_no_wake_up_when_one_is_cancelled_in_the_same_moment() -> None:

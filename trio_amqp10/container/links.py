@@ -105,7 +105,7 @@ class ReceiverInlet(Receiver):
                 self.peer.coordinator.post(self, self._node, delivery)
 
     def wake(self) -> None:
-        if self._tasks:
+        if self.waiting:
             super().wake()
         if self._over:
             return
@@ -240,11 +240,11 @@ class SenderOutlet(Sender):
         """Tell how many more there are, and give credit back where the receiver drains (2.6.7)."""
         link = self._link
         link.available = more
-        if link.drain and not link.in_progress and not (more and link.credit) and not self._tasks:
+        if link.drain and not link.in_progress and not (more and link.credit) and not self.waiting:
             link.drained()
 
     def wake(self) -> None:
-        waited = bool(self._tasks)
+        waited = self.waiting > 0
         if waited:
             super().wake()
         if self._over:

@@ -331,11 +331,11 @@ class Receiver(Link["ReceiverLink"]):
         link = self._link
         if (
             not self._window
-            and link.credit <= len(self._tasks)
+            and link.credit <= self.waiting
             and not (link.drain and link.credit)
             and link.state is LinkState.ATTACHED
         ):
-            link.set_credit(len(self._tasks) + 1)
+            link.set_credit(self.waiting + 1)
         await self.wait()
         self._conn.pace.blocked()
 

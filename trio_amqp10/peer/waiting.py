@@ -23,29 +23,58 @@ class Waiter:
     A wake-up is a hint: whoever waits looks at the state again, in a loop.
     """
 
-    __slots__ = ("_tasks", "touched")
+    # Nearly always one task waits, and often for long: it is kept as it is, and a dict and a closure are for more.
+    __slots__ = ("_parked", "touched")
 
     def __init__(self) -> None:
         self.touched = False
-        self._tasks: dict[Task, None] = {}
+        self._parked: Task | dict[Task, None] | None = None
+
+    @property
+    def waiting(self) -> int:
+        """How many tasks wait."""
+        parked = self._parked
+        if isinstance(parked, dict):
+            return len(parked)
+        return 0 if parked is None else 1
 
     def wake(self) -> None:
         """Let every task that waits look again."""
-        if self._tasks:
-            tasks, self._tasks = self._tasks, {}
-            for task in tasks:
-                reschedule(task)
+        parked = self._parked
+        if parked is not None:
+            self._parked = None
+            if isinstance(parked, dict):
+                for task in parked:
+                    reschedule(task)
+            else:
+                reschedule(parked)
 
     async def wait(self) -> None:
         """Park until the next ``wake``. A cancelled call leaves nothing behind."""
         task = current_task()
-        self._tasks[task] = None
+        parked = self._parked
+        if not parked:
+            self._parked = task
+            await wait_task_rescheduled(self._forget_first)
+            return
+        if not isinstance(parked, dict):
+            self._parked = parked = {parked: None}
+        parked[task] = None
 
-        def abort(_: RaiseCancelT) -> Abort:
-            self._tasks.pop(task, None)
+        def forget(_: RaiseCancelT) -> Abort:
+            del parked[task]
             return Abort.SUCCEEDED
 
-        await wait_task_rescheduled(abort)
+        await wait_task_rescheduled(forget)
+
+    def _forget_first(self, _: RaiseCancelT) -> Abort:
+        """The task that waited alone once is cancelled; others that came since are behind it."""
+        parked = self._parked
+        if isinstance(parked, dict):
+            del parked[next(iter(parked))]
+        else:
+            self._parked = None
+        return Abort.SUCCEEDED
 
 
 _CALLS: Final = 64
