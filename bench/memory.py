@@ -24,6 +24,8 @@ import trio_amqp10 as amqp
 from trio_amqp10.engine.limits import Limits
 
 LIMITS = Limits(max_links=None, handle_max=65_535)
+IDLE = 1.5
+"""Seconds after which a connection has nothing left of what it was busy with."""
 
 
 def now_held() -> int:
@@ -68,6 +70,7 @@ async def connections(count: int) -> float:
             before = now_held()
             for _ in range(count):
                 await stack.enter_async_context(amqp.open_connection(listeners[0].url, close_timeout=0.1))
+            await trio.sleep(IDLE)
             grown = now_held() - before
             nursery.cancel_scope.cancel()
     return grown / count

@@ -120,7 +120,9 @@ class Victim:
         connection = self.connection
         if connection.state is ConnectionState.OPENED:
             assert not self.faults
-        if connection.state is ConnectionState.OPENED and not connection.inbox._chunks:  # else in the middle of a frame
+        if (
+            connection.state is ConnectionState.OPENED and not connection.inbox._chunks
+        ):  # else in the middle of a frame
             free = next(n for n in range(63) if n not in connection.channels.theirs)
             self.feed(frame("begin", channel=free, **BEGIN))
             assert connection.channels.theirs[free].state is SessionState.MAPPED

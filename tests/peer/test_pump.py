@@ -179,6 +179,71 @@ async def test_pump_handles_the_timer_at_the_deadline(autojump_clock: MockClock)
         assert trio.current_time() - began == pytest.approx(PATIENCE)
 
 
+async def test_pump_is_one_task_when_nothing_was_said_for_a_second(autojump_clock: MockClock) -> None:
+    ours, theirs = memory_stream_pair()
+    owner = Owner(ours)
+    async with owner.running() as nursery:
+        await theirs.send_all(b"x\n")
+        assert await read(theirs) == b"X\n"
+        await wait_all_tasks_blocked()
+        assert len(nursery.child_tasks) == 2
+        for _ in range(3):
+            await trio.sleep(0.9)
+            owner.pump.ring()
+        await wait_all_tasks_blocked()
+        assert len(nursery.child_tasks) == 2
+        await trio.sleep(1.1)
+        assert len(nursery.child_tasks) == 1
+        await owner.pump.flushed()
+        owner.engine.say(b"word")
+        owner.pump.ring()
+        assert await read(theirs) == b"word"
+        await trio.sleep(1.1)
+        assert len(nursery.child_tasks) == 1
+        await theirs.send_all(b"y\n")
+        assert await read(theirs) == b"Y\n"
+
+
+async def test_pump_that_rests_ends_when_it_is_cancelled(autojump_clock: MockClock) -> None:
+    ours, theirs = memory_stream_pair()
+    owner = Owner(ours)
+    async with owner.running() as nursery:
+        await trio.sleep(2)
+        assert len(nursery.child_tasks) == 1
+        owner.pump.cancel()
+        await owner.pump.finished.wait()
+    assert await read(theirs) == b""
+    assert owner.overs == 1
+
+
+@pytest.mark.parametrize("end", ["eof", "lost"])
+async def test_pump_that_rests_ends_with_its_stream(end: str, autojump_clock: MockClock) -> None:
+    ours, theirs = memory_stream_pair()
+    owner = Owner(ours)
+    async with owner.running():
+        await trio.sleep(2)
+        if end == "eof":
+            await theirs.send_eof()
+        else:
+            await ours.aclose()
+        await owner.pump.finished.wait()
+    assert owner.engine.calls[0] == {"eof": "receive_eof", "lost": "transport_lost"}[end]
+
+
+async def test_pump_that_rests_handles_the_timer_and_rests_again(autojump_clock: MockClock) -> None:
+    ours, theirs = memory_stream_pair()
+    owner = Owner(ours)
+    async with owner.running() as nursery:
+        await theirs.send_all(b"x\n")
+        assert await read(theirs) == b"X\n"
+        await trio.sleep(PATIENCE - 0.1)
+        assert len(nursery.child_tasks) == 1
+        await trio.sleep(0.1)
+        assert await read(theirs) == b"HELLO?\n"
+        await wait_all_tasks_blocked()
+        assert len(nursery.child_tasks) == 1
+
+
 async def test_pump_flushes_what_is_to_be_said() -> None:
     ours, theirs = lockstep_stream_pair()
     owner = Owner(ours)

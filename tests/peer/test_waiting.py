@@ -10,7 +10,7 @@ import time
 import trio
 from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 
-from trio_amqp10.peer.waiting import Pace, Waiter
+from trio_amqp10.peer.waiting import Happening, Pace, Waiter
 
 
 async def test_waiter_wakes_all_who_wait() -> None:
@@ -87,6 +87,27 @@ async def test_waiter_loses_no_wake_up_when_one_is_cancelled_in_the_same_moment(
         waiter.wake()
         nursery.cancel_scope.cancel()
     assert returned
+
+
+async def test_happening_lets_all_go_on_who_wait_for_it_before_or_after() -> None:
+    happening = Happening()
+    gone_on: list[int] = []
+
+    async def wait(number: int) -> None:
+        with assert_checkpoints():
+            await happening.wait()
+        gone_on.append(number)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(2):
+            nursery.start_soon(wait, number)
+        await wait_all_tasks_blocked()
+        assert not happening.is_set()
+        happening.set()
+        assert happening.is_set()
+        assert not gone_on
+    await wait(2)
+    assert sorted(gone_on) == [0, 1, 2]
 
 
 async def test_pace_has_a_full_checkpoint_within_64_calls() -> None:

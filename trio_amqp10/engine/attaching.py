@@ -52,7 +52,7 @@ def on_attach(session: Session, attach: Attach) -> None:
     if link.handle < 0 and not _reserve(session, link):
         return
     session.by_remote_handle[attach.handle] = link
-    session.errant.discard(attach.handle)
+    session.errant.pop(attach.handle, None)
     link.on_attach(attach)
     _check_count(link, attach)
     if link.terminus is not None and link.state is LinkState.ATTACHED and link.has_terminus():

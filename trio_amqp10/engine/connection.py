@@ -235,6 +235,7 @@ class Connection(Lifecycle):
                 return
         self.step(Step.SEND_OPEN)
         self.outbox.write_frame(self._open)
+        self._open = b""
 
     def session(self) -> Session:
         """A new session on the lowest free channel; nothing is written until it begins.

@@ -100,7 +100,7 @@ class Session(Lifecycle):
         self._by_handle: dict[int, Link] = {}
         self._lowest_free = 0  # no handle below it is free
         self.by_remote_handle: dict[int, Link] = {}
-        self.errant: set[int] = set()
+        self.errant: dict[int, None] = {}
         self._flow_links: dict[Link, None] = {}
         self._owes_flow = False
         self._is_dirty = False
@@ -267,7 +267,7 @@ class Session(Lifecycle):
             assert link.remote_handle is not None
             self.by_remote_handle.pop(link.remote_handle, None)
             if errant:
-                self.errant.add(link.remote_handle)
+                self.errant[link.remote_handle] = None
             self._forget(link)
             self.connection.names.release(link)
             link.wake()

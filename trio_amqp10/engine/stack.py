@@ -66,6 +66,24 @@ class Stack:
         jitter: seconds that a failed authentication is held longer than its penalty.
     """
 
+    __slots__ = (
+        "_accept_plain",
+        "_accept_sasl",
+        "_asked",
+        "_events",
+        "_header_deadline",
+        "_hold_until",
+        "_in",
+        "_jitter",
+        "_looks",
+        "_open_deadline",
+        "_out",
+        "connection",
+        "identity",
+        "layer",
+        "sasl",
+    )
+
     def __init__(
         self,
         connection: Connection,
@@ -286,6 +304,7 @@ class Stack:
                 self._receive_below(rest, now)
         elif protocol_id == AMQP_ID and self._accept_plain:
             self.layer = Layer.AMQP
+            self._accept_sasl = None
             self.connection.receive_data(AMQP_HEADER + rest, now)
         else:
             self._out = self._wanted_header()
@@ -320,6 +339,8 @@ class Stack:
         self.layer = Layer.AMQP
         self._events.append(Authenticated(self.identity, hostname))
         rest = sasl.take_rest()
+        # It may live as long as the connection, and has secrets and buffers that nobody wants any more.
+        self.sasl = self._accept_sasl = self._asked = None
         if rest:
             self.connection.receive_data(rest, now)
 

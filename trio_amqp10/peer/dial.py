@@ -43,7 +43,7 @@ from .urls import Url, parse_url
 if TYPE_CHECKING:
     import os
     import ssl
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from types import TracebackType
 
     from trio_amqp10.rules import Strict
@@ -52,12 +52,46 @@ if TYPE_CHECKING:
     from .layers import Layers
     from .sole import SolePolicy
 
-__all__ = ["DialTls", "Dialling", "Follow", "open_connection"]
+__all__ = ["DialTls", "Dialling", "Follow", "Speaker", "open_connection"]
 
 _SETTLED: Final = 60.0
 """Seconds after which a redirect does not count as following upon the one before."""
 
 SaslChoice: TypeAlias = "ClientMechanism | Sequence[ClientMechanism] | Literal[False] | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speaker:
+    """What ``open_connection`` was told to say of us, and of what a peer may cost: makes the engine for each transport."""
+
+    container_id: str
+    limits: Limits
+    idle_timeout: float | None
+    properties: dict[Any, Any] | None
+    offered_capabilities: tuple[str, ...]
+    desired_capabilities: tuple[str, ...]
+    outgoing_locales: tuple[str, ...]
+    incoming_locales: tuple[str, ...]
+    pipelined: bool
+    strict: Strict
+
+    def engine(self, hostname: str | None) -> EngineConnection:
+        """An engine that asks for ``hostname``. Raises LocalProtocolError where it is more than peers take."""
+        return EngineConnection(
+            self.container_id,
+            hostname=hostname,
+            limits=self.limits,
+            idle_timeout=self.idle_timeout,
+            properties=self.properties,
+            offered_capabilities=self.offered_capabilities,
+            desired_capabilities=self.desired_capabilities,
+            outgoing_locales=self.outgoing_locales,
+            incoming_locales=self.incoming_locales,
+            pipelined=self.pipelined,
+            strict=self.strict,
+            incoming_class=delivery_class(self.strict),
+            outgoing_class=OutgoingDelivery,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,16 +168,39 @@ class Follow:
     """
 
     hops: int = 0
-    trusted: frozenset[str] = frozenset()
+    trusted: tuple[str, ...] = ()
 
 
 class Dialling:
     """A connection that is yet to be made: enter it with ``async with``."""
 
+    __slots__ = (
+        "_allow_plaintext_password",
+        "_backoff",
+        "_close_timeout",
+        "_connection",
+        "_first_session",
+        "_follow",
+        "_homes",
+        "_hops",
+        "_hostname",
+        "_manager",
+        "_moved",
+        "_next",
+        "_nursery",
+        "_onward",
+        "_place",
+        "_places",
+        "_sasl",
+        "_speaker",
+        "_stream",
+        "_tls",
+    )
+
     def __init__(
         self,
         where: Sequence[str] | trio.abc.Stream,
-        make_engine: Callable[[str | None], EngineConnection],
+        speaker: Speaker,
         hostname: str | None,
         sasl: SaslChoice,
         allow_plaintext_password: bool,
@@ -163,7 +220,7 @@ class Dialling:
             raise LocalProtocolError("a stream cannot be dialled again: reconnect needs a URL")
         self._next = 0
         self._follow = follow
-        self._homes = frozenset(url.host.lower() for url in urls if url is not None)
+        self._homes = tuple(url.host.lower() for url in urls if url is not None)
         self._place = self._places[0]
         self._onward: Place | None = None
         self._hops = 0
@@ -171,13 +228,13 @@ class Dialling:
         self._tls = tls
         for url in urls:
             tls.layers_for(url)
-        self._make_engine = make_engine
+        self._speaker = speaker
         self._hostname = hostname
         self._sasl = sasl
         self._allow_plaintext_password = allow_plaintext_password
         self._close_timeout = close_timeout
         self._backoff = backoff
-        make_engine(hostname)  # what cannot be said is found out before anybody is dialled
+        speaker.engine(hostname)  # what cannot be said is found out before anybody is dialled
 
     # -- one transport ----------------------------------------------------------------------
 
@@ -246,7 +303,7 @@ class Dialling:
     async def _reach(self, place: Place) -> tuple[EngineConnection, Stack, trio.abc.Stream]:
         """A transport to ``place``, with an engine that has begun to open."""
         url = place.url
-        engine = self._make_engine(self._host_of(place))
+        engine = self._speaker.engine(self._host_of(place))
         stream = self._stream
         if stream is None:
             assert url is not None
@@ -388,10 +445,10 @@ class Dialling:
         if proves and tls.server_hostname is not None:
             return  # it proves to be whom we meant from the start, or there is no connection
         host = str(place.hostname if proves else url.host)
-        if host.lower() not in self._homes | self._follow.trusted:
+        if host.lower() not in (*self._homes, *self._follow.trusted):
             raise SecurityError(
                 f"the peer redirects to {host!r}, which is not to get the credentials that were given for "
-                f"{', '.join(sorted(self._homes))}: allow it with trusted_hosts=[{host!r}]"
+                f"{', '.join(sorted(set(self._homes)))}: allow it with trusted_hosts=[{host!r}]"
             ) from error
 
     def _goes_on(self, loss: Exception | None) -> bool:
@@ -528,25 +585,18 @@ def open_connection(
         raise LocalProtocolError("sole_connection is about a container_id: give one that is yours")
     said = {**(properties or {}), **sole_properties(sole_connection)} or None
     desired = symbols(desired_capabilities) + ((SOLE,) if sole_connection is not None else ())
-    held = strictness(strict)
-
-    def make_engine(host: str | None) -> EngineConnection:
-        return EngineConnection(
-            name,
-            hostname=host,
-            limits=effective_limits(limits, max_frame_size, channel_max),
-            idle_timeout=idle_timeout,
-            properties=said,
-            offered_capabilities=symbols(offered_capabilities),
-            desired_capabilities=desired,
-            outgoing_locales=symbols(outgoing_locales),
-            incoming_locales=symbols(incoming_locales),
-            pipelined=pipelined,
-            strict=held,
-            incoming_class=delivery_class(held),
-            outgoing_class=OutgoingDelivery,
-        )
-
+    speaker = Speaker(
+        container_id=name,
+        limits=effective_limits(limits, max_frame_size, channel_max),
+        idle_timeout=idle_timeout,
+        properties=said,
+        offered_capabilities=symbols(offered_capabilities),
+        desired_capabilities=desired,
+        outgoing_locales=symbols(outgoing_locales),
+        incoming_locales=symbols(incoming_locales),
+        pipelined=pipelined,
+        strict=strictness(strict),
+    )
     tls = DialTls(
         layers=layers,
         context=ssl_context,
@@ -558,9 +608,9 @@ def open_connection(
     )
     backoff = Backoff() if reconnect is True else reconnect or None
     urls = (where,) if isinstance(where, str) else where
-    follow = Follow(hops=hops_of(follow_redirects), trusted=frozenset(host.lower() for host in trusted_hosts))
+    follow = Follow(hops=hops_of(follow_redirects), trusted=tuple(host.lower() for host in trusted_hosts))
     return Dialling(
-        urls, make_engine, hostname, sasl, allow_plaintext_password, close_timeout, tls, backoff, follow
+        urls, speaker, hostname, sasl, allow_plaintext_password, close_timeout, tls, backoff, follow
     )
 
 

@@ -54,6 +54,11 @@ Handler = Callable[[Connection], Awaitable[object]]
 _JITTER: Final = 0.5
 """Seconds at most, by which refusals are spread: how long one takes tells a guesser nothing."""
 
+
+def _nothing() -> None:
+    """Nobody wants to know."""
+
+
 _OUT_OF_RESOURCES: Final = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
 
 
@@ -156,8 +161,12 @@ class Acceptor:
             connection.pump.feed(stack.receive_data, transport.head, trio.current_time())
         return connection
 
-    async def run(self, stream: trio.abc.Stream, handler: Handler) -> None:
+    async def run(
+        self, stream: trio.abc.Stream, handler: Handler, on_opened: Callable[[], object] = _nothing
+    ) -> None:
         """One connection, from the first octet to the last. Raises nothing that the peer can cause.
+
+        ``on_opened`` is called once the peer may come in, before ``handler``.
 
         Cancelled: the connection is closed with ``amqp:connection:forced``.
         """
@@ -178,12 +187,14 @@ class Acceptor:
                 condition=Condition.CONNECTION_FORCED.value, description="the service ends"
             )
             try:
-                error = await self._handle(connection, handler, name)
+                error = await self._handle(connection, handler, on_opened, name)
             finally:
                 await connection.aclose(error)
                 nursery.cancel_scope.cancel()
 
-    async def _handle(self, connection: Connection, handler: Handler, name: str) -> Error | None:
+    async def _handle(
+        self, connection: Connection, handler: Handler, on_opened: Callable[[], object], name: str
+    ) -> Error | None:
         try:
             await connection.opened()
         except Exception as failure:
@@ -192,6 +203,7 @@ class Acceptor:
         if connection.turned_away:
             return None
         try:
+            on_opened()
             await handler(connection)
         except Exception as failure:
             if connection.closed and _is_loss(failure):
@@ -420,19 +432,25 @@ async def _run_one(
     connections: trio.Semaphore | _Gate,
     handshakes: trio.Semaphore | _Gate,
 ) -> None:
-    opened = False
-
-    async def on_opened(connection: Connection) -> None:
-        nonlocal opened
-        opened = True
-        handshakes.release()
-        await handler(connection)
-
+    place = _Place(handshakes)
     try:
-        await acceptor.run(stream, on_opened)
+        await acceptor.run(stream, handler, place.leave)
     except Exception:
         _log.exception("a connection failed in a way that it should not")
     finally:
         connections.release()
-        if not opened:
-            handshakes.release()
+        place.leave()
+
+
+class _Place:
+    """Among those who have not opened yet; left once."""
+
+    __slots__ = ("_gate",)
+
+    def __init__(self, gate: trio.Semaphore | _Gate) -> None:
+        self._gate: trio.Semaphore | _Gate | None = gate
+
+    def leave(self) -> None:
+        gate, self._gate = self._gate, None
+        if gate is not None:
+            gate.release()

@@ -85,7 +85,7 @@ class Opening(Generic[L]):
                     link.remember(memory)
                     if options.restorable:
                         link.cover()
-                session.opening.add(link)
+                session.opening[link] = None
                 link.start(options)
                 await link.attached()
                 link.check_guarantee(options)
@@ -93,7 +93,7 @@ class Opening(Generic[L]):
                 link.abandon()
                 raise
             finally:
-                session.opening.discard(link)
+                session.opening.pop(link, None)
         except BaseException:
             if options.own_session:
                 session.abandon()

@@ -10,12 +10,14 @@ hold a peer back, so reading on is what keeps a connection alive.
 The *writer* is the only task that ever calls ``send_all``. It takes what the engine has to send,
 all of it at once, and writes; where there is nothing, it sleeps until the bell rings or the
 engine's next deadline, and is the timer too. User code changes the engine synchronously and
-rings the bell; whatever many tasks said until the writer runs again leaves in one write.
+rings the bell; whatever many tasks said until the writer runs again leaves in one write. Where the
+bell is silent for a second, the writer ends, and an ``Alarm`` stands in for the timer: the next ring, or
+the alarm, starts another. So a connection that is idle is one task, the reader.
 
 Both are shielded from the user's cancellation. ``send_all`` cancelled in the middle leaves a stream
 that nobody can use, so a user's cancel never reaches it: only ``cancel`` does, which the connection
 calls on its way out, after the close handshake or its time-out. The writer has a scope for each
-single wait, which is shield, time-out and timer in one: scopes are most of what an idle connection
+single wait, which is shield, time-out and timer in one: scopes are much of what a connection
 costs.
 
 Errors of the peer's and of the transport are kept in ``failure`` and never raised here: they
@@ -39,8 +41,9 @@ import trio
 
 from trio_amqp10.errors import AmqpError, LocalProtocolError
 
+from .alarm import Alarm
 from .statistics import Totals
-from .waiting import Waiter
+from .waiting import Happening, Waiter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -54,6 +57,9 @@ _FIRST_READ_SIZE: Final = 16 * 1024
 """Octets of one read from a stranger: whoever connects may have us hold no more than that."""
 
 _LINGER: Final = 1.0
+
+_REST: Final = 1.0
+"""Seconds of silence after which the writer ends: to start it anew costs some microseconds, and to keep it 3 KB."""
 
 _log = logging.getLogger("trio_amqp10.pump")
 
@@ -93,11 +99,13 @@ class Pump:
     """
 
     __slots__ = (
+        "_alarm",
         "_engine",
         "_failed_at",
         "_flushed",
         "_idle",
         "_lost",
+        "_nursery",
         "_on_event",
         "_on_over",
         "_reader",
@@ -137,22 +145,39 @@ class Pump:
         self._reader = trio.CancelScope(shield=True)
         self._reading = True
         self._writer: trio.CancelScope | None = None
+        self._nursery: trio.Nursery | None = None
+        self._alarm: Alarm | None = None  # while the writer rests
         self._stopped = False
         self._failed_at = 0.0
         self.failure: BaseException | None = None
-        self.finished = trio.Event()
+        self.finished = Happening()
         self.read_size = _FIRST_READ_SIZE
 
     def start(self, nursery: trio.Nursery) -> None:
         """Begin; ``nursery`` must outlive the connection."""
+        self._nursery = nursery
         nursery.start_soon(self._read)
-        nursery.start_soon(self._write)
+        nursery.start_soon(self._write, _REST)
 
     def ring(self) -> None:
         """There may be something to send, or a new deadline."""
         self._rung = True
         self._idle = False
-        self._sleeper.wake()
+        if self._alarm is None:
+            self._sleeper.wake()
+        else:
+            self._resume(_REST)
+
+    def _resume(self, patience: float) -> None:
+        """Start a writer where the last one rests."""
+        if self._alarm is not None:
+            assert self._nursery is not None
+            self._alarm.off()
+            self._alarm = None
+            self._nursery.start_soon(self._write, patience)
+
+    def _on_alarm(self) -> None:
+        self._resume(0.0)
 
     def cancel(self) -> None:
         """Stop where it stands: nothing more is read or written."""
@@ -160,6 +185,7 @@ class Pump:
         self._reader.cancel()
         if self._writer is not None:
             self._writer.cancel()
+        self._resume(0.0)  # to close the stream
 
     async def flushed(self) -> None:
         """Wait until all that the engine has to send is written, or the pump is finished."""
@@ -227,23 +253,25 @@ class Pump:
             self._reading = False
             self._flushed.wake()
 
-    async def _write(self) -> None:
+    async def _write(self, patience: float) -> None:
         try:
             try:
-                await self._write_all()
+                await self._write_all(patience)
             except Exception as bug:
                 self._break(bug)
-            if self.failure is not None:
+            if self.failure is not None and self._alarm is None:
                 await self._linger()
         finally:
-            self._reader.cancel()
-            await self._close_stream()
-            self.feed(self._engine.transport_lost)
-            self.finished.set()
-            self._flushed.wake()
-            self._on_over()
+            if self._alarm is None:
+                self._reader.cancel()
+                await self._close_stream()
+                self.feed(self._engine.transport_lost)
+                self.finished.set()
+                self._flushed.wake()
+                self._on_over()
 
-    async def _write_all(self) -> None:
+    async def _write_all(self, patience: float) -> None:
+        """Write until the engine has nothing more to say, ever; or rest, ``patience`` seconds after the last ring."""
         while (data := self._octets()) is not None and not self._stopped:
             if data:
                 if not await self._send(data):
@@ -252,11 +280,20 @@ class Pump:
             self._idle = True
             self._flushed.wake()
             deadline = self._engine.next_deadline()
-            with self._shield(inf if deadline is None else deadline) as timer:
+            due = inf if deadline is None else deadline
+            with self._shield(min(due, trio.current_time() + patience)):
                 while not self._rung:
                     await self._sleeper.wait()
-            if timer.cancelled_caught and not self._stopped:
+            if self._rung:
+                patience = _REST
+            elif self._stopped:
+                return
+            elif due <= trio.current_time():
                 self.feed(self._engine.handle_timer, trio.current_time())
+            else:
+                self._writer = None
+                self._alarm = Alarm(due, self._on_alarm)
+                return
 
     def _shield(self, deadline: float) -> trio.CancelScope:
         """For one wait of the writer: until ``deadline``, or until ``cancel``."""

@@ -49,7 +49,7 @@ class Session(Waiter, trio.abc.AsyncResource):
         self._closed = False
         self._ended: SessionEnded | None = None
         self.on_end: list[Callable[[], object]] | None = None  # called when the peer ends it
-        self.opening: set[Link[Any]] = set()
+        self.opening: dict[Link[Any], None] = {}
 
     @property
     def is_over(self) -> bool:

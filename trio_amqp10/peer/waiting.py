@@ -14,7 +14,7 @@ from trio.lowlevel import Abort, RaiseCancelT, Task, current_task, reschedule, w
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-__all__ = ["Pace", "Waiter"]
+__all__ = ["Happening", "Pace", "Waiter"]
 
 
 class Waiter:
@@ -75,6 +75,35 @@ class Waiter:
         else:
             self._parked = None
         return Abort.SUCCEEDED
+
+
+class Happening:
+    """What happens once, and can be waited for: as ``trio.Event``, at a quarter of its size."""
+
+    __slots__ = ("_is_set", "_waiter")
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._waiter: Waiter | None = None
+
+    def is_set(self) -> bool:
+        """Whether it has happened."""
+        return self._is_set
+
+    def set(self) -> None:
+        """It has happened: let all who wait go on."""
+        self._is_set = True
+        if self._waiter is not None:
+            self._waiter.wake()
+
+    async def wait(self) -> None:
+        """Wait until it has happened; a checkpoint where it has. Cancelled: nothing has happened."""
+        if self._is_set:
+            await trio.lowlevel.checkpoint()
+            return
+        if self._waiter is None:
+            self._waiter = Waiter()
+        await self._waiter.wait()
 
 
 _CALLS: Final = 64
