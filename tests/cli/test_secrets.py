@@ -193,7 +193,7 @@ def test_serve_reads_users_and_certificates_again_when_hung_up(tmp_path: Path, u
         before = ssl.get_server_certificate(("127.0.0.1", port))
         done("passwd", users, "bob", "--stdin", "--iterations", "4096", stdin=b"sesame\n")
         made(tmp_path, renew=True)
-        assert read_again(server) == "amqp10: users and certificates were read again\n"
+        assert read_again(server) == "amqp10: users, certificates and authorities were read again\n"
         assert process_done("send", *bob) == b"sent 1\n"
         assert ssl.get_server_certificate(("127.0.0.1", port)) != before
         Path(users).write_text("ada:enigma\n")
@@ -218,6 +218,42 @@ def test_serve_knows_clients_by_their_certificates(tmp_path: Path, users: str) -
     with serving("--users", users, *own, "--tls-client-ca", ca, listen="amqps://127.0.0.1:0") as url:
         assert process_done("send", f"{url}/q", "--body", "x", *ada) == b"sent 1\n"
         assert "refused" in process_failed("send", f"{url}/q", "--body", "x", "--cafile", ca)
+
+
+def test_serve_reads_the_authorities_of_clients_again_when_hung_up(tmp_path: Path) -> None:
+    made(tmp_path / "first")
+    made(tmp_path / "second")
+    own = tmp_path / "first"
+    authorities = tmp_path / "clients.pem"
+    authorities.write_bytes((own / "ca.pem").read_bytes())
+    certificate = ("--tls-cert", str(own / "server.pem"), "--tls-key", str(own / "server-key.pem"))
+    server = start(
+        "serve", "--listen", "amqps://127.0.0.1:0", *certificate, "--tls-client-ca", str(authorities)
+    )
+
+    def ada(which: str) -> tuple[str, ...]:
+        folder = tmp_path / which
+        keys = ("--cert", str(folder / "ada.pem"), "--key", str(folder / "ada-key.pem"))
+        return ("send", f"{url}/q", "--body", "x", "--cafile", str(own / "ca.pem"), *keys)
+
+    try:
+        assert server.stdout is not None
+        url = server.stdout.readline().decode().removeprefix("listening ").strip()
+        assert process_done(*ada("first")) == b"sent 1\n"
+        process_failed(*ada("second"))
+        authorities.write_bytes((tmp_path / "second/ca.pem").read_bytes())
+        assert read_again(server) == "amqp10: users, certificates and authorities were read again\n"
+        assert process_done(*ada("second")) == b"sent 1\n"
+        process_failed(*ada("first"))
+        authorities.write_text("")
+        assert "nothing was read again" in read_again(server)
+        assert process_done(*ada("second")) == b"sent 1\n"
+        interrupt(server)
+        assert server.returncode == 0
+    finally:
+        if server.poll() is None:
+            server.kill()
+            server.communicate()
 
 
 def alternatives(*names: tuple[str, str], common: str | None = None) -> Certificate:

@@ -46,6 +46,7 @@ def test_contexts_are_modern_and_verify() -> None:
         assert context.options & ssl.OP_NO_RENEGOTIATION
     assert (client.verify_mode, client.check_hostname) == (ssl.CERT_REQUIRED, True)
     assert server.num_tickets == 0
+    assert server.options & ssl.OP_NO_TICKET
 
 
 def test_cafile_takes_the_place_of_the_authorities_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -549,6 +550,66 @@ async def test_reload_gives_new_connections_the_new_certificate_and_keeps_the_ol
         with pytest.raises(amqp.SecurityError):
             await dial(listener.url, cafile=CA)
     assert node.got == ["still here"]
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_reload_has_new_clients_verified_by_the_new_authorities_and_keeps_the_old_ones(
+    version: ssl.TLSVersion, tmp_path: Path
+) -> None:
+    certfile, cafile = tmp_path / "certificate.pem", tmp_path / "clients.pem"
+    first, second = authority().issue("127.0.0.1"), authority("next").issue("127.0.0.1")
+    shutil.copy(first.file, certfile)
+    shutil.copy(authority("clients").cafile, cafile)
+    context = tls.server_context(certfile, client_cafile=cafile)
+    node = Node()
+
+    def known(believed: str, client: str) -> dict[str, Any]:
+        ours = tls.client_context(
+            authority(believed).cafile,
+            certfile=authority(client).issue("ann.example", common_name="ann").file,
+        )
+        ours.maximum_version = version
+        return {"ssl_context": ours}
+
+    async with (
+        listening(node.handle, url(), ssl_context=context) as [listener],
+        amqp.open_connection(listener.url, **known("believed", "clients")) as old_one,
+        old_one.open_sender("q") as sender,
+    ):
+        shutil.copy(second.file, certfile)
+        shutil.copy(authority("new clients").cafile, cafile)
+        context.reload()
+        await dial(listener.url, **known("next", "new clients"))
+        with pytest.raises((amqp.SecurityError, amqp.ConnectionClosedError)):
+            await dial(listener.url, **known("next", "clients"))
+        await sender.send("still here")
+        cafile.write_text("not a certificate\n")
+        with pytest.raises(ssl.SSLError):
+            context.reload()
+        await dial(listener.url, **known("next", "new clients"))
+        context.load_verify_locations(authority("clients").cafile)
+        context.load_cert_chain(first.file)
+        await dial(listener.url, **known("believed", "clients"))
+    assert node.got == ["still here"]
+
+
+async def test_reload_leaves_it_to_a_callback_which_context_a_name_has(tmp_path: Path) -> None:
+    elsewhere = tls.server_context(authority("next").issue("127.0.0.1", "localhost").file)
+    context = tls.server_context(
+        authority().issue("127.0.0.1").file, client_cafile=authority("clients").cafile
+    )
+    asked: list[str | None] = []
+
+    def choose(tls: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
+        asked.append(name)
+        tls.context = elsewhere
+
+    context.sni_callback = choose  # type: ignore[assignment]
+    context.verify_mode = ssl.CERT_OPTIONAL
+    async with listening(idle, url(), ssl_context=context) as [listener]:
+        context.reload()
+        await dial(listener.url, cafile=authority("next").cafile, server_hostname="localhost")
+    assert asked == ["localhost"]
 
 
 async def test_reload_of_what_cannot_be_used_leaves_the_old_one(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ async def _reload(
     sasl: amqp.sasl.Server,
     context: amqp.tls.ServerContext | None,
 ) -> None:
-    """Read the files of users and certificates again at each hangup; what cannot be read leaves all as it was."""
+    """Read the files of users, certificates and authorities again at each hangup; what cannot be read leaves all as it was."""
     async for _ in hangups:
         try:
             read = _sasl(options)
@@ -116,7 +116,7 @@ async def _reload(
             say(f"amqp10: nothing was read again: {explain(failure) or failure}")
         else:
             sasl.replace_by(read)
-            say("amqp10: users and certificates were read again")
+            say("amqp10: users, certificates and authorities were read again")
 
 
 def _sasl(options: ServeOptions) -> amqp.sasl.Server:

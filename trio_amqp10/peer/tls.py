@@ -75,20 +75,39 @@ class ServerContext(ssl.SSLContext):
 
     certificate: bytes | None = None
     _files: tuple[Any, ...] | None = None
+    _authorities: tuple[tuple[Any, ...], ...] = ()
+    _renewed: ServerContext | None = None
 
     def load_cert_chain(self, certfile: Any, keyfile: Any = None, password: Any = None) -> None:
         """As ``ssl.SSLContext.load_cert_chain``. What cannot be used leaves everything as it was."""
         # A context keeps the certificate whose key it then refuses: so it is tried on another one first.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certfile, keyfile, password)
         super().load_cert_chain(certfile, keyfile, password)
+        if self._renewed is not None:
+            self._renewed.load_cert_chain(certfile, keyfile, password)
         with open(certfile, encoding="latin-1") as file:
             found = _CERTIFICATE.search(file.read())
         assert found is not None  # or it would not have been loaded
         self.certificate = ssl.PEM_cert_to_DER_cert(found[0])
         self._files = (certfile, keyfile, password)
 
+    def load_verify_locations(self, cafile: Any = None, capath: Any = None, cadata: Any = None) -> None:
+        """As ``ssl.SSLContext.load_verify_locations``, and to be read again by ``reload``."""
+        super().load_verify_locations(cafile, capath, cadata)
+        if self._renewed is not None:
+            self._renewed.load_verify_locations(cafile, capath, cadata)
+        self._authorities += ((cafile, capath, cadata),)
+
+    @property
+    def renewed(self) -> ServerContext:
+        """What new connections are to be shown and verified with: this one, or what ``reload`` has read since."""
+        return self._renewed or self
+
     def reload(self) -> None:
-        """Read the same files again: new connections get the new certificate, and old ones go on.
+        """Read the same files again: certificate, key, and authorities of clients. Connections that there are go on.
+
+        New ones are shown the new certificate, and are verified by the new authorities, where ``serve``
+        has this context: authorities that are no longer in their file are no longer believed.
 
         Raises:
             OSError: they cannot be read, or do not belong together (``ssl.SSLError``); the old ones stay.
@@ -96,7 +115,15 @@ class ServerContext(ssl.SSLContext):
         """
         if self._files is None:
             raise LocalProtocolError("there is no certificate to reload: load_cert_chain() comes first")
+        renewed: ServerContext | None = None
+        if self._authorities:
+            # A context forgets no authority. So there is another one, and each handshake is given what it believes.
+            renewed = ServerContext(ssl.PROTOCOL_TLS_SERVER)
+            renewed.load_cert_chain(*self._files)
+            for each in self._authorities:
+                renewed.load_verify_locations(*each)
         self.load_cert_chain(*self._files)
+        self._renewed = renewed
 
 
 def client_context(
@@ -154,9 +181,10 @@ def server_context(
     context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = max(context.minimum_version, ssl.TLSVersion.TLSv1_2)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
-    context.num_tickets = (
-        0  # nobody resumes an AMQP connection's TLS, and each ticket costs octets and memory
-    )
+    # Nobody resumes an AMQP connection's TLS, and each ticket costs octets and memory. In TLS 1.2 it would also
+    # spare whoever has one that its certificate is verified, by authorities that may have gone since.
+    context.options |= ssl.OP_NO_TICKET
+    context.num_tickets = 0
     context.load_cert_chain(certfile, keyfile, password)
     if client_cafile is not None:
         context.load_verify_locations(client_cafile)
@@ -201,7 +229,8 @@ _ASKED_FOR: Final[WeakKeyDictionary[ssl.SSLObject, str]] = WeakKeyDictionary()
 class _Names:
     """An ``sni_callback`` that remembers whom the client asked for, and then asks the one that there was.
 
-    The standard library tells it to nobody else.
+    The standard library tells it to nobody else. It is called for each handshake, names or none, before
+    certificates are chosen and verified: so here is where a context that was reloaded comes in.
     """
 
     def __init__(self, before: Any) -> None:
@@ -210,6 +239,8 @@ class _Names:
     def __call__(self, tls: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> int | None:
         if name:
             _ASKED_FOR[tls] = name
+        if isinstance(context, ServerContext) and context.renewed is not context:
+            tls.context = context.renewed
         answer: int | None = None if self._before is None else self._before(tls, name, context)
         return answer
 
