@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.naive.performatives import frame, sections
 from tests.naive.script import Script, expected
 from trio_amqp10.engine.delivery import OutgoingDelivery
+from trio_amqp10.engine.sender import SenderLink
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.engine.terminus import SenderTerminus, Sent
 from trio_amqp10.errors import LocalProtocolError
@@ -20,9 +21,6 @@ from trio_amqp10.spec.transport import SenderSettleMode
 
 from .helpers import begun, flow
 from .links import ACCEPTED, Owner, attach, disposition
-
-if TYPE_CHECKING:
-    from trio_amqp10.engine.sender import SenderLink
 
 RECEIVED = ("received", {"section_number": 1, "section_offset": 0})
 REJECTED: tuple[str, dict[str, Any]] = ("rejected", {})
@@ -103,6 +101,19 @@ def test_attach_says_what_fits_and_that_it_is_not_all_when_the_frame_is_small() 
     got = script.expect("attach", incomplete_unsettled=True)
     assert 20 < len(got["unsettled"]) < 100
     assert list(got["unsettled"]) == [b"tag-%03d" % n for n in range(len(got["unsettled"]))]
+
+
+def test_resume_begins_with_our_attach_when_the_peer_has_attached_first() -> None:
+    session, script = begun()
+    script << attach("x", 0, role=True, unsettled={b"a": ACCEPTED})
+    link = session.links[0]
+    assert isinstance(link, SenderLink)
+    link.terminus = remembered(link, (b"a", None), (b"b", None), resend=True)
+    link.attach(source=Source(), target=Target(address="q"), snd_settle_mode=SenderSettleMode.UNSETTLED)
+    script << flow(handle=0, delivery_count=0, link_credit=10)
+    script >> expected("attach", unsettled={b"a": None, b"b": None})
+    script >> expected("transfer", delivery_tag=b"a", settled=True, resume=True)
+    script >> expected("transfer", delivery_tag=b"b", resume=None)
 
 
 # -- every pair of states -----------------------------------------------------------------------
