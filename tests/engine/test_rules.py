@@ -435,6 +435,19 @@ def _() -> Told:
     return read(sections(("properties", {"subject": "s"}), ("header", {"durable": True})))
 
 
+@case("annotation-keys")
+def _() -> Told:
+    connection, script = opened(strict=Strict(annotation_keys=True))
+    session = connection.session()
+    session.begin()
+    script << frame("begin", remote_channel=0, **BEGIN)
+    link = session.receiver("x")
+    link.attach(source=Source())
+    script << attach(source=("source", {}))
+    link.set_credit(1)
+    return told(script, transfer(0, payload=sections(("message-annotations", {"x-y": 1}))))
+
+
 @case("body-sections")
 def _() -> Told:
     reader = BodyReader()
