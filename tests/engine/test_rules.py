@@ -346,7 +346,7 @@ def _() -> Told:
 @case("initial-delivery-count")
 def _() -> Told:
     _, script = opened(strict=Strict(initial_delivery_count=True))
-    source = ("source", {})
+    source: Any = ("source", {})
     return told(script, frame("begin", **BEGIN), attach(handle=0, initial_delivery_count=None, source=source))
 
 
