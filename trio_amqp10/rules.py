@@ -4,7 +4,7 @@ One table, and nothing else: whoever finds a rule broken takes the words from he
 the exception, in the error that the peer is sent, and in the manual. Some limits of ours are among them: the
 standard leaves how much an end can take to that end (2.8.15, ``amqp:resource-limit-exceeded``).
 
-Nine rules can be held strictly or not: ``Strict`` says which. Knows no frame, and no endpoint.
+Ten rules can be held strictly or not: ``Strict`` says which. Knows no frame, and no endpoint.
 
 Longer than 400 lines: the rules are as many as they are.
 """
@@ -83,6 +83,9 @@ class Strict:
         initial_delivery_count: a sender's attach has to name it (2.7.3); else nothing means 0.
         duplicate_map_keys: a map with the same key twice is none (1.6.23); else the last one counts. In
             performatives and in messages.
+        annotation_keys: an annotation that is not known here, which is every one whose key does not begin with
+            ``x-opt-``, ends the link (3.2.10); else they are kept and passed on. Not where a message is
+            read while it comes in.
         section_order: the sections of a message come in their order (3.2); else in any, each once. Not
             where a message is read while it comes in.
         incoming_window: a transfer beyond our window ends the session (2.5.6); else as many again are
@@ -97,6 +100,7 @@ class Strict:
     open_frame_size: bool = False
     permitted_outcome: bool = False
     initial_delivery_count: bool = False
+    annotation_keys: bool = False
     duplicate_map_keys: bool = True
     section_order: bool = True
     incoming_window: bool = True
@@ -422,6 +426,13 @@ SECTION_ORDER: Final = Rule(
     _C.DECODE_ERROR,
     "link",
     "the sections of a message come in their order, each once",
+)
+ANNOTATION_KEYS: Final = Rule(
+    "annotation-keys",
+    "3.2.10",
+    _C.NOT_IMPLEMENTED,
+    "link",
+    "keys of annotations begin with x-opt-, for no others are known here",
 )
 BODY_SECTIONS: Final = Rule(
     "body-sections",

@@ -125,7 +125,10 @@ MESSAGING = [
         "3.2.10",
         MUST,
         "a link is detached for annotations that are not known and do not begin with x-opt-",
-        gap="not yet: they are kept and passed on: peers in the field send keys of their own without that beginning",
+        "[annotation-keys]",
+        "annotation_that_is_not_known_ends_the_link_when_strict_only",
+        gap="where ``Strict(annotation_keys=True)`` asks for it: peers in the field send keys of their own "
+        "without that beginning, which are kept and passed on otherwise",
     ),
     need(
         "3.4",
@@ -250,7 +253,7 @@ MESSAGING = [
         "3.5.3, 3.5.4",
         SHOULD,
         "that address has the link's name and the peer's container-id in it",
-        gap="not yet: it has neither, for an address that nobody can guess is safer",
+        "address_of_a_dynamic_node_says_who_had_it_made_and_cannot_be_guessed",
     ),
     need(
         "3.5.3",

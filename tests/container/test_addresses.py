@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import uuid
 from typing import Any
 
 import pytest
@@ -163,6 +165,21 @@ async def test_dynamic_sources_have_addresses_of_their_own_and_go_with_the_conne
             conn.pump.cancel()
         await wait_all_tasks_blocked()
         assert not container.nodes
+
+
+async def test_address_of_a_dynamic_node_says_who_had_it_made_and_cannot_be_guessed() -> None:
+    async with open_container() as container:
+        addresses: list[str] = []
+        for name in ("reply/to me?", "\u00e9" * 100):
+            async with (
+                container.connect(container_id="till 7") as conn,
+                conn.open_receiver(None, source=DYNAMIC, name=name) as receiver,
+            ):
+                assert receiver.address is not None
+                addresses.append(receiver.address)
+    shapes = [re.fullmatch(r"temporary/([0-9a-f-]{36})/till_7/(.+)", each) for each in addresses]
+    assert [shape and shape[2] for shape in shapes] == ["reply_to_me_", "\u00e9" * 64]
+    assert len({uuid.UUID(shape[1]) for shape in shapes if shape}) == 2
 
 
 async def test_dynamic_target_is_a_queue_too() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from random import Random
 
@@ -18,6 +19,11 @@ def pieces(octets: bytes, cuts: list[int]) -> list[bytes]:
     return [octets[a:b] for a, b in pairwise(edges)]
 
 
+def cut_once(step: int, at: int, number: int, octets: bytes) -> list[bytes]:
+    """The octets of this step cut there, those of all others whole."""
+    return pieces(octets, [at] if number == step else [])
+
+
 @conversations
 def test_engine_tells_and_writes_the_same_octet_by_octet(conversation: Conversation) -> None:
     whole = replay(conversation)
@@ -30,9 +36,7 @@ def test_engine_tells_and_writes_the_same_when_a_step_is_cut_in_two(conversation
     for number, step in enumerate(conversation[1]):
         if isinstance(step, bytes):
             for cut in range(1, len(step)):
-                got = replay(
-                    conversation, lambda n, o, at=cut, which=number: pieces(o, [at] if n == which else [])
-                )
+                got = replay(conversation, partial(cut_once, number, cut))
                 assert got == whole, f"step {number} cut at {cut}"
 
 

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -198,7 +198,7 @@ def test_row_51_aborted_delivery_is_discarded_at_any_fragment(
 ) -> None:
     link, script = streaming()
     link.owner = owner = Owner()
-    last = {"aborted": True, "payload": b"to be ignored"}
+    last: dict[str, Any] = {"aborted": True, "payload": b"to be ignored"}
     if fragments:
         script << transfer(0, 0, b"0", more=True, settled=settled)
         delivery, inflow = first(link)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -117,7 +118,7 @@ def test_append_and_finish_raise_when_the_delivery_is_over() -> None:
     out = link.begin(b"m")
     assert out is not None
     out.finish()
-    for call in (lambda: out.append(b"m"), out.finish):
+    for call in (partial(out.append, b"m"), out.finish):
         with pytest.raises(LocalProtocolError, match="it is over"):
             call()
     out.abort()
@@ -125,7 +126,7 @@ def test_append_and_finish_raise_when_the_delivery_is_over() -> None:
     out = link.begin(b"m")
     assert out is not None
     out.abort()
-    for call in (lambda: out.append(b"m"), out.finish):
+    for call in (partial(out.append, b"m"), out.finish):
         with pytest.raises(LocalProtocolError, match="it is over"):
             call()
 

@@ -290,7 +290,7 @@ def test_attach_leaves_the_message_size_as_it_was_when_it_raises() -> None:
     session, script = begun()
     link = session.receiver("x")
     with pytest.raises(LocalProtocolError):
-        link.attach(source=Source(address=object()), target=Target(), max_message_size=5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        link.attach(source=Source(address=object()), target=Target(), max_message_size=5)  # pyright: ignore[reportArgumentType]
     assert link.max_message_size == 16 * 1024 * 1024
     assert link.state is LinkState.DETACHED
     script.expect_nothing()

@@ -346,7 +346,7 @@ def _() -> Told:
 @case("initial-delivery-count")
 def _() -> Told:
     _, script = opened(strict=Strict(initial_delivery_count=True))
-    source = ("source", {})
+    source: Any = ("source", {})
     return told(script, frame("begin", **BEGIN), attach(handle=0, initial_delivery_count=None, source=source))
 
 
@@ -433,6 +433,19 @@ def _() -> Told:
 @case("section-order")
 def _() -> Told:
     return read(sections(("properties", {"subject": "s"}), ("header", {"durable": True})))
+
+
+@case("annotation-keys")
+def _() -> Told:
+    connection, script = opened(strict=Strict(annotation_keys=True))
+    session = connection.session()
+    session.begin()
+    script << frame("begin", remote_channel=0, **BEGIN)
+    link = session.receiver("x")
+    link.attach(source=Source())
+    script << attach(source=("source", {}))
+    link.set_credit(1)
+    return told(script, transfer(0, payload=sections(("message-annotations", {"x-y": 1}))))
 
 
 @case("body-sections")

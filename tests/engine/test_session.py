@@ -27,6 +27,7 @@ from trio_amqp10 import rules
 from trio_amqp10.engine.connection import Connection
 from trio_amqp10.engine.events import LinkAttached, SessionBegun, SessionEnded
 from trio_amqp10.engine.limits import Limits
+from trio_amqp10.engine.receiver import ReceiverLink
 from trio_amqp10.engine.states import ConnectionState, LinkState, SessionState
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Source, Target
@@ -257,6 +258,7 @@ def test_session_takes_a_whole_pipelined_conversation_and_grants_and_receives_in
     pair = Pair(dialler)
     pair.move(pair.a, pair.b)
     (receiver,) = (e.link for e in pair.events[pair.b] if isinstance(e, LinkAttached))
+    assert isinstance(receiver, ReceiverLink)
     receiver.set_credit(10)
     pair.move(pair.b, pair.a)
     for n in range(10):

@@ -27,6 +27,7 @@ from tests.naive.script import Script, expected
 from trio_amqp10.engine.connection import Connection
 from trio_amqp10.engine.events import LinkAttached, LinkDetached, SessionEnded
 from trio_amqp10.engine.limits import Limits
+from trio_amqp10.engine.receiver import ReceiverLink
 from trio_amqp10.engine.states import ConnectionState, LinkState, SessionState
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Source, Target
@@ -125,7 +126,7 @@ def test_session_ends_in_linear_time_when_many_links_hold_much() -> None:
             link.attach(source=Source(), target=Target(address="q"))
         pair.run()
         for event in pair.events[pair.b]:
-            if isinstance(event, LinkAttached):
+            if isinstance(event, LinkAttached) and isinstance(event.link, ReceiverLink):
                 event.link.set_credit(20)
         pair.run()
         for link in senders:

@@ -134,7 +134,9 @@ def test_row_59_link_more_than_the_peers_own_handle_max_ends_the_session() -> No
     link = script.expect_event(LinkAttached).link
     with pytest.raises(LocalProtocolError, match="handle-max"):
         session.sender("ours").attach()  # the handle is kept for the answer
-    session.connection.names.release(session.connection.names.find("ours", False))
+    ours = session.connection.names.find("ours", False)
+    assert ours is not None
+    session.connection.names.release(ours)
     script << attach(name="y", handle=1)
     script >> expected("end", error=error("amqp:resource-limit-exceeded"))
     assert link.state is LinkState.GONE

@@ -605,7 +605,7 @@ def test_outcome_in_a_transaction_does_not_make_the_sender_settle() -> None:
     link, script = sending()
     delivery = link.send(b"m")
     assert delivery is not None
-    state = ("transactional-state", {"txn_id": b"t", "outcome": ("accepted", {})})
+    state: Any = ("transactional-state", {"txn_id": b"t", "outcome": ("accepted", {})})
     script << disposition(True, 0, settled=False, state=state)
     assert not delivery.settled
     assert delivery.state == TransactionalState(txn_id=b"t", outcome=Accepted())

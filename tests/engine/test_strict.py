@@ -72,7 +72,13 @@ def sending(strict: Strict, source: Source) -> tuple[SenderLink, Script]:
 
 def test_defaults_are_tolerant_where_peers_are_known_to_need_it() -> None:
     tolerant = {name for name in Strict.__slots__ if not getattr(Strict(), name)}
-    assert tolerant == {"sasl_frame_size", "open_frame_size", "permitted_outcome", "initial_delivery_count"}
+    assert tolerant == {
+        "sasl_frame_size",
+        "open_frame_size",
+        "permitted_outcome",
+        "initial_delivery_count",
+        "annotation_keys",
+    }
 
 
 # -- frames -----------------------------------------------------------------------------------------
@@ -167,6 +173,54 @@ def test_message_class_is_plain_when_both_rules_are_strict(duplicates: bool, ord
     made = message_class(Strict(duplicate_map_keys=duplicates, section_order=order))
     assert issubclass(made, Message)
     assert (made is Message) is (duplicates and order)
+
+
+STRANGE = [
+    sections(("message-annotations", {"x-opt-a": 1, "x-y": 2}), ("data", b"m")),
+    sections(("delivery-annotations", {"x-y": 2}), ("data", b"m")),
+    sections(("data", b"m"), ("footer", {"x-opt": 2})),
+    sections(("data", b"m")) + bytes.fromhex("005378c10402530141"),
+    bytes.fromhex("005372c10a02a106") + b"x-opt-" + bytes.fromhex("41"),
+]
+"""Annotations of all three sections, with a ulong and a string for a key."""
+
+
+@pytest.mark.parametrize("payload", STRANGE)
+@pytest.mark.parametrize("size", [1000, 3], ids=["whole", "in parts"])
+def test_annotation_that_is_not_known_ends_the_link_when_strict_only(payload: bytes, size: int) -> None:
+    parts = [payload[at : at + size] for at in range(0, len(payload), size)]
+    octets = b"".join(transfer(0, payload=part, more=part is not parts[-1]) for part in parts)
+    link, script = receiving(STRICT)
+    script << octets
+    script >> expected("detach", closed=True, error=error("amqp:not-implemented"))
+    assert not link.queue
+    tolerant, script = receiving(TOLERANT)
+    script << octets
+    assert [delivery.payload for delivery in tolerant.queue] == [payload]
+
+
+@pytest.mark.parametrize(
+    ("payload", "message_format"),
+    [
+        (sections(("message-annotations", {"x-opt-a": 1}), ("data", b"m"), ("footer", {"x-opt-b": 1})), 0),
+        (sections(("data", b"m")), 0),
+        (STRANGE[0], 1),  # of another format: what its octets are, nobody knows here
+        (b"no message", 0),  # who reads it will see
+    ],
+)
+def test_annotations_are_taken_when_strict_where_nothing_is_known_against_them(
+    payload: bytes, message_format: int
+) -> None:
+    link, script = receiving(STRICT)
+    script << transfer(0, payload=payload, message_format=message_format)
+    assert [delivery.payload for delivery in link.queue] == [payload]
+
+
+def test_annotations_of_a_message_that_is_read_while_it_comes_in_are_taken_when_strict() -> None:
+    link, script = receiving(STRICT)
+    link.streaming = True
+    script << transfer(0, payload=STRANGE[0], more=True)
+    assert link.queue[0].inflow is not None
 
 
 # -- links ------------------------------------------------------------------------------------------

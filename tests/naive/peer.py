@@ -2,6 +2,10 @@
 
 The same transcripts as ``script``, for what has a real stream: the pump, sessions and links of the adapter.
 Empty frames are skipped unless one is expected, since they may come at any time (2.4.5).
+
+``trio_amqp10.testing.ScriptedPeer`` does the same for users, and is not used in its place: it writes and reads with
+the codec and the declarations of the library. What these have wrong, both ends would have wrong, and agree. This one shares
+nothing with what it tests, and is a test of the public one too (``tests/testing/test_scripted.py``).
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill, queue_of, two
+from tests.peer.helpers import served
 from trio_amqp10.spec.transactions import Coordinator, Declared, TransactionalState
 from trio_amqp10.testing import open_container
 
@@ -371,13 +372,10 @@ async def test_transaction_is_refused_where_there_is_no_coordinator() -> None:
         async for link in conn.incoming_links():
             await link.refuse("amqp:not-implemented")
 
-    async with trio.open_nursery() as nursery:
-        listeners = await nursery.start(amqp.serve, handle, "amqp://127.0.0.1:0")
-        async with amqp.open_connection(listeners[0].url) as conn:
-            with pytest.raises(amqp.LinkRefusedError):
-                async with conn.open_transaction():
-                    pass
-        nursery.cancel_scope.cancel()
+    async with served(handle) as conn:
+        with pytest.raises(amqp.LinkRefusedError):
+            async with conn.open_transaction():
+                pass
 
 
 async def test_transaction_is_rolled_back_when_its_block_is_cancelled() -> None:
@@ -480,26 +478,20 @@ async def test_commit_tells_what_is_known_of_its_end(
     answer: Any, error: type[amqp.TransactionError], state: str
 ) -> None:
     handle = scripted(Coordinator(), Declared(txn_id=b"t"), answer)
-    async with trio.open_nursery() as nursery:
-        listeners = await nursery.start(amqp.serve, handle, "amqp://127.0.0.1:0")
-        async with amqp.open_connection(listeners[0].url) as conn:
-            with pytest.raises(error):
-                async with conn.open_transaction() as txn:
-                    pass
-            assert txn.state == state
-        nursery.cancel_scope.cancel()
+    async with served(handle) as conn:
+        with pytest.raises(error):
+            async with conn.open_transaction() as txn:
+                pass
+        assert txn.state == state
 
 
 @pytest.mark.parametrize("target", [Coordinator(), amqp.Target(address="q")])
 async def test_declare_that_is_rejected_or_made_of_no_coordinator_raises(target: Any) -> None:
     handle = scripted(target, amqp.Rejected(error=amqp.Error(condition="amqp:not-allowed")))
-    async with trio.open_nursery() as nursery:
-        listeners = await nursery.start(amqp.serve, handle, "amqp://127.0.0.1:0")
-        async with amqp.open_connection(listeners[0].url) as conn:
-            with pytest.raises(amqp.TransactionError):
-                async with conn.open_transaction():
-                    pass
-        nursery.cancel_scope.cancel()
+    async with served(handle) as conn:
+        with pytest.raises(amqp.TransactionError):
+            async with conn.open_transaction():
+                pass
 
 
 # -- streams ------------------------------------------------------------------------------------

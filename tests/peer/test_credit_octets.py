@@ -11,7 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 import trio_amqp10 as amqp
 
 from .helpers import Node, dialled, served
-from .test_recovery import EVEN, URL, Town
+from .town import EVEN, URL, Town
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

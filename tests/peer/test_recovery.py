@@ -312,7 +312,7 @@ async def test_everybody_hears_that_it_was_given_up(
 async def test_backoff_refuses_what_are_no_pauses() -> None:
     for wrong in ({"initial": -1}, {"factor": 0.5}, {"initial": 2, "maximum": 1}, {"attempts": 0}):
         with pytest.raises(amqp.LocalProtocolError):
-            amqp.Backoff(**wrong)  # type: ignore[arg-type]
+            amqp.Backoff(**wrong)
     pauses = amqp.Backoff(initial=1, maximum=3).pauses()
     for most in (1, 2, 3, 3):
         assert most / 2 <= next(pauses) <= most
@@ -501,6 +501,7 @@ async def test_connection_is_left_while_links_are_about_to_be_mended(
         async with amqp.open_connection(URL, reconnect=slow) as conn, conn.open_sender("sink") as sender:
             await wait_all_tasks_blocked()
             [link] = list(town.conns[0].engine.names)
+            assert isinstance(link.owner, amqp.Receiver)
             await link.owner.aclose(amqp.Error(condition="amqp:link:detach-forced"))
             while not sender.is_suspended:
                 await trio.lowlevel.checkpoint()

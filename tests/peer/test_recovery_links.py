@@ -659,7 +659,8 @@ async def test_stream_that_is_cut_in_the_middle_raises_at_both_ends(
 
     async def handle(conn: Connection) -> None:
         async for link in conn.incoming_links():
-            opening: Any = link.accept(streaming=True)
+            assert isinstance(link, amqp.IncomingReceiver)
+            opening = link.accept(streaming=True)
             try:
                 async with opening as receiver:
                     async for delivery in receiver:
@@ -690,7 +691,8 @@ async def test_stream_that_waits_for_room_raises_when_it_is_cut(
 ) -> None:
     async def handle(conn: Connection) -> None:  # takes the link, and reads nothing
         async for link in conn.incoming_links():
-            opening: Any = link.accept(streaming=True)
+            assert isinstance(link, amqp.IncomingReceiver)
+            opening = link.accept(streaming=True)
             await opening.__aenter__()
 
     async with (
@@ -761,7 +763,7 @@ async def test_reader_of_a_stream_hears_that_it_was_cut_and_the_next_one_is_whol
 async def test_links_that_the_peer_opened_are_its_to_open_again(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
 ) -> None:
-    ended: list[BaseException] = []
+    ended: list[Any] = []
 
     async def handle(conn: Connection) -> None:
         try:

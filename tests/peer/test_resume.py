@@ -265,6 +265,7 @@ async def test_attach_asks_for_what_the_program_wants_kept() -> None:
         )
         async with opening as receiver:
             source = receiver.remote.source
+            assert source is not None
             assert source.durable == amqp.TerminusDurability.UNSETTLED_STATE
             assert (source.expiry_policy, source.timeout) == ("never", 2)
 

@@ -103,7 +103,7 @@ def server(mechanism: str) -> sasl.Server | None:
         return sasl.Server({"ann": PASSWORD}, scram=[mechanism.removesuffix("-PLUS")])
     if mechanism == "PLAIN":
         return sasl.Server({"ann": PASSWORD})
-    made = {
+    made: dict[str, Callable[[], sasl.ServerMechanism]] = {
         "EXTERNAL": lambda: sasl.ExternalServer(lambda certificate: certificate.common_name),
         "OAUTHBEARER": lambda: sasl.OAuthBearerServer(verify),
         "XOAUTH2": lambda: sasl.XOAuth2Server(verify),

@@ -28,7 +28,7 @@ from .coordinator import CAPABILITIES, CONTROL_CREDIT, ControlInlet, Coordinator
 from .guard import Guard, RelayInlet, wanted
 from .host import Host
 from .interests import interest_of, kept, owner_and_name, wanted_by
-from .lifetimes import actual_properties
+from .lifetimes import actual_properties, temporary_address
 from .links import ReceiverInlet, SenderOutlet
 from .node import Interest, Node, Owner, RefusedError
 from .termini import Kept, Key
@@ -158,7 +158,8 @@ class Conversation(Host):
             raise RefusedError(Condition.NOT_IMPLEMENTED, f"no {type(asked).__name__.lower()} here")
         made = asked.dynamic
         if made:
-            node: Node = self._container.make_temporary(asked.dynamic_node_properties)
+            address = temporary_address(self.container_id, link.name)
+            node: Node = self._container.make_temporary(address, asked.dynamic_node_properties)
         elif asked.address is None:
             node = self._container.relay
         else:
@@ -217,7 +218,8 @@ class Conversation(Host):
         copying = asked.distribution_mode == DistributionMode.COPY
         made = asked.dynamic
         if made:
-            node: Node = self._container.make_temporary(asked.dynamic_node_properties)
+            address = temporary_address(self.container_id, link.name)
+            node: Node = self._container.make_temporary(address, asked.dynamic_node_properties)
         elif asked.address is None:
             raise RefusedError(Condition.INVALID_FIELD, "a source without an address that is not dynamic")
         else:

@@ -1,4 +1,4 @@
-"""How long a dynamic node lives, and what its maker is told of it (3.5.9 to 3.5.13).
+"""What a dynamic node is called, how long it lives, and what its maker is told of it (3.5.3, 3.5.9 to 3.5.13).
 
 ================================  =================================================================
 delete-on-close                   as long as the link that made it; so too where nothing is asked for
@@ -12,6 +12,8 @@ Knows what keeps a node; does not know which nodes there are.
 
 from __future__ import annotations
 
+import re
+import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.spec.messaging import (
@@ -26,7 +28,11 @@ from trio_amqp10.wire.values import Array
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["actual_properties", "kept_by"]
+__all__ = ["TEMPORARY", "actual_properties", "kept_by", "temporary_address"]
+
+TEMPORARY: Final = "temporary/"
+"""What the addresses of dynamic nodes begin with, and no others."""
+_SHOWN: Final = 64
 
 _LIFETIMES: Final[dict[type, frozenset[str]]] = {
     DeleteOnClose: frozenset({"maker"}),
@@ -34,6 +40,15 @@ _LIFETIMES: Final[dict[type, frozenset[str]]] = {
     DeleteOnNoMessages: frozenset({"maker", "messages"}),
     DeleteOnNoLinksOrMessages: frozenset({"links", "messages"}),
 }
+
+
+def temporary_address(container_id: str, link_name: str) -> str:
+    """An address that nobody can guess, and that says who had it made, as it should (3.5.3).
+
+    Of both names there are 64 characters at most, and ``_`` in place of all that a path would have to quote.
+    """
+    names = [re.sub(r"[^\w.-]", "_", name[:_SHOWN]) for name in (container_id, link_name)]
+    return TEMPORARY + "/".join([str(uuid.uuid4()), *names])
 
 
 def kept_by(asked: Mapping[Any, Any] | None) -> frozenset[str]:

@@ -36,7 +36,7 @@ from .handled import Handled
 from .handlers import Around, Function, Worked
 from .host import Host
 from .ledger import Book, Ledger
-from .lifetimes import kept_by
+from .lifetimes import TEMPORARY, kept_by
 from .links import SenderOutlet
 from .local import LocalConnection
 from .management import ADDRESS, Management
@@ -67,10 +67,9 @@ __all__ = ["Container"]
 _log = logging.getLogger("trio_amqp10.container")
 
 _RELAY: Final = "ANONYMOUS-RELAY"
-_TEMPORARY: Final = "temporary/"
-"""Addresses that begin so are made here, and by nobody's wish: a late reply must not bring one back."""
-_RESERVED: Final = (_TEMPORARY, "$")
-"""Nor does asking for ``$management`` or ``$cbs`` make a queue of it."""
+_RESERVED: Final = (TEMPORARY, "$")
+"""Addresses that begin so are made here, and by nobody's wish: a late reply must not bring a dynamic node back,
+nor does asking for ``$management`` or ``$cbs`` make a queue of it."""
 
 _FIRST_USE: Final = frozenset({"links", "messages"})
 
@@ -364,9 +363,9 @@ class Container(Handled):
         """What an address means here: the path of a URI, for clients of Azure, who write one."""
         return path_of(address) or address if self.like_azure and "://" in address else address
 
-    def make_temporary(self, properties: Mapping[Any, Any] | None) -> Queue:
+    def make_temporary(self, address: str, properties: Mapping[Any, Any] | None) -> Queue:
         """The node behind a dynamic source or target, for as long as its lifetime policy says (3.5.9)."""
-        queue = self._make_queue(f"{_TEMPORARY}{uuid.uuid4()}", kept_by(properties), lasting=False)
+        queue = self._make_queue(address, kept_by(properties), lasting=False)
         queue.has_maker = True
         return queue
 

@@ -12,6 +12,7 @@ from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.transport import Begin, End, Error
 from trio_amqp10.wire.encode import encode
 
+from .annotations import CheckedReceiverLink
 from .fast import TransferReader
 from .faults import error_of, fit
 from .incoming import drop_incoming
@@ -223,7 +224,8 @@ class Session(Lifecycle):
 
     def receiver(self, name: str) -> ReceiverLink:
         """A new link to receive on; nothing is written until it attaches."""
-        link = ReceiverLink(self, name)
+        kind = CheckedReceiverLink if self.connection.strict.annotation_keys else ReceiverLink
+        link = kind(self, name)
         self.connection.names.claim(link)
         return link
 
