@@ -8,7 +8,7 @@ Knows options and connections; what is done with those is the caller's business.
 from __future__ import annotations
 
 import logging
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from .options import PeerOptions
 
-__all__ = ["GaveUpError", "dial", "dialling", "in_one"]
+__all__ = ["GaveUpError", "dial", "dialling", "in_one", "token_source"]
 
 _log = logging.getLogger("trio_amqp10.spark")
 
@@ -73,17 +73,33 @@ async def dial(options: PeerOptions) -> AsyncGenerator[amqp.Connection]:
         max_frame_size=options.max_frame_size,
     )
     with trio.move_on_after(options.connect_timeout) as patience:
-        async with opening as connection:
+        async with opening as connection, AsyncExitStack() as stack:
+            source = token_source(options)
+            if source is not None:
+                await stack.enter_async_context(connection.keep_token(*source))
             patience.deadline = float("inf")  # from here on the caller decides
             yield connection
     if patience.cancelled_caught:
         raise TimeoutError(f"{options.where} did not open a connection within {options.connect_timeout:g} s")
 
 
+def token_source(options: PeerOptions) -> tuple[str, amqp.SasTokens] | None:
+    """What tokens are for, and where they come from; None where none are wanted.
+
+    Raises:
+        OptionError: the key is not where it should be.
+    """
+    if options.token is None:
+        return None
+    assert options.username is not None  # the options saw to it
+    audience = f"sb://{parse_url(options.url).host}/{options.address or ''}"
+    return audience, amqp.SasTokens(options.username, options.password() or "")
+
+
 def _mechanism(options: PeerOptions) -> Any:
     name = options.sasl_mechanism
     if name is None:
-        return None
+        return None if options.token is None else amqp.sasl.Anonymous()
     name = name.upper()
     if name == "NONE":
         return False

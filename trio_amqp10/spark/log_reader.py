@@ -6,6 +6,7 @@ in ``__init__`` (see ``readers``). There is nothing to commit, for nothing is ta
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -17,6 +18,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from .log import DataLossError, find_ends, find_starts, read
+from .options import OptionError
 from .pool import run_in_pool
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ class LogPartition(InputPartition):
 
 
 class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are the number that comes next, for each address."""
+    """Offsets are the number that comes next, for each log."""
 
     def __init__(self, options: LogOptions) -> None:
         self._options = options
@@ -52,9 +54,15 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's names, here and below
         """Where ``startingOffsets`` says."""
         options = self._options
-        wanted = {log: options.first_of(log) for log in options.logs}
+        ends = run_in_pool(find_ends, options)
+        given = options.starting_offsets
+        unknown = sorted(set(given) - set(ends)) if isinstance(given, Mapping) else []
+        if unknown:
+            raise OptionError(
+                f"option 'startingOffsets' speaks of {', '.join(unknown)}, and there is only {', '.join(ends)}"
+            )
+        wanted = {log: options.first_of(log) for log in ends}
         starts = run_in_pool(find_starts, options) if "earliest" in wanted.values() else {}
-        ends = run_in_pool(find_ends, options) if "latest" in wanted.values() else {}
         return {
             log: starts[log] if where == "earliest" else ends[log] if where == "latest" else int(where)
             for log, where in wanted.items()

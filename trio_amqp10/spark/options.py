@@ -136,6 +136,7 @@ class PeerOptions:
     secret_env: str | None = _option("secretEnv", _text)
     secret_file: str | None = _option("secretFile", _text)
     allow_plaintext_password: bool = _option("allowPlaintextPassword", _boolean, False)
+    token: str | None = _option("token", _one_of("sas"))
     tls_ca: str | None = _option("tls.ca", _text)
     tls_cert: str | None = _option("tls.cert", _text)
     tls_key: str | None = _option("tls.key", _text)
@@ -178,6 +179,11 @@ class PeerOptions:
             )
         if (self.secret_env or self.secret_file) and not self.username:
             raise OptionError("a password without a name: give option 'username' too")
+        if self.token is not None and not (self.username and (self.secret_env or self.secret_file)):
+            raise OptionError(
+                "option 'token' is signed with a key: its name is option 'username', and option 'secretEnv' or "
+                "'secretFile' says where it is"
+            )
         if self.username and where.username is not None:
             raise OptionError("the URL names a user, and so does option 'username': give one")
         if not self.connect_timeout or not self.idle_timeout:
@@ -194,12 +200,12 @@ class PeerOptions:
         return str(parse_url(self.url))
 
     def dial_url(self) -> str:
-        """The URL with the credentials, read now from where they are kept.
+        """The URL with the credentials, read now from where they are kept; those of a token are no part of it.
 
         Raises:
             OptionError: the password is not where it should be.
         """
-        if self.username is None:
+        if self.username is None or self.token is not None:
             return self.url
         scheme, _, rest = self.url.partition("://")
         password = self.password()
@@ -312,6 +318,8 @@ class LogOptions(ReadOptions):
     """``readStream`` with ``mode=log``: the peer keeps its messages, numbered, and gives them again from any number on."""
 
     addresses: tuple[str, ...] | None = _option("addresses", _names)
+    dialect: str = _option("dialect", _one_of("rabbitmq", "event-hubs"), "rabbitmq")
+    consumer_group: str | None = _option("consumerGroup", _text)
     starting_offsets: str | int | Mapping[str, int] = _option("startingOffsets", _offsets, "earliest")
     fail_on_data_loss: bool = _option("failOnDataLoss", _boolean, True)
     max_rows: int | None = _option("maxRowsPerTrigger", _count(1))
@@ -326,6 +334,8 @@ class LogOptions(ReadOptions):
             raise OptionError(
                 "option 'selector' leaves gaps that nobody could tell from losses: filter in Spark"
             )
+        if self.consumer_group is not None and self.dialect != "event-hubs":
+            raise OptionError(f"option 'consumerGroup' is of 'event-hubs', and 'dialect' is {self.dialect!r}")
         _check_only_looks(self)
 
     def _check_address(self) -> None:
@@ -335,8 +345,8 @@ class LogOptions(ReadOptions):
             )
 
     @property
-    def logs(self) -> tuple[str, ...]:
-        """The addresses, in the order given."""
+    def addressed(self) -> tuple[str, ...]:
+        """The addresses, in the order given: logs, or hubs whose partitions are logs."""
         return self.addresses or (str(self.address),)
 
     def first_of(self, log: str) -> str | int:

@@ -94,7 +94,9 @@ class _Pool:
 
 
 def _key(options: PeerOptions) -> tuple[Any, ...]:
-    return tuple([getattr(options, each.name) for each in fields(PeerOptions) if each.name != "address"])
+    """What connections differ by; the address only where it is what a token is for."""
+    names = [each.name for each in fields(PeerOptions) if each.name != "address" or options.token is not None]
+    return tuple([getattr(options, name) for name in names])
 
 
 _pool: Final[trio.lowlevel.RunVar[_Pool]] = trio.lowlevel.RunVar("trio-amqp10 pool")
