@@ -371,7 +371,7 @@ GOES_WRONG: dict[str, Case] = {
     ),
     "octet before the switch to TLS": (
         IN_BAND, serving, Between(there=replacing(header("tls"), header("tls") + b"A")), "s3cret",
-        amqp.ConnectionClosedError, "ended the transport during the TLS handshake", "what the peer sent is not TLS",
+        amqp.SecurityError, "what reached it is not what we sent", "what the peer sent is not TLS",
     ),
     "weaker header than TLS": (
         IN_BAND, serving,

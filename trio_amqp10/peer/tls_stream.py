@@ -33,6 +33,9 @@ LINGER: Final = 1.0
 _END_POINT: Final = "tls-server-end-point"
 """The one type of channel binding that the standard library's TLS 1.3 lets us have."""
 
+_NOT_TLS: Final = b"\x15\x03\x03\x00\x02\x02\x0a"
+"""A fatal alert, unexpected_message: where what came is no record of TLS, OpenSSL writes none (RFC 8446, section 6.2)."""
+
 _HINTS: Final = {
     9: "it is not valid yet: look at the clocks",
     10: "a new one has to be installed there",
@@ -179,6 +182,8 @@ async def start_tls(
     except trio.BrokenResourceError as broken:
         cause = broken.__cause__
         alert = recorder.outgoing.read()
+        if server_side and not alert and not _is_eof(cause) and not _is_alert(cause):
+            alert = _NOT_TLS  # or a client that did begin with TLS would hear of an end, and of no reason
         if alert:
             await part(stream, alert)
         if isinstance(cause, ssl.SSLError) and not _is_eof(cause):
@@ -244,8 +249,11 @@ def _words(cause: BaseException | None, server_hostname: str | None = None) -> s
         hint = _HINTS.get(cause.verify_code) if server_hostname is not None else None
         return f"{whose} does not hold: {cause.verify_message}" + (f"; {hint}" if hint else "")
     reason = (cause.reason or str(cause)).lower().replace("_", " ")
-    if "_ALERT_" in (cause.reason or ""):
-        return f"the peer refused our side of the TLS handshake: {reason}"
+    if _is_alert(cause):
+        hint = ""
+        if (cause.reason or "").endswith("UNEXPECTED_MESSAGE"):
+            hint = "; what reached it is not what we sent: look at what is between the two"
+        return f"the peer refused our side of the TLS handshake: {reason}{hint}"
     if cause.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "UNKNOWN_PROTOCOL"):
         return f"what the peer sent is not TLS ({reason})"
     return f"the TLS handshake failed: {reason}"
