@@ -12,13 +12,14 @@ from trio_amqp10.spec.transport import Attach, Flow, Role, SenderSettleMode, Tra
 from trio_amqp10.wire.composite import plan_of
 from trio_amqp10.wire.encode import encode
 
-from .delivery import MAX_TAG, OUTCOMES, RELEASED
+from .delivery import OUTCOMES, RELEASED
 from .fast import WHOLE_OVERHEAD, transfer_head, write_transfer
 from .link import FAR, Link
 from .outgoing import Outgoing
 from .resending import resume_sender
 from .serial import MASK, add, distance
 from .states import LinkState
+from .tags import MADE_SIZE, ChosenTags, check_tag
 
 if TYPE_CHECKING:
     from .delivery import OutgoingDelivery
@@ -50,6 +51,7 @@ class SenderLink(Link):
 
     __slots__ = (
         "_always_settled",
+        "_chosen",
         "_first_count",
         "_head",
         "_next_tag",
@@ -84,6 +86,7 @@ class SenderLink(Link):
         self._first_count = 0
         self._size_limit: int | None = None
         self._whole_limit = 0
+        self._chosen: ChosenTags | None = None
         self._next_tag = 0
         self._head = b""
         self.partial: Outgoing | None = None
@@ -196,12 +199,9 @@ class SenderLink(Link):
             session.windows.sent()
         else:
             self._check(payload, tag)
-            number = self._next_tag
-            made = number.to_bytes(4, "big") if tag is None else tag
-            delivery = connection.outgoing_class(self, delivery_id, made, settled)
+            delivery = connection.outgoing_class(self, delivery_id, self._tag(tag), settled)
             self.send_parts(delivery, payload, message_format, state)
-            if tag is None:
-                self._next_tag = (number + 1) & MASK
+            self._take_tag(tag, delivery)
         self._count(delivery_id)
         if not settled:
             self.keep(delivery)
@@ -227,13 +227,22 @@ class SenderLink(Link):
         self._count(delivery.delivery_id)
 
     def _check(self, payload: bytes, tag: bytes | None) -> None:
-        if tag is not None and len(tag) > MAX_TAG:
-            raise LocalProtocolError(
-                f"a delivery tag of {len(tag)} octets: at most {MAX_TAG} are possible (2.8.7)"
-            )
-        if tag is not None and self.terminus is not None and tag in self.terminus.unsettled:
-            raise LocalProtocolError(f"delivery-tag {tag!r} is that of an unsettled delivery (2.6.12)")
+        check_tag(self, tag, self._chosen)
         self.check_size(len(payload))
+
+    def _tag(self, chosen: bytes | None) -> bytes:
+        """The tag of the next delivery: ``chosen``, or one of ours that is free."""
+        if self._chosen is not None and chosen is None:
+            self._next_tag = self._chosen.free(self._next_tag)
+        return self._next_tag.to_bytes(MADE_SIZE, "big") if chosen is None else chosen
+
+    def _take_tag(self, chosen: bytes | None, delivery: OutgoingDelivery) -> None:
+        if chosen is None:
+            self._next_tag = (self._next_tag + 1) & MASK
+        elif not delivery.sent_settled:
+            self._chosen = self._chosen or ChosenTags()
+            self._chosen.add(delivery)
+            self._whole_limit = -1  # from now on, look before one of ours is taken
 
     def check_size(self, size: int) -> None:
         """Refuse a message of ``size`` octets that the peer would not take.
@@ -332,14 +341,11 @@ class SenderLink(Link):
         self._check(octets, tag)
         session = self.session
         delivery_id = session.next_delivery_id
-        number = self._next_tag
-        made = number.to_bytes(4, "big") if tag is None else tag
         if self._always_settled is not None:
             settled = self._always_settled
-        delivery = session.connection.outgoing_class(self, delivery_id, made, settled)
+        delivery = session.connection.outgoing_class(self, delivery_id, self._tag(tag), settled)
         partial = self._send_first(delivery, octets, message_format, state, ended=False)
-        if tag is None:
-            self._next_tag = (number + 1) & MASK
+        self._take_tag(tag, delivery)
         self._count(delivery_id)
         if not settled:
             self.keep(delivery)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["Layer", "Stack"]
 
 _INSISTING: Final = {
-    SASL_HEADER: "SASL: it answered with protocol id 3",
-    TLS_HEADER: "TLS: it answered with protocol id 2",
+    SASL_HEADER: "SASL (it answered with protocol id 3): dial it with a mechanism, or a user",
+    TLS_HEADER: "TLS (it answered with protocol id 2): dial it with amqps:// or amqp+tls://",
 }
 """What a peer answers that wants a layer which it was not asked for (2.2)."""
 

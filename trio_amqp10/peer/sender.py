@@ -77,7 +77,7 @@ class Sender(Link["SenderLink"]):
 
         Args:
             message: bytes, str, any AMQP value, or a ``Message``.
-            tag: at most 32 octets that name the delivery; made here if None.
+            tag: at most 32 octets that name the delivery, and no other that is unsettled; made here if None.
             settled: do not wait for an outcome, at most once (on a link that leaves the choice).
             transaction: send as part of it: the message is there for others once it commits (4.4.1).
 

@@ -1,0 +1,84 @@
+"""Delivery-tags: unique among what a link has not settled, whoever chose them (2.6.12, 2.8.7).
+
+Those that we make are the numbers of a link's deliveries, in four octets, and are unique by themselves; see
+``sender``. What is kept here, and looked at, are those that somebody chose.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from trio_amqp10.errors import LocalProtocolError
+
+from .delivery import MAX_TAG
+from .serial import MASK
+
+if TYPE_CHECKING:
+    from .delivery import OutgoingDelivery
+    from .sender import SenderLink
+
+__all__ = ["MADE_SIZE", "ChosenTags", "check_tag"]
+
+MADE_SIZE: Final = 4
+"""Octets of a tag that we make: one that is chosen, and as long, may be one of those."""
+
+_FEW: Final = 64
+
+
+class ChosenTags:
+    """The deliveries of one link whose tags were chosen, by tag.
+
+    Nobody tells it when one is settled: those are dropped when they may be half of all.
+    """
+
+    __slots__ = ("_held", "_most")
+
+    def __init__(self) -> None:
+        self._held: dict[bytes, OutgoingDelivery] = {}
+        self._most = _FEW
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __contains__(self, tag: bytes) -> bool:
+        """Whether a delivery that is not settled has this tag."""
+        delivery = self._held.get(tag)
+        return delivery is not None and not delivery.settled
+
+    def add(self, delivery: OutgoingDelivery) -> None:
+        """This delivery went out unsettled, under a tag that was not held."""
+        held = self._held
+        if len(held) >= self._most:
+            held = self._held = {tag: each for tag, each in held.items() if not each.settled}
+            self._most = max(_FEW, 2 * len(held))
+        held[delivery.tag] = delivery
+
+    def free(self, number: int) -> int:
+        """The first number from this one on whose tag is not held."""
+        while number.to_bytes(MADE_SIZE, "big") in self:
+            number = (number + 1) & MASK
+        return number
+
+
+def check_tag(link: SenderLink, tag: bytes | None, chosen: ChosenTags | None) -> None:
+    """Refuse a tag that somebody chose, where it is none, or another delivery has it.
+
+    Raises:
+        LocalProtocolError: it is too long, or that of a delivery which is not settled.
+    """
+    if tag is None:
+        return
+    if len(tag) > MAX_TAG:
+        raise LocalProtocolError(
+            f"a delivery tag of {len(tag)} octets: at most {MAX_TAG} are possible (2.8.7)"
+        )
+    held = (link.terminus is not None and tag in link.terminus.unsettled) or tag in (chosen or ())
+    if not held and len(tag) == MADE_SIZE:
+        held = any(
+            each.tag == tag and each.link is link for each in link.session.settlement.outgoing.values()
+        )
+    if held:
+        raise LocalProtocolError(
+            f"delivery-tag {tag!r} is that of an unsettled delivery (2.6.12): choose another, or wait until "
+            "that one is settled"
+        )
