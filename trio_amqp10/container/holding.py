@@ -158,6 +158,8 @@ class Holding(Node):
             entry, partial(self._on_stored, entry, inlet, arrival)
         ):
             self._coming += 1
+            if arrival is not None and entry.book is not None:
+                arrival.foretell()
             return False
         self._offer(entry)
         return True

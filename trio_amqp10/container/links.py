@@ -24,6 +24,7 @@ from trio_amqp10.spec.messaging import RELEASED, Accepted, Modified, Rejected
 from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Error
 
+from .archive import why
 from .watch import Watch
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from .conversation import Conversation
     from .node import Interest, Lease, Node
+    from .stores.base import StoreError
     from .work import Work
 
 __all__ = ["ReceiverInlet", "SenderOutlet"]
@@ -62,7 +64,7 @@ def steal(link: ReceiverInlet | SenderOutlet) -> None:
 class ReceiverInlet(Receiver):
     """A link on which a peer sends to a node."""
 
-    __slots__ = ("_node", "_over", "peer")
+    __slots__ = ("_granting", "_node", "_over", "peer")
 
     steal = steal
 
@@ -73,6 +75,23 @@ class ReceiverInlet(Receiver):
         self.peer = peer
         self._node = node
         self._over = False
+        self._granting = credit
+
+    def await_store(self) -> Callable[[StoreError | None], object]:
+        """Grant nothing before the terminus is on disk, which is to survive: call what is returned when it is.
+
+        What were sent before could be doubted for ever, by a sender that comes back to a container which
+        does not know its link.
+        """
+        self._window = 0
+        return self._on_stored
+
+    def _on_stored(self, failure: StoreError | None) -> None:
+        if failure is not None:
+            self.suspend(*why(failure))
+        elif not self._over:
+            self._window = self._granting
+            self._top_up()
 
     def begin(self) -> None:
         """The link is attached: the node gets to know it, and what came meanwhile."""
@@ -125,6 +144,13 @@ class ReceiverInlet(Receiver):
             self._release_queued()
             self._closed = True
             self._link.detach(error=_error(condition, description))
+        self._end()
+
+    def suspend(self, condition: str, description: str) -> None:
+        """Detach for now: the peer may attach again, and find all as it was."""
+        if not self._closed:
+            self._closed = True
+            self._link.detach(closed=False, error=_error(condition, description))
         self._end()
 
     def _release_queued(self) -> None:
@@ -301,6 +327,13 @@ class SenderOutlet(Sender):
         for sent in terminus.unsettled.values():
             if isinstance(sent.delivery.watcher, Watch):
                 sent.delivery.watcher.move(self)
+
+    def suspend(self, condition: str, description: str) -> None:
+        """Detach for now: the peer may attach again, and find all as it was."""
+        if not self._closed:
+            self._closed = True
+            self._link.detach(closed=False, error=_error(condition, description))
+        self._end()
 
     def expire(self) -> None:
         """Nobody came back: what became of all that is unsettled will not be known."""
