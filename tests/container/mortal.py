@@ -6,6 +6,7 @@ Nothing that it does when it dies gets anywhere: not to its store, and not to it
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import trio
@@ -30,11 +31,24 @@ LIMITS = amqp.Limits(max_frame_size=512)
 
 
 class Disk(MemoryStore):
-    """What survives."""
+    """What survives.
+
+    Attributes:
+        commits: how many there were.
+        held: where what is to be told of a commit is put in place of being told; None for a disk that tells.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.commits = 0
+        self.held: list[Callable[[], object]] | None = None
+
+    def write(self, batch: Batch, done: Done) -> None:
+        held = self.held
+        if held is None:
+            super().write(batch, done)
+        else:
+            super().write(batch, lambda failure: held.append(partial(done, failure)))
 
 
 class Mortal:
@@ -58,7 +72,8 @@ class Mortal:
         return self._disk.rows(table)
 
     def write(self, batch: Batch, done: Done) -> None:
-        if self.dead:
+        if self.dead:  # its lines are cut, so what it believes concerns nobody
+            trio.lowlevel.current_trio_token().run_sync_soon(done, None)
             return
         self._disk.commits += 1
         if self._last is None or self._disk.commits < self._last:
@@ -110,6 +125,16 @@ class House:
         self.store = Mortal(self.disk, last, done=self._done, die=self.die)
         self.container = amqp.Container("house", store=self.store)  # type: ignore[arg-type]
         self.queue = self.container.add_queue("q", durable=True)
+
+    async def stock(self, bodies: list[bytes]) -> None:
+        """Have these in the queue before its first life."""
+        before = amqp.Container("house", store=self.disk)
+        before.add_queue("q", durable=True)
+        for body in bodies:
+            await before.send("q", body)
+        await before.flush()
+        self.disk.commits = self.lives = 0
+        self._begin()
 
     def die(self) -> None:
         """All of it ends now, and the next begins."""

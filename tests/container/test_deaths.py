@@ -34,9 +34,9 @@ async def produce(house: House, conn: amqp.Connection) -> list[bytes]:
     """Send all, some of it one by one, and return what the queue holds of it."""
     async with conn.open_sender("q", guarantee="exactly-once") as sender:
         assert sender.remote.target.durable == amqp.TerminusDurability.UNSETTLED_STATE
-        for body in BODIES[:3]:
+        for body in BODIES[:5]:
             await sender.send(body)
-        deliveries = [await sender.transmit(body) for body in BODIES[3:]]
+        deliveries = [await sender.transmit(body) for body in BODIES[5:]]
         for delivery in deliveries:
             assert await delivery.outcome() == amqp.Accepted()
             await delivery.wait_settled()
@@ -51,17 +51,40 @@ async def produce(house: House, conn: amqp.Connection) -> list[bytes]:
     return held
 
 
+async def consume(house: House, conn: amqp.Connection) -> list[bytes]:
+    """Take all from the queue, and return what was taken, in order."""
+    taken: list[bytes] = []
+    deliveries: list[amqp.Delivery] = []
+    async with conn.open_receiver("q", guarantee="exactly-once", credit=7) as receiver:
+        assert receiver.remote.source.durable == amqp.TerminusDurability.UNSETTLED_STATE
+        while len(taken) < COUNT:
+            delivery = await receiver.receive()
+            taken.append(delivery.message.body)
+            delivery.accept()
+            deliveries.append(delivery)
+            if len(taken) <= 5:
+                await delivery.wait_settled()
+        for delivery in deliveries:
+            await delivery.wait_settled()
+        with trio.move_on_after(1):
+            taken.append((await receiver.receive()).message.body)  # nothing may come again
+    assert len(house.queue) == 0
+    return taken
+
+
 async def once(work: Work, monkeypatch: pytest.MonkeyPatch, house: House) -> list[bytes]:
+    if work is consume:
+        await house.stock(BODIES)
     async with house.open(monkeypatch):
         dialling = amqp.open_connection(
             "amqp://127.0.0.1:1", container_id="program", limits=LIMITS, reconnect=SOON, idle_timeout=None
         )
         async with dialling as conn:
             result = await work(house, conn)
-        await trio.sleep(
-            301
-        )  # it may have died when the link was closed, and waits for a program that does not come
-        async with house.container.connect():
+        async with house.container.connect(idle_timeout=None):
+            await trio.sleep(
+                301
+            )  # where it died as the link was closed, it waits for a program that does not come
             await wait_all_tasks_blocked()
         assert not house.disk.rows(TERMINI)
         assert not house.disk.rows(UNSETTLED)
@@ -72,7 +95,7 @@ def run(work: Work, monkeypatch: pytest.MonkeyPatch, house: House) -> list[bytes
     return trio.run(once, work, monkeypatch, house, clock=MockClock(autojump_threshold=0))
 
 
-WORKS = [produce]
+WORKS = [produce, consume]
 
 
 @pytest.mark.parametrize("work", WORKS)

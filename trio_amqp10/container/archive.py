@@ -7,35 +7,44 @@ delivery that must not be forgotten, by its tag:
 a peer sends      the tag of a message that was accepted. It is written in the commit that has the
                   message, and goes when the sender has settled: a sender that comes back between
                   the two is told, and does not send again.
+a peer receives   the tag, and which message of the store it stands for. It is written before the
+                  message goes out (``loans``), and goes in the commit that says what became of the
+                  message: only then the receiver hears that we know. After a restart the message is
+                  nobody else's, until the receiver has come back and said so, or its time is up.
 ================  ==================================================================================
 
 A sender that hears an outcome will not ask again, whatever is on disk here; so nothing waits to be told. A
 message that was refused is not here, and if it is sent again, it is as new: that is not written at all.
 
-Knows termini and rows; knows no link.
+Knows termini, rows, and messages that are leased; knows no link.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from trio_amqp10.engine.delivery import ACCEPTED, IncomingDelivery
-from trio_amqp10.engine.terminus import ReceiverTerminus
+from trio_amqp10.engine.terminus import ReceiverTerminus, SenderTerminus, Sent
 from trio_amqp10.errors import Condition
+from trio_amqp10.peer.delivery import OutgoingDelivery
 from trio_amqp10.peer.memory import Retention
 from trio_amqp10.spec.messaging import Accepted, TerminusDurability
 
 from .kept import Kept, Key
 from .stores.base import StoreFullError, Table
+from .watch import Absent, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .entry import Entry
+    from .journal import Journal
     from .ledger import Ledger
-    from .stores.base import StoreError
+    from .stores.base import Row, StoreError
 
 __all__ = ["TERMINI", "UNSETTLED", "Archive"]
 
@@ -61,10 +70,12 @@ class Archive:
     """
 
     def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
         self._clock = ledger.clock
         self.journal = ledger.journal
         self._termini: list[Any] = list(self.journal.rows(TERMINI))
         self._unsettled: list[Any] = sorted(self.journal.rows(UNSETTLED), key=_place_of)
+        self._records: set[int] = set()
         self._places = itertools.count(1 + max(map(_place_of, self._unsettled), default=0))
 
     def next_place(self) -> int:
@@ -83,22 +94,29 @@ class Archive:
         self.write(kept)
         if level == TerminusDurability.CONFIGURATION:
             _close_keeper(kept)
-        elif terminus.keeper is None and isinstance(terminus, ReceiverTerminus):
-            terminus.keeper = keeper = InletKeeper(self, kept)
-            for tag, delivery in terminus.unsettled.items():
-                keeper.conclude(tag, delivery.state, _nothing)
+        elif terminus.keeper is None:
+            terminus.keeper = keeper = self._new_keeper(kept)
+            keeper.begin()
+        elif isinstance(terminus.keeper, OutletKeeper):
+            terminus.keeper.claimed()
+
+    def _new_keeper(self, kept: Kept) -> InletKeeper | OutletKeeper:
+        kind = InletKeeper if isinstance(kept.terminus, ReceiverTerminus) else OutletKeeper
+        return kind(self, kept)
 
     def write(self, kept: Kept) -> None:
         """Write down a terminus that is to survive, as it is now."""
         if kept.stored:
             deadline = None if kept.deadline == inf else self._clock.to_wall(kept.deadline)
             key, agreed = kept.key, kept.retention
-            row = (
+            row: Row = (
                 _id_of(key),
-                *key,
+                key.container_id,
+                key.name,
+                int(key.role),
                 kept.user,
-                agreed.durable,
-                agreed.expiry_policy,
+                int(agreed.durable),
+                str(agreed.expiry_policy),
                 agreed.timeout,
                 deadline,
             )
@@ -123,18 +141,36 @@ class Archive:
             kept.terminus.known = True
             if deadline is not None:
                 kept.deadline = self._clock.from_wall(deadline)
-            if durable == TerminusDurability.UNSETTLED_STATE and isinstance(kept.terminus, ReceiverTerminus):
-                kept.terminus.keeper = InletKeeper(self, kept)
+            if durable == TerminusDurability.UNSETTLED_STATE:
+                kept.terminus.keeper = self._new_keeper(kept)
+        self._records = self._ledger.records if self._unsettled else set()
         for row in self._unsettled:
             there = found.get(row[1])
             keeper = None if there is None else there.terminus.keeper
-            if isinstance(keeper, InletKeeper):
-                keeper.restore(row)
-            else:
+            if not isinstance(keeper, _Keeper) or not keeper.restore(row):
                 self.journal.drop(UNSETTLED, row[0])
         self._termini.clear()
         self._unsettled.clear()
+        self._records.clear()
         return list(found.values())
+
+    def lent(self, record: int, take: Callable[[Entry], bool]) -> bool:
+        """Have ``take`` asked, when the queue of this message is there again, whether it is leased; False without such a message."""
+        if record not in self._records:
+            return False
+        self._ledger.lend(record, take)
+        return True
+
+    def payload_of(self, entry: Entry) -> bytes:
+        """The octets of a message as it goes out now."""
+        message = entry.aged(self._clock.now()) if entry.ages else entry.message
+        return message.to_payload()
+
+    @staticmethod
+    def expire(kept: Kept) -> None:
+        """Nobody came back since the restart."""
+        if isinstance(kept.terminus.keeper, OutletKeeper):
+            kept.terminus.keeper.expire()
 
 
 class _Keeper:
@@ -189,11 +225,21 @@ class _Keeper:
         for tag in list(self._tags):
             self.drop(tag)
 
+    def restore(self, row: Any) -> bool:
+        """This was written before; False where it is of no use any more."""
+        raise NotImplementedError
+
 
 class InletKeeper(_Keeper):
     """For a link on which a peer sends: the tags of what was accepted."""
 
     __slots__ = ()
+
+    def begin(self) -> None:
+        """The terminus is to survive from now on, with what is in it."""
+        for tag, delivery in self._kept.terminus.unsettled.items():
+            if isinstance(delivery, IncomingDelivery):
+                self.conclude(tag, delivery.state, _nothing)
 
     def foretell(self, tag: bytes) -> None:
         """As ``Keeper.foretell``: it goes into the commit that has the message."""
@@ -213,14 +259,100 @@ class InletKeeper(_Keeper):
             self.drop(tag)
         then()
 
-    def restore(self, row: Any) -> None:
-        """This was written before."""
+    def restore(self, row: Any) -> bool:
         tag = row[3]
         delivery = IncomingDelivery(cast("Any", None), 0, tag, 0, False, b"")
         delivery.state = ACCEPTED
         assert isinstance(self._kept.terminus, ReceiverTerminus)
         self._kept.terminus.unsettled[tag] = delivery
         self._tags.add(tag)
+        return True
+
+
+class OutletKeeper(_Keeper):
+    """For a link on which a peer receives: which messages it may have."""
+
+    __slots__ = ("_absent",)
+
+    def __init__(self, archive: Archive, kept: Kept) -> None:
+        super().__init__(archive, kept)
+        self._absent: dict[bytes, Sent] = {}
+
+    @property
+    def _terminus(self) -> SenderTerminus:
+        assert isinstance(self._kept.terminus, SenderTerminus)
+        return self._kept.terminus
+
+    @property
+    def journal(self) -> Journal:
+        """Where its rows go."""
+        return self._archive.journal
+
+    def begin(self) -> None:
+        """The terminus is to survive from now on, with what is in it."""
+        for tag, sent in self._terminus.unsettled.items():
+            watch = sent.delivery.watcher
+            record = watch.record if isinstance(watch, Watch) else None
+            if record is not None:
+                self._note(tag, self._archive.next_place(), record)
+
+    def lend(self, record: int) -> bytes:
+        """Write down that the peer gets this message of the store; returns the tag that it is to have.
+
+        Tags are longer than those that a link makes by itself, so that none is there already.
+        """
+        place = self._archive.next_place()
+        tag = place.to_bytes(8, "big")
+        self._note(tag, place, record)
+        return tag
+
+    def conclude(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:  # noqa: ARG002
+        """As ``Keeper.conclude``: what becomes of the message is noted now, to be in the same commit."""
+        sent = self._terminus.unsettled.get(tag)
+        watch = None if sent is None else sent.delivery.watcher
+        if tag in self._tags and isinstance(watch, Watch) and watch.work is None:
+            watch.conclude_now()
+            self.drop(tag)
+            self.after(then)
+        else:
+            then()
+
+    # -- after a restart --------------------------------------------------------------------
+
+    def restore(self, row: Any) -> bool:
+        tag, record = row[3], row[4]
+        if record is None or not self._archive.lent(record, partial(self._bind, tag)):
+            return False
+        # It has no link before the terminus is given to one.
+        sent = Sent(OutgoingDelivery(cast("Any", None), 0, tag, settled=False), b"", 0)
+        self._absent[tag] = self._terminus.unsettled[tag] = sent
+        self._tags.add(tag)
+        return True
+
+    def _bind(self, tag: bytes, entry: Entry) -> bool:
+        """The queue of a message is there again; False where the peer was, before it."""
+        sent = self._absent.pop(tag, None)
+        if sent is None:
+            return False
+        sent.payload = self._archive.payload_of(entry)
+        sent.message_format = entry.message.message_format
+        sent.delivery.watcher = Absent(sent.delivery, len(sent.payload), entry)
+        entry.outlet_key = self._kept.key[:2]
+        return True
+
+    def claimed(self) -> None:
+        """The peer is back: of what has no queue yet, nothing is known any more."""
+        for tag in self._absent:
+            del self._terminus.unsettled[tag]
+            self.drop(tag)
+        self._absent.clear()
+
+    def expire(self) -> None:
+        """Nobody came back: what became of all that is unsettled will not be known."""
+        self.claimed()
+        for sent in self._terminus.unsettled.values():
+            if isinstance(sent.delivery.watcher, Absent):
+                sent.delivery.watcher.expire()
 
 
 def why(failure: StoreError) -> tuple[str, str]:

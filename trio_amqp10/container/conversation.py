@@ -230,7 +230,8 @@ class Conversation(Host):
             node.check_outlet(self, copying=copying, target=target, interest=interest)
             if self._container.accounts is not None:
                 self._container.accounts.check_node(node, node.outlets, "receivers")
-            agreed = NOTHING_KEPT if copying else self._retention(link, asked, storable=False)
+            storable = _is_storable(node) and not made
+            agreed = NOTHING_KEPT if copying else self._retention(link, asked, storable=storable)
             source = Source(
                 address=node.address,
                 **(kept(interest) if node.keeps else agreed._asdict()),
@@ -352,6 +353,11 @@ class Conversation(Host):
         self.guard.close()
         for link, claimed in self._claimed.items():
             self._container.termini.connection_closed(claimed, link)
+
+
+def _is_storable(node: Node) -> bool:
+    """Whether what it gives may be in the store, with who has a lease on it."""
+    return (node.leasing or node.keeps) and not node.confirms
 
 
 def _error_of(refusal: RefusedError) -> Error:

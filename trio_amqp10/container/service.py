@@ -305,6 +305,7 @@ class Container(Handled):
                 _log.warning("the store has messages of %r, and nothing is there to take them", address)
             else:
                 self._make_queue(address, _FIRST_USE)
+        self.termini.sweep()
 
     def add_management(self, address: str = ADDRESS) -> None:
         """Let peers create, read, update, delete and list nodes by requests ("AMQP Management 1.0", working draft).

@@ -170,6 +170,8 @@ class Termini:
         """What is unsettled never will be settled; said before the rows go, so that both are in one commit."""
         if kept.holder is not None:
             kept.holder.expire()
+        elif self._archive is not None:
+            self._archive.expire(kept)
         if self._archive is not None:
             self._archive.forget(kept)
 
