@@ -285,12 +285,22 @@ MESSAGING = [
         "row_54_queue_applies_the_default_outcome_to_one_that_is_not_listed",
     ),
     need(
+        "3.5.5",
+        RULE,
+        "a terminus survives as its durability says, with what is unsettled of durable messages",
+        "container_grants_what_it_can_keep",
+        "exactly_once_survives_the_death_of_the_container_at_any_commit",
+        "lease_is_nobody_elses_after_a_restart_until_its_consumer_comes_back",
+        "nothing_is_lost_or_doubled_exactly_once_when_the_container_is_killed",
+    ),
+    need(
         "3.5.6",
         RULE,
         "a terminus lasts as its expiry policy and time-out say",
         "subscription_stays_so_many_seconds_as_its_source_says",
         "timer_starts_when_the_policy_says",
         "lease_comes_back_to_the_queue_when_its_link_expires",
+        "time_that_a_terminus_has_left_goes_on_after_a_restart",
         "attach_asks_for_what_the_program_wants_kept",
     ),
     need(

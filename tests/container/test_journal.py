@@ -204,3 +204,17 @@ async def test_journal_is_flushed_when_all_is_written(store: Scripted, journal: 
         assert nursery.child_tasks
         await store.finish()
         assert not nursery.child_tasks
+
+
+async def test_journal_asks_again_for_what_is_owed_before_it_says_that_all_is_safe(
+    store: Scripted, journal: Journal
+) -> None:
+    told: list[Any] = []
+    journal.drop(THINGS, 1)
+    await store.finish(StoreError("broken"))
+    assert not journal.busy
+    journal.after(told.append)
+    assert told == []
+    await store.finish()
+    assert store.batches == [{1: None}, {1: None}]
+    assert told == [None]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import trio
 
 import trio_amqp10 as amqp
+from tests.soak.comebacks import kill_servers
 from tests.soak.kills import Plan, Tally, body_of, run
 
 if TYPE_CHECKING:
@@ -53,3 +54,11 @@ async def test_container_loses_nothing_that_it_accepted_when_it_is_killed(tmp_pa
         "unexplained": 0,
         "torn": 0,
     }
+
+
+async def test_nothing_is_lost_or_doubled_exactly_once_when_the_container_is_killed(tmp_path: Path) -> None:
+    with trio.fail_after(60):
+        tally = await kill_servers(tmp_path / "store", 2, "exactly-once")
+    assert tally.good, tally.counts()
+    assert (tally.breaks, tally.raised) == (2, [])
+    assert tally.accepted

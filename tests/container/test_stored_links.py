@@ -57,6 +57,7 @@ async def test_message_that_was_transmitted_is_sent_by_the_next_program(path: Pa
             for delivery in deliveries:
                 assert await delivery.outcome() == amqp.Accepted()
             await again.send("three")
+            await again.flush()
             got = [(await reader.receive()).message.body for _ in range(4)]
         assert got == ["settled", "one", b"two", "three"]
         assert not again.resumed

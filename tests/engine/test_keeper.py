@@ -40,6 +40,9 @@ class Book:
         self.lines.append(("concluded", tag, state))
         self.waiting.append(then)
 
+    def foretell(self, tag: bytes) -> None:
+        self.lines.append(("foretold", tag))
+
     def drop(self, tag: bytes) -> None:
         self.lines.append(("dropped", tag))
 
@@ -70,13 +73,15 @@ def sender(
     return link, script
 
 
-def receiver(book: Book) -> tuple[ReceiverLink, Script, IncomingDelivery]:
-    """Our receiver with a book, that settles second and has got one delivery."""
+def receiver(
+    book: Book | None, mode: ReceiverSettleMode = ReceiverSettleMode.SECOND
+) -> tuple[ReceiverLink, Script, IncomingDelivery]:
+    """Our receiver with a book, that has got one delivery."""
     session, script = begun()
     link = session.receiver("x")
     link.terminus = ReceiverTerminus()
     link.terminus.keeper = book
-    link.attach(source=Source(address="q"), target=Target(), rcv_settle_mode=ReceiverSettleMode.SECOND)
+    link.attach(source=Source(address="q"), target=Target(), rcv_settle_mode=mode)
     script.expect("attach")
     script << attach("x", 0, role=False)
     script.collect()
@@ -208,3 +213,29 @@ def test_receiver_says_nothing_when_its_link_went_while_it_was_written() -> None
     book.write()
     assert link.terminus is not None
     assert link.terminus.unsettled[TAG].state is ACCEPT
+
+
+def test_receiver_foretells_what_it_will_accept_where_it_settles_second() -> None:
+    book = Book()
+    _link, _script, delivery = receiver(book)
+    delivery.foretell()
+    assert book.lines == [("foretold", delivery.tag)]
+
+
+def test_receiver_foretells_nothing_where_its_state_goes_with_its_word_or_nobody_writes_it_down() -> None:
+    book = Book()
+    receiver(book, ReceiverSettleMode.FIRST)[2].foretell()
+    receiver(None)[2].foretell()
+    link, _script, delivery = receiver(book)
+    link.detach()  # closed: there is no terminus any more
+    delivery.foretell()
+    assert book.lines == []
+
+
+def test_receiver_foretells_nothing_of_what_its_sender_has_settled() -> None:
+    book = Book()
+    _link, script, delivery = receiver(book)
+    script << disposition(False, 7)
+    book.lines.clear()
+    delivery.foretell()
+    assert book.lines == []

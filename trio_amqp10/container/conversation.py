@@ -28,10 +28,10 @@ from .coordinator import CAPABILITIES, CONTROL_CREDIT, ControlInlet, Coordinator
 from .guard import Guard, RelayInlet, wanted
 from .host import Host
 from .interests import interest_of, kept, owner_and_name, wanted_by
+from .kept import Key
 from .lifetimes import actual_properties, temporary_address
 from .links import ReceiverInlet, SenderOutlet
 from .node import Interest, Node, Owner, RefusedError
-from .termini import Kept, Key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from trio_amqp10.peer.connection import Connection
     from trio_amqp10.peer.session import Session
 
+    from .kept import Kept
     from .service import Container
 
 __all__ = ["Conversation"]
@@ -168,7 +169,7 @@ class Conversation(Host):
             node.check_inlet(self)
             if self._container.accounts is not None:
                 self._container.accounts.check_node(node, node.inlets, "senders")
-            agreed = self._retention(link, asked)
+            agreed = self._retention(link, asked, storable=not made)
             credit = INLET_CREDIT if node.gives else WORKED_CREDIT
             target = Target(
                 address=asked.address if node is self._container.relay else node.address,
@@ -231,7 +232,8 @@ class Conversation(Host):
             node.check_outlet(self, copying=copying, target=target, interest=interest)
             if self._container.accounts is not None:
                 self._container.accounts.check_node(node, node.outlets, "receivers")
-            agreed = NOTHING_KEPT if copying else self._retention(link, asked)
+            storable = _is_storable(node) and not made
+            agreed = NOTHING_KEPT if copying else self._retention(link, asked, storable=storable)
             source = Source(
                 address=node.address,
                 **(kept(interest) if node.keeps else agreed._asdict()),
@@ -309,9 +311,10 @@ class Conversation(Host):
     def _key(self, link: IncomingLink) -> Key:
         return Key(self.container_id, link.name, link.role)
 
-    def _retention(self, link: IncomingLink, asked: Source | Target) -> Retention:
+    def _retention(self, link: IncomingLink, asked: Source | Target, *, storable: bool) -> Retention:
         """What we keep of the link when it is gone."""
-        return self._container.termini.grant(self._key(link), asked)
+        user = user_of(self.identity)
+        return self._container.termini.grant(self._key(link), user, asked, storable=storable)
 
     def _claim(self, link: IncomingLink, end: ReceiverInlet | SenderOutlet, agreed: Retention) -> None:
         """Give the link the terminus that is kept for it, if one is to be."""
@@ -323,6 +326,9 @@ class Conversation(Host):
         if isinstance(claimed.terminus, SenderTerminus):
             assert isinstance(end, SenderOutlet)
             end.inherit(claimed.terminus)
+        elif claimed.stored and self._container.journal is not None:
+            assert isinstance(end, ReceiverInlet)
+            self._container.journal.after(end.await_store())
         _ends(link)[0].terminus = claimed.terminus
         self._claimed[end] = claimed
         ended = partial(self._container.termini.session_ended, claimed, end)
@@ -349,6 +355,11 @@ class Conversation(Host):
         self.guard.close()
         for link, claimed in self._claimed.items():
             self._container.termini.connection_closed(claimed, link)
+
+
+def _is_storable(node: Node) -> bool:
+    """Whether what it gives may be in the store, with who has a lease on it."""
+    return (node.leasing or node.keeps) and not node.confirms
 
 
 def _error_of(refusal: RefusedError) -> Error:

@@ -132,6 +132,9 @@ class Letter:
         self._letters = letters
         self._done = done
 
+    def foretell(self) -> None:
+        """Where it comes from it is deleted when it is accepted, and not before."""
+
     def accept(self) -> None:
         self._answer("accepted")
 

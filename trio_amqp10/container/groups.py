@@ -88,6 +88,14 @@ class Groups:
         group.leases += 1
         group.owner = key
 
+    def go_on_lending(self, name: str, key: object) -> None:
+        """A link has one of its messages since before a restart."""
+        group = self._groups.get(name)
+        if group is None:
+            group = self._groups[name] = _Group()
+        group.leases += 1
+        group.owner = key
+
     def returned(self, name: str, entry: Entry) -> None:
         """A lease has ended, and its message waits again."""
         group = self._groups[name]

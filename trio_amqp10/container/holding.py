@@ -158,6 +158,8 @@ class Holding(Node):
             entry, partial(self._on_stored, entry, inlet, arrival)
         ):
             self._coming += 1
+            if arrival is not None and entry.book is not None:
+                arrival.foretell()
             return False
         self._offer(entry)
         return True
@@ -203,8 +205,20 @@ class Holding(Node):
             self._length += 1
             self.octets += entry.size
         self._sequence = itertools.count(last)
+        lent = {entry for entry in entries if self._book.is_lent(entry)}
+        for entry in entries:
+            if entry in lent:
+                self._go_on_lending(entry)
         for entry in entries:  # now that all are counted: the first to expire must not leave an empty queue
-            self._offer(entry)
+            if entry not in lent:
+                self._offer(entry)
+
+    def _go_on_lending(self, entry: Entry) -> None:
+        """Somebody got it before the restart, and will say what became of it."""
+        if entry.deadline is not None:
+            heapq.heappush(self._deadlines, (entry.deadline, entry.order, entry))
+        if entry.group is not None:
+            self._groups.go_on_lending(entry.group, entry.outlet_key)
 
     def _make_room(self) -> bool:
         """Whether it is not full any more."""

@@ -101,8 +101,11 @@ class Journal:
         self._next.owed.append((table, key))
 
     def after(self, done: Done) -> None:
-        """Have ``done`` called once all that was noted so far is safe, or the last of it failed; in turn."""
-        if not self.busy:
+        """Have ``done`` called once all that was noted so far is safe, or the last of it failed; in turn.
+
+        What failed before and is still owed is asked for again.
+        """
+        if not self.busy and not self._next.changes:
             done(None)
         else:
             self._next.dones.append(done)

@@ -66,6 +66,7 @@ class Ledger:
         self.clock = clock
         self._rows: dict[str, list[Row]] = {}
         self._subscriptions: dict[str, list[Row]] = {}
+        self._lent: dict[int, Callable[[Entry], bool]] = {}
         self._last = 0
         for row in self.journal.rows(MESSAGES):
             self._last = cast("int", row[0])
@@ -79,6 +80,11 @@ class Ledger:
         """Of nodes that have messages here, and that nobody has made yet."""
         return [address for address in self._rows if not address.startswith(HIDDEN)]
 
+    @property
+    def records(self) -> set[int]:
+        """The keys of all messages whose nodes nobody has made yet."""
+        return {cast("int", row[0]) for rows in self._rows.values() for row in rows}
+
     def take_rows(self, address: str) -> list[Row]:
         """What the store had of this node; once."""
         return self._rows.pop(address, [])
@@ -86,6 +92,15 @@ class Ledger:
     def take_subscriptions(self, topic: str) -> list[Row]:
         """The durable subscriptions that the store had of this topic; once."""
         return self._subscriptions.pop(topic, [])
+
+    def lend(self, record: int, take: Callable[[Entry], bool]) -> None:
+        """Have ``take`` asked whether this message is leased, when its queue takes it back."""
+        self._lent[record] = take
+
+    def is_lent(self, entry: Entry) -> bool:
+        """Whether a message that a queue takes back is leased already."""
+        take = self._lent.pop(entry.record, None)
+        return take is not None and take(entry)
 
     def next_id(self) -> int:
         """A key for one more message; they grow with time, so that rows are added at the end."""
@@ -160,7 +175,9 @@ class Book:
         return True
 
     def write(self, entry: Entry) -> None:
-        """Write a message as it is now."""
+        """Write a message as it is now; nothing, where its queue was deleted and its lease ends after that."""
+        if entry.record not in self._open:
+            return
         clock = self._ledger.clock
         payload = entry.message.to_payload()
         arrived, ttl = entry.life
@@ -207,6 +224,10 @@ class Book:
             self._ledger.journal.drop(MESSAGES, row[0])
 
     # -- after a restart --------------------------------------------------------------------
+
+    def is_lent(self, entry: Entry) -> bool:
+        """Whether somebody has a lease on a message that comes back: what its receiver says of it is awaited."""
+        return self._ledger.is_lent(entry)
 
     def recover(self, keeper: Keeper) -> Iterator[Entry]:
         """What was here when the last process ended, in order; needs trio to run."""

@@ -16,15 +16,18 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.engine.states import LinkState
-from trio_amqp10.errors import Condition
+from trio_amqp10.errors import Condition, RemoteProtocolError
 from trio_amqp10.peer.receiver import Receiver
 from trio_amqp10.peer.sender import Sender
 from trio_amqp10.rules import ONE_ATTACHMENT
-from trio_amqp10.spec.messaging import RELEASED, Accepted, Modified, Rejected
+from trio_amqp10.spec.messaging import RELEASED, Accepted
 from trio_amqp10.spec.transactions import TransactionalState
-from trio_amqp10.spec.transport import Error
+from trio_amqp10.spec.transport import Error, SenderSettleMode
 
-from .watch import Watch
+from .archive import OutletKeeper, why
+from .loans import Loans
+from .verdicts import tell
+from .watch import Absent, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 
     from .conversation import Conversation
     from .node import Interest, Lease, Node
+    from .stores.base import StoreError
     from .work import Work
 
 __all__ = ["ReceiverInlet", "SenderOutlet"]
@@ -47,6 +51,7 @@ _log = logging.getLogger("trio_amqp10.container")
 
 _ATTACHED: Final = LinkState.ATTACHED
 _GONE: Final = LinkState.GONE
+_SETTLED: Final = SenderSettleMode.SETTLED
 _OVERHEAD: Final = 200
 """Octets that a delivery counts beyond its payload: what is kept to remember it."""
 
@@ -59,10 +64,18 @@ def steal(link: ReceiverInlet | SenderOutlet) -> None:
     )
 
 
+def suspend(link: ReceiverInlet | SenderOutlet, condition: str, description: str) -> None:
+    """Detach for now: the peer may attach again, and find all as it was."""
+    conn, end = link._conn, link._link  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    if end.state is _ATTACHED:
+        fault = RemoteProtocolError(description, condition, scope="link")
+        conn.pump.feed(lambda: end.fail(fault, closed=False))
+
+
 class ReceiverInlet(Receiver):
     """A link on which a peer sends to a node."""
 
-    __slots__ = ("_node", "_over", "peer")
+    __slots__ = ("_granting", "_node", "_over", "peer")
 
     steal = steal
 
@@ -73,6 +86,23 @@ class ReceiverInlet(Receiver):
         self.peer = peer
         self._node = node
         self._over = False
+        self._granting = credit
+
+    def await_store(self) -> Callable[[StoreError | None], object]:
+        """Grant nothing before the terminus is on disk, which is to survive: call what is returned when it is.
+
+        What were sent before could be doubted for ever, by a sender that comes back to a container which
+        does not know its link.
+        """
+        self._window = 0
+        return self._on_stored
+
+    def _on_stored(self, failure: StoreError | None) -> None:
+        if failure is not None:
+            self.suspend(*why(failure))
+        elif not self._over:
+            self._window = self._granting
+            self._top_up()
 
     def begin(self) -> None:
         """The link is attached: the node gets to know it, and what came meanwhile."""
@@ -127,6 +157,8 @@ class ReceiverInlet(Receiver):
             self._link.detach(error=_error(condition, description))
         self._end()
 
+    suspend = suspend
+
     def _release_queued(self) -> None:
         if self._link.state is _ATTACHED:
             for delivery in self._queue:
@@ -160,7 +192,7 @@ class SenderOutlet(Sender):
         wants: its filter, given a message and its sender's container-id; None for all (3.5.8).
     """
 
-    __slots__ = ("_node", "_outcomes", "_over", "copying", "interest", "key", "peer", "wants")
+    __slots__ = ("_loans", "_node", "_outcomes", "_over", "copying", "interest", "key", "peer", "wants")
 
     def __init__(
         self,
@@ -181,6 +213,7 @@ class SenderOutlet(Sender):
         self.wants = wants
         self._node = node
         self._over = False
+        self._loans: Loans | None = None
         link.confirms = node.confirms
         source = None if link.remote is None else link.remote.source
         # An empty list permits every outcome (3.5.3).
@@ -209,6 +242,8 @@ class SenderOutlet(Sender):
         """Whether a message may go out now; if not, the node hears when it may."""
         link = self._link
         if link.sendable():
+            if self._loans and (link.txn_id is not None or not self._loans.has_room(link.credit)):
+                return False  # they wake us
             if link.txn_id is not None and not self.copying and not self.peer.coordinator.live(link.txn_id):
                 return False
             return not self.peer.resting
@@ -223,8 +258,27 @@ class SenderOutlet(Sender):
         work: Work | None = None
         if link.txn_id is not None and lease is not None:
             work = self.peer.coordinator.live(link.txn_id)
+        if self._loans is None or lease is None or work is not None or link.snd_settle_mode == _SETTLED:
+            self._send(payload, message.message_format, lease, tag, work)
+        else:
+            self._loans.add(payload, message.message_format, lease)
+
+    def can_send(self) -> bool:
+        """Whether ``send_lent`` would send; if not, the loans hear when it may."""
+        link = self._link
+        if link.credit and link.state is _ATTACHED and not link.sendable():
+            link.await_sendable()
+        return link.sendable()
+
+    def send_lent(self, payload: bytes, message_format: int, lease: Lease, tag: bytes | None) -> None:
+        """Send what the store knows of by now."""
+        self._send(payload, message_format, lease, tag, None)
+
+    def _send(
+        self, payload: bytes, message_format: int, lease: Lease | None, tag: bytes | None, work: Work | None
+    ) -> None:
         state = None if work is None else work.state
-        delivery = link.send(payload, lease is None, tag, message.message_format, state)
+        delivery = self._link.send(payload, lease is None, tag, message_format, state)
         assert delivery is not None  # ready() said so
         if not delivery.settled:
             delivery.watcher = watch = Watch(self, delivery, len(payload) + _OVERHEAD, lease)
@@ -240,7 +294,8 @@ class SenderOutlet(Sender):
         """Tell how many more there are, and give credit back where the receiver drains (2.6.7)."""
         link = self._link
         link.available = more
-        if link.drain and not link.in_progress and not (more and link.credit) and not self.waiting:
+        busy = link.in_progress or self.waiting or self._loans
+        if link.drain and not busy and not (more and link.credit):
             link.drained()
 
     def wake(self) -> None:
@@ -250,6 +305,8 @@ class SenderOutlet(Sender):
         if self._over:
             return
         try:
+            if self._loans and not self._is_over:
+                self._loans.send()
             if self._is_over:
                 self._end()
             elif not waited:  # else it is a producer's, who goes first
@@ -294,13 +351,19 @@ class SenderOutlet(Sender):
         if not self._over:
             self._over = True
             self._node.remove_outlet(self)
+            if self._loans:
+                self._loans.release()
             self.peer.forget(self, closed=self._link.terminus is None)
 
     def inherit(self, terminus: SenderTerminus) -> None:
         """Deliveries of an older link are this one's now."""
         for sent in terminus.unsettled.values():
-            if isinstance(sent.delivery.watcher, Watch):
+            if isinstance(sent.delivery.watcher, (Watch, Absent)):
                 sent.delivery.watcher.move(self)
+        if isinstance(terminus.keeper, OutletKeeper):
+            self._loans = Loans(self, terminus.keeper)
+
+    suspend = suspend
 
     def expire(self) -> None:
         """Nobody came back: what became of all that is unsettled will not be known."""
@@ -313,23 +376,7 @@ class SenderOutlet(Sender):
 
     def verdict(self, delivery: OutgoingDelivery, lease: Lease) -> None:
         """Tell the lease what the peer made of its message (3.4)."""
-        outcome = self._final(delivery.state)
-        if isinstance(outcome, Accepted):
-            lease.accepted()
-        elif isinstance(outcome, Rejected):
-            error = outcome.error
-            if error is None:
-                lease.rejected(None, None)
-            else:
-                lease.rejected(str(error.condition), error.description, error.info)
-        elif isinstance(outcome, Modified):
-            lease.modified(
-                failed=bool(outcome.delivery_failed),
-                undeliverable_here=bool(outcome.undeliverable_here),
-                annotations=outcome.message_annotations,
-            )
-        else:
-            lease.released()
+        tell(lease, self._final(delivery.state))
 
     def accepts(self, outcome: Any) -> bool:
         """Whether this counts as accepted here."""

@@ -111,6 +111,13 @@ class Arrival(Protocol):
         """What arrived; its sections are decoded as they are read."""
         ...
 
+    def foretell(self) -> None:
+        """It will be accepted once all is safe that the node, without an ``await`` between, has the store write.
+
+        So that this is known in the same commit, where the peer may ask for it after a restart.
+        """
+        ...
+
     def accept(self) -> None:
         """It was processed, or is in safe hands."""
         ...

@@ -87,6 +87,9 @@ class _Posted:
         self.refusal: RefusedError | None = None
         self._answered = trio.Event()
 
+    def foretell(self) -> None:
+        """Who waits is gone when the process is."""
+
     def accept(self) -> None:
         self._answer("accepted")
 

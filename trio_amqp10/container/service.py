@@ -28,6 +28,7 @@ from trio_amqp10.spec.transport import Error
 from trio_amqp10.tokens import path_of
 
 from .access import Authorise, permit_claimed
+from .archive import Archive
 from .cbs import ADDRESS as CBS
 from .cbs import Cbs
 from .clock import Clock
@@ -147,7 +148,8 @@ class Container(Handled):
         self._household = Household(self.name, self.find, self._hosts)
         self._timers = Timers(self._clock.now, self._hosts)
         self._clock.call_at = self._timers.call_at
-        self.termini = Termini(self._clock.now, self._timers.call_at)
+        archive = None if self._ledger is None else Archive(self._ledger)
+        self.termini = Termini(self._clock.now, self._timers.call_at, archive=archive)
         self._listeners: list[Listener] = []
         self._idle = trio.lowlevel.ParkingLot()
         self._sole = SoleConnections()
@@ -288,6 +290,7 @@ class Container(Handled):
         if self._recovered or self._ledger is None:
             return
         self._recovered = True
+        self.termini.restore()
         for node in list(self.nodes.values()):
             if isinstance(node, (Queue, Topic)):
                 node.recover()
@@ -301,6 +304,7 @@ class Container(Handled):
                 _log.warning("the store has messages of %r, and nothing is there to take them", address)
             else:
                 self._make_queue(address, _FIRST_USE)
+        self.termini.sweep()
 
     def add_management(self, address: str = ADDRESS) -> None:
         """Let peers create, read, update, delete and list nodes by requests ("AMQP Management 1.0", working draft).

@@ -140,6 +140,9 @@ class _Keeper:
         self._write(tag, payload, message_format, encode(state))
         self.after(then)
 
+    def foretell(self, tag: bytes) -> None:
+        """It is another's file that a node writes to: the outcome is written here when it is given."""
+
     def _write(self, tag: bytes, payload: bytes, message_format: int, state: bytes | None) -> None:
         old = self._rows.get(tag)
         key = f"{self._link} {tag.hex()}"

@@ -10,21 +10,25 @@ Knows when things are over; does not know what a terminus holds.
 
 from __future__ import annotations
 
+from collections import Counter
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.engine.terminus import ReceiverTerminus, SenderTerminus
 from trio_amqp10.errors import Condition
 from trio_amqp10.peer.memory import Retention
 from trio_amqp10.spec.messaging import ExpiryPolicy, TerminusDurability
 from trio_amqp10.spec.transport import Role
 
+from .kept import NOTHING, Kept
 from .node import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Kept", "Key", "Termini"]
+    from .archive import Archive
+    from .kept import Holder, Key
+
+__all__ = ["Termini"]
 
 _POLICIES: Final = (
     ExpiryPolicy.LINK_DETACH,
@@ -32,52 +36,6 @@ _POLICIES: Final = (
     ExpiryPolicy.CONNECTION_CLOSE,
     ExpiryPolicy.NEVER,
 )
-_NOTHING: Final = Retention(expiry_policy=ExpiryPolicy.LINK_DETACH)
-
-
-class Key(NamedTuple):
-    """Which link: names are unique between two containers, in one direction (2.6.1)."""
-
-    container_id: str
-    name: str
-    role: bool
-
-
-class Holder(Protocol):
-    """The link that has a terminus."""
-
-    def steal(self) -> None:
-        """Another link has it now."""
-        ...
-
-    def expire(self) -> None:
-        """The link is long gone, and nobody came back: what is unsettled on it never will be settled."""
-        ...
-
-
-class Kept:
-    """One terminus.
-
-    Attributes:
-        key: of its link.
-        identity: the user that the peer proved to be.
-        terminus: what is unsettled.
-        retention: what was agreed.
-        holder: the link that has it, or had it last.
-        attached: whether that link lives.
-        deadline: when it expires, while it is not attached.
-    """
-
-    __slots__ = ("attached", "deadline", "holder", "identity", "key", "retention", "terminus")
-
-    def __init__(self, key: Key, identity: Any) -> None:
-        self.key = key
-        self.identity = identity
-        self.terminus = SenderTerminus() if key.role is Role.SENDER else ReceiverTerminus()
-        self.retention = _NOTHING
-        self.holder: Holder | None = None
-        self.attached = False
-        self.deadline = inf
 
 
 class Termini:
@@ -86,7 +44,9 @@ class Termini:
     Args:
         now: seconds on any clock.
         call_at: has ``sweep`` called at a time on that clock.
+        archive: has those that are to survive the container; None without a store.
         limit: how many are kept; beyond, peers are told that theirs is not.
+        limit_each: how many of one user; or of one container, where it has not proved whose it is.
         longest: seconds that one is kept at most, whatever its peer asks for.
     """
 
@@ -95,29 +55,50 @@ class Termini:
         now: Callable[[], float],
         call_at: Callable[[float, Callable[[], object]], object],
         *,
+        archive: Archive | None = None,
         limit: int = 10_000,
+        limit_each: int = 2_500,
         longest: float = 86_400.0,
     ) -> None:
         self._now = now
         self._call_at = call_at
+        self._archive = archive
         self._limit = limit
+        self._limit_each = limit_each
         self._longest = longest
         self._kept: dict[Key, Kept] = {}
+        self._owned: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def grant(self, key: Key, asked: Any) -> Retention:
-        """What a peer gets that asks for this; of unsettled state nothing outlasts this process, so it is never durable."""
+    def restore(self) -> None:
+        """Take back what the store has, once, before the nodes do: what was attached has lost its link."""
+        if self._archive is not None:
+            for kept in self._archive.restore():
+                self._add(kept)
+                if kept.deadline == inf and kept.retention.expiry_policy != ExpiryPolicy.NEVER:
+                    kept.deadline = self._now() + kept.retention.timeout
+                    self._archive.write(kept)
+                self._call_at(kept.deadline, self.sweep)
+
+    def grant(self, key: Key, user: str | None, asked: Any, *, storable: bool) -> Retention:
+        """What a peer gets that asks for this; durable where there is a store, and the node is ``storable``."""
         policy = asked.expiry_policy if asked.expiry_policy in _POLICIES else ExpiryPolicy.SESSION_END
         timeout = min(asked.timeout, int(self._longest))
-        given = Retention(TerminusDurability.NONE, policy, timeout)
-        if not given.survives or (len(self._kept) >= self._limit and key not in self._kept):
-            return _NOTHING
+        durable = TerminusDurability.NONE
+        if storable and self._archive is not None:
+            durable = TerminusDurability(min(asked.durable, TerminusDurability.UNSETTLED_STATE))
+        given = Retention(durable, policy, timeout)
+        if not given.survives or (key not in self._kept and self._is_full(key.owned_by(user))):
+            return NOTHING
         return given
 
+    def _is_full(self, owner: str) -> bool:
+        return len(self._kept) >= self._limit or self._owned[owner] >= self._limit_each
+
     def claim(
-        self, key: Key, identity: Any, retention: Retention, holder: Holder, *, forgotten: bool
+        self, key: Key, user: str | None, retention: Retention, holder: Holder, *, forgotten: bool
     ) -> Kept:
         """The terminus of this link, for ``holder`` from now on; a new one where there is none.
 
@@ -129,8 +110,9 @@ class Termini:
         self.sweep()
         kept = self._kept.get(key)
         if kept is None:
-            kept = self._kept[key] = Kept(key, identity)
-        elif kept.identity != identity:
+            kept = Kept(key, user)
+            self._add(kept)
+        elif kept.user != user:
             raise RefusedError(
                 Condition.UNAUTHORIZED_ACCESS,
                 f"link {key.name!r} of {key.container_id!r} is another's (2.6.1)",
@@ -138,13 +120,14 @@ class Termini:
         if kept.holder is not None and kept.attached:
             kept.holder.steal()
         if forgotten and key.role is Role.SENDER:
-            if kept.holder is not None:
-                kept.holder.expire()
-            kept.terminus = SenderTerminus()
+            self._expire(kept)
+            kept.terminus = kept.new_terminus()
         kept.retention = retention
         kept.holder = holder
         kept.attached = True
         kept.deadline = inf
+        if self._archive is not None:
+            self._archive.keep(kept)
         return kept
 
     def release(self, kept: Kept, holder: Holder, *, closed: bool) -> None:
@@ -152,7 +135,7 @@ class Termini:
         if kept.holder is holder and kept.attached:
             kept.attached = False
             if closed:
-                del self._kept[kept.key]
+                self._remove(kept)
             elif kept.retention.expiry_policy == ExpiryPolicy.LINK_DETACH:
                 self._start(kept)
 
@@ -171,6 +154,8 @@ class Termini:
             kept.deadline = self._now() + kept.retention.timeout
             if kept.retention.timeout:
                 self._call_at(kept.deadline, self.sweep)
+                if self._archive is not None:
+                    self._archive.write(kept)
             else:
                 self.sweep()
 
@@ -178,6 +163,27 @@ class Termini:
         """Forget what has expired."""
         now = self._now()
         for kept in [kept for kept in self._kept.values() if kept.deadline <= now]:
-            del self._kept[kept.key]
-            if kept.holder is not None:
-                kept.holder.expire()
+            self._expire(kept)
+            self._remove(kept)
+
+    def _expire(self, kept: Kept) -> None:
+        """What is unsettled never will be settled; said before the rows go, so that both are in one commit."""
+        if kept.holder is not None:
+            kept.holder.expire()
+        elif self._archive is not None:
+            self._archive.expire(kept)
+        if self._archive is not None:
+            self._archive.forget(kept)
+
+    def _add(self, kept: Kept) -> None:
+        self._kept[kept.key] = kept
+        self._owned[kept.key.owned_by(kept.user)] += 1
+
+    def _remove(self, kept: Kept) -> None:
+        del self._kept[kept.key]
+        owner = kept.key.owned_by(kept.user)
+        self._owned[owner] -= 1
+        if not self._owned[owner]:
+            del self._owned[owner]
+        if self._archive is not None:
+            self._archive.forget(kept)

@@ -211,6 +211,7 @@ class Topic(Node):
             self._arrived += 1
             self._publish(message, origin, wanting)
             if self._journal is not None and is_durable(message) and any(each.storing for each in wanting):
+                arrival.foretell()
                 self._journal.after(partial(answer, inlet, arrival))
             else:
                 accept(arrival)

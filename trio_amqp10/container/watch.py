@@ -17,6 +17,7 @@ from trio_amqp10.spec.messaging import RELEASED, Rejected
 from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Error
 
+from .entry import Entry
 from .node import RefusedError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from .node import Lease
     from .work import Work
 
-__all__ = ["Watch"]
+__all__ = ["Absent", "Watch"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
@@ -57,8 +58,16 @@ class Watch:
         self.lease = lease
         outlet.peer.retain(outlet, size)
 
+    @property
+    def record(self) -> int | None:
+        """Under which the store has the message; None if it does not."""
+        lease = self.lease
+        return lease.record if isinstance(lease, Entry) and lease.book is not None else None
+
     def wake(self) -> None:
         delivery = self.delivery
+        if delivery.watcher is not self:
+            return  # touched, and then told at once
         if (
             self.work is not None or delivery.state.__class__ is TransactionalState
         ) and not self.outlet.peer.coordinator.retire(self):
@@ -95,6 +104,11 @@ class Watch:
     def expire(self) -> None:
         """The delivery's link will not come back."""
         self._finish()
+
+    def conclude_now(self) -> None:
+        """The receiver has spoken, and hears that we know once that is written: what it means for the node is part of it."""
+        self.delivery.watcher = None
+        self._finish(told=True)
 
     def _finish(self, *, released: bool = False, told: bool = False) -> RefusedError | None:
         """Tell the lease; returns what it has against that."""
@@ -151,3 +165,31 @@ class Watch:
         if not delivery.settled:
             with suppress(LocalProtocolError):
                 delivery.settle()
+
+
+class Absent:
+    """Stands where a watch was, from a restart until the peer has come back: it is woken in vain.
+
+    Attributes:
+        delivery: which.
+        lease: on its message.
+    """
+
+    __slots__ = ("_size", "delivery", "lease", "touched")
+
+    def __init__(self, delivery: OutgoingDelivery, size: int, lease: Lease) -> None:
+        self.touched = False
+        self.delivery = delivery
+        self.lease = lease
+        self._size = size
+
+    def wake(self) -> None:
+        """Nothing is heard without a link."""
+
+    def move(self, outlet: SenderOutlet) -> None:
+        """The delivery goes on there."""
+        self.delivery.watcher = Watch(outlet, self.delivery, self._size, self.lease)
+
+    def expire(self) -> None:
+        """The delivery's link will not come back."""
+        self.lease.lost()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Accepted, Modified, Received, Rejected, Released
-from trio_amqp10.spec.transport import Error
+from trio_amqp10.spec.transport import Error, ReceiverSettleMode
 
 if TYPE_CHECKING:
     from .inflow import Inflow
@@ -112,6 +112,21 @@ class IncomingDelivery:
         self.memo: Any = None
         self.inflow: Inflow | None = None
         self.watcher: Touchable | None = None
+
+    def foretell(self) -> None:
+        """It will be accepted once what is being written in this moment is safe; a keeper of our state writes it with that.
+
+        Only where we settle second: else our state goes with our word (2.6.12).
+        """
+        link = self.link
+        terminus = link.terminus
+        if (
+            terminus is not None
+            and terminus.keeper is not None
+            and link.rcv_settle_mode == ReceiverSettleMode.SECOND
+            and terminus.unsettled.get(self.tag) is self
+        ):
+            terminus.keeper.foretell(self.tag)
 
     def accept(self) -> None:
         """Say that the message was processed (3.4.2)."""

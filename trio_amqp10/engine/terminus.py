@@ -84,6 +84,10 @@ class Keeper(Protocol):
         """This has its outcome; ``then``, once it is written, the other end may hear that we know."""
         ...
 
+    def foretell(self, tag: bytes) -> None:
+        """This will be accepted once what is being written in this moment is safe."""
+        ...
+
     def drop(self, tag: bytes) -> None:
         """This is settled, and sooner or later nobody need know it any more."""
         ...

@@ -93,18 +93,26 @@ def check_address(address: object) -> None:
 
 
 def retention(
-    durable: bool | TerminusDurability, expiry_policy: str | None, expiry_timeout: float, *, stored: bool
+    durable: bool | TerminusDurability | None,
+    expiry_policy: str | None,
+    expiry_timeout: float,
+    *,
+    comes_back: bool,
 ) -> Retention:
-    """What to ask both ends to keep; a link in a store is of no use to a peer that forgets it at once.
+    """What to ask both ends to keep; a link that comes back is of no use to a peer that forgets it at once.
+
+    Nor to one that forgets it when it restarts, so it is asked to be durable, unless ``durable`` says otherwise.
 
     Raises:
         LocalProtocolError: a time-out that is none.
     """
     if expiry_timeout < 0:
         raise LocalProtocolError(f"expiry_timeout={expiry_timeout}: seconds, 0 or more")
+    if durable is None:
+        durable = comes_back
     level = TerminusDurability(2 if durable is True else int(durable))
     timeout = ceil(expiry_timeout)
-    if stored and expiry_policy is None and not timeout:
+    if comes_back and expiry_policy is None and not timeout:
         return Retention(level, ExpiryPolicy.CONNECTION_CLOSE, _KEPT)
     return Retention(level, expiry_policy or ExpiryPolicy.SESSION_END, timeout)
 

@@ -426,7 +426,7 @@ def open_receiver(
     properties: dict[Any, Any] | None = None,
     capabilities: str | Iterable[str] = (),
     store: TerminusStore | None = None,
-    durable: bool | TerminusDurability = False,
+    durable: bool | TerminusDurability | None = None,
     expiry_policy: str | None = None,
     expiry_timeout: float = 0,
     max_message_size: int | None = None,
@@ -457,7 +457,7 @@ def open_receiver(
             f"credit={credit}: a number of messages is possible, and 0 for none but by grant()"
         )
     comes_back = store is not None or (connection.recovering and guarantee == "exactly-once")
-    kept = retention(durable, expiry_policy, expiry_timeout, stored=comes_back)
+    kept = retention(durable, expiry_policy, expiry_timeout, comes_back=comes_back)
     options = LinkOptions(
         name=name,
         guarantee=guarantee,

@@ -340,14 +340,14 @@ def open_sender(
     properties: dict[Any, Any] | None = None,
     capabilities: str | Iterable[str] = (),
     store: TerminusStore | None = None,
-    durable: bool | TerminusDurability = False,
+    durable: bool | TerminusDurability | None = None,
     expiry_policy: str | None = None,
     expiry_timeout: float = 0,
 ) -> Opening[Sender]:
     """See ``Connection.open_sender``, which this is."""
     check_address(address)
     comes_back = store is not None or (connection.recovering and guarantee == "exactly-once")
-    kept = retention(durable, expiry_policy, expiry_timeout, stored=comes_back)
+    kept = retention(durable, expiry_policy, expiry_timeout, comes_back=comes_back)
     options = LinkOptions(
         name=name,
         guarantee=guarantee,

@@ -1,0 +1,177 @@
+"""A container that dies at a commit of its store, or between two, and is there again a moment later.
+
+Nothing that it does when it dies gets anywhere: not to its store, and not to its peers.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
+
+import trio
+
+import trio_amqp10 as amqp
+from trio_amqp10.container.stores import MemoryStore
+from trio_amqp10.peer import dial
+from trio_amqp10.peer.listen import Acceptor
+from trio_amqp10.testing import Line, open_network
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    import pytest
+
+    from trio_amqp10.container.stores.base import Batch, Done, Row, Table
+    from trio_amqp10.peer.urls import Url
+
+__all__ = ["Disk", "House", "Mortal"]
+
+LIMITS = amqp.Limits(max_frame_size=512)
+
+
+class Disk(MemoryStore):
+    """What survives.
+
+    Attributes:
+        commits: how many there were.
+        held: where what is to be told of a commit is put in place of being told; None for a disk that tells.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.commits = 0
+        self.held: list[Callable[[], object]] | None = None
+
+    def write(self, batch: Batch, done: Done) -> None:
+        held = self.held
+        if held is None:
+            super().write(batch, done)
+        else:
+            super().write(batch, lambda failure: held.append(partial(done, failure)))
+
+
+class Mortal:
+    """The store of one life of a container.
+
+    Args:
+        disk: what it writes to.
+        last: how many commits it lives to see; None for any number.
+        done: whether the last of them is on the disk, but nobody hears of it; else it is not even there.
+        die: told when it dies.
+    """
+
+    def __init__(self, disk: Disk, last: int | None, *, done: bool, die: Callable[[], object]) -> None:
+        self._disk = disk
+        self._last = last
+        self._done = done
+        self._die = die
+        self.dead = False
+
+    def rows(self, table: Table) -> list[Row]:
+        return self._disk.rows(table)
+
+    def write(self, batch: Batch, done: Done) -> None:
+        if self.dead:  # its lines are cut, so what it believes concerns nobody
+            trio.lowlevel.current_trio_token().run_sync_soon(done, None)
+            return
+        self._disk.commits += 1
+        if self._last is None or self._disk.commits < self._last:
+            self._disk.write(batch, done)
+            return
+        self.dead = True
+        if self._done:
+            self._disk.write(batch, lambda _failure: None)
+        self._die()
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+class House:
+    """Has the container of the moment, and the lines to it.
+
+    Args:
+        last, done: when its first life ends; see ``Mortal``.
+        there, back: what its first lines do to octets. Where they are cut, that is the end of its first life too.
+    """
+
+    def __init__(
+        self,
+        last: int | None = None,
+        *,
+        done: bool = False,
+        there: Line | None = None,
+        back: Line | None = None,
+    ) -> None:
+        self.disk = Disk()
+        self.lives = 0
+        self.octets = (0, 0)
+        self._last = last
+        self._done = done
+        self._lines = [] if there is None or back is None else [(there, back)]
+        self._alive: list[tuple[Any, trio.CancelScope]] = []
+        self._begin()
+
+    def _begin(self) -> None:
+        self.lives += 1
+        last = self._last if self.lives == 1 else None
+        self.store = Mortal(self.disk, last, done=self._done, die=self.die)
+        self.container = amqp.Container("house", store=self.store)  # type: ignore[arg-type]
+        self.queue = self.container.add_queue("q", durable=True)
+
+    async def stock(self, bodies: list[bytes]) -> None:
+        """Have these in the queue before its first life."""
+        before = amqp.Container("house", store=self.disk)
+        before.add_queue("q", durable=True)
+        for body in bodies:
+            await before.send("q", body)
+        await before.flush()
+        self.disk.commits = self.lives = 0
+        self._begin()
+
+    def die(self) -> None:
+        """All of it ends now, and the next begins."""
+        self.store.dead = True
+        alive, self._alive = self._alive, []
+        for network, scope in alive:
+            network.cut("reset")
+            scope.cancel()
+        self._begin()
+
+    @asynccontextmanager
+    async def open(self, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[None]:
+        """Who dials anything gets a line to the container of that moment."""
+        first: list[Any] = []
+        async with trio.open_nursery() as nursery:
+
+            async def die_of(network: Any) -> None:
+                await network._was_cut.wait()
+                if any(each is network for each, _ in self._alive):
+                    self.die()
+
+            async def live(there: Line, back: Line, task_status: Any) -> None:
+                acceptor = Acceptor(container_id="house", sasl=amqp.sasl.Server(), limits=LIMITS)
+                async with open_network(there=there, back=back) as network:
+                    first.append(network)
+                    with trio.CancelScope() as scope:
+                        self._alive.append((network, scope))
+                        nursery.start_soon(die_of, network)
+                        task_status.started(network.near)
+                        await acceptor.run(network.far, self.container.handle)
+
+            async def connect(_url: Url) -> trio.abc.Stream:
+                there, back = self._lines.pop() if self._lines else (Line(), Line())
+                stream: trio.abc.Stream = await nursery.start(live, there, back)
+                return stream
+
+            monkeypatch.setattr(dial, "connect", connect)
+            yield
+            self.octets = (first[0].there.octets, first[0].back.octets)
+            nursery.cancel_scope.cancel()

@@ -1,0 +1,380 @@
+"""Archive: the termini that a container's store has, so that exactly-once outlives the process (2.6.5, 3.5.5).
+
+There is a row for each terminus that is to survive, with whose it is and when it expires; and one for each
+delivery that must not be forgotten, by its tag:
+
+================  ==================================================================================
+a peer sends      the tag of a message that was accepted. It is written in the commit that has the
+                  message, and goes when the sender has settled: a sender that comes back between
+                  the two is told, and does not send again.
+a peer receives   the tag, and which message of the store it stands for. It is written before the
+                  message goes out (``loans``), and goes in the commit that says what became of the
+                  message: only then the receiver hears that we know. After a restart the message is
+                  nobody else's, until the receiver has come back and said so, or its time is up.
+================  ==================================================================================
+
+A sender that hears an outcome will not ask again, whatever is on disk here; so nothing waits to be told. A
+message that was refused is not here, and if it is sent again, it is as new: that is not written at all.
+
+Knows termini, rows, and messages that are leased; knows no link.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from functools import partial
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from trio_amqp10.engine.delivery import ACCEPTED, IncomingDelivery
+from trio_amqp10.engine.terminus import ReceiverTerminus, SenderTerminus, Sent
+from trio_amqp10.errors import Condition
+from trio_amqp10.peer.delivery import OutgoingDelivery
+from trio_amqp10.peer.memory import Retention
+from trio_amqp10.spec.messaging import Accepted, TerminusDurability
+
+from .kept import Kept, Key
+from .stores.base import StoreFullError, Table
+from .watch import Absent, Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .entry import Entry
+    from .journal import Journal
+    from .ledger import Ledger
+    from .stores.base import Row, StoreError
+
+__all__ = ["TERMINI", "UNSETTLED", "Archive"]
+
+TERMINI: Final = Table(
+    "termini",
+    ("id", "container", "name", "role", "user", "durable", "policy", "timeout", "deadline"),
+    str,
+)
+UNSETTLED: Final = Table("unsettled", ("id", "terminus", "place", "tag", "record"), str)
+
+MOST: Final = 10_000
+"""Rows of deliveries on one link: a peer that never settles is not to fill the disk."""
+
+
+class Archive:
+    """The rows of all termini of a container that are to survive it.
+
+    Args:
+        ledger: of the container, through whose journal they go, with the messages that they are about.
+
+    Raises:
+        StoreError: what the store has cannot be read.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._clock = ledger.clock
+        self.journal = ledger.journal
+        self._termini: list[Any] = list(self.journal.rows(TERMINI))
+        self._unsettled: list[Any] = sorted(self.journal.rows(UNSETTLED), key=_place_of)
+        self._records: set[int] = set()
+        self._places = itertools.count(1 + max(map(_place_of, self._unsettled), default=0))
+
+    def next_place(self) -> int:
+        """A number for one more delivery; they grow with time."""
+        return next(self._places)
+
+    # -- what is to survive -----------------------------------------------------------------
+
+    def keep(self, kept: Kept) -> None:
+        """A link has this terminus now: write what was agreed, or nothing any more."""
+        level, terminus = kept.retention.durable, kept.terminus
+        if level == TerminusDurability.NONE:
+            self.forget(kept)
+            return
+        kept.stored = True
+        self.write(kept)
+        if level == TerminusDurability.CONFIGURATION:
+            _close_keeper(kept)
+        elif terminus.keeper is None:
+            terminus.keeper = keeper = self._new_keeper(kept)
+            keeper.begin()
+        elif isinstance(terminus.keeper, OutletKeeper):
+            terminus.keeper.claimed()
+
+    def _new_keeper(self, kept: Kept) -> InletKeeper | OutletKeeper:
+        kind = InletKeeper if isinstance(kept.terminus, ReceiverTerminus) else OutletKeeper
+        return kind(self, kept)
+
+    def write(self, kept: Kept) -> None:
+        """Write down a terminus that is to survive, as it is now."""
+        if kept.stored:
+            deadline = None if kept.deadline == inf else self._clock.to_wall(kept.deadline)
+            key, agreed = kept.key, kept.retention
+            row: Row = (
+                _id_of(key),
+                key.container_id,
+                key.name,
+                int(key.role),
+                kept.user,
+                int(agreed.durable),
+                str(agreed.expiry_policy),
+                agreed.timeout,
+                deadline,
+            )
+            self.journal.note(TERMINI, row[0], row)
+
+    def forget(self, kept: Kept) -> None:
+        """It need not survive any more, or is over."""
+        _close_keeper(kept)
+        if kept.stored:
+            kept.stored = False
+            self.journal.drop(TERMINI, _id_of(kept.key))
+
+    # -- after a restart --------------------------------------------------------------------
+
+    def restore(self) -> list[Kept]:
+        """What was there when the last process ended; once, and under trio."""
+        found: dict[str, Kept] = {}
+        for name, container, link, role, user, durable, policy, timeout, deadline in self._termini:
+            kept = found[name] = Kept(Key(container, link, bool(role)), user)
+            kept.retention = Retention(TerminusDurability(durable), policy, timeout)
+            kept.stored = True
+            kept.terminus.known = True
+            if deadline is not None:
+                kept.deadline = self._clock.from_wall(deadline)
+            if durable == TerminusDurability.UNSETTLED_STATE:
+                kept.terminus.keeper = self._new_keeper(kept)
+        self._records = self._ledger.records if self._unsettled else set()
+        for row in self._unsettled:
+            there = found.get(row[1])
+            keeper = None if there is None else there.terminus.keeper
+            if not isinstance(keeper, _Keeper) or not keeper.restore(row):
+                self.journal.drop(UNSETTLED, row[0])
+        self._termini.clear()
+        self._unsettled.clear()
+        self._records.clear()
+        return list(found.values())
+
+    def lent(self, record: int, take: Callable[[Entry], bool]) -> bool:
+        """Have ``take`` asked, when the queue of this message is there again, whether it is leased; False without such a message."""
+        if record not in self._records:
+            return False
+        self._ledger.lend(record, take)
+        return True
+
+    def payload_of(self, entry: Entry) -> bytes:
+        """The octets of a message as it goes out now."""
+        message = entry.aged(self._clock.now()) if entry.ages else entry.message
+        return message.to_payload()
+
+    @staticmethod
+    def expire(kept: Kept) -> None:
+        """Nobody came back since the restart."""
+        if isinstance(kept.terminus.keeper, OutletKeeper):
+            kept.terminus.keeper.expire()
+
+
+class _Keeper:
+    """Writes down what becomes of the deliveries of one link.
+
+    Args:
+        archive: that it writes to.
+        kept: the terminus of the link.
+    """
+
+    __slots__ = ("_archive", "_kept", "_name", "_tags")
+
+    def __init__(self, archive: Archive, kept: Kept) -> None:
+        self._archive = archive
+        self._kept = kept
+        self._name = _id_of(kept.key)
+        self._tags: set[bytes] = set()
+
+    def _note(self, tag: bytes, place: int, record: int | None) -> None:
+        key = self._key(tag)
+        self._tags.add(tag)
+        self._archive.journal.note(UNSETTLED, key, (key, self._name, place, tag, record), len(key))
+
+    def _key(self, tag: bytes) -> str:
+        return f"{self._name} {tag.hex()}"
+
+    def sent(self, delivery: Any, payload: bytes, message_format: int) -> None:
+        """As ``Keeper.sent``."""
+
+    def foretell(self, tag: bytes) -> None:
+        """As ``Keeper.foretell``."""
+
+    def drop(self, tag: bytes) -> None:
+        """As ``Keeper.drop``."""
+        if tag in self._tags:
+            self._tags.discard(tag)
+            self._archive.journal.drop(UNSETTLED, self._key(tag))
+
+    def after(self, then: Callable[[], object]) -> None:
+        """As ``Keeper.after``; where the store fails, the link is detached, so that its peer asks again."""
+
+        def done(failure: StoreError | None) -> None:
+            if failure is None:
+                then()
+            elif self._kept.holder is not None:
+                self._kept.holder.suspend(*why(failure))
+
+        self._archive.journal.after(done)
+
+    def close(self) -> None:
+        """The link is over."""
+        for tag in list(self._tags):
+            self.drop(tag)
+
+    def restore(self, row: Any) -> bool:
+        """This was written before; False where it is of no use any more."""
+        raise NotImplementedError
+
+
+class InletKeeper(_Keeper):
+    """For a link on which a peer sends: the tags of what was accepted."""
+
+    __slots__ = ()
+
+    def begin(self) -> None:
+        """The terminus is to survive from now on, with what is in it."""
+        for tag, delivery in self._kept.terminus.unsettled.items():
+            if isinstance(delivery, IncomingDelivery):
+                self.conclude(tag, delivery.state, _nothing)
+
+    def foretell(self, tag: bytes) -> None:
+        """As ``Keeper.foretell``: it goes into the commit that has the message."""
+        if tag not in self._tags:
+            self._note(tag, self._archive.next_place(), None)
+            if len(self._tags) > MOST and self._kept.holder is not None:
+                self._kept.holder.close(
+                    Condition.RESOURCE_LIMIT_EXCEEDED.value,
+                    f"more than {MOST} accepted deliveries that their sender has not settled",
+                )
+
+    def conclude(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:
+        """As ``Keeper.conclude``; nothing waits for it, see above."""
+        if isinstance(state, Accepted):
+            self.foretell(tag)
+        else:
+            self.drop(tag)
+        then()
+
+    def restore(self, row: Any) -> bool:
+        tag = row[3]
+        delivery = IncomingDelivery(cast("Any", None), 0, tag, 0, False, b"")
+        delivery.state = ACCEPTED
+        assert isinstance(self._kept.terminus, ReceiverTerminus)
+        self._kept.terminus.unsettled[tag] = delivery
+        self._tags.add(tag)
+        return True
+
+
+class OutletKeeper(_Keeper):
+    """For a link on which a peer receives: which messages it may have."""
+
+    __slots__ = ("_absent",)
+
+    def __init__(self, archive: Archive, kept: Kept) -> None:
+        super().__init__(archive, kept)
+        self._absent: dict[bytes, Sent] = {}
+
+    @property
+    def _terminus(self) -> SenderTerminus:
+        assert isinstance(self._kept.terminus, SenderTerminus)
+        return self._kept.terminus
+
+    @property
+    def journal(self) -> Journal:
+        """Where its rows go."""
+        return self._archive.journal
+
+    def begin(self) -> None:
+        """The terminus is to survive from now on, with what is in it."""
+        for tag, sent in self._terminus.unsettled.items():
+            watch = sent.delivery.watcher
+            record = watch.record if isinstance(watch, Watch) else None
+            if record is not None:
+                self._note(tag, self._archive.next_place(), record)
+
+    def lend(self, record: int) -> bytes:
+        """Write down that the peer gets this message of the store; returns the tag that it is to have.
+
+        Tags are longer than those that a link makes by itself, so that none is there already.
+        """
+        place = self._archive.next_place()
+        tag = place.to_bytes(8, "big")
+        self._note(tag, place, record)
+        return tag
+
+    def conclude(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:  # noqa: ARG002
+        """As ``Keeper.conclude``: what becomes of the message is noted now, to be in the same commit."""
+        sent = self._terminus.unsettled.get(tag)
+        watch = None if sent is None else sent.delivery.watcher
+        if tag in self._tags and isinstance(watch, Watch) and watch.work is None:
+            watch.conclude_now()
+            self.drop(tag)
+            self.after(then)
+        else:
+            then()
+
+    # -- after a restart --------------------------------------------------------------------
+
+    def restore(self, row: Any) -> bool:
+        tag, record = row[3], row[4]
+        if record is None or not self._archive.lent(record, partial(self._bind, tag)):
+            return False
+        # It has no link before the terminus is given to one.
+        sent = Sent(OutgoingDelivery(cast("Any", None), 0, tag, settled=False), b"", 0)
+        self._absent[tag] = self._terminus.unsettled[tag] = sent
+        self._tags.add(tag)
+        return True
+
+    def _bind(self, tag: bytes, entry: Entry) -> bool:
+        """The queue of a message is there again; False where the peer was, before it."""
+        sent = self._absent.pop(tag, None)
+        if sent is None:
+            return False
+        sent.payload = self._archive.payload_of(entry)
+        sent.message_format = entry.message.message_format
+        sent.delivery.watcher = Absent(sent.delivery, len(sent.payload), entry)
+        entry.outlet_key = self._kept.key[:2]
+        return True
+
+    def claimed(self) -> None:
+        """The peer is back: of what has no queue yet, nothing is known any more."""
+        for tag in self._absent:
+            del self._terminus.unsettled[tag]
+            self.drop(tag)
+        self._absent.clear()
+
+    def expire(self) -> None:
+        """Nobody came back: what became of all that is unsettled will not be known."""
+        self.claimed()
+        for sent in self._terminus.unsettled.values():
+            if isinstance(sent.delivery.watcher, Absent):
+                sent.delivery.watcher.expire()
+
+
+def why(failure: StoreError) -> tuple[str, str]:
+    """What a peer is told of a store that failed."""
+    if isinstance(failure, StoreFullError):
+        return Condition.RESOURCE_LIMIT_EXCEEDED.value, "the store is full"
+    return Condition.INTERNAL_ERROR.value, "the store failed"
+
+
+def _close_keeper(kept: Kept) -> None:
+    if isinstance(kept.terminus.keeper, _Keeper):
+        kept.terminus.keeper.close()
+        kept.terminus.keeper = None
+
+
+def _nothing() -> None:
+    """Nobody waits."""
+
+
+def _id_of(key: Key) -> str:
+    return json.dumps([key.container_id, key.name, int(key.role)])
+
+
+def _place_of(row: Any) -> int:
+    return cast("int", row[2])

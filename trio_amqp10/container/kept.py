@@ -1,0 +1,82 @@
+"""Kept: one terminus that a container keeps, and whose it is (2.6.1, 3.5.3).
+
+Knows what was agreed with the peer; does not know when it is over (``termini``), nor what of it is on disk
+(``archive``).
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Final, NamedTuple, Protocol
+
+from trio_amqp10.engine.terminus import ReceiverTerminus, SenderTerminus
+from trio_amqp10.peer.memory import Retention
+from trio_amqp10.spec.messaging import ExpiryPolicy
+from trio_amqp10.spec.transport import Role
+
+__all__ = ["NOTHING", "Holder", "Kept", "Key"]
+
+NOTHING: Final = Retention(expiry_policy=ExpiryPolicy.LINK_DETACH)
+
+
+class Key(NamedTuple):
+    """Which link: names are unique between two containers, in one direction (2.6.1)."""
+
+    container_id: str
+    name: str
+    role: bool
+
+    def owned_by(self, user: str | None) -> str:
+        """Whose it is, for counting: the user's, whatever it calls its containers; else the container's."""
+        return f"container {self.container_id}" if user is None else f"user {user}"
+
+
+class Holder(Protocol):
+    """The link that has a terminus."""
+
+    def steal(self) -> None:
+        """Another link has it now."""
+        ...
+
+    def suspend(self, condition: str, description: str) -> None:
+        """Detach for now, without closing: the peer may attach again, and find all as it was."""
+        ...
+
+    def close(self, condition: str | None = None, description: str | None = None) -> None:
+        """Detach for good."""
+        ...
+
+    def expire(self) -> None:
+        """The link is long gone, and nobody came back: what is unsettled on it never will be settled."""
+        ...
+
+
+class Kept:
+    """One terminus.
+
+    Attributes:
+        key: of its link.
+        user: whose it is: the name that the peer proved to have, or None.
+        terminus: what is unsettled.
+        retention: what was agreed.
+        holder: the link that has it, or had it last; None where that was before a restart.
+        attached: whether that link lives.
+        deadline: when it expires, while it is not attached.
+        stored: whether the store has a row of it.
+    """
+
+    __slots__ = ("attached", "deadline", "holder", "key", "retention", "stored", "terminus", "user")
+
+    def __init__(self, key: Key, user: str | None) -> None:
+        self.key = key
+        self.user = user
+        self.terminus: SenderTerminus | ReceiverTerminus = self.new_terminus()
+        self.retention = NOTHING
+        self.holder: Holder | None = None
+        self.attached = False
+        self.deadline = inf
+        self.stored = False
+
+    def new_terminus(self) -> SenderTerminus | ReceiverTerminus:
+        """One that remembers nothing."""
+        return SenderTerminus() if self.key.role is Role.SENDER else ReceiverTerminus()
