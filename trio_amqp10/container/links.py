@@ -60,9 +60,14 @@ def steal(link: ReceiverInlet | SenderOutlet) -> None:
 
 
 class ReceiverInlet(Receiver):
-    """A link on which a peer sends to a node."""
+    """A link on which a peer sends to a node.
 
-    __slots__ = ("_node", "_over", "peer")
+    Attributes:
+        peer: whose it is.
+        key: names the link: its peer and its name (2.6.1).
+    """
+
+    __slots__ = ("_node", "_over", "key", "peer")
 
     steal = steal
 
@@ -71,6 +76,7 @@ class ReceiverInlet(Receiver):
     ) -> None:
         super().__init__(session, link, credit)
         self.peer = peer
+        self.key: object = (peer.container_id, link.name)
         self._node = node
         self._over = False
 
