@@ -22,6 +22,7 @@ ELSEWHERE = {
     "spark_pipeline": "spark/test_docs.py",
     "test_azure": "interop/test_azure.py",
     "test_event_hubs": "interop/test_azure.py",
+    "test_rabbitmq": "interop/test_rabbitmq_client.py",
 }
 """Examples that need more than these tests may ask for, and who runs them."""
 LINES = 40

@@ -15,7 +15,7 @@ import trio_amqp10
 PACKAGE = Path(trio_amqp10.__file__).parent
 
 # errors, rules, wire <- spec <- frames, headers, message <- sasl, typed, filters, trace <- engine <- peer
-#     <- container, patterns <- azure, testing, cli, spark
+#     <- container, patterns <- azure, rabbitmq, testing, cli, spark
 LEVELS = {
     "errors": 0,
     "rules": 0,
@@ -40,6 +40,7 @@ LEVELS = {
     "container": 7,
     "patterns": 7,
     "azure": 8,
+    "rabbitmq": 8,
     "testing": 8,
     "otel": 8,
     "cli": 8,

@@ -371,7 +371,12 @@ CHAPTERS: dict[str, tuple[str, list[Feature]]] = {
                 "N N N Y N N Y Y Y Y P Y",
                 "management_creates_a_queue_with_rules_and_reads_its_live_figures",
             ),
-            no("links in pairs (LINK_PAIR_V1_0)", "N N N N N N N Y Y N N N"),
+            yes(
+                "links in pairs (LINK_PAIR_V1_0)",
+                "N N N N N N N Y Y N N N",
+                "pair_of_links_is_told_that_it_is_one",
+                "queue_is_declared_shown_purged_and_deleted",
+            ),
             yes("connections that come back", "Y Y Y N N N Y N Y - P -", "sends_wait_until_the_peer_is_back"),
             yes(
                 "redirects, of links and connections",

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Install real peers into .peers (git-ignored), each by itself and only if it is not there yet:
-#     tests/interop/install.sh [proton] [cyrus] [rhea] [rabbitmq4] [rabbitmq3] [azure] [tshark] [chromium]      (default: all)
+#     tests/interop/install.sh [proton] [cyrus] [rhea] [rabbitmq4] [rabbitmq3] [azure] [rabbitmq-client] [tshark] [chromium]      (default: all)
 # For Debian 12. Packages come from apt, pip and npm as this machine has them configured. RabbitMQ goes into
 # file trees of its own (debootstrap), so that no service of the host is installed, let alone started.
 # PYTHON names the interpreter for proton's environment; it needs no package of this project.
@@ -34,20 +34,35 @@ apt_install() {
     DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $missing >&2
 }
 
-install_proton() {
-    "$peers/proton/bin/python" -c 'import proton' 2>/dev/null && return 0
-    # pip builds it: with these, TLS and SASL beyond ANONYMOUS and PLAIN are in. A wheel that pip built and kept
-    # before they were there would lack them, hence no cache.
+# What pip needs to build Proton with TLS, and SASL beyond ANONYMOUS and PLAIN, and to make environments.
+prepare_proton() {
     apt_install gcc libc6-dev pkg-config libssl-dev libsasl2-dev libsasl2-modules || return 1
     if ! "$python" -c 'import os, sys, sysconfig
 sys.exit(not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")))'; then
         apt_install python3-dev || return 1
     fi
-    "$python" -c 'import ensurepip' 2>/dev/null || apt_install python3-venv || return 1
+    "$python" -c 'import ensurepip' 2>/dev/null || apt_install python3-venv
+}
+
+install_proton() {
+    "$peers/proton/bin/python" -c 'import proton' 2>/dev/null && return 0
+    # A wheel that pip built and kept before the libraries were there would lack TLS and SASL, hence no cache.
+    prepare_proton || return 1
     rm -rf "$peers/proton"
     "$python" -m venv "$peers/proton" &&
         "$peers/proton/bin/python" -m pip install -q --no-cache-dir --no-binary python-qpid-proton python-qpid-proton==0.40.0 >&2 &&
         "$peers/proton/bin/python" -c 'import proton'
+}
+
+# RabbitMQ's client for AMQP 1.0, which is built on Proton.
+install_rabbitmq_client() {
+    "$peers/rabbitmq-client/bin/python" -c 'import rabbitmq_amqp_python_client' 2>/dev/null && return 0
+    prepare_proton || return 1
+    rm -rf "$peers/rabbitmq-client"
+    "$python" -m venv "$peers/rabbitmq-client" &&
+        "$peers/rabbitmq-client/bin/python" -m pip install -q --no-cache-dir --no-binary python-qpid-proton \
+            python-qpid-proton==0.40.0 rabbitmq-amqp-python-client==1.0.1 >&2 &&
+        "$peers/rabbitmq-client/bin/python" -c 'import rabbitmq_amqp_python_client'
 }
 
 # The program that makes Cyrus's file of users, for a Proton that listens. The package would bring a service along:
@@ -118,7 +133,7 @@ install_chromium() {
 }
 
 mkdir -p "$peers"
-[ $# -gt 0 ] || set -- proton cyrus rhea rabbitmq4 rabbitmq3 azure tshark chromium
+[ $# -gt 0 ] || set -- proton cyrus rhea rabbitmq4 rabbitmq3 azure rabbitmq-client tshark chromium
 for peer in "$@"; do
     case $peer in
     proton) install_proton ;;
@@ -127,10 +142,11 @@ for peer in "$@"; do
     rabbitmq4) install_rabbitmq 4 trixie ;;
     rabbitmq3) install_rabbitmq 3 bookworm ;;
     azure) install_azure ;;
+    rabbitmq-client) install_rabbitmq_client ;;
     tshark) install_tshark ;;
     chromium) install_chromium ;;
     *)
-        say "no such peer: $peer (proton cyrus rhea rabbitmq4 rabbitmq3 azure tshark chromium)"
+        say "no such peer: $peer (proton cyrus rhea rabbitmq4 rabbitmq3 azure rabbitmq-client tshark chromium)"
         exit 2
         ;;
     esac

@@ -38,7 +38,8 @@ class PeerError(AssertionError):
 
 def is_missing(name: str) -> str | None:
     """Why a peer cannot be used and what to run, or None."""
-    if name.startswith("rabbitmq"):
+    broker = name in ("rabbitmq3", "rabbitmq4")
+    if broker:
         there = (PEERS / name / "etc/hosts").exists() and os.geteuid() == 0
     elif name == "cyrus":
         there = (PEERS / name / "usr/sbin/saslpasswd2").exists()
@@ -55,7 +56,7 @@ def is_missing(name: str) -> str | None:
         there = (PEERS / name / "bin/python").exists()
     if there:
         return None
-    root = " (as root: it runs under chroot)" if name.startswith("rabbitmq") else ""
+    root = " (as root: it runs under chroot)" if broker else ""
     return f"{name} is not installed; run: tests/interop/install.sh {name}{root}"
 
 

@@ -22,6 +22,7 @@ from trio_amqp10.peer.options import LinkOptions
 from trio_amqp10.spec.messaging import DistributionMode, Source, Target
 from trio_amqp10.spec.transactions import Coordinator as CoordinatorTarget
 from trio_amqp10.spec.transport import Error, ReceiverSettleMode, SenderSettleMode
+from trio_amqp10.wire.values import Symbol
 
 from .access import user_of
 from .coordinator import CAPABILITIES, CONTROL_CREDIT, ControlInlet, Coordinator
@@ -47,6 +48,7 @@ __all__ = ["Conversation"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
+_PAIRED: Final = Symbol("paired")
 INLET_CREDIT: Final = 1000
 """Messages that a peer may send ahead of a node that takes them at once."""
 WORKED_CREDIT: Final = 100
@@ -172,7 +174,7 @@ class Conversation(Host):
             agreed = self._retention(link, asked, storable=not made)
             credit = INLET_CREDIT if node.gives else WORKED_CREDIT
             target = Target(
-                address=asked.address if node is self._container.relay else node.address,
+                address=node.address if made else asked.address,  # as it came: clients compare it
                 durable=agreed.durable,
                 expiry_policy=agreed.expiry_policy,
                 timeout=agreed.timeout,
@@ -181,6 +183,8 @@ class Conversation(Host):
                 capabilities=_shared(asked.capabilities, node),
             )
             options = _options(link, source=link.remote.source, target=target)
+            if (paired := _paired(link, node)) is not None:
+                options = replace(options, properties=paired)
             if self._container.like_azure:
                 options = replace(options, rcv_settle_mode=ReceiverSettleMode.FIRST)
             kind = RelayInlet if node is self._container.relay and self.guard.asks else ReceiverInlet
@@ -235,7 +239,7 @@ class Conversation(Host):
             storable = _is_storable(node) and not made
             agreed = NOTHING_KEPT if copying else self._retention(link, asked, storable=storable)
             source = Source(
-                address=node.address,
+                address=node.address if made else asked.address,
                 **(kept(interest) if node.keeps else agreed._asdict()),
                 dynamic=made,
                 dynamic_node_properties=actual_properties(asked.dynamic_node_properties) if made else None,
@@ -247,7 +251,16 @@ class Conversation(Host):
                 capabilities=_shared(asked.capabilities, node),
             )
             wants = wanted_by(self.container_id, filters)
-            outlet = self._enter(link, node, source, interest, copying=copying, wants=wants, agreed=agreed)
+            outlet = self._enter(
+                link,
+                node,
+                source,
+                interest,
+                copying=copying,
+                wants=wants,
+                agreed=agreed,
+                properties=_paired(link, node),
+            )
         except BaseException:
             self._container.forget_unused(node)
             raise
@@ -374,6 +387,12 @@ def _options(link: IncomingReceiver | IncomingSender, *, source: Any, target: An
         source=source,
         target=target,
     )
+
+
+def _paired(link: IncomingLink, node: Node) -> dict[Any, Any] | None:
+    """What tells a peer that this link and the one of the same name belong together."""
+    properties: Any = link.remote.properties or {}
+    return {_PAIRED: True} if node.pairs and properties.get(_PAIRED) is True else None
 
 
 def _checked(address: object) -> str:

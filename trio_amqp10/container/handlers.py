@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from copy import copy
 from functools import partial
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import trio
 
@@ -29,6 +29,9 @@ from .node import Arrival, Inlet, Interest, Node, Outlet, Peer, RefusedError
 __all__ = ["Around", "Consumer", "Function", "Producer", "Worked"]
 
 _log = logging.getLogger("trio_amqp10.container")
+
+PAIRED: Final = "$me"
+"""The address of the link that receives, for the one of the same name that sends."""
 
 Post = Callable[[str, Message, Peer], Awaitable[object]]
 Around = Callable[[Node, Arrival, Callable[[], Awaitable[Any]]], Awaitable[Any]]
@@ -171,7 +174,8 @@ class Answering(Worked):
     """Answers every request; what with, is for a class of this one to say.
 
     The reply goes to the request's ``reply_to``: a link of the same peer that receives from this
-    node and calls its target so, or else a node of the container. It carries the request's
+    node and calls its target so, or else a node of the container; ``$me`` is the link that is paired with that of the
+    request, which has the same name ("AMQP Request-Response Messaging with Link Pairing 1.0"). It carries the request's
     ``correlation_id``, or else its ``message_id``. Replies leave in the order of the requests of
     one link, also where their handlers finish in another, unless ``ordered`` is False. The request is
     accepted when its reply is out, and rejected with ``amqp:internal-error`` when answering raises.
@@ -188,7 +192,7 @@ class Answering(Worked):
             that receives from this node; else there is none.
     """
 
-    gives = True
+    gives = pairs = True
     answers_unasked = False
 
     def __init__(
@@ -220,14 +224,15 @@ class Answering(Worked):
         if self._ordered and before is not None and not before.is_set():
             await before.wait()
         if reply is not None:
-            await self._send(inlet.peer, address, reply)
+            await self._send(inlet, address, reply)
         self._answer(arrival, failure)
 
     async def _ask(self, peer: Peer, request: Message) -> Any:
         """The answer to a request of this peer: any AMQP value, or a ``Message``."""
         raise NotImplementedError
 
-    async def _send(self, peer: Peer, address: str | None, reply: Message) -> None:
+    async def _send(self, inlet: Inlet, address: str | None, reply: Message) -> None:
+        peer = inlet.peer
         if address is None:
             for outlet in reversed(self.outlets) if self.answers_unasked else ():
                 if outlet.peer is peer:
@@ -235,9 +240,14 @@ class Answering(Worked):
                     return
             return
         for outlet in self.outlets:
-            if outlet.peer is peer and outlet.target == address:
+            if outlet.peer is not peer:
+                continue
+            if outlet.target == address if address != PAIRED else outlet.key == inlet.key:
                 await self._send_through(outlet, reply)
                 return
+        if address == PAIRED:
+            self._drop(f"no link is paired with {inlet!r}")
+            return
         try:
             await self._post(address, reply, peer)
         except RefusedError as refusal:
@@ -313,7 +323,7 @@ def _reply(result: Any, address: str | None, correlation: Any) -> Message:
     """The reply as octets already, so that what cannot be encoded is found while it is the handler's."""
     reply = copy(result) if isinstance(result, Message) else Message(result)
     reply.correlation_id = correlation
-    if reply.to is None:
+    if reply.to is None and address != PAIRED:
         reply.to = address
     return Message.from_payload(reply.to_payload())
 

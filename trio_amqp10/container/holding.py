@@ -233,6 +233,17 @@ class Holding(Node):
                 return True
         return False
 
+    def purge(self) -> int:
+        """Throw away what nobody has a lease on; returns how many that were."""
+        count = 0
+        while (entry := self._stock.oldest()) is not None:
+            self._stock.remove(entry)
+            if entry.group is not None:
+                self._groups.removed(entry.group, entry)
+            self._forget(entry)
+            count += 1
+        return count
+
     # -- back -------------------------------------------------------------------------------
 
     def put_back(self, entry: Entry) -> None:

@@ -73,9 +73,14 @@ def suspend(link: ReceiverInlet | SenderOutlet, condition: str, description: str
 
 
 class ReceiverInlet(Receiver):
-    """A link on which a peer sends to a node."""
+    """A link on which a peer sends to a node.
 
-    __slots__ = ("_granting", "_node", "_over", "peer")
+    Attributes:
+        peer: whose it is.
+        key: names the link: its peer and its name (2.6.1).
+    """
+
+    __slots__ = ("_granting", "_node", "_over", "key", "peer")
 
     steal = steal
 
@@ -84,6 +89,7 @@ class ReceiverInlet(Receiver):
     ) -> None:
         super().__init__(session, link, credit)
         self.peer = peer
+        self.key: object = (peer.container_id, link.name)
         self._node = node
         self._over = False
         self._granting = credit

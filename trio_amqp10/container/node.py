@@ -180,6 +180,11 @@ class Inlet(Protocol):
         """Whose it is."""
         ...
 
+    @property
+    def key(self) -> object:
+        """Names the link: equal to that of the outlet that it is paired with, which has the same name."""
+        ...
+
     def take(self) -> Arrival | None:
         """The next message, if one is there; they come in the order in which they were sent."""
         ...
@@ -307,6 +312,7 @@ class Node:
             rejection with an error, and else, to a rejection too, an answer without one.
         leasing: whether what it gives may come back by its lease, so that a transaction can acquire it.
         keeps: whether it keeps ``outlet.interest``; where not, peers are told that nothing stays of their links.
+        pairs: whether it answers on the link that is paired with that of a request.
         capabilities: what kind of node it is, told to peers that ask, e.g. ``("queue",)``.
         inlets, outlets: the links to it, in the order in which they came.
         house: the container that it is in, once it is added to one.
@@ -318,6 +324,7 @@ class Node:
     confirms: bool = False
     leasing: bool = False
     keeps: bool = False
+    pairs: bool = False
     capabilities: tuple[str, ...] = ()
 
     def __init__(self, address: str) -> None:

@@ -177,6 +177,21 @@ class Queue(Holding):
         """
         return self._hold(message, origin, terms, inlet, arrival)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether it takes no more as it is."""
+        if not self.policy.is_full(self._length, self.octets):
+            return False
+        self.sweep()
+        return self.policy.is_full(self._length, self.octets)
+
+    def gather(self, message: Message, origin: str | None, terms: Terms) -> bool:
+        """Hold one more; False if there is no room for it, and none could be made."""
+        if self.is_full and not self._make_room():
+            return False
+        self.put(message, origin, terms)
+        return True
+
     def _offer(self, entry: Entry) -> None:
         super()._offer(entry)
         if entry.available:

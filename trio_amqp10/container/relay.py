@@ -37,7 +37,7 @@ Route = Callable[[str], Node]
 class Feed:
     """An inlet that somebody in this process fills."""
 
-    __slots__ = ("_arrivals", "_on_gone", "_on_taken", "peer")
+    __slots__ = ("_arrivals", "_on_gone", "_on_taken", "key", "peer")
 
     def __init__(
         self,
@@ -46,6 +46,7 @@ class Feed:
         on_gone: Callable[[], object] | None = None,
     ) -> None:
         self.peer = peer
+        self.key: object = self
         self._arrivals: deque[Arrival] = deque()
         self._on_taken = on_taken
         self._on_gone = on_gone

@@ -68,6 +68,7 @@ __all__ = ["Container"]
 _log = logging.getLogger("trio_amqp10.container")
 
 _RELAY: Final = "ANONYMOUS-RELAY"
+_PAIRS: Final = "LINK_PAIR_V1_0"
 _RESERVED: Final = (TEMPORARY, "$")
 """Addresses that begin so are made here, and by nobody's wish: a late reply must not bring a dynamic node back,
 nor does asking for ``$management`` or ``$cbs`` make a queue of it."""
@@ -428,7 +429,7 @@ class Container(Handled):
     @staticmethod
     def offered_capabilities() -> tuple[str, ...]:
         """What a container offers to every peer in its ``open``."""
-        return (_RELAY, CAPABILITY, *capabilities())
+        return (_RELAY, _PAIRS, CAPABILITY, *capabilities())
 
     def vet(self, connection: Connection) -> Error | None:
         """Why this peer is not let in; None for one that is. For ``serve(vet=...)``: before we open too.

@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from .node import Interest, Owner
     from .policy import Overflow
     from .stores.base import StoreError
-    from .terms import Terms
 
 __all__ = ["MAX_BACKLOG", "MAX_SUBSCRIPTIONS", "Spill", "Subscription", "Topic"]
 
@@ -100,21 +99,6 @@ class Subscription(Queue):
         Node.add_outlet(self, outlet)
         self._consumers[outlet] = Consumer(outlet)
         self.until = None
-
-    @property
-    def is_full(self) -> bool:
-        """Whether it is too far behind to take one more."""
-        if not self.policy.is_full(self._length, self.octets):
-            return False
-        self.sweep()
-        return self.policy.is_full(self._length, self.octets)
-
-    def gather(self, message: Message, origin: str | None, terms: Terms) -> bool:
-        """One more; False if there is no room for it, and none could be made."""
-        if self.is_full and not self._make_room():
-            return False
-        self.put(message, origin, terms)
-        return True
 
     def _on_room(self) -> None:
         super()._on_room()

@@ -97,6 +97,10 @@ class _Single:
     def peer(self) -> Peer:
         return self._inlet.peer
 
+    @property
+    def key(self) -> object:
+        return self._inlet.key
+
     def take(self) -> Arrival | None:
         arrival, self._arrival = self._arrival, None
         return arrival

@@ -39,6 +39,7 @@ from .network import open_network as open_network
 from .proxy import Proxy as Proxy
 from .proxy import open_proxy as open_proxy
 from .proxy import running_proxy as running_proxy
+from .rabbitmq import rabbitmq as rabbitmq
 from .recorder import Recorder as Recorder
 from .recorder import chunkings as chunkings
 from .recorder import read_recording as read_recording
@@ -81,6 +82,7 @@ __all__ = [
     "open_network",
     "open_peer",
     "open_proxy",
+    "rabbitmq",
     "read_recording",
     "replay",
     "running_container",

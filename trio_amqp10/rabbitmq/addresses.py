@@ -1,0 +1,87 @@
+"""Addresses as RabbitMQ 4 writes them: ``/queues/NAME``, ``/exchanges/NAME`` and ``/exchanges/NAME/KEY``, in percent-encoding.
+
+Knows how they are written; does not know what is there.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+from .faults import FaultError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Binding", "exchange_address", "parse_binding", "parse_target", "queue_address", "spell"]
+
+_BINDING: Final = re.compile(
+    r"src=(?P<source>[\w\-.~%]+);dst(?P<kind>[eq])=(?P<destination>[\w\-.~%]+);key=(?P<key>[\w\-.~%]*);args=(?P<args>[\w\-]*)",
+    re.ASCII,
+)
+
+
+class Binding(NamedTuple):
+    """What an exchange hands on, and where.
+
+    Attributes:
+        source: the name of the exchange.
+        kind: of the destination: ``"queue"`` or ``"exchange"``.
+        destination: its name.
+        key: what routing keys are compared with.
+    """
+
+    source: str
+    kind: str
+    destination: str
+    key: str
+
+    @property
+    def location(self) -> str:
+        """The address of the binding itself."""
+        source, destination, key = (
+            quote(name, safe="") for name in (self.source, self.destination, self.key)
+        )
+        return f"/bindings/src={source};dst{self.kind[0]}={destination};key={key};args="
+
+
+def queue_address(name: str) -> str:
+    """The address of a queue."""
+    return f"/queues/{quote(name, safe='')}"
+
+
+def exchange_address(name: str, key: str | None = None) -> str:
+    """The address of an exchange, where messages have this routing key if there is one."""
+    return f"/exchanges/{quote(name, safe='')}" + ("" if key is None else f"/{quote(key, safe='')}")
+
+
+def spell(address: str) -> str:
+    """The one spelling of an address that may be written in many; what is none stays as it is."""
+    first, *parts = address.split("/")
+    return "/".join((first, *(quote(unquote(part), safe="$") for part in parts)))
+
+
+def parse_target(target: str) -> tuple[list[str], Mapping[str, str]]:
+    """The path of a request, decoded part by part, and its query."""
+    url = urlsplit(target)
+    if not url.path.startswith("/"):
+        raise FaultError(400, f"{target!r} is no path: it begins with /")
+    if not target.isascii():
+        raise FaultError(400, f"{target!r} is no path: what is not ASCII is to be in percent-encoding")
+    return url.path.split("/")[1:], dict(parse_qsl(url.query, keep_blank_values=True))
+
+
+def parse_binding(segment: str) -> Binding:
+    """A binding, as the last part of its path names it.
+
+    Raises:
+        FaultError: it names none; or one with arguments, of which there are none here.
+    """
+    match = _BINDING.fullmatch(segment)
+    if match is None:
+        raise FaultError(400, f"bad binding path segment {segment!r}")
+    if match["args"]:
+        raise FaultError(501, "bindings with arguments are not implemented here")
+    kind = "queue" if match["kind"] == "q" else "exchange"
+    return Binding(unquote(match["source"]), kind, unquote(match["destination"]), unquote(match["key"]))

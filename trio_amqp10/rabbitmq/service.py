@@ -1,0 +1,146 @@
+"""RabbitMQ: a broker in this process, for the tests of programs that use one.
+
+Knows which addresses there are; knows nothing of links or octets.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, unquote
+
+from trio_amqp10.container.conversation import Conversation
+from trio_amqp10.container.service import Container
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.rules import Strict
+from trio_amqp10.sasl import Server
+
+from .addresses import Binding, spell
+from .broker import Broker
+from .faults import FaultError
+from .requests import Management
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from trio_amqp10.container.node import Node
+    from trio_amqp10.container.queue import Queue
+    from trio_amqp10.peer.connection import Connection
+
+__all__ = ["RabbitMQ"]
+
+_PROPERTIES: Final = {"product": "RabbitMQ", "version": "4.0.0", "platform": "trio-amqp10"}
+"""Clients look for the first two, and turn away from anything else."""
+
+
+class RabbitMQ:
+    """Queues, exchanges and bindings as RabbitMQ 4 has them for AMQP 1.0.
+
+    Clients reach it by ``rabbit.container.serve("amqp://127.0.0.1:5672", **rabbit.serve_options)``; or from trio, in
+    memory, by ``rabbit.container.connect()``. Addresses are those of version 2: ``/queues/NAME``, ``/exchanges/NAME``
+    and ``/exchanges/NAME/KEY``, in percent-encoding; what was not declared is not found. All of it is in memory.
+
+    Args:
+        name: the container id that peers see.
+        users: passwords by name; ``guest`` with ``guest`` if None.
+        wall_clock: seconds since 1970.
+
+    Attributes:
+        container: what serves it.
+        login: the first of the users with the password, as a URL has them.
+        serve_options: for ``container.serve``: who may connect, and what clients want to see of a broker.
+    """
+
+    def __init__(
+        self,
+        name: str = "rabbit@localhost",
+        *,
+        users: Mapping[str, str] | None = None,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        known = {"guest": "guest"} if users is None else dict(users)
+        self.serve_options: dict[str, Any] = {
+            "sasl": Server(users=known, anonymous=users is None),
+            "properties": dict(_PROPERTIES),
+            "strict": Strict(section_order=False),  # RabbitMQ's client for Python puts a body of null first
+        }
+        self.login = ":".join(quote(each, safe="") for each in next(iter(known.items()), ()))
+        broker = _Broker(name, wall_clock)
+        self._broker = broker.broker
+        self.container: Container = broker
+
+    def declare_queue(self, name: str, arguments: Mapping[str, Any] | None = None) -> Queue:
+        """A queue, as if a client had declared it; its ``len`` is how many messages it holds.
+
+        Args:
+            name: of the queue, in plain text.
+            arguments: e.g. ``{"x-max-length": 10}``.
+
+        Raises:
+            LocalProtocolError: there is one with other arguments, or these are not possible.
+        """
+        try:
+            return self._broker.declare_queue(name, arguments or {})[0]
+        except FaultError as fault:
+            raise LocalProtocolError(fault.description) from fault
+
+    def declare_exchange(self, name: str, kind: str = "direct") -> None:
+        """An exchange: ``"direct"``, ``"fanout"`` or ``"topic"``.
+
+        Raises:
+            LocalProtocolError: there is one of another kind, or there is no such kind here.
+        """
+        try:
+            self._broker.declare_exchange(name, kind)
+        except FaultError as fault:
+            raise LocalProtocolError(fault.description) from fault
+
+    def bind(self, exchange: str, queue: str, key: str = "") -> None:
+        """Have an exchange hand messages on to a queue.
+
+        Raises:
+            LocalProtocolError: there is no such exchange or queue.
+        """
+        try:
+            self._broker.bind(Binding(exchange, "queue", queue, key))
+        except FaultError as fault:
+            raise LocalProtocolError(fault.description) from fault
+
+    def __repr__(self) -> str:
+        return f"<RabbitMQ {self.container.name!r} queues={len(self._broker.queues)}>"
+
+
+class _Broker(Container):
+    """The container, whose addresses may be spelt in many ways, and lead to routing keys."""
+
+    def __init__(self, name: str, wall_clock: Callable[[], float]) -> None:
+        super().__init__(name, strict=True, wall_clock=wall_clock)
+        self.broker = Broker(self, self._clock)
+        self.add_node(Management(self.broker, self._post))
+
+    def resolve(self, address: str) -> str:
+        return spell(address)
+
+    def find(self, address: str) -> Node:
+        """The node of this address; for an exchange, with the routing key that it names."""
+        parts = spell(address).split("/")
+        if len(parts) == 4 and parts[1] == "exchanges":
+            exchange = self.broker.exchanges.get(unquote(parts[2]))
+            if exchange is not None:
+                return exchange.route(unquote(parts[3]))
+        return super().find(address)
+
+    def _converse(self, connection: Connection) -> Conversation:
+        return _Client(self, self.broker, connection)
+
+
+class _Client(Conversation):
+    """A connection, whose exclusive queues go with it."""
+
+    def __init__(self, container: Container, broker: Broker, connection: Connection) -> None:
+        super().__init__(container, connection)
+        self._broker = broker
+
+    def close(self) -> None:
+        super().close()
+        self._broker.disown(self)
