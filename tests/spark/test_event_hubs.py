@@ -125,6 +125,17 @@ def test_no_epoch_is_ever_asked_for(hubs: HubServer, options: Options) -> None:
     trio.run(main)
 
 
+@pytest.mark.parametrize(
+    ("log", "start", "why"),
+    [("clicks/Partitions/0", 50, "argument-error"), ("clicks/Partitions/7", 0, "argument-out-of-range")],
+)
+def test_place_that_there_is_not_is_an_error_at_once(
+    options: Options, log: str, start: int, why: str
+) -> None:
+    with pytest.raises(amqp.LinkRefusedError, match=why):
+        rows(options(), start, start + 10, log)
+
+
 def test_hub_that_there_is_not_is_an_error(options: Options) -> None:
     with pytest.raises(LogError, match="amqp:not-found"):
         run_in_pool(find_ends, options(address="nothing"))

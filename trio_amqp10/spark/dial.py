@@ -37,6 +37,8 @@ _FINAL: Final = frozenset(
         "amqp:not-allowed",
         "amqp:not-implemented",
         "amqp:invalid-field",
+        "com.microsoft:argument-error",
+        "com.microsoft:argument-out-of-range",
     }
 )
 """Conditions that another attempt would meet again."""
