@@ -15,6 +15,7 @@ from .town import visiting
 
 if TYPE_CHECKING:
     import pytest
+    from trio.testing import MockClock
 
 
 async def test_connection_counts_what_passes_as_its_peer_does() -> None:
@@ -31,6 +32,56 @@ async def test_connection_counts_what_passes_as_its_peer_does() -> None:
         assert 4 <= figures["writes"] <= figures["frames_out"]
         assert figures["reads"] >= 4
         assert json.loads(json.dumps(figures)) == figures
+
+
+async def test_link_that_is_not_answered_yet_has_the_address_that_was_asked_for(
+    autojump_clock: MockClock,
+) -> None:
+    async def handle(conn: amqp.Connection) -> None:
+        await conn.wait_closed()
+
+    async def open_all(conn: amqp.Connection) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(refused, conn.open_sender("orders"))
+            nursery.start_soon(refused, conn.open_receiver("replies"))
+
+    async def refused(opening: Any) -> None:
+        try:
+            async with opening:
+                raise AssertionError("nobody accepts it")
+        except amqp.LinkRefusedError:
+            pass
+
+    async with served(handle) as conn, trio.open_nursery() as nursery:
+        nursery.start_soon(open_all, conn)
+        await wait_all_tasks_blocked()
+        told = sorted((link.statistics() for link in conn.links), key=lambda each: str(each["address"]))
+        assert [(each["role"], each["address"]) for each in told] == [
+            ("sender", "orders"),
+            ("receiver", "replies"),
+        ]
+
+
+async def test_connection_counts_messages_of_links_that_are_no_more() -> None:
+    container = amqp.Container("town")
+    async with container.connect() as conn:
+        for count in (1, 2):
+            async with conn.open_sender("q", name="same") as sender:
+                for _ in range(count):
+                    await sender.send("x")
+        session = conn.open_session()
+        async with session as its, its.open_receiver("q") as receiver, conn.open_sender("q") as sender:
+            await sender.send("x")
+            for _ in range(4):
+                (await receiver.receive()).accept()
+            figures = conn.statistics()
+            assert (figures["messages_out"], figures["messages_in"]) == (4, 4)
+            [peer] = container.conversations
+            theirs = peer.connection.statistics()
+            assert (theirs["messages_out"], theirs["messages_in"]) == (4, 4)
+        figures = conn.statistics()
+        assert (figures["messages_out"], figures["messages_in"]) == (4, 4)
+    assert (container.past["messages_out"], container.past["messages_in"]) == (4, 4)
 
 
 async def test_connection_counts_the_same_octets_and_frames_at_both_ends() -> None:
@@ -165,3 +216,4 @@ async def test_totals_go_on_when_the_connection_came_back(
             assert after[name] > before[name], name
         assert after["frames_out"] >= before["frames_out"] + 4  # open, begin, attach, transfer
         assert sender.statistics()["messages"] == 2
+        assert (before["messages_out"], after["messages_out"]) == (1, 2)

@@ -88,6 +88,8 @@ CONNECTION = (
         "octets-out",
         "frames-in",
         "frames-out",
+        "messages-in",
+        "messages-out",
     ),
     *("reads", "writes", "waiting", "sessions", "senders", "receivers"),
 )

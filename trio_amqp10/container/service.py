@@ -11,6 +11,7 @@ import itertools
 import logging
 import time
 import uuid
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +24,7 @@ from trio_amqp10.peer.kinds import Kinds
 from trio_amqp10.peer.listen import Acceptor, Listener, serve
 from trio_amqp10.peer.options import strictness
 from trio_amqp10.peer.sole import CAPABILITY
+from trio_amqp10.peer.statistics import TOTALS
 from trio_amqp10.sasl import Server
 from trio_amqp10.spec.transport import Error
 from trio_amqp10.tokens import path_of
@@ -109,6 +111,7 @@ class Container(Handled):
         journal: what is on its way to the store; None without one.
         settings: of nodes that were made through management; None without a store.
         accounts: what each identity has; None without quotas.
+        past: totals of connections that are over, by the names of ``peer.statistics.TOTALS``.
         kinds: what links and deliveries of its connections are made of, where no node stands behind a link.
         outlet_class: what links that receive from its nodes are made of.
     """
@@ -151,6 +154,7 @@ class Container(Handled):
         self._clock.call_at = self._timers.call_at
         archive = None if self._ledger is None else Archive(self._ledger)
         self.termini = Termini(self._clock.now, self._timers.call_at, archive=archive)
+        self.past: Counter[str] = Counter()
         self._listeners: list[Listener] = []
         self._idle = trio.lowlevel.ParkingLot()
         self._sole = SoleConnections()
@@ -492,6 +496,8 @@ class Container(Handled):
                     conversation.close()
         finally:
             del self._conversations[conversation]
+            statistics = connection.statistics()
+            self.past.update({name: statistics[name] for name in TOTALS})
             self._sole.discard(connection)
             if self.accounts is not None:
                 self.accounts.discard(connection)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.spec.transport import Role
 
 from .states import LinkState
 
@@ -24,9 +25,10 @@ class LinkNames:
     of ours. It is kept until then: the answers on one session come in the order of the attaches.
     """
 
-    __slots__ = ("_leaving", "_links")
+    __slots__ = ("_leaving", "_links", "_past")
 
     def __init__(self) -> None:
+        self._past = (0, 0)  # deliveries of links that are over: that we sent, that we received
         self._links: dict[tuple[str, bool], Link] = {}
         self._leaving: dict[tuple[str, bool], list[Link]] = {}
 
@@ -60,6 +62,8 @@ class LinkNames:
                 )
             if holder.remote is None:
                 self._leaving.setdefault(key, []).append(holder)
+            else:
+                self._count(holder)
         self._links[key] = link
 
     def release(self, link: Link) -> None:
@@ -67,7 +71,26 @@ class LinkNames:
         key = link.name, link.role
         if self._links.get(key) is link:
             del self._links[key]
+            self._count(link)
         elif link in self._leaving.get(key, ()):
+            self._count(link)
             self._leaving[key].remove(link)
             if not self._leaving[key]:
                 del self._leaving[key]
+
+    def _count(self, link: Link) -> None:
+        self._past = _plus(self._past, link)
+
+    def deliveries(self) -> tuple[int, int]:
+        """Deliveries that began on all links that there were so far: those that we sent, and those that we received."""
+        counts = self._past
+        for link in self:
+            counts = _plus(counts, link)
+        return counts
+
+
+def _plus(counts: tuple[int, int], link: Link) -> tuple[int, int]:
+    sent, received = counts
+    if link.role is Role.SENDER:
+        return sent + link.deliveries, received
+    return sent, received + link.deliveries

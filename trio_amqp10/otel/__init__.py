@@ -1,8 +1,9 @@
-"""OpenTelemetry: spans of messages sent, received, processed and settled, and their context in the messages.
+"""OpenTelemetry: spans of messages sent, received, processed and settled, their context in the messages, and metrics.
 
-``instrument`` is all there is to call; it needs the extra ``otel``. Without it the rest of the library neither imports
+``instrument`` and ``Metrics`` are all there is; they need the extra ``otel``. Without it the rest of the library neither imports
 OpenTelemetry nor pays for it.
 """
 
 from .instrument import Instrumentation as Instrumentation
 from .instrument import instrument as instrument
+from .metrics import Metrics as Metrics

@@ -20,6 +20,7 @@ from .spans import Place, Spans
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping
 
+    from opentelemetry.metrics import MeterProvider
     from opentelemetry.propagators.textmap import TextMapPropagator
     from opentelemetry.trace import TracerProvider
 
@@ -81,11 +82,15 @@ def instrument(
     target: Connection | Container,
     *,
     tracer_provider: TracerProvider | None = None,
+    meter_provider: MeterProvider | None = None,
     propagator: TextMapPropagator | None = None,
     system: str = "amqp",
     attributes: Mapping[str, Any] | None = None,
 ) -> Instrumentation:
     """Have the links of a connection, or the handlers of a container, make spans, and carry trace context in messages.
+
+    How long each took is told beside that to the histograms ``messaging.client.operation.duration`` and
+    ``messaging.process.duration``.
 
     Of a connection: each ``send``, ``transmit``, ``send_nowait`` and stream; each ``receive``, also by iteration; each
     ``accept``, ``reject``, ``release`` and ``modify``; on links opened from now on, by either end. Of a container: each call of
@@ -94,13 +99,14 @@ def instrument(
 
     Args:
         target: which.
-        tracer_provider: the global one if None.
+        tracer_provider, meter_provider: the global ones if None.
         propagator: the global one if None: trace context and baggage of the W3C.
-        system: ``messaging.system`` of each span: ``"servicebus"`` or ``"rabbitmq"``, where that is the peer.
-        attributes: of each span besides, such as ``server.address``.
+        system: ``messaging.system`` of each span and value: ``"servicebus"`` or ``"rabbitmq"``, where that is the peer.
+        attributes: of each span and value besides, such as ``server.address``.
     """
     spans = Spans(
         tracer_provider,
+        meter_provider,
         propagator or propagate.get_global_textmap(),
         {"messaging.system": system, **(attributes or {})},
     )

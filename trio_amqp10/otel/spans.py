@@ -17,6 +17,7 @@ Knows messages and addresses; knows no links.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from time import perf_counter, time_ns
 from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry import trace
@@ -26,10 +27,12 @@ from opentelemetry.trace import Link, Span, SpanContext, SpanKind, StatusCode
 from trio_amqp10.message import Message
 
 from .carrier import GETTER, SETTER, fields_of, with_fields
+from .durations import Durations, error_type
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping, Sequence
 
+    from opentelemetry import metrics
     from opentelemetry.propagators.textmap import TextMapPropagator
 
 __all__ = ["Place", "Spans"]
@@ -71,6 +74,7 @@ class Spans:
 
     Args:
         tracer_provider: whose spans they are; the global one if None.
+        meter_provider: who is told how long each took; the global one if None.
         propagator: how the context is written; the global one if None.
         attributes: of every span.
     """
@@ -78,10 +82,12 @@ class Spans:
     def __init__(
         self,
         tracer_provider: trace.TracerProvider | None,
+        meter_provider: metrics.MeterProvider | None,
         propagator: TextMapPropagator,
         attributes: Mapping[str, Any],
     ) -> None:
         self._tracer = trace.get_tracer(_NAME, None, tracer_provider, _SCHEMA)
+        self._durations = Durations(meter_provider)
         self._propagator = propagator
         self._attributes = dict(attributes)
 
@@ -176,6 +182,7 @@ class Spans:
         if failure is not None:
             _fail(span, failure)
         span.end()
+        self._durations.record((time_ns() - began) / 1e9, facts, failure)
         return trace.set_span_in_context(span)
 
     @contextmanager
@@ -203,14 +210,17 @@ class Spans:
         parent: Context | None = None,
     ) -> Generator[Span]:
         span = self._tracer.start_span(title, parent, kind, facts, links)
+        began, failed = perf_counter(), None
         try:
             with trace.use_span(span, record_exception=False, set_status_on_exception=False):
                 yield span
         except BaseException as failure:
+            failed = failure
             _fail(span, failure)
             raise
         finally:
             span.end()
+            self._durations.record(perf_counter() - began, facts, failed)
 
 
 def _context_of(context: Context) -> SpanContext:
@@ -236,9 +246,5 @@ def _message_facts(message: Message) -> dict[str, Any]:
 
 
 def _fail(span: Span, failure: BaseException) -> None:
-    """The condition that the peer gave, or the class of the exception: both of few values."""
-    error = getattr(failure, "error", None)
-    condition = getattr(error, "condition", None) or getattr(failure, "condition", None)
-    kind = type(failure)
-    span.set_attribute("error.type", str(condition or f"{kind.__module__}.{kind.__qualname__}"))
+    span.set_attribute("error.type", error_type(failure))
     span.set_status(StatusCode.ERROR, str(failure))

@@ -98,7 +98,8 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
     def terminus(self) -> Any:
         """Where messages go to or come from: at the peer, or here where the peer has opened the link (3.5)."""
         link = self._link
-        ends = (link, self.remote)[not link.answered]
+        unanswered = link.remote is None and (self._memory is None or self._memory.remote is None)
+        ends = link if link.answered or unanswered else self.remote  # until then, what we have asked for
         return ends.source if (link.role is Role.SENDER) is link.answered else ends.target
 
     @property

@@ -8,7 +8,7 @@ Knows objects of ``peer`` and where they keep things; changes nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Final, Literal, TypedDict
 
 from trio_amqp10.spec.transport import Role
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .session import Session
 
 __all__ = [
+    "TOTALS",
     "ConnectionStatistics",
     "ReceiverStatistics",
     "SenderStatistics",
@@ -46,6 +47,9 @@ class ConnectionStatistics(TypedDict):
     frames_in: int
     """Frames of AMQP, empty ones included."""
     frames_out: int
+    messages_in: int
+    """Deliveries that began on all links, those that there are no more too; one that comes again counts again."""
+    messages_out: int
     reads: int
     """Times that octets came: frames for each read tell how well the peer fills its writes."""
     writes: int
@@ -55,6 +59,20 @@ class ConnectionStatistics(TypedDict):
     senders: int
     """Links of ours that send."""
     receivers: int
+
+
+TOTALS: Final = (
+    "transports",
+    "octets_in",
+    "octets_out",
+    "frames_in",
+    "frames_out",
+    "messages_in",
+    "messages_out",
+    "reads",
+    "writes",
+)
+"""Those of a connection that only grow."""
 
 
 class SessionStatistics(TypedDict):
@@ -119,28 +137,43 @@ class Totals:
 
     Attributes:
         octets_in, octets_out, reads, writes: by all pumps.
-        frames_in, frames_out: by engines before the present one.
+        frames_in, frames_out, messages_in, messages_out: by engines before the present one.
         transports: that there were, with the present one.
     """
 
-    __slots__ = ("frames_in", "frames_out", "octets_in", "octets_out", "reads", "transports", "writes")
+    __slots__ = (
+        "frames_in",
+        "frames_out",
+        "messages_in",
+        "messages_out",
+        "octets_in",
+        "octets_out",
+        "reads",
+        "transports",
+        "writes",
+    )
 
     def __init__(self) -> None:
         self.octets_in = self.octets_out = 0
         self.reads = self.writes = 0
         self.frames_in = self.frames_out = 0
+        self.messages_in = self.messages_out = 0
         self.transports = 0
 
     def leave(self, engine: EngineConnection) -> None:
         """``engine`` is replaced by another: keep what it counted."""
         self.frames_in += engine.frames_in
         self.frames_out += engine.frames_out
+        sent, received = engine.names.deliveries()
+        self.messages_out += sent
+        self.messages_in += received
 
 
 def connection_statistics(connection: Connection) -> ConnectionStatistics:
     """What it has done since it was opened, and where it stands: live figures by name."""
     engine, totals = connection.engine, connection.totals
     roles = [link.role for link in engine.names if link.owner is not None]
+    sent, received = engine.names.deliveries()
     return {
         "state": engine.state.name,
         "transports": totals.transports,
@@ -148,6 +181,8 @@ def connection_statistics(connection: Connection) -> ConnectionStatistics:
         "octets_out": totals.octets_out,
         "frames_in": totals.frames_in + engine.frames_in,
         "frames_out": totals.frames_out + engine.frames_out,
+        "messages_in": totals.messages_in + received,
+        "messages_out": totals.messages_out + sent,
         "reads": totals.reads,
         "writes": totals.writes,
         "waiting": engine.outbox.size,

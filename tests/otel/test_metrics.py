@@ -1,0 +1,230 @@
+"""Metrics of connections and containers: sums of their statistics, read by whoever collects."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader, NumberDataPoint, Sum
+
+import trio_amqp10 as amqp
+from trio_amqp10 import otel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Collected:
+    """What a reader collects, now."""
+
+    def __init__(self) -> None:
+        self._reader = InMemoryMetricReader()
+        self.provider = MeterProvider(metric_readers=[self._reader], shutdown_on_exit=False)
+
+    def metrics(self) -> dict[str, Any]:
+        data = self._reader.get_metrics_data()
+        if data is None:
+            return {}
+        scopes = [scope for each in data.resource_metrics for scope in each.scope_metrics]
+        return {metric.name: metric for scope in scopes for metric in scope.metrics}
+
+    def value(self, name: str, **which: str) -> float:
+        """Of the only point of this metric with these attributes, whose dots are underscores here."""
+        wanted = {key.replace("_", "."): value for key, value in which.items()}
+        [point] = [
+            point
+            for point in self.metrics()[name].data.data_points
+            if wanted.items() <= dict(point.attributes).items()
+        ]
+        assert isinstance(point, NumberDataPoint)
+        return point.value
+
+    def points(self, name: str) -> list[HistogramDataPoint]:
+        metric = self.metrics().get(name)
+        return [] if metric is None else list(metric.data.data_points)
+
+
+@pytest.fixture
+def collected() -> Iterator[Collected]:
+    made = Collected()
+    yield made
+    made.provider.shutdown()
+
+
+async def test_metrics_tell_what_a_connection_does(collected: Collected) -> None:
+    metrics = otel.Metrics(meter_provider=collected.provider, attributes={"server.address": "here"})
+    container = amqp.Container()
+    async with container.connect() as conn, conn.open_receiver("q", credit=10) as receiver:
+        metrics.watch(conn)
+        async with conn.open_sender("q") as sender:
+            for _ in range(3):
+                await sender.send("tea")
+            delivery = await receiver.receive()
+            statistics = conn.statistics()
+            assert collected.value("amqp10.link.unsettled", amqp10_link_role="receiver") == 3
+            assert collected.value("amqp10.link.unsettled", amqp10_link_role="sender") == 0
+            assert collected.value("amqp10.link.buffered") == 2
+            assert collected.value("amqp10.link.credit", amqp10_link_role="receiver") == receiver.credit
+            assert collected.value("amqp10.link.credit", amqp10_link_role="sender") == sender.credit
+            assert collected.value("amqp10.links", amqp10_link_role="sender") == 1
+            assert collected.value("amqp10.sessions") == 1
+            assert collected.value("amqp10.connections") == 1
+            assert collected.value("amqp10.transports") == 1
+            assert collected.value("amqp10.io", network_io_direction="transmit") == statistics["octets_out"]
+            assert collected.value("amqp10.frames", network_io_direction="receive") == statistics["frames_in"]
+            delivery.accept()
+        assert collected.value("messaging.client.sent.messages", messaging_operation_name="send") == 3
+        consumed = collected.metrics()["messaging.client.consumed.messages"]
+        assert consumed.unit == "{message}"
+        assert isinstance(consumed.data, Sum)
+        assert consumed.data.is_monotonic
+        [point] = consumed.data.data_points
+        assert (point.value, dict(point.attributes)) == (
+            3,
+            {"messaging.system": "amqp", "server.address": "here", "messaging.operation.name": "receive"},
+        )
+
+
+async def test_metrics_keep_the_totals_of_what_is_over(collected: Collected) -> None:
+    metrics = otel.Metrics(meter_provider=collected.provider)
+    container = amqp.Container()
+    for number in range(1, 4):
+        async with container.connect() as conn, conn.open_sender("q") as sender:
+            metrics.watch(conn)
+            await sender.send("tea")
+            assert collected.value("messaging.client.sent.messages") == number
+        assert collected.value("amqp10.connections") == 0
+        assert collected.value("amqp10.transports") == number
+    assert collected.value("messaging.client.sent.messages") == 3
+    assert not metrics._watched
+
+
+async def test_metrics_are_sums_over_all_that_a_container_accepts(collected: Collected) -> None:
+    metrics = otel.Metrics(meter_provider=collected.provider)
+    container = amqp.Container()
+    metrics.watch(container)
+    async with container.connect() as one, one.open_sender("q") as sender:
+        await sender.send("tea")
+        async with container.connect() as two, two.open_receiver("q") as receiver:
+            (await receiver.receive()).accept()
+            assert collected.value("amqp10.connections") == 2
+        with trio.fail_after(5):
+            while collected.value("amqp10.connections") != 1:
+                await trio.lowlevel.checkpoint()
+        assert collected.value("messaging.client.sent.messages") == 1
+        assert collected.value("messaging.client.consumed.messages") == 1
+        assert collected.value("amqp10.transports") == 2
+        metrics.forget(container)
+        metrics.forget(container)
+        await sender.send("nobody counts this")
+        assert collected.value("messaging.client.consumed.messages") == 1
+        assert collected.value("amqp10.connections") == 0
+
+
+async def test_metrics_are_collected_by_another_thread_while_links_come_and_go(collected: Collected) -> None:
+    metrics = otel.Metrics(meter_provider=collected.provider)
+    container = amqp.Container()
+    done = threading.Event()
+
+    def collect() -> int:
+        count = 0
+        while not done.is_set() or count < 20:
+            assert len(collected.metrics()) >= 12
+            count += 1
+        return count
+
+    counts: list[int] = []
+
+    async def collect_in_a_thread() -> None:
+        counts.append(await trio.to_thread.run_sync(collect))
+
+    async with container.connect() as conn:
+        metrics.watch(conn)
+        metrics.watch(container)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(collect_in_a_thread)
+            for number in range(100):
+                async with conn.open_sender(f"node-{number % 7}") as sender:
+                    await sender.send("tea")
+            done.set()
+        assert counts[0] >= 20
+        assert collected.value("messaging.client.sent.messages") == 100
+        assert collected.value("messaging.client.consumed.messages") == 100
+
+
+async def test_metrics_look_again_where_something_changed_while_they_looked(
+    collected: Collected, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metrics = otel.Metrics(meter_provider=collected.provider)
+    container = amqp.Container()
+    async with container.connect() as conn:
+        metrics.watch(conn)
+        plain, failures = amqp.Connection.statistics, iter([True, True])
+
+        def changing(self: amqp.Connection) -> Any:
+            if next(failures, False):
+                raise RuntimeError("dictionary changed size during iteration")
+            return plain(self)
+
+        monkeypatch.setattr(amqp.Connection, "statistics", changing)
+        assert collected.value("amqp10.connections") == 1
+        assert next(failures, None) is None
+
+
+async def test_durations_are_told_by_operation_and_node(collected: Collected) -> None:
+    container = amqp.Container()
+    otel.instrument(container, meter_provider=collected.provider)
+
+    @container.consumer("work")
+    async def work(delivery: amqp.Delivery) -> None:
+        await trio.sleep(0.02)
+
+    async with container.connect() as conn:
+        otel.instrument(conn, meter_provider=collected.provider, attributes={"server.address": "here"})
+        async with conn.open_sender("work") as sender:
+            await sender.send(amqp.Message("tea", message_id="m1"))
+            with pytest.raises(amqp.LocalProtocolError):
+                await sender.send("tea", tag=bytes(33))
+        async with conn.open_sender("q") as sender, conn.open_receiver("q") as receiver:
+            await sender.send("tea")
+            (await receiver.receive()).accept()
+        async with conn.open_receiver(None, source=amqp.Source(dynamic=True)) as temporary:
+            async with conn.open_sender(temporary.address) as to_it:
+                await to_it.transmit("tea")
+            (await temporary.receive()).accept()
+    told = {
+        (attributes["messaging.operation.name"], attributes.get("messaging.destination.name")): point
+        for point in collected.points("messaging.client.operation.duration")
+        if "error.type" not in (attributes := dict(point.attributes or {}))
+    }
+    assert set(told) >= {
+        ("send", "work"),
+        ("send", "q"),
+        ("receive", "q"),
+        ("accept", "q"),
+        ("accept", "work"),
+    }
+    assert ("receive", None) in told  # of a dynamic node, whose name says nothing
+    sent = told["send", "work"]
+    assert dict(sent.attributes or {}) == {
+        "messaging.system": "amqp",
+        "messaging.operation.name": "send",
+        "messaging.operation.type": "send",
+        "messaging.destination.name": "work",
+        "server.address": "here",
+    }
+    assert (sent.count, sent.explicit_bounds[0], sent.explicit_bounds[-1]) == (1, 0.005, 10)
+    assert sent.sum >= 0.02  # it waits for the outcome
+    [failed] = [
+        point
+        for point in collected.points("messaging.client.operation.duration")
+        if "error.type" in dict(point.attributes or {})
+    ]
+    assert dict(failed.attributes or {})["error.type"] == "trio_amqp10.errors.LocalProtocolError"
+    [processed] = collected.points("messaging.process.duration")
+    assert processed.count == 1
+    assert processed.sum >= 0.02
+    assert dict(processed.attributes or {})["messaging.operation.name"] == "process"

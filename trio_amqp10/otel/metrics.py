@@ -1,0 +1,191 @@
+"""Metrics of connections and containers: what their statistics say, read whenever somebody collects.
+
+Names are those of the conventions for messaging (1.44) where there are any; the rest begins with ``amqp10.``. Nothing is
+counted for them, one by one: see ``peer.statistics``. How long operations take is told by ``spans``, which measures them anyhow.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+
+from opentelemetry import metrics
+from opentelemetry.metrics import CallbackOptions, Observation
+
+from trio_amqp10.container.service import Container
+from trio_amqp10.peer.receiver import Receiver
+from trio_amqp10.peer.sender import Sender
+from trio_amqp10.peer.statistics import TOTALS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from trio_amqp10.peer.connection import Connection
+
+__all__ = ["Metrics"]
+
+_SCHEMA: Final = "https://opentelemetry.io/schemas/1.44.0"
+_NAME: Final = "trio_amqp10"
+_ATTEMPTS: Final = 10
+
+_IN: Final = {"network.io.direction": "receive"}
+_OUT: Final = {"network.io.direction": "transmit"}
+_SENDER: Final = {"amqp10.link.role": "sender"}
+_RECEIVER: Final = {"amqp10.link.role": "receiver"}
+
+_Rows = tuple[tuple[str, dict[str, str]], ...]
+
+_COUNTERS: Final[tuple[tuple[str, str, str, _Rows], ...]] = (
+    (
+        "messaging.client.sent.messages",
+        "{message}",
+        "Messages that were sent, those that were sent again too.",
+        (("messages_out", {"messaging.operation.name": "send"}),),
+    ),
+    (
+        "messaging.client.consumed.messages",
+        "{message}",
+        "Messages that came in.",
+        (("messages_in", {"messaging.operation.name": "receive"}),),
+    ),
+    ("amqp10.io", "By", "Octets, above TLS and WebSockets.", (("octets_in", _IN), ("octets_out", _OUT))),
+    ("amqp10.frames", "{frame}", "Frames of AMQP.", (("frames_in", _IN), ("frames_out", _OUT))),
+    (
+        "amqp10.transports",
+        "{transport}",
+        "Transports that there were: one for each connection, and one more each time that it came back.",
+        (("transports", {}),),
+    ),
+)
+
+_GAUGES: Final[tuple[tuple[str, str, str, _Rows], ...]] = (
+    ("amqp10.connections", "{connection}", "Connections that are open.", (("connections", {}),)),
+    ("amqp10.sessions", "{session}", "Sessions.", (("sessions", {}),)),
+    ("amqp10.links", "{link}", "Links, by our role.", (("senders", _SENDER), ("receivers", _RECEIVER))),
+    (
+        "amqp10.link.credit",
+        "{message}",
+        "Messages that may be sent on all links together.",
+        (("credit_out", _SENDER), ("credit_in", _RECEIVER)),
+    ),
+    (
+        "amqp10.link.unsettled",
+        "{message}",
+        "Deliveries that are not settled.",
+        (("unsettled_out", _SENDER), ("unsettled_in", _RECEIVER)),
+    ),
+    (
+        "amqp10.link.buffered",
+        "{message}",
+        "Deliveries that nobody has taken yet.",
+        (("buffered", _RECEIVER),),
+    ),
+    ("amqp10.link.blocked", "{task}", "Tasks that wait to send.", (("blocked", _SENDER),)),
+    ("amqp10.io.pending", "By", "Octets that wait to be written.", (("waiting", {}),)),
+)
+
+
+class Metrics:
+    """Instruments for all connections and containers that it is told to watch, in sums over them.
+
+    Args:
+        meter_provider: the global one if None.
+        system: ``messaging.system``: ``"servicebus"`` or ``"rabbitmq"``, where that is the peer.
+        attributes: of each value besides, such as ``server.address``.
+
+    One for each provider: a second one would make the same instruments again.
+    """
+
+    def __init__(
+        self,
+        *,
+        meter_provider: metrics.MeterProvider | None = None,
+        system: str = "amqp",
+        attributes: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._attributes = {"messaging.system": system, **(attributes or {})}
+        self._watched: dict[Connection | Container, None] = {}
+        self._past: Counter[str] = Counter()
+        self._lock = Lock()  # who collects is another thread
+        meter = metrics.get_meter(_NAME, "", meter_provider, _SCHEMA)
+        for name, unit, description, rows in _COUNTERS:
+            meter.create_observable_counter(name, [self._reading(rows)], unit, description)
+        for name, unit, description, rows in _GAUGES:
+            meter.create_observable_up_down_counter(name, [self._reading(rows)], unit, description)
+
+    def watch(self, target: Connection | Container) -> None:
+        """Have the figures of a connection, or of all that a container has accepted, be among the sums from now on.
+
+        A connection that is over is let go, and its totals stay. A container stays until ``forget``.
+        """
+        with self._lock:
+            self._let_go()
+            self._watched[target] = None
+
+    def forget(self, target: Connection | Container) -> None:
+        """Watch it no more; its totals stay. Nothing happens where it is not watched."""
+        with self._lock:
+            self._leave(target)
+
+    def _leave(self, target: Connection | Container) -> None:
+        if target in self._watched:
+            del self._watched[target]
+            self._past += Counter({name: _figures(target)[name] for name in TOTALS})
+
+    def _let_go(self) -> None:
+        for target in list(self._watched):
+            if not isinstance(target, Container) and target.closed and target.pump.finished.is_set():
+                self._leave(target)
+
+    def _reading(self, rows: _Rows) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        def read(_: CallbackOptions) -> list[Observation]:
+            with self._lock:
+                self._let_go()
+                sums = Counter(self._past)
+                for target in self._watched:
+                    sums.update(_figures(target))
+            return [Observation(sums[name], self._attributes | which) for name, which in rows]
+
+        return read
+
+
+def _figures(target: Connection | Container) -> Counter[str]:
+    """All figures of a target. What it consists of may change while another thread looks: then look again."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            return _figures_now(target)
+        except RuntimeError:  # a dict changed its size
+            if attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError("not reached")  # pragma: no cover
+
+
+def _figures_now(target: Connection | Container) -> Counter[str]:
+    if not isinstance(target, Container):
+        return _of_connection(target)
+    sums = Counter(target.past)
+    for conversation in target.conversations:
+        sums.update(_of_connection(conversation.connection))
+    return sums
+
+
+def _of_connection(connection: Connection) -> Counter[str]:
+    statistics = connection.statistics()
+    found: Counter[str] = Counter()
+    for name, value in statistics.items():
+        if isinstance(value, int):
+            found[name] = value
+    found["connections"] = not connection.is_gone
+    for session in connection.sessions:
+        figures = session.statistics()
+        found["unsettled_in"] += figures["unsettled_in"]
+        found["unsettled_out"] += figures["unsettled_out"]
+    for link in connection.links:
+        if isinstance(link, Sender):
+            found["credit_out"] += link.credit
+            found["blocked"] += link.blocked
+        elif isinstance(link, Receiver):
+            found["credit_in"] += link.credit
+            found["buffered"] += link.buffered
+    return found
