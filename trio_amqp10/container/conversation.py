@@ -28,11 +28,12 @@ from .access import user_of
 from .coordinator import CAPABILITIES, CONTROL_CREDIT, ControlInlet, Coordinator
 from .guard import Guard, RelayInlet, wanted
 from .host import Host
+from .inlets import ReceiverInlet
 from .interests import interest_of, kept, owner_and_name, wanted_by
 from .kept import Key
 from .lifetimes import actual_properties, temporary_address
-from .links import ReceiverInlet, SenderOutlet
 from .node import Interest, Node, Owner, RefusedError
+from .outlets import SenderOutlet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

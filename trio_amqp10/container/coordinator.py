@@ -28,7 +28,7 @@ from trio_amqp10.spec.messaging import Rejected
 from trio_amqp10.spec.transactions import Declare, Declared, Discharge, TransactionalState, TxnCapability
 from trio_amqp10.spec.transport import Error
 
-from .links import ReceiverInlet
+from .inlets import ReceiverInlet
 from .node import Node
 from .work import Work
 

@@ -30,7 +30,7 @@ from trio_amqp10.spec.transactions import Coordinator as CoordinatorTarget
 from trio_amqp10.spec.transactions import TransactionalState
 
 from .access import Access, Action
-from .links import ReceiverInlet
+from .inlets import ReceiverInlet
 from .node import RefusedError
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from .entry import Entry
 
 if TYPE_CHECKING:
     from .archive import OutletKeeper
-    from .links import SenderOutlet
     from .node import Lease
+    from .outlets import SenderOutlet
     from .stores.base import StoreError
 
 __all__ = ["Loans"]

@@ -40,11 +40,11 @@ from .handlers import Around, Function, Worked
 from .host import Host
 from .ledger import Book, Ledger
 from .lifetimes import TEMPORARY, kept_by
-from .links import SenderOutlet
 from .local import LocalConnection
 from .management import ADDRESS, Management
 from .memory import memory_stream_pair
 from .node import Node, Peer, RefusedError
+from .outlets import SenderOutlet
 from .policy import Overflow, QueuePolicy
 from .queue import Queue
 from .quotas import Accounts, Quotas

@@ -23,8 +23,8 @@ from .node import RefusedError
 if TYPE_CHECKING:
     from trio_amqp10.engine.delivery import OutgoingDelivery
 
-    from .links import SenderOutlet
     from .node import Lease
+    from .outlets import SenderOutlet
     from .work import Work
 
 __all__ = ["Absent", "Watch"]

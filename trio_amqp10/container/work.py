@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from trio_amqp10.peer.delivery import Delivery
 
     from .coordinator import ControlInlet, Coordinator
-    from .links import SenderOutlet
     from .node import Arrival, Lease, Node
+    from .outlets import SenderOutlet
     from .stores.base import StoreError
     from .watch import Watch
 

@@ -1,0 +1,146 @@
+"""Links on which peers send, as inlets of nodes; see ``links`` for how."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from trio_amqp10.engine.states import LinkState
+from trio_amqp10.errors import Condition
+from trio_amqp10.peer.receiver import Receiver
+from trio_amqp10.spec.transactions import TransactionalState
+
+from .archive import why
+from .links import error_of, steal, suspend
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trio_amqp10.engine.receiver import ReceiverLink
+    from trio_amqp10.peer.delivery import Delivery
+    from trio_amqp10.peer.session import Session
+
+    from .conversation import Conversation
+    from .node import Node
+    from .stores.base import StoreError
+
+__all__ = ["ReceiverInlet"]
+
+_log = logging.getLogger("trio_amqp10.container")
+
+_ATTACHED: Final = LinkState.ATTACHED
+
+
+class ReceiverInlet(Receiver):
+    """A link on which a peer sends to a node.
+
+    Attributes:
+        peer: whose it is.
+        key: names the link: its peer and its name (2.6.1).
+    """
+
+    __slots__ = ("_granting", "_node", "_over", "key", "peer")
+
+    steal = steal
+
+    def __init__(
+        self, session: Session, link: ReceiverLink, credit: int, node: Node, peer: Conversation
+    ) -> None:
+        super().__init__(session, link, credit)
+        self.peer = peer
+        self.key: object = (peer.container_id, link.name)
+        self._node = node
+        self._over = False
+        self._granting = credit
+
+    def await_store(self) -> Callable[[StoreError | None], object]:
+        """Grant nothing before the terminus is on disk, which is to survive: call what is returned when it is.
+
+        What were sent before could be doubted for ever, by a sender that comes back to a container which
+        does not know its link.
+        """
+        self._window = 0
+        return self._on_stored
+
+    def _on_stored(self, failure: StoreError | None) -> None:
+        if failure is not None:
+            self.suspend(*why(failure))
+        elif not self._over:
+            self._window = self._granting
+            self._top_up()
+
+    def begin(self) -> None:
+        """The link is attached: the node gets to know it, and what came meanwhile."""
+        try:
+            self._node.add_inlet(self)
+        except Exception:
+            self._fail()
+        else:
+            self.wake()
+
+    def take(self) -> Delivery | None:
+        """The next delivery that came. What came whole is handed out even when its link is gone."""
+        while self._queue and not self.peer.resting:
+            delivery = self._take()
+            if delivery.remote_state.__class__ is not TransactionalState:
+                return delivery
+            self.peer.coordinator.post(self, self._node, delivery)
+        return None
+
+    def _post(self) -> None:
+        """What came in transactions waits for their end, not for room in the node (4.4.1)."""
+        kept: list[Delivery] = []
+        posted: list[Delivery] = []
+        for delivery in self._queue:
+            (posted if isinstance(delivery.remote_state, TransactionalState) else kept).append(delivery)
+        if posted:
+            self._queue.clear()
+            self._queue.extend(kept)
+            for delivery in posted:
+                self.peer.coordinator.post(self, self._node, delivery)
+
+    def wake(self) -> None:
+        if self.waiting:
+            super().wake()
+        if self._over:
+            return
+        try:
+            if self._queue and self.peer.coordinator.busy:
+                self._post()
+            self._top_up()
+            self._node.on_arrivals(self)
+            if self._is_over:
+                self._end()
+        except Exception:
+            self._fail()
+
+    def close(self, condition: str | None = None, description: str | None = None) -> None:
+        """Detach, without waiting for the peer's answer; what was not taken goes back."""
+        if not self._closed:
+            self._release_queued()
+            self._closed = True
+            self._link.detach(error=error_of(condition, description))
+        self._end()
+
+    suspend = suspend
+
+    def _release_queued(self) -> None:
+        if self._link.state is _ATTACHED:
+            for delivery in self._queue:
+                if not delivery.settled:
+                    delivery.release()
+        self._queue.clear()
+
+    def _end(self) -> None:
+        if not self._over:
+            self._over = True
+            self._node.remove_inlet(self)
+            self.peer.forget(self, closed=self._link.terminus is None)
+
+    def expire(self) -> None:
+        """Nobody came back: what the node had not taken is the sender's still."""
+        self._queue.clear()
+
+    def _fail(self) -> None:
+        _log.exception("%r failed, and with it %r", self._node, self)
+        self.close(Condition.INTERNAL_ERROR.value, "the node failed")
