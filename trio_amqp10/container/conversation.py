@@ -175,7 +175,7 @@ class Conversation(Host):
             agreed = self._retention(link, asked, storable=not made)
             credit = INLET_CREDIT if node.gives else WORKED_CREDIT
             target = Target(
-                address=node.address if made else asked.address,  # as it came: clients compare it
+                address=self._told(asked, node),
                 durable=agreed.durable,
                 expiry_policy=agreed.expiry_policy,
                 timeout=agreed.timeout,
@@ -240,7 +240,7 @@ class Conversation(Host):
             storable = _is_storable(node) and not made
             agreed = NOTHING_KEPT if copying else self._retention(link, asked, storable=storable)
             source = Source(
-                address=node.address if made else asked.address,
+                address=self._told(asked, node),
                 **(kept(interest) if node.keeps else agreed._asdict()),
                 dynamic=made,
                 dynamic_node_properties=actual_properties(asked.dynamic_node_properties) if made else None,
@@ -319,6 +319,12 @@ class Conversation(Host):
             self.guard.own(node.address)
         self.guard.remember(inlet_or_outlet, wanted(link))
         inlet_or_outlet.begin()
+
+    def _told(self, asked: Source | Target, node: Node) -> str | None:
+        """The address that the answer to an attach has: the node's own, in one spelling (3.5.3)."""
+        if node is self._container.relay or (self._container.echoes and not asked.dynamic):
+            return asked.address
+        return node.address
 
     # -- what outlasts a link ---------------------------------------------------------------
 

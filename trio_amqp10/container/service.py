@@ -112,6 +112,7 @@ class Container(Handled):
         settings: of nodes that were made through management; None without a store.
         accounts: what each identity has; None without quotas.
         past: totals of connections that are over, by the names of ``peer.statistics.TOTALS``.
+        echoes: whether an attach is answered with the address as the peer spelt it, for clients that compare it.
         kinds: what links and deliveries of its connections are made of, where no node stands behind a link.
         outlet_class: what links that receive from its nodes are made of.
     """
@@ -135,6 +136,7 @@ class Container(Handled):
         self.authorise = authorise
         self.unasked: frozenset[str] = frozenset()
         self.like_azure = False
+        self.echoes = False
         self.nodes: dict[str, Node] = {}
         self.relay = Relay(self.find)
         self.resting = False
