@@ -12,7 +12,7 @@ import sys
 import time
 from typing import Any
 
-from proton import Endpoint, Message, Url
+from proton import Endpoint, Message, SSLDomain, Url
 from proton.handlers import MessagingHandler
 from proton.reactor import AtLeastOnce, AtMostOnce, Container
 
@@ -62,7 +62,13 @@ class Send(Side):
         self.sent = 0
 
     def on_start(self, event: Any) -> None:
-        connection = event.container.connect(Url(self.side["url"]), reconnect=False)
+        url, domain = self.side["url"], None
+        if self.side["cafile"]:
+            url = url.replace("127.0.0.1", "localhost")  # Proton looks for no addresses in a certificate
+            domain = SSLDomain(SSLDomain.MODE_CLIENT)
+            domain.set_trusted_ca_db(self.side["cafile"])
+            domain.set_peer_authentication(SSLDomain.VERIFY_PEER_NAME)
+        connection = event.container.connect(Url(url), reconnect=False, ssl_domain=domain)
         options = AtMostOnce() if self.side["presettled"] else AtLeastOnce()
         event.container.create_sender(connection, self.side["address"], options=options)
 
@@ -91,8 +97,12 @@ class Receive(Side):
     def on_start(self, event: Any) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
-        self.acceptor = event.container.listen(f"127.0.0.1:{port}")
-        tell(url=f"amqp://127.0.0.1:{port}")
+        scheme, domain = "amqp", None
+        if self.side["certfile"]:
+            scheme, domain = "amqps", SSLDomain(SSLDomain.MODE_SERVER)
+            domain.set_credentials(self.side["certfile"], self.side["certfile"], None)
+        self.acceptor = event.container.listen(f"{scheme}://127.0.0.1:{port}", ssl_domain=domain)
+        tell(url=f"{scheme}://127.0.0.1:{port}")
 
     def on_link_opening(self, event: Any) -> None:
         event.link.target.copy(event.link.remote_target)

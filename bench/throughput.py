@@ -14,11 +14,13 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trio_amqp10.cli.bench_sides import Side
+from trio_amqp10.cli.certs import CertsOptions, certs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,6 +101,16 @@ def measure(pairs: list[tuple[str, str]], side: Side, rounds: int) -> dict[tuple
     }
 
 
+def secured(side: Side, folder: Path) -> Side:
+    """The same over TLS, with a certificate that is made here."""
+    certs(
+        CertsOptions(directory=str(folder), hosts=("127.0.0.1", "localhost"), clients=(), days=1, renew=False)
+    )
+    both = folder / "both.pem"
+    both.write_bytes((folder / "server-key.pem").read_bytes() + (folder / "server.pem").read_bytes())
+    return replace(side, certfile=str(both), cafile=str(folder / "ca.pem"))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -106,6 +118,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--credit", type=int, default=1000)
     parser.add_argument("--mixed", action="store_true", help="also each of the two against the other")
+    parser.add_argument("--tls", action="store_true", help="over TLS, which counts on both sides")
     parser.add_argument("--json", action="store_true", help="one JSON object for each case")
     arguments = parser.parse_args()
     if not PROTON.exists():
@@ -116,6 +129,12 @@ def main() -> None:
     if not arguments.json:
         print(f"{'':34}{'sender':>12}{'receiver':>12}{'messages':>14}")
         print(f"{'':34}{'us/message':>12}{'us/message':>12}{'a second':>14}")
+    with tempfile.TemporaryDirectory() as folder:
+        measure_all(pairs, arguments, Path(folder))
+
+
+def measure_all(pairs: list[tuple[str, str]], arguments: argparse.Namespace, folder: Path) -> None:
+    """All cases, each told when it is known."""
     for size, presettled, count in CASES:
         side = Side(
             role="",
@@ -127,14 +146,17 @@ def main() -> None:
             presettled=presettled,
             credit=arguments.credit,
         )
+        if arguments.tls:
+            side = secured(side, folder / f"{size}-{presettled}")
         found = measure(pairs, side, arguments.rounds)
         ours, proton = found["ours", "ours"], found["proton", "proton"]
         ratios = {key: proton[key] / ours[key] for key in ("sender_us", "receiver_us")}
         if arguments.json:
             cases = {f"{sender}->{receiver}": one for (sender, receiver), one in found.items()}
-            print(json.dumps({"size": size, "presettled": presettled, "pairs": cases, "ratio": ratios}))
+            case = {"size": size, "presettled": presettled, "tls": arguments.tls}
+            print(json.dumps({**case, "pairs": cases, "ratio": ratios}))
             continue
-        how = "pre-settled" if presettled else "unsettled"
+        how = ("pre-settled" if presettled else "unsettled") + (", TLS" if arguments.tls else "")
         print(f"{size:,} octets, {how}, credit {arguments.credit}")
         for (sender, receiver), one in found.items():
             columns = f"{one['sender_us']:12.1f}{one['receiver_us']:12.1f}{one['messages_per_second']:14,.0f}"

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from bench import memory, stream, throughput
 from trio_amqp10.cli.bench_sides import Side
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_throughput_measures_both_ends_of_a_pair() -> None:
@@ -11,6 +16,18 @@ def test_throughput_measures_both_ends_of_a_pair() -> None:
         role="", url=None, address="bench", count=200, probes=0, size=100, presettled=False, credit=50
     )
     found = throughput.measure([("ours", "ours")], side, rounds=1)
+    assert all(figure > 0 for figure in found["ours", "ours"].values())
+
+
+def test_throughput_measures_over_tls(tmp_path: Path) -> None:
+    side = Side(
+        role="", url=None, address="bench", count=200, probes=0, size=100, presettled=False, credit=50
+    )
+    secured = throughput.secured(side, tmp_path)
+    with throughput.start("ours", throughput.replace(secured, role="receive")) as listening:
+        assert next(throughput.told(listening))["url"].startswith("amqps://")
+        listening.kill()
+    found = throughput.measure([("ours", "ours")], secured, rounds=1)
     assert all(figure > 0 for figure in found["ours", "ours"].values())
 
 

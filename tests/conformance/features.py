@@ -318,7 +318,7 @@ CHAPTERS: dict[str, tuple[str, list[Feature]]] = {
             part(
                 "SASL server: OAuth, GSSAPI",
                 "P N N N N P N N P Y N Y",
-                "no GSSAPI",
+                "no GSSAPI; rhea gets in by XOAUTH2 (``make interop``), OAUTHBEARER has met nobody else's yet",
                 "oauthbearer_server_lets_in_whom_the_application_names",
             ),
             yes("TLS first", "Y Y Y Y Y Y Y Y Y Y Y Y", "messages_cross_tls"),

@@ -14,8 +14,8 @@ from trio_amqp10.engine.events import LinkAttached, LinkDetached
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.errors import LocalProtocolError
 
-from .helpers import BEGIN, begun
-from .links import attach
+from .helpers import BEGIN, begun, receiving, sending
+from .links import attach, transfer
 
 if TYPE_CHECKING:
     from trio_amqp10.engine.link import Link
@@ -45,6 +45,30 @@ def test_name_is_free_when_its_link_is_over() -> None:
     again = session.sender("x")
     names.release(link)
     assert names.find("x", False) is again
+
+
+def test_names_count_deliveries_of_links_that_are_over_too() -> None:
+    link, script = sending()
+    names = link.session.connection.names
+    assert names.deliveries() == (0, 0)
+    link.send(b"one")
+    link.send(b"two")
+    assert names.deliveries() == (2, 0)
+    link.detach(closed=True)
+    again = link.session.sender("x")  # before the peer has answered: the name is free at once
+    assert names.deliveries() == (2, 0)
+    script << frame("detach", handle=0, closed=True)
+    assert names.find("x", False) is again
+    assert names.deliveries() == (2, 0)
+
+
+def test_names_count_deliveries_that_came() -> None:
+    link, script = receiving()
+    names = link.session.connection.names
+    script << transfer(0, 0, b"m", delivery_tag=b"t")
+    assert names.deliveries() == (0, 1)
+    script << frame("detach", handle=0, closed=True)
+    assert (len(names), names.deliveries()) == (0, (0, 1))
 
 
 def test_attach_is_answered_in_order_when_a_name_is_used_again_before_the_first_answer() -> None:

@@ -110,7 +110,7 @@ function options() {
         if (name === 'presettled' || name === 'websocket') result[name] = true;
         else {
             const value = words.shift();
-            result[name] = ['url', 'address'].includes(name) ? value : Number(value);
+            result[name] = ['url', 'address', 'user', 'token'].includes(name) ? value : Number(value);
         }
     }
     return result;
@@ -152,6 +152,7 @@ function connect() {
         details.username = decodeURIComponent(url.username);
         details.password = decodeURIComponent(url.password);
     }
+    if (opts.token) Object.assign(details, { username: opts.user, token: opts.token });  // XOAUTH2
     if (url.protocol === 'amqpws:') {
         const dial = container.websocket_connect(require('ws'));
         details.connection_details = dial(`ws://${url.host}${url.pathname}`, ['amqp'], {});

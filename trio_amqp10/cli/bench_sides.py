@@ -11,6 +11,7 @@ import json
 import sys
 import time
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import trio
@@ -34,6 +35,8 @@ class Side:
         count: messages at full speed.
         probes: messages after those, one at a time, that carry the time they were sent.
         size: octets of a body.
+        certfile: certificate and key to listen with over TLS; None for no TLS.
+        cafile: authorities to believe over TLS.
     """
 
     role: str
@@ -44,6 +47,8 @@ class Side:
     size: int
     presettled: bool
     credit: int
+    certfile: str | None = None
+    cafile: str | None = None
 
     def to_json(self) -> str:
         """As ``main`` reads it."""
@@ -79,7 +84,7 @@ async def send(side: Side) -> dict[str, float]:
     body = bytes(side.size)
     padding = bytes(side.size - 8)
     async with (
-        amqp.open_connection(side.url) as connection,
+        amqp.open_connection(side.url, cafile=side.cafile) as connection,
         connection.open_sender(side.address, guarantee=side.guarantee) as sender,
     ):
         await sender.wait_sendable()
@@ -102,7 +107,7 @@ async def receive(side: Side) -> dict[str, float]:
     if side.url is None:
         return await _receive_listening(side)
     async with (
-        amqp.open_connection(side.url) as connection,
+        amqp.open_connection(side.url, cafile=side.cafile) as connection,
         connection.open_receiver(side.address, credit=side.credit, guarantee=side.guarantee) as receiver,
     ):
         _tell(ready=True)
@@ -121,7 +126,10 @@ async def _receive_listening(side: Side) -> dict[str, float]:
             nursery.cancel_scope.cancel()
 
     async with trio.open_nursery() as nursery:
-        listeners: list[amqp.Listener] = await nursery.start(amqp.serve, handle, "amqp://127.0.0.1:0")
+        context = None if side.certfile is None else amqp.tls.server_context(side.certfile)
+        url = "amqp://127.0.0.1:0" if context is None else "amqps://127.0.0.1:0"
+        listen = partial(amqp.serve, handle, url, ssl_context=context)
+        listeners: list[amqp.Listener] = await nursery.start(listen)
         _tell(url=listeners[0].url)
     return results[0]
 
