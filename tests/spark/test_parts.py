@@ -16,15 +16,7 @@ from trio_amqp10.message import Value
 from trio_amqp10.spark import parts
 from trio_amqp10.spark.typed_json import map_to_text
 
-from .test_rows import bodies, properties
-
-sections = st.builds(
-    lambda body, said: amqp.Message(body, **said).to_payload(),
-    bodies,
-    properties.flatmap(
-        lambda said: st.sampled_from([{}, {"priority": 9}]).map(lambda header: {**said, **header})
-    ),
-)
+from .test_rows import mangled
 
 
 def either(call: Any) -> Any:
@@ -35,16 +27,6 @@ def either(call: Any) -> Any:
         return fault.condition
 
 
-@st.composite
-def mangled(draw: st.DrawFn) -> bytes:
-    """Octets of a message, some of which are others."""
-    octets = bytearray(draw(sections))
-    for _ in range(draw(st.integers(0, 3))):
-        if octets:
-            octets[draw(st.integers(0, len(octets) - 1))] = draw(st.integers(0, 255))
-    return bytes(octets[: draw(st.integers(0, len(octets)))]) if draw(st.booleans()) else bytes(octets)
-
-
 def the_long_way(payload: bytes, monkeypatch: pytest.MonkeyPatch) -> Any:
     with monkeypatch.context() as patch:
         patch.setattr(parts, "_properties", lambda *_: None)
@@ -52,9 +34,13 @@ def the_long_way(payload: bytes, monkeypatch: pytest.MonkeyPatch) -> Any:
         return either(lambda: everything(payload, scan(payload)))
 
 
+TAILS: Any = {}
+"""Of all messages that any test has read: none may be taken for what it is not."""
+
+
 def everything(payload: bytes, spans: Any) -> list[Any]:
     return [
-        either(lambda: parts.properties(payload, spans[PROPERTIES])),
+        either(lambda: parts.properties(payload, spans[PROPERTIES], TAILS)),
         either(lambda: parts.pairs(APPLICATION_PROPERTIES, payload, spans[APPLICATION_PROPERTIES])),
         either(lambda: parts.pairs(ANNOTATIONS, payload, spans[ANNOTATIONS])),
     ]
@@ -106,6 +92,15 @@ def test_integers_are_themselves(value: int) -> None:
     assert parts.pairs(APPLICATION_PROPERTIES, payload, spans[APPLICATION_PROPERTIES]) == [
         ("n", str(int(value)))
     ]
+
+
+def test_rest_of_a_message_is_split_as_the_whole_is() -> None:
+    payload = amqp.Message(b"b", priority=9, annotations={"a": 1}, message_id="m").to_payload()
+    spans = parts.split(payload)
+    assert spans[ANNOTATIONS] is not None
+    behind = spans[ANNOTATIONS][1]
+    assert parts.split_behind(payload, behind) == [None] * 3 + spans[3:]
+    assert parts.split_behind(payload, 0) is None  # a header belongs to what is not looked at
 
 
 def test_value_that_is_octets_is_no_data() -> None:

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import trio_amqp10 as amqp
 from tests.wire import strategies as wire
+from trio_amqp10._sections import APPLICATION_PROPERTIES, FOOTER
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.spark.columns import MAPS
 from trio_amqp10.spark.options import OptionError, QueueOptions, SinkOptions
@@ -56,7 +57,7 @@ def back(batch: pa.RecordBatch, sink: SinkOptions = SINK) -> list[bytes]:
 
 # There and back -----------------------------------------------------------------------------------
 
-moments = st.integers(-(2**63) // 1000 + 1, 2**63 // 1000 - 1)
+moments = st.integers(-(2**63) // 1000 + 1, 2**63 // 1000)
 ids = st.one_of(wire.texts, st.binary(max_size=9), st.uuids(), st.integers(0, 2**64 - 1))
 keys = st.text(st.characters(max_codepoint=127), max_size=5)
 bodies = st.one_of(
@@ -92,6 +93,7 @@ properties = st.fixed_dictionaries(
 
 
 @given(bodies, properties)
+@example(b"", {"creation_time": -(2**63) // 1000 + 1, "absolute_expiry_time": 2**63 // 1000})
 def test_message_survives_with_types(body: Any, said: dict[str, Any]) -> None:
     payload = amqp.Message(body, **said).to_payload()
     assert back(batch_of([payload], types="true")) == [payload]
@@ -215,6 +217,53 @@ def test_key_of_a_message_is_its_id_with_its_type() -> None:
     found = rows.keys
     assert len(set(found)) == 5
     assert found[-1] is None
+
+
+sections: st.SearchStrategy[bytes] = st.builds(
+    lambda body, said: amqp.Message(body, **said).to_payload(),
+    bodies,
+    properties.flatmap(
+        lambda said: st.sampled_from([{}, {"priority": 9}]).map(lambda header: {**said, **header})
+    ),
+)
+
+
+@st.composite
+def mangled(draw: st.DrawFn) -> bytes:
+    """Octets of a message, some of which are others."""
+    octets = bytearray(draw(sections))
+    for _ in range(draw(st.integers(0, 3))):
+        if octets:
+            octets[draw(st.integers(0, len(octets) - 1))] = draw(st.integers(0, 255))
+    return bytes(octets[: draw(st.integers(0, len(octets)))]) if draw(st.booleans()) else bytes(octets)
+
+
+@given(st.lists(mangled(), min_size=2, max_size=4))
+def test_message_is_read_the_same_whatever_came_before_it(payloads: list[bytes]) -> None:
+    """A maker remembers what others were read as."""
+    every_way = [*payloads, *payloads, *reversed(payloads)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("trio_amqp10.spark.rows._MOST_MEMORIES", 2)
+        maker = RowMaker(options(on_error="deadletter-column", types="true"))
+        for payload in every_way:
+            rows = Rows()
+            maker.gather(rows, [Came(payload)], 7)
+            alone = batch_of([payload], on_error="deadletter-column", types="true")
+            assert maker.batch(rows, range(10, 11), peer="peer").equals(alone)
+
+
+@pytest.mark.parametrize(("ids", "useful"), [(3, True), (10_000, False)])
+def test_memory_that_never_knows_anything_is_given_up(ids: int, useful: bool) -> None:
+    maker = RowMaker(options())
+    for start in range(0, 10_000, 500):
+        messages = [
+            amqp.Message(b"", application_properties={"n": number % ids})
+            for number in range(start, start + 500)
+        ]
+        maker.gather(Rows(), [Came(each.to_payload()) for each in messages], 0)
+    memories = {place: memory for place, _, _, memory in maker._readers}
+    assert (memories[APPLICATION_PROPERTIES] is not None) == useful
+    assert memories[FOOTER] is not None
 
 
 # What a sink takes ----------------------------------------------------------------------------------

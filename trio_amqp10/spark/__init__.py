@@ -9,6 +9,7 @@ With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spa
 ``columns``    the columns of a message, and their Arrow types
 ``typed_json`` values of maps as JSON and back, with or without their AMQP types
 ``parts``      sections of a message, straight from its octets
+``arrays``     sections of many messages as columns
 ``rows``       messages to rows, rows to batches
 ``outbound``   batches to messages
 ``spool``      what was received and not yet consumed by Spark, on disk: files only

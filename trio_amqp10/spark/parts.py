@@ -10,20 +10,54 @@ Sections: 1.6 (encodings), 3.2.1, 3.2.4, 3.2.5, 3.2.10. Knows neither Arrow nor 
 from __future__ import annotations
 
 import uuid
+from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10._sections import BODY, HEADER, PLACES, PROPERTIES, read_section, scan
-from trio_amqp10.wire import codes
+from trio_amqp10._sections import ANNOTATIONS, BODY, HEADER, PLACES, PROPERTIES, read_section, scan
+from trio_amqp10.wire.codes import (
+    BINARY8,
+    FALSE,
+    INT,
+    LIST8,
+    LONG,
+    MAP8,
+    NULL,
+    SMALL_INT,
+    SMALL_LONG,
+    SMALL_UINT,
+    SMALL_ULONG,
+    STRING8,
+    SYMBOL8,
+    TIMESTAMP,
+    TRUE,
+    UINT,
+    UINT0,
+    ULONG,
+    ULONG0,
+    UUID,
+)
 
-from .typed_json import json_text, map_to_text, map_types
+from .typed_json import map_to_text, map_types
 
 if TYPE_CHECKING:
     from trio_amqp10._sections import Span
 
     Spans = list[Span | None]
     Pairs = list[tuple[str, str]]
+    Tails = dict[bytes, tuple[int, list[Any]]]
 
-__all__ = ["NO_HEADER", "NO_PROPERTIES", "body", "header", "id_text", "pairs", "properties", "split", "types"]
+__all__ = [
+    "NO_HEADER",
+    "NO_PROPERTIES",
+    "body",
+    "header",
+    "id_text",
+    "pairs",
+    "properties",
+    "split",
+    "split_behind",
+    "types",
+]
 
 NO_HEADER: Final = (False, 4, None, False, 0)
 """What holds where a header says nothing (3.2.1)."""
@@ -42,21 +76,25 @@ def split(payload: bytes) -> Spans:
     Raises:
         RemoteProtocolError: that cannot be told.
     """
+    return _walk(payload, 0, -1) or scan(payload)
+
+
+def split_behind(payload: bytes, start: int) -> Spans | None:
+    """Where the sections are that begin at ``start``; None if the short way does not tell, or others than those after the annotations."""
+    return _walk(payload, start, ANNOTATIONS)
+
+
+def _walk(payload: bytes, position: int, last: int) -> Spans | None:
     spans: Spans = [None] * 7
-    position, end, last = 0, len(payload), -1
+    end = len(payload)
     try:
         while position < end:
             place = _NAMES[payload[position + 2]]
-            if (
-                payload[position]
-                or payload[position + 1] != codes.SMALL_ULONG
-                or place is None
-                or place <= last
-            ):
-                return scan(payload)
+            if payload[position] or payload[position + 1] != SMALL_ULONG or place is None or place <= last:
+                return None
             kind = payload[position + 3]
             if kind < 0xA0:
-                return scan(payload)
+                return None
             if kind & 0x10:
                 after = position + 8 + int.from_bytes(payload[position + 4 : position + 8], "big")
             else:
@@ -64,8 +102,8 @@ def split(payload: bytes) -> Spans:
             spans[place] = (position, after)
             position, last = after, place
     except IndexError:
-        return scan(payload)
-    return spans if position == end else scan(payload)
+        return None
+    return spans if position == end else None
 
 
 def body(payload: bytes, spans: Spans) -> Any:
@@ -109,12 +147,19 @@ _MOMENTS: Final = frozenset({8, 9})
 _GROUP_SEQUENCE: Final = 11
 
 
-def properties(payload: bytes, span: Span | None) -> tuple[Any, ...] | None:
-    """The thirteen fields as fifteen columns, each id with its type behind it; None where nothing is said."""
+def properties(payload: bytes, span: Span | None, tails: Tails) -> list[Any] | None:
+    """The thirteen fields as fifteen columns, each id with its type behind it; None where nothing is said.
+
+    Args:
+        payload: the message.
+        span: where the section is.
+        tails: what fields behind the first have been read as; for the id differs from message to message,
+            and all else is often the same.
+    """
     if span is None:
         return None
     try:
-        found = _properties(payload, *span)
+        found = _properties(payload, *span, tails)
     except (IndexError, UnicodeDecodeError):
         found = None
     if found is None:
@@ -123,44 +168,61 @@ def properties(payload: bytes, span: Span | None) -> tuple[Any, ...] | None:
         for index, value in enumerate(fields):
             if value is not None:
                 _place(found, index, value)
-    return None if found.count(None) == 15 else tuple(found)
+    return None if found[0] is None and found.count(None) == 15 else found
 
 
-def _properties(payload: bytes, position: int, end: int) -> list[Any] | None:
+def _properties(payload: bytes, position: int, end: int, tails: Tails) -> list[Any] | None:
     """None for what is not to be read the short way."""
-    if payload[position + 3] != codes.LIST8:
+    if payload[position + 3] != LIST8:
         return None
     count = payload[position + 5]
     position += 6
+    if payload[position] != STRING8 or count > 13:
+        return _fields(payload, position, end, 0, count)
+    start, position = position + 2, position + 2 + payload[position + 1]
+    if position > end:
+        return None
+    name = payload[start:position].decode()
+    octets = payload[position:end]
+    known = tails.get(octets)
+    if known is None or known[0] != count:
+        tail = _fields(payload, position, end, 1, count)
+        if tail is None:
+            return None
+        known = tails[octets] = (count, tail[2:])
+    return [name, "string", *known[1]]
+
+
+def _fields(payload: bytes, position: int, end: int, first: int, count: int) -> list[Any] | None:
     if count > 13:
         return None
     found: list[Any] = [None] * 15
-    for index in range(count):
+    for index in range(first, count):
         code = payload[position]
-        if code == codes.NULL:
+        if code == NULL:
             position += 1
-        elif code == codes.STRING8 and index in _STRINGS:
+        elif code == STRING8 and index in _STRINGS:
             start, position = position + 2, position + 2 + payload[position + 1]
             column = _COLUMNS[index]
             found[column] = payload[start:position].decode()
             if index in _IDS:
                 found[column + 1] = "string"
-        elif code == codes.SYMBOL8 and index in _SYMBOLS:
+        elif code == SYMBOL8 and index in _SYMBOLS:
             start, position = position + 2, position + 2 + payload[position + 1]
             found[_COLUMNS[index]] = payload[start:position].decode("ascii")
-        elif code == codes.TIMESTAMP and index in _MOMENTS:
+        elif code == TIMESTAMP and index in _MOMENTS:
             start, position = position + 1, position + 9
             _place(found, index, int.from_bytes(payload[start:position], "big", signed=True))
-        elif code == codes.SMALL_ULONG and index in _IDS:
+        elif code == SMALL_ULONG and index in _IDS:
             _place(found, index, payload[position + 1])
             position += 2
-        elif code == codes.ULONG and index in _IDS:
+        elif code == ULONG and index in _IDS:
             start, position = position + 1, position + 9
             _place(found, index, int.from_bytes(payload[start:position], "big"))
-        elif code == codes.UUID and index in _IDS:
+        elif code == UUID and index in _IDS:
             start, position = position + 1, position + 17
             _place(found, index, uuid.UUID(bytes=payload[start:position]))
-        elif code == codes.BINARY8 and index in _BINARIES:
+        elif code == BINARY8 and index in _BINARIES:
             start, position = position + 2, position + 2 + payload[position + 1]
             _place(found, index, payload[start:position])
         else:
@@ -175,7 +237,7 @@ def _place(found: list[Any], index: int, value: Any) -> None:
     if index in _IDS:
         found[column], found[column + 1] = id_text(value)
     elif index in _MOMENTS:
-        found[column] = value * 1000 if -_MOST_MILLISECONDS < value < _MOST_MILLISECONDS else None
+        found[column] = value * 1000 if -_MOST_MILLISECONDS <= value <= _MOST_MILLISECONDS else None
     else:
         found[column] = value
 
@@ -218,7 +280,7 @@ def types(place: int, payload: bytes, span: Span | None, key_type: type[str]) ->
 
 def _pairs(payload: bytes, position: int, end: int) -> Pairs | None:
     """None for what is not to be read the short way: large maps, compound values, long texts, keys that come twice."""
-    if payload[position + 3] != codes.MAP8:
+    if payload[position + 3] != MAP8:
         return None
     count = payload[position + 5]
     position += 6
@@ -227,14 +289,19 @@ def _pairs(payload: bytes, position: int, end: int) -> Pairs | None:
     found: dict[str, str] = {}
     for _ in range(count >> 1):
         code = payload[position]
-        if code not in (codes.STRING8, codes.SYMBOL8):
+        start = position + 2
+        position = start + payload[position + 1]
+        if code == STRING8:
+            key = payload[start:position].decode()
+        elif code == SYMBOL8:
+            key = payload[start:position].decode("ascii")
+        else:
             return None
-        start, position = position + 2, position + 2 + payload[position + 1]
-        key = payload[start:position].decode("ascii" if code == codes.SYMBOL8 else "utf-8")
         code = payload[position]
-        if code == codes.STRING8:
-            start, position = position + 2, position + 2 + payload[position + 1]
-            found[key] = json_text(payload[start:position].decode())
+        if code == STRING8:
+            start = position + 2
+            position = start + payload[position + 1]
+            found[key] = encode_basestring(payload[start:position].decode())
         elif code in _SMALL_SIGNED:
             value = payload[position + 1]
             found[key] = str(value - 256 if value > 127 else value)
@@ -253,20 +320,20 @@ def _pairs(payload: bytes, position: int, end: int) -> Pairs | None:
     return list(found.items()) if position == end and len(found) == count >> 1 else None
 
 
-_SMALL_SIGNED: Final = frozenset({codes.SMALL_INT, codes.SMALL_LONG})
+_SMALL_SIGNED: Final = frozenset({SMALL_INT, SMALL_LONG})
 _FIXED: Final = {
-    codes.INT: (4, True),
-    codes.LONG: (8, True),
-    codes.UINT: (4, False),
-    codes.SMALL_UINT: (1, False),
-    codes.ULONG: (8, False),
-    codes.SMALL_ULONG: (1, False),
+    INT: (4, True),
+    LONG: (8, True),
+    UINT: (4, False),
+    SMALL_UINT: (1, False),
+    ULONG: (8, False),
+    SMALL_ULONG: (1, False),
 }
 """Integers by code: octets, and whether they have a sign."""
 _WORDS: Final = {
-    codes.TRUE: "true",
-    codes.FALSE: "false",
-    codes.NULL: "null",
-    codes.UINT0: "0",
-    codes.ULONG0: "0",
+    TRUE: "true",
+    FALSE: "false",
+    NULL: "null",
+    UINT0: "0",
+    ULONG0: "0",
 }

@@ -1,7 +1,11 @@
 """Messages to rows, rows to Arrow batches: what a reader does to each message.
 
-A row is one tuple with an item for each section that a column needs; so a message that cannot be
+A row is one list with an item for each section that a column needs; so a message that cannot be
 decoded spoils no other. A batch then makes its columns a section at a time, for all rows at once.
+
+Messages in a queue are much alike, and what they have in common is read once: the sections up to the
+annotations, where they are those of the message before; and any other by a memory of what its octets
+were read as, unless that turns out to be of no use. Columns with one value are made once, too.
 
 Sections: 3.2. Knows no connection, no file and no Spark.
 """
@@ -20,33 +24,30 @@ from trio_amqp10._sections import (
     FOOTER,
     HEADER,
     PROPERTIES,
-    Data,
-    Sequence,
-    Value,
     only_body,
 )
 from trio_amqp10.errors import RemoteProtocolError
-from trio_amqp10.wire.encode import encode
 from trio_amqp10.wire.values import Symbol
 
 from . import parts
-from .columns import HEADER as HEADER_TYPE
-from .columns import PROPERTIES as PROPERTIES_TYPE
+from .arrays import Opaque, bodies, headers, maps, properties
 from .columns import read_schema
-from .typed_json import to_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from collections.abc import Sequence as Several
 
     from .options import ReadOptions
 
-    Row = tuple[Any, ...]
+    Row = list[Any]
+    Reader = tuple[int, int, Callable[[bytes, Any], Any], dict[bytes, Any] | None]
+    """Of a section in this place, for this item of a row: what reads it, and what it was read as."""
 
 __all__ = ["Came", "RowMaker", "Rows"]
 
 _MOST_MEMORIES: Final = 4096
 """Sections that are remembered, because many messages have the same."""
+_USES: Final = 2
+"""How often each has to be met again, on average, or it is not worth it."""
 
 
 class Came(Protocol):
@@ -73,7 +74,7 @@ class Rows:
     """Rows of one batch, and what they came as.
 
     Attributes:
-        sections: of each row, a tuple.
+        sections: of each row, a list.
         came: the messages behind them.
         moments: when, in microseconds since 1970.
         keys: what tells one message from all others, if its sender has given it an id; empty unless asked for.
@@ -100,10 +101,6 @@ class Rows:
             {new: self.errors[old] for new, old in enumerate(places) if old in self.errors},
             self.refused,
         )
-
-
-class _Opaque(bytes):
-    """A payload of whose sections nothing is known: of another format (2.8.11), or broken."""
 
 
 _PLACES: Final = {
@@ -135,18 +132,29 @@ class RowMaker:
         self._on_error = options.on_decode_error
         self._address = address or options.address or ""
         self._has_properties = keyed or "properties" in names
-        self._readers: list[tuple[int, Callable[[bytes, Any], Any]]] = [
-            *([(HEADER, parts.header)] if "header" in names else []),
-            *[(place, _pairs_of(place)) for name, place in _PLACES.items() if name in names],
-            *[(place, _types_of(place)) for name, place in _PLACES.items() if f"{name}_types" in names],
+        wanted: list[tuple[str, int, Callable[[bytes, Any], Any]]] = [
+            *([("header", HEADER, parts.header)] if "header" in names else []),
+            *[(name, place, _pairs_of(place)) for name, place in _PLACES.items() if name in names],
+            *[
+                (f"{name}_types", place, _types_of(place))
+                for name, place in _PLACES.items()
+                if f"{name}_types" in names
+            ],
         ]
-        self._arrays: list[str] = [
-            *(["header"] if "header" in names else []),
-            *[name for name in _PLACES if name in names],
-            *[f"{name}_types" for name in _PLACES if f"{name}_types" in names],
+        self._arrays = [name for name, _, _ in wanted]
+        self._only_body = not (self._has_properties or wanted)
+        self._readers: list[Reader] = [
+            (place, item, read, {}) for item, (_, place, read) in enumerate(wanted, 2)
         ]
-        self._only_body = not (self._has_properties or self._readers)
-        self._memories: list[dict[bytes, Any]] = [{} for _ in self._readers]
+        self._behind = [each for each in self._readers if each[0] > ANNOTATIONS]
+        self._blank: Row = [
+            None,
+            None,
+            *[parts.NO_HEADER if name == "header" else None for name in self._arrays],
+        ]
+        self._alike = b"", self._blank
+        self._tails: parts.Tails = {}
+        self._gathered = self._cleared = 0
 
     def gather(self, rows: Rows, came: Iterable[Came], moment: int) -> None:
         """Add messages that came at one moment.
@@ -160,9 +168,9 @@ class RowMaker:
             payload = each.payload
             try:
                 if each.message_format:
-                    row: Row = (_Opaque(payload), *_NO_SECTIONS)
+                    row: Row = [Opaque(payload), *_NO_SECTIONS]
                 elif self._only_body and (text := only_body(payload)) is not None:
-                    row = (text,)
+                    row = [text]
                 else:
                     row = self._read(payload)
             except RemoteProtocolError as fault:
@@ -172,35 +180,69 @@ class RowMaker:
                     rows.refused.append((each, fault))
                     continue
                 rows.errors[len(here)] = str(fault)
-                row = (_Opaque(payload), *_NO_SECTIONS)
+                row = [Opaque(payload), *_NO_SECTIONS]
             sections.append(row)
             here.append(each)
         rows.moments += [moment] * (len(here) - before)
         if self._keyed:
             rows.keys += [_key(row[1]) for row in sections[before:]]
+        self._gathered += len(here) - before
+        if not self._only_body:
+            self._forget()
 
     def _read(self, payload: bytes) -> Row:
         """Body, properties, and what else is wanted, in the order of ``_arrays``."""
-        spans = parts.split(payload)
-        row = [
-            parts.body(payload, spans),
-            parts.properties(payload, spans[PROPERTIES]) if self._has_properties else None,
-        ]
-        for (place, read), memory in zip(self._readers, self._memories, strict=True):
+        octets, alike = self._alike
+        spans = parts.split_behind(payload, len(octets)) if payload.startswith(octets) else None
+        readers = self._behind
+        if spans is None:
+            spans, readers, alike = parts.split(payload), self._readers, self._blank
+        row = alike.copy()
+        row[0] = parts.body(payload, spans)
+        if self._has_properties:
+            row[1] = parts.properties(payload, spans[PROPERTIES], self._tails)
+        for place, item, read, memory in readers:
             span = spans[place]
             if span is None:
-                row.append(parts.NO_HEADER if place == HEADER else None)
+                continue
+            if memory is None:
+                row[item] = read(payload, span)
                 continue
             octets = payload[span[0] : span[1]]
             if octets in memory:
-                row.append(memory[octets])
-                continue
-            found = read(payload, span)
-            if len(memory) >= _MOST_MEMORIES:
-                memory.clear()
-            memory[octets] = found
-            row.append(found)
-        return tuple(row)
+                row[item] = memory[octets]
+            else:
+                row[item] = memory[octets] = read(payload, span)
+        if readers is not self._behind:
+            self._remember_beginning(payload, spans, row)
+        return row
+
+    def _remember_beginning(self, payload: bytes, spans: parts.Spans, row: Row) -> None:
+        """Up to the annotations: the next message is likely to begin like this one."""
+        end = max([span[1] for span in spans[: ANNOTATIONS + 1] if span is not None], default=0)
+        alike = self._blank.copy()
+        for place, item, _, _ in self._readers:
+            if place <= ANNOTATIONS:
+                alike[item] = row[item]
+        self._alike = payload[:end], alike
+
+    def _forget(self) -> None:
+        """Keep memories small, and none that hardly ever knows anything."""
+        if len(self._tails) > _MOST_MEMORIES:
+            self._tails.clear()
+        full = [
+            place
+            for place, _, _, memory in self._readers
+            if memory is not None and len(memory) > _MOST_MEMORIES
+        ]
+        if full:
+            useless = self._gathered - self._cleared < _USES * _MOST_MEMORIES
+            self._cleared = self._gathered
+            self._readers = [
+                (place, item, read, None if place in full and useless else {})
+                for place, item, read, _ in self._readers
+            ]
+            self._behind = [each for each in self._readers if each[0] > ANNOTATIONS]
 
     # -- columns ----------------------------------------------------------------------------
 
@@ -208,13 +250,13 @@ class RowMaker:
         """Rows as one batch; their numbers are the column ``seq``."""
         count = len(rows.sections)
         names = self._names
-        made: dict[str, pa.Array] = _bodies([row[0] for row in rows.sections], names)
+        made: dict[str, pa.Array] = bodies([row[0] for row in rows.sections], names)
         if "properties" in names:
-            made["properties"] = _properties([row[1] for row in rows.sections])
-        for place, name in enumerate(self._arrays, 2):
-            column = [row[place] for row in rows.sections]
-            made[name] = pa.array(column, HEADER_TYPE) if name == "header" else _map(column)
-        around: dict[str, Callable[[], Iterable[Any]]] = {
+            made["properties"] = properties([row[1] for row in rows.sections])
+        for item, name in enumerate(self._arrays, 2):
+            column = [row[item] for row in rows.sections]
+            made[name] = headers(column) if name == "header" else maps(column)
+        around: dict[str, Callable[[], Any]] = {
             "address": lambda: [self._address] * count,
             "seq": lambda: numbers,
             "received_at": lambda: rows.moments,
@@ -242,80 +284,3 @@ def _types_of(place: int) -> Callable[[bytes, Any], Any]:
 
 def _key(properties: Any) -> str | None:
     return None if properties is None or properties[0] is None else f"{properties[1]}:{properties[0]}"
-
-
-# A section of all rows ----------------------------------------------------------------------------
-
-_TEXT: Final = pa.string()
-_KINDS: Final[dict[type, str | None]] = {
-    bytes: "data",
-    Data: "data",
-    Sequence: "sequence",
-    _Opaque: None,
-    type(None): None,
-}
-
-
-def _bodies(bodies: list[Any], names: frozenset[str]) -> dict[str, pa.Array]:
-    count = len(bodies)
-    made: dict[str, pa.Array] = {}
-    classes = set(map(type, bodies))
-    simple = classes <= {bytes}
-    if "body" in names:
-        made["body"] = pa.array(bodies if simple else map(_octets, bodies), pa.binary())
-    if "body_type" in names:
-        kinds = ["data"] * count if simple else [_KINDS.get(each.__class__, "value") for each in bodies]
-        made["body_type"] = pa.array(kinds, _TEXT)
-    if "body_text" in names:
-        made["body_text"] = (
-            pa.array([each if each.__class__ is str else None for each in bodies], _TEXT)
-            if str in classes
-            else pa.nulls(count, _TEXT)
-        )
-    if "body_json" in names:
-        made["body_json"] = pa.nulls(count, _TEXT) if simple else pa.array(map(_json, bodies), _TEXT)
-    return made
-
-
-def _octets(body: Any) -> bytes | None:
-    if body is None or isinstance(body, bytes):
-        return body
-    if isinstance(body, Data):
-        return b"".join(body.chunks)
-    if isinstance(body, Sequence):
-        return b"".join([encode(items) for items in body.lists])
-    return encode(body.value if isinstance(body, Value) else body)
-
-
-def _json(body: Any) -> str | None:
-    if _KINDS.get(body.__class__, "value") not in ("value", "sequence"):
-        return None
-    if isinstance(body, Sequence):
-        return to_text([item for items in body.lists for item in items])
-    return to_text(body.value if isinstance(body, Value) else body)
-
-
-_PROPERTIES: Final = list(PROPERTIES_TYPE)
-"""The fields of the struct."""
-
-
-def _properties(rows: list[Any]) -> pa.Array:
-    count = len(rows)
-    said = [parts.NO_PROPERTIES if row is None else row for row in rows]
-    columns: Iterable[Several[Any]] = zip(*said, strict=True) if said else [()] * 15
-    arrays = [
-        pa.nulls(count, each.type) if column.count(None) == count else pa.array(column, each.type)
-        for each, column in zip(_PROPERTIES, columns, strict=True)
-    ]
-    return pa.StructArray.from_arrays(
-        arrays, fields=_PROPERTIES, mask=pa.array([row is None for row in rows], pa.bool_())
-    )
-
-
-_MAP: Final = pa.map_(_TEXT, _TEXT)
-
-
-def _map(rows: list[Any]) -> pa.Array:
-    if rows.count(None) == len(rows):
-        return pa.nulls(len(rows), _MAP)
-    return pa.array(rows, _MAP)
