@@ -13,7 +13,7 @@ import trio
 
 import trio_amqp10 as amqp
 from trio_amqp10.container.stores import MemoryStore
-from trio_amqp10.peer import dial
+from trio_amqp10.peer import dialling
 from trio_amqp10.peer.listen import Acceptor
 from trio_amqp10.testing import Line, open_network
 
@@ -171,7 +171,7 @@ class House:
                 stream: trio.abc.Stream = await nursery.start(live, there, back)
                 return stream
 
-            monkeypatch.setattr(dial, "connect", connect)
+            monkeypatch.setattr(dialling, "connect", connect)
             yield
             self.octets = (first[0].there.octets, first[0].back.octets)
             nursery.cancel_scope.cancel()

@@ -15,7 +15,7 @@ import trio
 from trio.testing import MockClock
 
 import trio_amqp10 as amqp
-from trio_amqp10.peer import dial
+from trio_amqp10.peer import dialling
 from trio_amqp10.peer.listen import Acceptor
 from trio_amqp10.testing import Cut, Line, open_network
 
@@ -61,7 +61,7 @@ class Wire:
                 stream: trio.abc.Stream = await nursery.start(start)
                 return stream
 
-            monkeypatch.setattr(dial, "connect", connect)
+            monkeypatch.setattr(dialling, "connect", connect)
             yield
             self.octets = (networks[0].there.octets, networks[0].back.octets)
             nursery.cancel_scope.cancel()

@@ -93,7 +93,7 @@ async def test_dialling_refuses_an_open_that_is_too_long_before_anything_is_done
 async def test_dialling_closes_the_stream_when_a_password_may_not_be_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("trio_amqp10.peer.dial.is_private", somebody_listens)
+    monkeypatch.setattr("trio_amqp10.peer.dialling.is_private", somebody_listens)
     ours, theirs = memory_stream_pair()
     with pytest.raises(amqp.SecurityError):
         await dial(ours, sasl=amqp.sasl.Plain("ann", "s3cret"))
@@ -247,7 +247,7 @@ async def always(_user: str, _password: str) -> bool:
 
 
 async def test_password_is_not_sent_in_the_clear_over_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trio_amqp10.peer.dial.is_private", somebody_listens)
+    monkeypatch.setattr("trio_amqp10.peer.dialling.is_private", somebody_listens)
     only_plain = amqp.sasl.Server(verify=always)
     async with listening(idle, sasl=only_plain) as [listener]:
         url = with_user(listener.url, "ann:s3cret")
@@ -259,7 +259,7 @@ async def test_password_is_not_sent_in_the_clear_over_a_network(monkeypatch: pyt
 
 
 async def test_password_is_proved_over_a_network_without_being_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trio_amqp10.peer.dial.is_private", somebody_listens)
+    monkeypatch.setattr("trio_amqp10.peer.dialling.is_private", somebody_listens)
     monkeypatch.setattr("trio_amqp10.peer.listen.is_private", somebody_listens)
     async with listening(idle, sasl=USERS) as [listener]:
         await dial(with_user(listener.url, "ann:s3cret"))

@@ -12,7 +12,7 @@ from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 import trio_amqp10 as amqp
 from tests.naive.peer import ScriptedPeer
 from tests.naive.performatives import frame, header
-from trio_amqp10.peer import dial
+from trio_amqp10.peer import dialling
 from trio_amqp10.peer.redirects import Place, redirected
 from trio_amqp10.peer.urls import parse_url
 
@@ -65,7 +65,7 @@ class Net:
                 nursery.start_soon(acceptor(sasl=self.users).run, theirs, handle)
                 return ours
 
-            monkeypatch.setattr(dial, "connect", connect)
+            monkeypatch.setattr(dialling, "connect", connect)
             yield
             await wait_all_tasks_blocked()
             nursery.cancel_scope.cancel()
@@ -241,7 +241,7 @@ async def test_dial_waits_for_what_follows_the_open_and_takes_an_ended_session_f
         await peer.expect("end")
         ended.set()
 
-    monkeypatch.setattr(dial, "connect", connect)
+    monkeypatch.setattr(dialling, "connect", connect)
     ended = trio.Event()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(answer)

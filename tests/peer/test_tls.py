@@ -247,7 +247,7 @@ async def test_insecure_takes_any_certificate() -> None:
 
 
 async def test_insecure_gives_no_password_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trio_amqp10.peer.dial.is_private", lambda _: False)
+    monkeypatch.setattr("trio_amqp10.peer.dialling.is_private", lambda _: False)
     theirs = authority("foreign").issue("other.example")
     plain = amqp.sasl.Plain("ann", "s3cret")
     users = amqp.sasl.Server({"ann": "s3cret"})

@@ -9,7 +9,7 @@ import trio
 from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
-from trio_amqp10.peer import dial
+from trio_amqp10.peer import dialling
 
 from .helpers import Node, acceptor
 
@@ -89,7 +89,7 @@ class Town:
                     nursery.start_soon(self.answer, theirs)
                 return ours
 
-            self._monkeypatch.setattr(dial, "connect", connect)
+            self._monkeypatch.setattr(dialling, "connect", connect)
             yield self
             await wait_all_tasks_blocked()
             nursery.cancel_scope.cancel()

@@ -13,7 +13,7 @@ import trio_amqp10 as amqp
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_amqp10.peer.dial import Dialling
+    from trio_amqp10.peer.dialling import Dialling
 
 __all__ = ["DialOptions", "dialling"]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from trio_amqp10.peer.connection import Connection
-    from trio_amqp10.peer.dial import Dialling
+    from trio_amqp10.peer.dialling import Dialling
 
 __all__ = ["LocalConnection"]
 

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
     from .changes import Changes
     from .delivery import Delivery
-    from .dial import Dialling
+    from .dialling import Dialling
     from .errors import ConnectionRedirectError, LinkRedirectError
     from .link import Link
     from .opening import Opening

@@ -1,0 +1,490 @@
+"""Dialling: a connection that is yet to be made, and made again where it is to come back or to go elsewhere.
+
+Knows places, layers, mechanisms and engines; what ``open_connection`` may be told of them stands in ``dial``.
+
+Longer than 400 lines: the first dial, those after a loss and those after a redirect are one, by one set of fields.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import trio
+
+from trio_amqp10.engine.connection import Connection as EngineConnection
+from trio_amqp10.engine.stack import Stack
+from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError, SecurityError
+from trio_amqp10.sasl import ClientMechanism, SaslClient, check_allowed, default_mechanisms
+from trio_amqp10.sasl.layer import sasl_frame_size
+
+from .connection import Connection
+from .delivery import OutgoingDelivery, delivery_class
+from .errors import (
+    ConnectionClosedError,
+    ConnectionRedirectError,
+    GuaranteeNotSupportedError,
+    SessionEndedError,
+)
+from .layers import Transport, check_layers, dial_layers, has_tls, layers_of
+from .recovery import Recovery, is_final_loss
+from .redirects import Place, redirected
+from .sole import CAPABILITY as SOLE
+from .tls import check_client_context, client_context
+from .transports import connect, is_private
+from .urls import Url, parse_url
+
+if TYPE_CHECKING:
+    import os
+    import ssl
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from trio_amqp10.engine.limits import Limits
+    from trio_amqp10.rules import Strict
+
+    from .backoff import Backoff
+    from .errors import LinkRedirectError
+    from .layers import Layers
+
+__all__ = ["DialTls", "Dialling", "Follow", "SaslChoice", "Speaker"]
+
+_SETTLED: Final = 60.0
+"""Seconds after which a redirect does not count as following upon the one before."""
+
+SaslChoice: TypeAlias = "ClientMechanism | Sequence[ClientMechanism] | Literal[False] | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speaker:
+    """What ``open_connection`` was told to say of us, and of what a peer may cost: makes the engine for each transport."""
+
+    container_id: str
+    limits: Limits
+    idle_timeout: float | None
+    properties: dict[Any, Any] | None
+    offered_capabilities: tuple[str, ...]
+    desired_capabilities: tuple[str, ...]
+    outgoing_locales: tuple[str, ...]
+    incoming_locales: tuple[str, ...]
+    pipelined: bool
+    strict: Strict
+
+    def engine(self, hostname: str | None) -> EngineConnection:
+        """An engine that asks for ``hostname``. Raises LocalProtocolError where it is more than peers take."""
+        return EngineConnection(
+            self.container_id,
+            hostname=hostname,
+            limits=self.limits,
+            idle_timeout=self.idle_timeout,
+            properties=self.properties,
+            offered_capabilities=self.offered_capabilities,
+            desired_capabilities=self.desired_capabilities,
+            outgoing_locales=self.outgoing_locales,
+            incoming_locales=self.incoming_locales,
+            pipelined=self.pipelined,
+            strict=self.strict,
+            incoming_class=delivery_class(self.strict),
+            outgoing_class=OutgoingDelivery,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DialTls:
+    """What ``open_connection`` was told of layers and TLS.
+
+    Raises:
+        LocalProtocolError: it makes no sense together, or would not be safe.
+    """
+
+    layers: Sequence[str] | None = None
+    context: ssl.SSLContext | None = None
+    cafile: str | os.PathLike[str] | None = None
+    certfile: str | os.PathLike[str] | None = None
+    keyfile: str | os.PathLike[str] | None = None
+    server_hostname: str | None = None
+    insecure: bool = False
+
+    def __post_init__(self) -> None:
+        files = {"cafile": self.cafile, "certfile": self.certfile, "keyfile": self.keyfile}
+        given = [name for name, value in files.items() if value is not None]
+        if self.context is not None:
+            if given:
+                raise LocalProtocolError(f"either ssl_context or {given[0]}: a context has its own")
+            check_client_context(self.context, insecure=self.insecure)
+        if self.keyfile is not None and self.certfile is None:
+            raise LocalProtocolError("keyfile needs certfile: a key alone proves nothing")
+        if self.insecure and self.cafile is not None:
+            raise LocalProtocolError("insecure=True would not look at cafile: leave out one of them")
+
+    @property
+    def asked_for(self) -> bool:
+        """Whether anything here says that there is to be TLS."""
+        return self.insecure or any(
+            value is not None for value in (self.context, self.cafile, self.certfile, self.server_hostname)
+        )
+
+    def layers_for(self, url: Url | None) -> Layers:
+        """What to put on a stream.
+
+        Raises:
+            LocalProtocolError: TLS was asked for, and there would be none.
+        """
+        scheme = () if url is None else layers_of(url.scheme)
+        layers = check_layers(scheme if self.layers is None else self.layers)
+        if has_tls(scheme) and not has_tls(layers):
+            raise LocalProtocolError(f"layers={layers!r} would take the TLS out of {url}")
+        if self.asked_for and not has_tls(layers):
+            where = "a stream without layers" if url is None else url
+            raise LocalProtocolError(
+                f"{where} has no TLS, and ssl_context, cafile, certfile, server_hostname and insecure are "
+                "about nothing else: dial amqps://, or name the layers, as in layers=['tls']"
+            )
+        if has_tls(layers) and not self.insecure and not (self.server_hostname or (url and url.host)):
+            raise LocalProtocolError("say whom the peer's certificate has to name: server_hostname='...'")
+        return layers
+
+    def make_context(self) -> ssl.SSLContext:
+        """The context to dial with. Raises OSError where a file is not what it should be."""
+        if self.context is not None:
+            return self.context
+        return client_context(
+            self.cafile, certfile=self.certfile, keyfile=self.keyfile, insecure=self.insecure
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Follow:
+    """What ``open_connection`` was told of redirects.
+
+    Attributes:
+        hops: how many to follow in a row.
+        trusted: hosts that get credentials, beside those of the URLs; in lower case.
+    """
+
+    hops: int = 0
+    trusted: tuple[str, ...] = ()
+
+
+class Dialling:
+    """A connection that is yet to be made: enter it with ``async with``."""
+
+    __slots__ = (
+        "_allow_plaintext_password",
+        "_backoff",
+        "_close_timeout",
+        "_connection",
+        "_first_session",
+        "_follow",
+        "_homes",
+        "_hops",
+        "_hostname",
+        "_manager",
+        "_moved",
+        "_next",
+        "_nursery",
+        "_onward",
+        "_place",
+        "_places",
+        "_sasl",
+        "_speaker",
+        "_stream",
+        "_tls",
+    )
+
+    def __init__(
+        self,
+        where: Sequence[str] | trio.abc.Stream,
+        speaker: Speaker,
+        hostname: str | None,
+        sasl: SaslChoice,
+        allow_plaintext_password: bool,
+        close_timeout: float,
+        tls: DialTls,
+        backoff: Backoff | None,
+        follow: Follow,
+    ) -> None:
+        self._stream = where if isinstance(where, trio.abc.Stream) else None
+        urls: list[Url | None] = (
+            [None] if isinstance(where, trio.abc.Stream) else [parse_url(url) for url in where]
+        )
+        self._places = [Place(url) for url in urls]
+        if not urls:
+            raise LocalProtocolError("no URL to dial: give at least one")
+        if backoff is not None and self._stream is not None:
+            raise LocalProtocolError("a stream cannot be dialled again: reconnect needs a URL")
+        self._next = 0
+        self._follow = follow
+        self._homes = tuple(url.host.lower() for url in urls if url is not None)
+        self._place = self._places[0]
+        self._onward: Place | None = None
+        self._hops = 0
+        self._moved = -inf
+        self._tls = tls
+        for url in urls:
+            tls.layers_for(url)
+        self._speaker = speaker
+        self._hostname = hostname
+        self._sasl = sasl
+        self._allow_plaintext_password = allow_plaintext_password
+        self._close_timeout = close_timeout
+        self._backoff = backoff
+        speaker.engine(hostname)  # what cannot be said is found out before anybody is dialled
+
+    # -- one transport ----------------------------------------------------------------------
+
+    def _mechanisms(self, url: Url | None, secure: bool) -> Sequence[ClientMechanism]:
+        chosen = self._sasl
+        if isinstance(chosen, ClientMechanism):
+            return (chosen,)
+        if isinstance(chosen, bool):
+            return ()
+        if chosen is not None:
+            return tuple(chosen)
+        if url is None:
+            return ()
+        return default_mechanisms(
+            url.username,
+            url.password,
+            secure=secure,
+            has_certificate=self._tls.certfile is not None,
+        )
+
+    async def _climb(self, place: Place, stream: trio.abc.Stream, limits: Limits) -> Transport:
+        """Put the layers on a stream; all of them within the time that there is to the peer's open."""
+        url, tls = place.url, self._tls
+        layers = tls.layers_for(url)
+        if not layers:
+            return Transport(stream=stream)
+        host = (url.host if url is not None and url.host else tls.server_hostname) or "localhost"
+        with trio.move_on_after(inf if limits.handshake_timeout is None else limits.handshake_timeout):
+            return await dial_layers(
+                stream,
+                layers,
+                context=tls.make_context() if has_tls(layers) else None,
+                server_hostname=tls.server_hostname or place.hostname or host,
+                host=host if url is None or not url.port else url.authority,
+                path="/" if url is None or url.scheme == "amqp+unix" else url.path,
+                seconds=limits.layer_timeout,
+            )
+        raise ConnectionClosedError("the peer took too long, during the handshakes")
+
+    def _stack(
+        self,
+        place: Place,
+        engine: EngineConnection,
+        stream: trio.abc.Stream,
+        transport: Transport,
+        began: float,
+    ) -> Stack:
+        secure = transport.private or is_private(stream) or self._allow_plaintext_password
+        mechanisms = check_allowed(self._mechanisms(place.url, secure), secure=secure)
+        hostname = self._host_of(place)
+        bindings = transport.channel_bindings
+        sasl: SaslClient | None = None
+        if mechanisms:
+            sasl = SaslClient(
+                mechanisms,
+                hostname=hostname,
+                channel_bindings=bindings,
+                max_frame_size=sasl_frame_size(engine.strict),
+            )
+        return Stack(engine, trio.current_time(), sasl=sasl, began=began)
+
+    def _host_of(self, place: Place) -> str | None:
+        """What ``open`` and ``sasl-init`` are to name."""
+        return place.hostname or self._hostname or (place.url.host if place.url is not None else None) or None
+
+    async def _reach(self, place: Place) -> tuple[EngineConnection, Stack, trio.abc.Stream]:
+        """A transport to ``place``, with an engine that has begun to open."""
+        url = place.url
+        engine = self._speaker.engine(self._host_of(place))
+        stream = self._stream
+        if stream is None:
+            assert url is not None
+            stream = await connect(url)
+        began = trio.current_time()
+        try:
+            transport = await self._climb(place, stream, engine.limits)
+            stack = self._stack(place, engine, stream, transport, began)
+            engine.open()
+        except BaseException:
+            await trio.aclose_forcefully(stream)
+            raise
+        return engine, stack, transport.stream
+
+    # -- the connection ---------------------------------------------------------------------
+
+    async def __aenter__(self) -> Connection:
+        # The nursery is entered and left by hand: what the user's block raises must not pass
+        # through it, or it would come out as a group of one.
+        self._manager = trio.open_nursery()
+        self._nursery = await self._manager.__aenter__()
+        self._connection: Connection | None = None
+        try:
+            await self._dial_first()
+            assert self._connection is not None
+            if self._backoff is not None:
+                recovery = Recovery(self._connection, self._dial_again, self._backoff, self._goes_on)
+                self._connection.recovery = recovery
+                recovery.sessions[self._first_session] = None
+                self._nursery.start_soon(recovery.run)
+        except BaseException:
+            await self._leave()
+            raise
+        return self._connection
+
+    async def _dial_first(self) -> None:
+        """Until one of the URLs answers: each once, or as often as the backoff says."""
+        pauses = iter(()) if self._backoff is None else self._backoff.pauses()
+        left = len(self._places)
+        while True:
+            left -= 1
+            try:
+                await self._dial()
+            except (OSError, ConnectionClosedError, RemoteProtocolError) as failure:
+                if is_final_loss(failure) or (
+                    self._backoff is None and isinstance(failure, RemoteProtocolError)
+                ):
+                    raise
+                if left > 0:
+                    continue
+                pause = next(pauses, None)
+                if pause is None:
+                    raise
+                left = len(self._places)
+                await trio.sleep(pause)
+            else:
+                return
+
+    async def _dial(self) -> None:
+        """Dial the next of the URLs, or where the peer sent us, and go on to wherever it sends us then."""
+        place, self._onward = self._onward, None
+        if place is None:
+            place = self._places[self._next]
+            self._next = (self._next + 1) % len(self._places)
+            self._hops = 0
+        while True:
+            try:
+                await self._dial_at(place)
+            except ConnectionRedirectError as error:
+                if not self._follow.hops:
+                    raise
+                place = self._hop(place, error)
+            else:
+                self._place = place
+                return
+
+    async def _dial_at(self, place: Place) -> None:
+        engine, stack, stream = await self._reach(place)
+        connection = self._connection
+        if connection is None:
+            self._connection = connection = Connection(
+                engine, stack, stream, self._nursery, close_timeout=self._close_timeout
+            )
+            connection.dialling = self
+        else:
+            connection.bind(engine, stack, stream)
+        first, follows = connection.recovery is None, self._follow.hops > 0
+        try:
+            if first:
+                connection.forget_sessions()
+                if not follows:
+                    self._first_session = connection.session_for(None, own=False)
+            await connection.opened()
+            if SOLE in engine.local.desired_capabilities and connection.sole_connection is None:
+                raise GuaranteeNotSupportedError(
+                    f"{connection.remote.container_id!r} does not see to it that a container has one connection only"
+                )
+            if first and follows:
+                # A redirect comes right behind the open: when the peer answers to what was said after that,
+                # there is none.
+                self._first_session = connection.session_for(None, own=False)
+                with contextlib.suppress(SessionEndedError):
+                    await self._first_session.begun()
+        except Exception:  # (who is cancelled closes in due form)
+            connection.pump.cancel()
+            with trio.CancelScope(shield=True):
+                await connection.pump.finished.wait()
+            raise
+
+    async def _dial_again(self) -> str:
+        """Once, for a connection that comes back; returns where it leads now."""
+        await self._dial()
+        return str(self._place)
+
+    # -- redirects --------------------------------------------------------------------------
+
+    def _hop(self, place: Place, error: ConnectionRedirectError | LinkRedirectError) -> Place:
+        """Where a redirect leads, if it may be followed.
+
+        Raises:
+            ConnectionRedirectError, LinkRedirectError: it is one too many.
+            SecurityError: there are credentials, and nobody said that this host may have them.
+            LocalProtocolError: it leads nowhere.
+        """
+        if self._hops >= self._follow.hops:
+            raise error
+        self._hops += 1
+        onward = redirected(place, error)
+        self._check_trust(onward, error)
+        return onward
+
+    def _check_trust(self, place: Place, error: Exception) -> None:
+        url, tls = place.url, self._tls
+        assert url is not None
+        names = {mechanism.name for mechanism in self._mechanisms(url, secure=True)}
+        if names <= {"ANONYMOUS"} and tls.certfile is None:
+            return
+        proves = has_tls(tls.layers_for(url)) and not tls.insecure
+        if proves and tls.server_hostname is not None:
+            return  # it proves to be whom we meant from the start, or there is no connection
+        host = str(place.hostname if proves else url.host)
+        if host.lower() not in (*self._homes, *self._follow.trusted):
+            raise SecurityError(
+                f"the peer redirects to {host!r}, which is not to get the credentials that were given for "
+                f"{', '.join(sorted(set(self._homes)))}: allow it with trusted_hosts=[{host!r}]"
+            ) from error
+
+    def _goes_on(self, loss: Exception | None) -> bool:
+        """Whether the connection was lost by being sent elsewhere, where it is to be dialled next."""
+        if not isinstance(loss, ConnectionRedirectError) or not self._follow.hops:
+            return False
+        if trio.current_time() - self._moved > _SETTLED:
+            self._hops = 0
+        try:
+            self._onward = self._hop(self._place, loss)
+        except ConnectionRedirectError:
+            return False
+        self._moved = trio.current_time()
+        return True
+
+    def redirected(self, error: ConnectionRedirectError | LinkRedirectError) -> Dialling:
+        """The same, at the place that ``error`` tells. Raises as ``Connection.open_redirected``."""
+        onward = redirected(self._place, error)
+        self._check_trust(onward, error)
+        there = copy.copy(self)
+        there._start_at(onward)  # noqa: SLF001 - our own, only not called self
+        return there
+
+    def _start_at(self, place: Place) -> None:
+        self._places = [place]
+        self._place = place
+        self._next = self._hops = 0
+        self._onward = None
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self._leave()
+
+    async def _leave(self) -> None:
+        try:
+            if self._connection is not None:
+                await self._connection.aclose()
+        finally:
+            self._nursery.cancel_scope.cancel()
+            await self._manager.__aexit__(None, None, None)
