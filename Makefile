@@ -32,10 +32,10 @@ PYSPARK ?= pyspark
 WHOLE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-others test-pure test-exhaustive test-spark lint format interop bench bench-spark fuzz soak soak-spark docs clean
+.PHONY: help demo test test-others test-pure test-exhaustive test-spark lint format interop bench bench-spark steady-spark fuzz soak soak-spark docs clean
 
 help: ## show this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F '\t' '{ printf "  make %-11s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F '\t' '{ printf "  make %-15s %s\n", $$1, $$2 }'
 
 demo: $(VENV)/.cli ## a container, a sender and a receiver in one process
 	$(BIN)/amqp10 demo
@@ -80,6 +80,9 @@ bench: $(VENV)/.cli ## processor time for each message, beside python-qpid-proto
 
 bench-spark: $(SPARK_VENV)/.test ## rows a second into and out of Spark, beside the bare library
 	$(SPARK_BIN)/python -m bench.spark
+
+steady-spark: $(SPARK_VENV)/.test ## ten minutes of 10,000 messages a second into Spark, and whether memory stays flat
+	$(SPARK_BIN)/python -m bench.spark_steady
 
 fuzz: $(VENV)/.test ## throw broken octets at everything that reads them, for FUZZ_SECONDS seconds
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)

@@ -97,6 +97,20 @@ async def send(url: str, count: int, wide: bool) -> None:
         await sender.flush()
 
 
+async def pour(url: str, rate: int, wide: bool) -> None:
+    """So many a second, in tenths, until somebody ends this."""
+    async with amqp.open_connection(url) as connection, connection.open_sender("steady") as sender:
+        number, due = 0, trio.current_time()
+        while True:
+            for _ in range(rate // 10):
+                await sender.transmit(message(number, wide))
+                number += 1
+            due = max(
+                due + 0.1, trio.current_time() - 1
+            )  # what was missed is made up for, but for no more than a second
+            await trio.sleep_until(due)
+
+
 async def probe(url: str) -> None:
     """From one queue to another, through Spark: the median of the seconds that takes."""
     delays: list[float] = []
@@ -121,7 +135,7 @@ async def probe(url: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("role", choices=["peer", "receive", "send", "probe"])
+    parser.add_argument("role", choices=["peer", "receive", "send", "pour", "probe"])
     parser.add_argument("--url")
     parser.add_argument("--count", type=int)
     parser.add_argument("--wide", action="store_true")
@@ -132,6 +146,8 @@ def main() -> None:
         trio.run(receive, given.url, given.count)
     elif given.role == "send":
         trio.run(send, given.url, given.count, given.wide)
+    elif given.role == "pour":
+        trio.run(pour, given.url, given.count, given.wide)
     else:
         trio.run(probe, given.url)
 

@@ -7,6 +7,22 @@ import sys
 
 import pytest
 
+from bench.spark_steady import slope
+
+
+def test_growth_is_told_for_each_minute() -> None:
+    assert slope([(0, 100.0), (30, 101.0), (60, 102.0), (90, 103.0)]) == pytest.approx(2)
+    assert slope([(0, 100.0), (5, 90.0), (10, 100.0)]) == pytest.approx(0)
+
+
+@pytest.mark.whole
+def test_steady_rate_is_watched(java: None) -> None:
+    given = ["--minutes", "0.5", "--warm-up", "5", "--rate", "500"]
+    arguments = [sys.executable, "-m", "bench.spark_steady", *given]
+    told = subprocess.run(arguments, check=True, capture_output=True, text=True, timeout=300).stdout
+    assert "messages/s of 500 asked for" in told
+    assert "MiB a minute" in told
+
 
 @pytest.mark.whole
 def test_bench_measures_everything(java: None) -> None:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from .server import Server
 
 
+PATIENCE = 300
+"""Seconds until a query that ought to end counts as stuck: its first batch alone takes a minute on a busy machine."""
+
+
 class Desk:
     """A spool, and intakes into it."""
 

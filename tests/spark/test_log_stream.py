@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from .logs import Log, LogServer
-from .test_intake import until
+from .test_intake import PATIENCE, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,7 @@ class Follower:
 
     def run(self, **given: str) -> list[int]:
         query = self.start(**given)
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(PATIENCE)
         return [each["numInputRows"] for each in query.recentProgress if each["numInputRows"]]
 
     def found(self) -> list[tuple[str, int, bytes]]:
@@ -102,7 +102,7 @@ def test_loss_fails_the_query_and_says_what(peer: LogServer, follower: Follower)
     peer.logs["one"].forget(15)
     query = follower.start()
     with pytest.raises(StreamingQueryException, match="messages 10 to 14 of 'one' are not all there"):
-        query.awaitTermination(120)
+        query.awaitTermination(PATIENCE)
     assert follower.run(failOnDataLoss="false") == [15]
     assert follower.found() == numbered("one", 0, 10) + numbered("one", 15, 30)
 
@@ -113,4 +113,4 @@ def test_another_log_of_that_name_is_refused(peer: LogServer, follower: Follower
     peer.logs["one"] = Log()
     query = follower.start()
     with pytest.raises(StreamingQueryException, match="another one of that name"):
-        query.awaitTermination(120)
+        query.awaitTermination(PATIENCE)

@@ -12,6 +12,7 @@ from tests.interop import rabbitmq
 from tests.interop.peers import PEERS, is_missing
 
 from .kills import take
+from .test_intake import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +48,7 @@ def run(frame: Any, folder: Path) -> list[int]:
     writer = frame.writeStream.format("parquet").option("path", str(folder / "out"))
     writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
     query = writer.trigger(availableNow=True).start()
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(PATIENCE)
     return [each["numInputRows"] for each in query.recentProgress if each["numInputRows"]]
 
 

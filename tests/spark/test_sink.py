@@ -9,7 +9,7 @@ from pyspark.errors import StreamingQueryException
 
 import trio_amqp10 as amqp
 
-from .test_intake import numbered
+from .test_intake import PATIENCE, numbered
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,7 +114,7 @@ def test_messages_of_a_stream_are_named_after_query_batch_partition_and_row(
 ) -> None:
     server.put("q", numbered(20))
     query = stream(spark, server, tmp_path, {"maxRowsPerTrigger": "10"}, {"dedup.id": "artemis"})
-    query.awaitTermination(120)
+    query.awaitTermination(PATIENCE)
     messages = server.take("out")
     names = [message.message_id for message in messages]
     assert names == [f"{query.id}-{batch}-0-{row}" for batch in (0, 1) for row in range(10)]
@@ -137,8 +137,8 @@ def test_crash_between_sink_and_commit_log_repeats_a_batch_but_with_a_ledger(
     (hooks / "crash-committed").touch()
     query = stream(spark, server, tmp_path, {}, sink)
     with pytest.raises(StreamingQueryException):
-        query.awaitTermination(120)
-    stream(spark, server, tmp_path, {}, sink).awaitTermination(120)
+        query.awaitTermination(PATIENCE)
+    stream(spark, server, tmp_path, {}, sink).awaitTermination(PATIENCE)
     messages = server.take("out")
     assert len(messages) == (100 if repeated else 50)
     assert len({message.message_id for message in messages}) == 50  # by which a peer can tell the repeats
@@ -152,6 +152,6 @@ def test_task_that_dies_after_sending_is_tried_again(
         folder = tmp_path / str(count)
         server.put("q", numbered(30))
         (hooks / "crash-sent").touch()
-        stream(spark, server, folder, {}, sink).awaitTermination(120)
+        stream(spark, server, folder, {}, sink).awaitTermination(PATIENCE)
         assert not (hooks / "crash-sent").exists()
         assert len(server.take("out")) == count

@@ -12,7 +12,7 @@ from pyspark.errors import StreamingQueryException
 
 import trio_amqp10 as amqp
 
-from .test_intake import numbered, until
+from .test_intake import PATIENCE, numbered, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +46,7 @@ class Pipe:
     def run(self, **given: str) -> list[int]:
         """Take what is there; the rows of each batch."""
         query = self.start(**given)
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(PATIENCE)
         return [progress["numInputRows"] for progress in query.recentProgress if progress["numInputRows"]]
 
     def rows(self) -> Any:
@@ -125,14 +125,14 @@ def test_spool_of_another_checkpoint_is_refused(server: Server, pipe: Pipe) -> N
     shutil.rmtree(pipe.spool)
     query = pipe.start()
     with pytest.raises(StreamingQueryException, match="the checkpoint belongs to the spool"):
-        query.awaitTermination(120)
+        query.awaitTermination(PATIENCE)
 
 
 def test_condition_of_the_peer_is_in_the_error_of_the_query(server: Server, pipe: Pipe) -> None:
     server.ask(lambda: setattr(server.container, "strict", True))
     query = pipe.start(now=False)
     with pytest.raises(StreamingQueryException, match="amqp:not-found: no node 'q'"):
-        query.awaitTermination(120)
+        query.awaitTermination(PATIENCE)
 
 
 def test_wrong_option_is_an_error_that_names_those_there_are(pipe: Pipe) -> None:
@@ -164,7 +164,7 @@ def test_crash_of_the_reader_loses_nothing(server: Server, pipe: Pipe, hooks: Pa
         (hooks / f"crash-{place}").touch()
         query = pipe.start(credit="100", dedup="message-id", maxRowsPerTrigger="100")
         with pytest.raises(StreamingQueryException):
-            query.awaitTermination(120)
+            query.awaitTermination(PATIENCE)
         assert not (hooks / f"crash-{place}").exists(), place
     until(lambda: not server.ask(lambda: list(server.container._conversations)))
     pipe.run(credit="100", dedup="message-id")
@@ -179,7 +179,7 @@ def test_crash_between_disk_and_settlement_repeats_what_was_unsettled_and_no_mor
     (hooks / "crash-synced").touch()
     query = pipe.start(credit="100")
     with pytest.raises(StreamingQueryException):
-        query.awaitTermination(120)
+        query.awaitTermination(PATIENCE)
     until(lambda: not server.ask(lambda: list(server.container._conversations)))
     pipe.run(credit="100")
     found = pipe.bodies()
