@@ -43,7 +43,8 @@ function finish() {
 }
 
 for (const name of ['disconnected', 'connection_error', 'protocol_error']) container.on(name, () => {});
-container.on('error', (error) => { seen.error = String(error.message); });
+// The first of them: what rhea says of the frames behind it follows from it.
+container.on('error', (error) => { seen.error = seen.error || String(error.message); });
 process.on('SIGTERM', finish);
 setTimeout(finish, 30000);
 
