@@ -265,3 +265,18 @@ def test_message_after_a_pause_is_written_at_once(server: Server, desk: Desk) ->
     intake._written_at -= 60  # as if a minute had gone by
     server.put("q", [b"one"])
     until(lambda: spool.end == 1)
+
+
+def test_intake_is_pressed_while_very_many_messages_come(
+    server: Server, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trio_amqp10.spark.intake._FAST", 1000)
+    intake, spool = desk.start(spool_flushInterval="0.5s")
+    assert not intake.pressed
+    server.put("q", numbered(20))
+    until(lambda: spool.end == 20)
+    assert not intake.pressed  # however fast those came, the spool had waited for long
+    server.put("q", [amqp.Message(b"x")] * 20_000)
+    until(lambda: intake.pressed)
+    until(lambda: spool.end == 20_020)
+    until(lambda: not intake.pressed)

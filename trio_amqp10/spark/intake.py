@@ -57,6 +57,8 @@ _AT_ONCE: Final = 256
 """Deliveries taken between two looks at anything else."""
 _LOOK: Final = 0.5
 """Seconds between two looks at whether a link that waits for credit still lives."""
+_FAST: Final = 10_000
+"""Messages a second that make a batch of Spark's worth waiting for."""
 _FAREWELL: Final = 3.0
 """Seconds to write, settle and detach when told to stop."""
 
@@ -102,6 +104,7 @@ class Intake:
         if self._keyed:
             self._recall()
         self._batch_rows = max(1, min(options.spool_flush_rows, options.credit // 2))
+        self._begin_counting()
         self._thread = threading.Thread(target=self._main, name="amqp10 intake", daemon=True)
         self._thread.start()
 
@@ -116,6 +119,16 @@ class Intake:
         failure = self._failure
         if failure is not None:
             raise IntakeError(f"receiving from {self._options.address!r} has failed: {failure}") from failure
+
+    @property
+    def pressed(self) -> bool:
+        """Whether more than 10,000 messages a second come at present."""
+        recent = time.monotonic() - self._wrote_at < 2 * self._options.spool_flush_interval
+        return recent and self._rate > _FAST
+
+    def _begin_counting(self) -> None:
+        self._rate = 0.0  # messages a second, by the last segment
+        self._wrote_at = time.monotonic()
 
     def wait_until(self, holds: Callable[[], bool]) -> None:
         """Wait until this holds, all is taken that there is to take, or receiving has failed."""
@@ -164,6 +177,7 @@ class Intake:
         self._waiting = 0  # deliveries in there
         self._peer = connection.remote.container_id
         self._written_at = trio.current_time()
+        self._begin_counting()
         self._owed: dict[amqp.Receiver, int] = {}
         self._busy = 0  # deliveries between being taken and being settled
         self._ripe = trio.Event()
@@ -264,14 +278,21 @@ class Intake:
 
     async def _write_pending(self) -> None:
         async with self._writing:
+            count = self._waiting
             batch, self._pending, self._waiting = self._pending, [], 0
             if batch:
-                refused = await trio.to_thread.run_sync(self._write, batch, self._peer)
+                refused = await self._write(batch, self._peer)
                 self._written_at = trio.current_time()
+                now = time.monotonic()
+                self._rate, self._wrote_at = count / (now - self._wrote_at), now
                 self._settle(batch, refused)
 
-    def _write(self, batch: list[_Taken], peer: str) -> Refused:
-        """In a thread: from octets to a segment on the disk, but for what cannot be decoded, and what is there already."""
+    async def _write(self, batch: list[_Taken], peer: str) -> Refused:
+        """From octets to a segment on the disk, but for what cannot be decoded, and what is there already.
+
+        Only the disk is waited for in a thread: to make rows there too would have two threads take turns at one
+        interpreter, and neither be done sooner.
+        """
         rows = Rows()
         for each in batch:
             self._rows.gather(rows, each.deliveries, each.moment)
@@ -290,7 +311,7 @@ class Intake:
                 writer.write_batch(table)
 
         try:
-            self._spool.write(count, fill)
+            await trio.to_thread.run_sync(self._spool.write, count, fill)
         except OSError as wrong:  # not to be taken for a lost connection
             raise SpoolError(f"the spool {self._options.spool} cannot be written: {wrong}") from wrong
         for key in rows.keys:

@@ -273,6 +273,7 @@ class QueueOptions(ReadOptions):
     max_bytes: int | None = _option("maxBytesPerTrigger", _octets)
     min_rows: int | None = _option("minRowsPerTrigger", _count(1))
     max_trigger_delay: float = _option("maxTriggerDelay", _duration, 900.0)
+    backlog_delay: float = _option("backlogDelay", _duration, 2.0)
     min_partitions: int = _option("minPartitions", _count(1), 1)
     available_now_idle: float = _option("availableNowIdle", _duration, 5.0)
 

@@ -14,6 +14,7 @@ Knows the spool and the intake; AMQP is behind them.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -34,6 +35,7 @@ from pyspark.sql.streaming.datasource import (
 from .browse import browse
 from .hooks import passing
 from .intake import Intake
+from .patience import Patience
 from .spool import Slice, Spool
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ __all__ = ["BrowseReader", "QueueReader"]
 
 _MOST_ROWS: Final = 100_000
 """Rows of a partition, at most, if segments are small enough."""
+_OBJECTS_BETWEEN_COLLECTIONS: Final = 100_000
 _INLINE_BYTES: Final = 64 * 2**20
 """What a batch may take where it travels inside its partitions."""
 
@@ -71,7 +74,7 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: QueueOptions) -> None:
         self._options = options
         self._available_now = False
-        self._few_since: float | None = None
+        self._patience = Patience(options.max_trigger_delay, options.backlog_delay)
         self._opened: Spool | None = None
         self._intake: Intake | None = None
 
@@ -109,7 +112,11 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             intake.check()
             least = 0
         end = spool.end
-        if not self._is_enough(end - at, least):
+        rows = end - at
+        pressed = intake.pressed and not (
+            self._available_now or spool.full or (most is not None and rows >= most)
+        )
+        if not self._patience.is_over(rows, least, time.monotonic(), pressed=pressed):
             return self._offset(at)
         if most is not None:
             end = min(end, at + most)
@@ -117,20 +124,6 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             end = min(end, spool.fitting(at, octets))
         passing("offset")
         return self._offset(end)
-
-    def _is_enough(self, rows: int, least: int) -> bool:
-        """Whether so many are worth a batch; few are too, once they have waited for ``maxTriggerDelay``."""
-        if rows >= least:
-            self._few_since = None
-            return True
-        if not rows:
-            return False
-        if self._few_since is None:
-            self._few_since = time.monotonic()
-        if time.monotonic() < self._few_since + self._options.max_trigger_delay:
-            return False
-        self._few_since = None
-        return True
 
     def _limits(self, limit: ReadLimit) -> tuple[int | None, int | None, int]:
         """Rows and octets at most, rows at least: what Spark says, and the options."""
@@ -189,6 +182,9 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _receiving(self) -> Intake:
         if self._intake is None:
+            # The process is this reader's alone. Rows are made by the thousand and die together, and to look through them
+            # for cycles again and again is a sixth of the work.
+            gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
             self._intake = Intake(self._options, self._spool(), emptying=self._available_now)
         return self._intake
 
