@@ -55,7 +55,7 @@ test-pure test-exhaustive:
 	@$(RUN) > $(VENV)/$@.txt 2>&1 || { cat $(VENV)/$@.txt; exit 1; }
 	@printf '\n%s: %s\n' $@ "$$(tail -n 1 $(VENV)/$@.txt)"
 
-test-spark: $(SPARK_VENV)/.test ## the data pipeline, with a real Spark; WHOLE=1 for kill -9 and the like
+test-spark: $(SPARK_VENV)/.test ## the data pipeline, with a real Spark, and RabbitMQ where .peers has it; WHOLE=1 for kill -9 and the like
 	AMQP10_SPARK_WHOLE=$(WHOLE) $(SPARK_BIN)/python -m pytest tests/spark
 
 lint: $(VENV)/.lint ## style and types

@@ -8,9 +8,11 @@ epmd, all on 127.0.0.1: nothing of the host's services is touched, and several r
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -19,9 +21,12 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.peer.authority import authority
+
+if TYPE_CHECKING:
+    from io import RawIOBase
 
 __all__ = ["Broker", "start"]
 
@@ -34,6 +39,29 @@ STREAMS = 4
 """Streams that a 4.x has besides."""
 
 BOOT_SECONDS = 90.0
+
+SHELL = """
+    Asker = self(),
+    spawn(fun() ->
+        {ok, Listening} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}, binary, {packet, 4}, {active, false}]),
+        Asker ! inet:port(Listening),
+        {ok, Socket} = gen_tcp:accept(Listening),
+        Loop = fun Loop() ->
+            {ok, Asked} = gen_tcp:recv(Socket, 0),
+            Answer = try
+                {ok, Tokens, _} = erl_scan:string(binary_to_list(Asked)),
+                {ok, Expressions} = erl_parse:parse_exprs(Tokens),
+                {value, Value, _} = erl_eval:exprs(Expressions, []),
+                io_lib:format("ok ~0p", [Value])
+            catch _:Why -> io_lib:format("error ~0p", [Why]) end,
+            gen_tcp:send(Socket, Answer),
+            Loop()
+        end,
+        Loop()
+    end),
+    receive {ok, Port} -> Port end
+"""
+"""Erlang for a process in the node that evaluates what comes over one connection, in frames with their size in front."""
 
 
 @dataclass
@@ -50,8 +78,11 @@ class Broker:
     processes: list[subprocess.Popen[bytes]]
     run: Path
     log: Path
+    tree: Path
+    environment: dict[str, str]
     taken: int = field(default=0)
     streams: int = field(default=0)
+    _shell: socket.socket | None = None
 
     @property
     def url(self) -> str:
@@ -75,8 +106,40 @@ class Broker:
         assert self.streams <= STREAMS, f"more than {STREAMS} streams: raise STREAMS"
         return f"/queues/stream-{self.streams}"
 
+    def evaluate(self, expression: str) -> str:
+        """What an Erlang expression is inside the node; some milliseconds.
+
+        Raises:
+            RuntimeError: it has no value; with what is said of it.
+        """
+        if self._shell is None:
+            self._shell = socket.create_connection(("127.0.0.1", self._open_shell()), 30)
+        octets = f"{expression}.".encode()
+        self._shell.sendall(len(octets).to_bytes(4) + octets)
+        with self._shell.makefile("rb", buffering=0) as answers:
+            size = int.from_bytes(_exactly(answers, 4))
+            how, _, value = _exactly(answers, size).decode().partition(" ")
+        if how != "ok":
+            raise RuntimeError(f"{expression}: {value}")
+        return value
+
+    def _open_shell(self) -> int:
+        """The port of one who evaluates. ``erl_call`` could do that each time, but hangs for 5 s now and then."""
+        done = subprocess.run(
+            _inside(self.tree, ["erl_call", "-sname", self.environment["RABBITMQ_NODENAME"], "-e"]),
+            env=self.environment,  # with HOME, where the cookie is
+            input=f"{SHELL}.\r\n",
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+        )
+        return int(done.stdout.strip().removeprefix("{ok, ").removesuffix("}"))
+
     def stop(self) -> None:
         """End the node, then its epmd, by their ids, and remove its data."""
+        if self._shell is not None:
+            self._shell.close()
         for process in reversed(self.processes):
             _end(process)
         shutil.rmtree(self.run, ignore_errors=True)
@@ -121,11 +184,13 @@ def start(major: int, *, peers: Path = PEERS) -> Broker:
         "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1} +S 1:1 +sbwt none",
     }
     log = run / "output"
-    broker = Broker(major, port, tls_port, [], run, log)
+    broker = Broker(major, port, tls_port, [], run, log, tree, environment)
     try:
         epmd = ["epmd", "-address", "127.0.0.1", "-port", str(epmd_port)]
         for command in (epmd, ["/usr/lib/rabbitmq/bin/rabbitmq-server"]):
-            broker.processes.append(_spawn(tree, inside, command, environment, log))
+            broker.processes.append(
+                _spawn(_inside(tree, ["env", "-C", str(inside), *command]), environment, log)
+            )
         _wait_until_open(broker)
     except BaseException:
         broker.stop()
@@ -133,19 +198,30 @@ def start(major: int, *, peers: Path = PEERS) -> Broker:
     return broker
 
 
-def _spawn(
-    tree: Path, inside: Path, command: list[str], environment: dict[str, str], log: Path
-) -> subprocess.Popen[bytes]:
-    in_tree = ["chroot", "--userspec=rabbitmq:rabbitmq", str(tree), "env", "-C", str(inside), *command]
+def _inside(tree: Path, command: list[str]) -> list[str]:
+    return ["chroot", "--userspec=rabbitmq:rabbitmq", str(tree), *command]
+
+
+def _spawn(command: list[str], environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
     with log.open("ab") as output:
         return subprocess.Popen(
-            in_tree,
+            command,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # a group of its own: ending it ends the VM's helpers too
         )
+
+
+def _exactly(stream: RawIOBase, count: int) -> bytes:
+    found = b""
+    while len(found) < count:
+        more = stream.read(count - len(found))
+        if not more:
+            raise RuntimeError("the node has closed the connection")
+        found += more
+    return found
 
 
 def _wait_until_open(broker: Broker) -> None:
@@ -244,7 +320,11 @@ def _password_hash(password: str) -> str:
 
 
 def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    """Below those that Linux gives to connections: until the node listens, seconds go by, and one could be taken."""
+    sockets: list[socket.socket] = []
+    while len(sockets) < count:
+        with contextlib.suppress(OSError):
+            sockets.append(socket.create_server(("127.0.0.1", random.randrange(15_000, 32_000))))
     ports = [s.getsockname()[1] for s in sockets]
     for s in sockets:
         s.close()

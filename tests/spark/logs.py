@@ -42,7 +42,7 @@ class Log:
 
 
 class LogServer:
-    """``with LogServer() as server``: logs by address, at ``server.url``."""
+    """``with LogServer() as server``: ``Logs`` at ``server.url``; those that it has are in ``server.logs``."""
 
     def __init__(self) -> None:
         self.logs: dict[str, Log] = {}
@@ -58,6 +58,20 @@ class LogServer:
     def __exit__(self, *_: object) -> None:
         self._token.run_sync_soon(self._nursery.cancel_scope.cancel)
         self._thread.join(10)
+
+    def address(self, name: str) -> str:
+        """Of a log, which is added if need be."""
+        self.logs.setdefault(name, Log())
+        return name
+
+    def fill(self, name: str, count: int) -> None:
+        """So many more messages, whose bodies are their numbers."""
+        log = self.logs[self.address(name)]
+        log.add(*[b"%d" % number for number in range(log.end, log.end + count)])
+
+    def renew(self, name: str) -> None:
+        """Put another one in its place, at the same address: empty."""
+        self.logs[name] = Log()
 
     async def _main(self, ready: threading.Event) -> None:
         self._token = trio.lowlevel.current_trio_token()

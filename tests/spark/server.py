@@ -11,6 +11,8 @@ import trio
 import trio_amqp10 as amqp
 from trio_amqp10.spark import Ledger
 
+from .peers import take_all
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
@@ -18,8 +20,11 @@ if TYPE_CHECKING:
 class Server:
     """``with Server() as server``: it listens at ``server.url``, and takes calls from other threads.
 
-    ``down`` and ``up`` take it off the network and bring it back at the same port, with what it holds.
+    A ``Peer``: ``down`` and ``up`` take it off the network and bring it back at the same port, with what it holds.
     """
+
+    user = ("ada", "enigma")
+    mechanisms = ("PLAIN", "SCRAM-SHA-256")
 
     def __init__(self, url: str = "amqp://127.0.0.1:0", **options: Any) -> None:
         self._options = options
@@ -51,7 +56,7 @@ class Server:
 
     async def _up(self) -> None:
         self._serving = trio.CancelScope()
-        sasl = amqp.sasl.Server(users={"ada": "enigma"}, anonymous=True)
+        sasl = amqp.sasl.Server(users=dict([self.user]), anonymous=True)
         listeners = await self._nursery.start(
             self._serve, partial(self.container.serve, self.url, sasl=sasl, **self._options)
         )
@@ -80,6 +85,11 @@ class Server:
         """Run a function there."""
         return trio.from_thread.run_sync(function, trio_token=self._token)
 
+    @property
+    def name(self) -> str:
+        """Its container-id."""
+        return str(self.container.name)
+
     def queue(self, name: str) -> Any:
         """A queue, added if need be."""
 
@@ -88,6 +98,30 @@ class Server:
             return self.container.add_queue(name) if found is None else found
 
         return self.ask(find)
+
+    def address(self, name: str) -> str:
+        """Of a queue, which is added if need be."""
+        self.queue(name)
+        return name
+
+    def bounded(self, name: str, length: int) -> str:
+        """The address of a new queue that rejects what is more than so many messages."""
+        self.ask(lambda: self.container.add_queue(name, max_length=length, overflow="reject"))
+        return name
+
+    def releasing(self) -> str:
+        """An address where all that is sent is released."""
+
+        async def release(delivery: amqp.Delivery) -> None:
+            delivery.release()
+
+        self.ask(lambda: self.container.consumer("releasing")(release))
+        return "releasing"
+
+    def missing(self) -> str:
+        """An address where there is nothing, and nothing is made."""
+        self.ask(lambda: setattr(self.container, "strict", True))
+        return "missing"
 
     def put(self, name: str, messages: Iterable[Any]) -> None:
         """Send to a queue."""
@@ -103,23 +137,16 @@ class Server:
         """Messages that a queue holds, those with receivers among them."""
         return int(self.ask(lambda: len(self.container.nodes[name])))  # type: ignore[arg-type]
 
+    def receivers(self, name: str) -> int:
+        """Links that receive from a queue."""
+        return int(self.queue(name).statistics()["receivers"])
+
     def take(self, name: str) -> list[amqp.Message]:
         """All that a queue has, taken off it."""
         self.queue(name)
 
         async def receive() -> list[amqp.Message]:
-            taken: list[amqp.Message] = []
-            async with (
-                self.container.connect() as connection,
-                connection.open_receiver(name, credit=0) as receiver,
-            ):
-                while True:
-                    receiver.grant(1000)
-                    deliveries = await receiver.drain()
-                    for delivery in deliveries:
-                        taken.append(delivery.message)
-                        delivery.accept()
-                    if len(deliveries) < 1000:
-                        return taken
+            async with self.container.connect() as connection:
+                return await take_all(connection, name)
 
         return list(self.call(receive))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import trio_amqp10 as amqp
 from tests.test_docs import ROOT, blocks
 
+from .peers import lacks
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from .server import Server
 
 
+@lacks("copy")
 def test_page_does_what_it_says(spark: Any, server: Server, tmp_path: Path) -> None:
     page = ROOT / "docs" / "how-to" / "spark.rst"
     server.put("orders", [amqp.Message(f"order {number}", subject="tea") for number in range(5)])
@@ -30,6 +33,7 @@ def test_page_does_what_it_says(spark: Any, server: Server, tmp_path: Path) -> N
     assert sorted(message.body for message in server.take("again")) == ["coffee", "tea"]
 
 
+@lacks("inside")
 def test_example_keeps_and_announces(
     spark: Any, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

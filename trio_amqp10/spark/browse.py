@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import trio
 
-from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Source
 
 from .ahead import ahead
 from .pool import borrow
 from .rows import RowMaker, Rows
-from .selecting import check_filter, selecting
+from .selecting import check_copying, check_filter, selecting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,11 +49,7 @@ async def _browse(options: BrowseOptions, offer: Offer) -> None:
         borrow(options) as connection,
         connection.open_receiver(options.address, source=source, credit=0) as receiver,
     ):
-        granted: Any = receiver.remote.source
-        if granted is None or granted.distribution_mode != "copy":
-            raise LocalProtocolError(
-                f"{options.address!r} cannot be browsed: the peer would move its messages, not copy them"
-            )
+        check_copying(receiver, options)
         check_filter(receiver, options)
         seen = 0
         while options.browse_limit is None or seen < options.browse_limit:

@@ -95,13 +95,13 @@ def number_of(dialect: Dialect, delivery: amqp.Delivery) -> int:
     Raises:
         LocalProtocolError: it has none.
     """
-    if not delivery.settled:
-        delivery.accept()  # which takes nothing away
     number = delivery.message.annotations.get(dialect.annotation)
     if not isinstance(number, int):
         raise LocalProtocolError(
-            f"a message of a log has no number in its annotation {dialect.annotation!r}: {number!r}"
+            f"this is no log: a message has no number in its annotation {dialect.annotation!r}: {number!r}"
         )
+    if not delivery.settled:
+        delivery.accept()  # which takes nothing away
     return int(number)
 
 
@@ -116,11 +116,20 @@ class _RabbitMQ:
     def receiving(
         self, connection: amqp.Connection, options: LogOptions, log: str, start: int | str
     ) -> AbstractAsyncContextManager[amqp.Receiver]:
-        """It may also begin at ``first`` or ``last``."""
+        """It may also begin at ``first`` or ``last``.
+
+        To look there, messages come unsettled: RabbitMQ lets a queue have the filter too and ignores it, and what a queue
+        had sent settled would be lost. Who reads has looked before.
+        """
         del options
         where = Described(_STREAM_OFFSET, ULong(start) if isinstance(start, int) else start)
         source = Source(address=log, filter={_STREAM_OFFSET: where})
-        return connection.open_receiver(log, source=source, credit=0, guarantee="at-most-once")
+        return connection.open_receiver(
+            log,
+            source=source,
+            credit=0,
+            guarantee="at-most-once" if isinstance(start, int) else "at-least-once",
+        )
 
     def check(self, receiver: amqp.Receiver, log: str) -> None:
         granted: Any = receiver.remote.source

@@ -1,4 +1,7 @@
-"""Sources that select: the filter to ask for, and whether the peer applies it (3.5.3, 3.5.8).
+"""Sources that select or copy: what to ask for, and whether the peer does it (3.5.3, 3.5.8).
+
+A peer's attach says what is in place. RabbitMQ 4 says of a queue what it was asked, and then moves all messages: so
+there what the attach says counts for nothing.
 
 Knows attached receivers; what is received, others know.
 """
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 
     from .options import ReadOptions
 
-__all__ = ["check_filter", "selecting"]
+__all__ = ["check_copying", "check_filter", "selecting"]
 
 
 def selecting(selector: str | None) -> dict[Any, Any] | None:
@@ -34,8 +37,28 @@ def check_filter(receiver: amqp.Receiver, options: ReadOptions) -> None:
     """
     if options.selector is not None:
         source: Any = receiver.remote.source
-        if not getattr(source, "filter", None):
+        if not getattr(source, "filter", None) or _echoes(receiver):
             raise LocalProtocolError(
                 f"the peer at {options.where} does not apply the selector {options.selector!r}: leave option "
                 "'selector' out, and filter in Spark"
             )
+
+
+def check_copying(receiver: amqp.Receiver, options: ReadOptions) -> None:
+    """Whether the peer copies its messages (distribution-mode copy, 3.5.3).
+
+    Raises:
+        LocalProtocolError: it would move them.
+    """
+    granted: Any = receiver.remote.source
+    if getattr(granted, "distribution_mode", None) != "copy" or _echoes(receiver):
+        raise LocalProtocolError(
+            f"{options.address!r} cannot be browsed: the peer would move its messages, not copy them. Take them with "
+            "spark.readStream"
+        )
+
+
+def _echoes(receiver: amqp.Receiver) -> bool:
+    """Whether the peer's source is ours once more, and no promise."""
+    told: dict[Any, Any] = receiver.session.connection.remote.properties or {}
+    return told.get(Symbol("product")) == "RabbitMQ"

@@ -1,0 +1,71 @@
+"""What keeps a test from RabbitMQ is in use, and those that run against both say what a peer is to them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import trio_amqp10 as amqp
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.spark.browse import browse
+from trio_amqp10.spark.intake import IntakeError
+from trio_amqp10.spark.options import BrowseOptions
+
+from .broker import BrokerPeer
+from .peers import LACKS, lacks
+from .test_delivery import send
+from .test_intake import Desk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.interop.rabbitmq import Broker
+
+
+@pytest.fixture
+def rabbitmq(broker: Broker) -> Iterator[BrokerPeer]:
+    with BrokerPeer(broker) as running:
+        yield running
+
+
+def test_browsing_rabbitmq_is_refused_and_takes_nothing(rabbitmq: BrokerPeer) -> None:
+    rabbitmq.put("q", [b"1", b"2"])
+    options = BrowseOptions.parse({"url": rabbitmq.url, "address": rabbitmq.address("q")})
+    with pytest.raises(LocalProtocolError, match="cannot be browsed"):
+        list(browse(options))
+    assert rabbitmq.held("q") == 2
+
+
+def test_selecting_from_rabbitmq_is_refused_and_takes_nothing(rabbitmq: BrokerPeer, tmp_path: Path) -> None:
+    rabbitmq.put("q", [b"1", b"2"])
+    desk = Desk(rabbitmq, tmp_path)
+    intake, spool = desk.start(selector="n > 1")
+    intake.wait_until(lambda: False)
+    with pytest.raises(IntakeError, match="does not apply the selector"):
+        intake.check()
+    desk.stop()
+    assert (spool.end, rabbitmq.held("q")) == (0, 2)
+
+
+def test_transaction_at_rabbitmq_is_refused_and_sends_nothing(rabbitmq: BrokerPeer) -> None:
+    with pytest.raises(amqp.AmqpError, match="Transactions not supported"):
+        send(rabbitmq, 3, transactions="task", sendTimeout="5s")
+    assert rabbitmq.held("out") == 0
+
+
+def test_each_reason_is_some_tests() -> None:
+    used = {
+        word
+        for path in Path(__file__).parent.glob("test_*.py")
+        for word in re.findall(r'lacks\("(\w+)"\)', path.read_text())
+    }
+    assert used == {*LACKS}
+
+
+def test_reason_that_is_none_is_refused() -> None:
+    word = "no-reason"
+    with pytest.raises(AssertionError, match="is not one of transactions, "):
+        lacks(word)
