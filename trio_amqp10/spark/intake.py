@@ -15,11 +15,9 @@ Knows deliveries, rows and the spool; of Spark, nothing.
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
-from collections import OrderedDict
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -31,10 +29,10 @@ import trio_amqp10 as amqp
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.spec.messaging import ExpiryPolicy, Source, TerminusDurability
 
-from .columns import IDS
 from .dial import dialling, in_one
 from .hooks import passing
 from .rows import RowMaker, Rows
+from .seen import Seen, with_keys
 from .selecting import check_filter, selecting
 from .spool import SpoolError
 
@@ -92,17 +90,14 @@ class Intake:
         self._options = options
         self._spool = spool
         self._emptying = emptying
-        self._keyed = options.dedup != "none"
-        self._rows = RowMaker(options, keyed=self._keyed)
+        self._seen = None if options.dedup == "none" else Seen(options.dedup_window, spool.segments)
+        self._rows = RowMaker(options, keyed=self._seen is not None)
         self._changed = threading.Condition()
         self._failure: BaseException | None = None
         self._finished = False
         self.emptied = False
         self._token: trio.lowlevel.TrioToken | None = None
         self._scope = trio.CancelScope()
-        self._keys: OrderedDict[str, None] = OrderedDict()
-        if self._keyed:
-            self._recall()
         self._batch_rows = max(1, min(options.spool_flush_rows, options.credit // 2))
         self._begin_counting()
         self._thread = threading.Thread(target=self._main, name="amqp10 intake", daemon=True)
@@ -296,15 +291,16 @@ class Intake:
         rows = Rows()
         for each in batch:
             self._rows.gather(rows, each.deliveries, each.moment)
-        if self._keyed:
-            rows = self._fresh(rows)
+        if self._seen is not None:  # without those that were settled in a former life, had there been time
+            places = self._seen.fresh(rows.keys)
+            rows = rows if len(places) == len(rows.keys) else rows.only(places)
         count = len(rows.came)
         if not count:
             return rows.refused
         end = self._spool.end
         table = self._rows.batch(rows, range(end, end + count), peer=peer)
-        if self._keyed:
-            table = table.replace_schema_metadata({IDS: json.dumps(rows.keys).encode()})
+        if self._seen is not None:
+            table = with_keys(table, rows.keys)
 
         def fill(file: BinaryIO) -> None:
             with pa.ipc.new_file(file, table.schema) as writer:
@@ -314,23 +310,12 @@ class Intake:
             await trio.to_thread.run_sync(self._spool.write, count, fill)
         except OSError as wrong:  # not to be taken for a lost connection
             raise SpoolError(f"the spool {self._options.spool} cannot be written: {wrong}") from wrong
-        for key in rows.keys:
-            self._remember(key)
+        if self._seen is not None:
+            self._seen.add(rows.keys)
         passing("synced")
         with self._changed:
             self._changed.notify_all()
         return rows.refused
-
-    def _fresh(self, rows: Rows) -> Rows:
-        """Without those that the spool has already: settled in a former life, had there been time."""
-        seen: set[str] = set()
-        places: list[int] = []
-        for place, key in enumerate(rows.keys):
-            if key is None or not (key in self._keys or key in seen):
-                places.append(place)
-                if key is not None:
-                    seen.add(key)
-        return rows if len(places) == len(rows.keys) else rows.only(places)
 
     def _settle(self, batch: list[_Taken], refused: Refused) -> None:
         for delivery, fault in refused:
@@ -376,23 +361,6 @@ class Intake:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + _FAREWELL):
             if not receiver.closed:
                 await self._write_pending()
-
-    # -- what may come again ----------------------------------------------------------------
-
-    def _recall(self) -> None:
-        """The ids of the last rows in the spool."""
-        for path in self._spool.segments:
-            with pa.OSFile(str(path)) as file:
-                metadata = pa.ipc.open_file(file).schema.metadata or {}
-            for key in json.loads(metadata.get(IDS, b"[]")):
-                self._remember(key)
-
-    def _remember(self, key: str | None) -> None:
-        if key is not None:
-            self._keys[key] = None
-            self._keys.move_to_end(key)
-            while len(self._keys) > self._options.dedup_window:
-                self._keys.popitem(last=False)
 
 
 def _what_is_here(receiver: amqp.Receiver) -> list[amqp.Delivery]:

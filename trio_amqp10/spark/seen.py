@@ -1,0 +1,62 @@
+"""Seen: which messages the spool has had lately, by the ids that their senders gave them.
+
+Knows keys, and where a segment keeps those of its rows; knows no message.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from .columns import IDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+__all__ = ["Seen", "with_keys"]
+
+
+class Seen:
+    """The keys of the last rows.
+
+    Args:
+        window: how many.
+        segments: files of the spool, oldest first, to begin with what they have.
+    """
+
+    def __init__(self, window: int, segments: Iterable[Path]) -> None:
+        self._window = window
+        self._keys: OrderedDict[str, None] = OrderedDict()
+        for path in segments:
+            with pa.OSFile(str(path)) as file:
+                metadata = pa.ipc.open_file(file).schema.metadata or {}
+            self.add(json.loads(metadata.get(IDS, b"[]")))
+
+    def add(self, keys: Iterable[str | None]) -> None:
+        """These rows are in the spool now; None for a message without an id."""
+        for key in keys:
+            if key is not None:
+                self._keys[key] = None
+                self._keys.move_to_end(key)
+                while len(self._keys) > self._window:
+                    self._keys.popitem(last=False)
+
+    def fresh(self, keys: list[str | None]) -> list[int]:
+        """The places of those that are not in the spool, nor before in ``keys``, nor without an id."""
+        here: set[str] = set()
+        places: list[int] = []
+        for place, key in enumerate(keys):
+            if key is None or not (key in self._keys or key in here):
+                places.append(place)
+                if key is not None:
+                    here.add(key)
+        return places
+
+
+def with_keys(batch: pa.RecordBatch, keys: list[str | None]) -> pa.RecordBatch:
+    """A segment that tells the keys of its rows."""
+    return batch.replace_schema_metadata({IDS: json.dumps(keys).encode()})
