@@ -45,7 +45,9 @@ GUARANTEES: Final[tuple[Guarantee, ...]] = get_args(Guarantee)
 
 BACKOFF = amqp.Backoff(initial=0.02, factor=2, maximum=0.3)
 _QUIET = 2.0
-"""Seconds without a message after which there are no more."""
+"""Seconds without a message after which none comes twice."""
+_STUCK = 20.0
+"""Seconds without a message after which what is missing will not come: a busy machine takes some to start a server."""
 
 
 @dataclass
@@ -95,6 +97,7 @@ class Program:
 
     async def run(self, breaking: Callable[[], Awaitable[None]]) -> None:
         """Send and receive while ``breaking`` breaks things; then drain."""
+        self._last = trio.current_time()
         async with (
             amqp.open_connection(self._url, reconnect=BACKOFF) as sending,
             amqp.open_connection(self._url, reconnect=BACKOFF) as receiving,
@@ -109,9 +112,14 @@ class Program:
                 senders.start_soon(self._send, sender, senders)
                 await breaking()
                 self.sending = False
-            while (left := self._last + _QUIET - trio.current_time()) > 0:  # noqa: ASYNC110 - it moves on
-                await trio.sleep(left)
+            while (left := self._patience()) > 0:  # noqa: ASYNC110 - it moves on
+                await trio.sleep(min(left, 0.1))
             nursery.cancel_scope.cancel()
+
+    def _patience(self) -> float:
+        """Seconds to wait on: not long for what comes twice, and for what has not come until nobody can be expected to."""
+        complete = len(self._tally.received) == self._tally.attempted
+        return self._last + (_QUIET if complete else _STUCK) - trio.current_time()
 
     async def _count(self, connection: amqp.Connection) -> None:
         async for change in connection.changes():

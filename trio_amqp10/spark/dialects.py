@@ -119,7 +119,8 @@ class _RabbitMQ:
         """It may also begin at ``first`` or ``last``.
 
         To look there, messages come unsettled: RabbitMQ lets a queue have the filter too and ignores it, and what a queue
-        had sent settled would be lost. Who reads has looked before.
+        had sent settled would be lost. Who reads has looked before. Each link has a session of its own: where RabbitMQ is
+        detached while messages are on their way, it goes on to count them, and what comes next on that session is out of order.
         """
         del options
         where = Described(_STREAM_OFFSET, ULong(start) if isinstance(start, int) else start)
@@ -129,6 +130,7 @@ class _RabbitMQ:
             source=source,
             credit=0,
             guarantee="at-most-once" if isinstance(start, int) else "at-least-once",
+            own_session=True,
         )
 
     def check(self, receiver: amqp.Receiver, log: str) -> None:
