@@ -168,6 +168,7 @@ class Conversation(Host):
             node = self._container.relay
         else:
             node = self._container.find(_checked(asked.address))
+        node.entering += 1  # what is settled on the way must not leave it unused
         try:
             node.check_inlet(self)
             if self._container.accounts is not None:
@@ -193,9 +194,11 @@ class Conversation(Host):
             self._claim(link, inlet, agreed)
             Accepting(link, lambda: inlet, options).enter_now()
         except BaseException:
+            node.entering -= 1
             self._container.forget_unused(node)
             raise
         self._began(link, inlet, node, made)
+        node.entering -= 1
 
     def _admit_control(self, link: IncomingReceiver) -> None:
         """A control link: every peer has a coordinator of its own (4.1)."""
@@ -230,6 +233,7 @@ class Conversation(Host):
             raise RefusedError(Condition.INVALID_FIELD, "a source without an address that is not dynamic")
         else:
             node = self._container.find(_checked(asked.address))
+        node.entering += 1
         try:
             filters = _filters(asked, node)
             interest = interest_of(self.owner, link.name, asked, filters)
@@ -263,9 +267,11 @@ class Conversation(Host):
                 properties=_paired(link, node),
             )
         except BaseException:
+            node.entering -= 1
             self._container.forget_unused(node)
             raise
         self._began(link, outlet, node, made)
+        node.entering -= 1
 
     def _admit_recall(self, link: IncomingSender) -> None:
         """A source that the peer does not tell: one that was kept for it, to be closed (2.6.3, 2.6.6)."""

@@ -329,6 +329,9 @@ class Node:
     pairs: bool = False
     capabilities: tuple[str, ...] = ()
 
+    entering = 0
+    """Links that are being attached to it, and are neither inlets nor outlets yet."""
+
     def __init__(self, address: str) -> None:
         self.address = address
         self.inlets: dict[Inlet, None] = {}

@@ -347,7 +347,7 @@ class Queue(Holding):
             return
         keepers = {
             "maker": self.has_maker,
-            "links": bool(self.inlets or self.outlets),
+            "links": bool(self.inlets or self.outlets or self.entering),
             "messages": self._length > 0,
         }
         if not any(keepers[keeper] for keeper in self._kept_by):
