@@ -151,6 +151,7 @@ def read(options: argparse.Namespace) -> dict[str, Any]:
     with producer(options) as client:
         for number in range(4):
             client.send_event(EventData(f"{number}"), partition_id="0")
+            time.sleep(0.005)  # times of arrival are milliseconds: no two events have the same
         told = client.get_partition_properties("0")
     with Reader(
         options, partition_id="0", starting_position="-1", track_last_enqueued_event_properties=True
