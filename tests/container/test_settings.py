@@ -9,7 +9,7 @@ import pytest
 
 import trio_amqp10 as amqp
 from tests.container.helpers import fill, queue_of
-from trio_amqp10.container import Container, Queue, Topic
+from trio_amqp10.container import Container, Topic
 from trio_amqp10.container.settings import Setting
 
 if TYPE_CHECKING:
@@ -135,15 +135,3 @@ async def test_rules_of_another_version_are_left_where_they_are(caplog: pytest.L
         async with after.connect():
             assert "q" not in after.nodes
         assert "cannot be made again" in caplog.text
-
-
-def test_queue_stays_while_a_link_is_being_attached_to_it() -> None:
-    container = Container()
-    queue = container.find("q")
-    assert isinstance(queue, Queue)
-    queue.entering += 1
-    queue.check_used()  # as when what a link that comes back had is settled on the way
-    assert container.nodes["q"] is queue
-    queue.entering -= 1
-    queue.check_used()
-    assert "q" not in container.nodes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -171,6 +171,20 @@ async def test_link_is_stolen_by_the_same_peer_on_another_connection() -> None:
             await delivery.wait_settled()
             await wait_all_tasks_blocked()
     assert len(queue) == 0
+
+
+async def test_queue_stays_while_its_one_link_is_stolen() -> None:
+    container = amqp.Container()
+    async with program(container) as old, program(container) as new:
+        taken = await old.open_receiver("q", **lasting()).__aenter__()
+        queue = container.nodes["q"]  # nobody has added it: it goes with its last link
+        async with new.open_receiver("q", **lasting()) as receiver:
+            assert container.nodes["q"] is queue
+            await container.send("q", "one")
+            with trio.fail_after(1):
+                assert (await receiver.receive()).message.body == "one"
+        with suppress(amqp.LinkDetachedError):
+            await taken.aclose()
 
 
 async def test_link_of_another_user_is_not_given_away() -> None:

@@ -9,6 +9,7 @@ Longer than 400 lines: what each kind of attach is answered with stands side by 
 from __future__ import annotations
 
 import logging
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -36,7 +37,7 @@ from .node import Interest, Node, Owner, RefusedError
 from .outlets import SenderOutlet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from trio_amqp10.message import Message
     from trio_amqp10.peer.connection import Connection
@@ -168,8 +169,7 @@ class Conversation(Host):
             node = self._container.relay
         else:
             node = self._container.find(_checked(asked.address))
-        node.entering += 1  # what is settled on the way must not leave it unused
-        try:
+        with self._entering(node):
             node.check_inlet(self)
             if self._container.accounts is not None:
                 self._container.accounts.check_node(node, node.inlets, "senders")
@@ -193,12 +193,7 @@ class Conversation(Host):
             inlet = kind(session, engine, credit, node, self)
             self._claim(link, inlet, agreed)
             Accepting(link, lambda: inlet, options).enter_now()
-        except BaseException:
-            node.entering -= 1
-            self._container.forget_unused(node)
-            raise
-        self._began(link, inlet, node, made)
-        node.entering -= 1
+            self._began(link, inlet, node, made)
 
     def _admit_control(self, link: IncomingReceiver) -> None:
         """A control link: every peer has a coordinator of its own (4.1)."""
@@ -233,8 +228,7 @@ class Conversation(Host):
             raise RefusedError(Condition.INVALID_FIELD, "a source without an address that is not dynamic")
         else:
             node = self._container.find(_checked(asked.address))
-        node.entering += 1
-        try:
+        with self._entering(node):
             filters = _filters(asked, node)
             interest = interest_of(self.owner, link.name, asked, filters)
             target = getattr(link.remote.target, "address", None)
@@ -266,12 +260,7 @@ class Conversation(Host):
                 agreed=agreed,
                 properties=_paired(link, node),
             )
-        except BaseException:
-            node.entering -= 1
-            self._container.forget_unused(node)
-            raise
-        self._began(link, outlet, node, made)
-        node.entering -= 1
+            self._began(link, outlet, node, made)
 
     def _admit_recall(self, link: IncomingSender) -> None:
         """A source that the peer does not tell: one that was kept for it, to be closed (2.6.3, 2.6.6)."""
@@ -316,6 +305,18 @@ class Conversation(Host):
         self._claim(link, outlet, agreed)
         Accepting(link, lambda: outlet, options).enter_now()
         return outlet
+
+    @contextmanager
+    def _entering(self, node: Node) -> Generator[None]:
+        """A link is being attached to the node, which stays for it: the link that it is stolen from may be the last."""
+        node.entering += 1
+        try:
+            yield
+        except BaseException:
+            node.entering -= 1
+            self._container.forget_unused(node)
+            raise
+        node.entering -= 1
 
     def _began(
         self, link: IncomingLink, inlet_or_outlet: ReceiverInlet | SenderOutlet, node: Node, made: bool
