@@ -59,18 +59,27 @@ def interrupt(process: subprocess.Popen[bytes], sig: signal.Signals = signal.SIG
 
 
 @contextmanager
-def serving(*arguments: str, listen: str = "amqp://127.0.0.1:0") -> Generator[str]:
-    """``amqp10 serve`` on a free port; its URL."""
+def server_of(
+    *arguments: str, listen: str = "amqp://127.0.0.1:0"
+) -> Generator[tuple[str, subprocess.Popen[bytes]]]:
+    """``amqp10 serve`` on a free port: its URL and its process, which has to end well."""
     process = start("serve", "--listen", listen, *arguments)
     try:
         assert process.stdout is not None
-        yield process.stdout.readline().decode().removeprefix("listening ").strip()
+        yield process.stdout.readline().decode().removeprefix("listening ").strip(), process
         interrupt(process)
         assert process.returncode == 0
     finally:
         if process.poll() is None:
             process.kill()
             process.communicate()
+
+
+@contextmanager
+def serving(*arguments: str, listen: str = "amqp://127.0.0.1:0") -> Generator[str]:
+    """``amqp10 serve`` on a free port; its URL."""
+    with server_of(*arguments, listen=listen) as (url, _):
+        yield url
 
 
 @pytest.fixture(scope="module")

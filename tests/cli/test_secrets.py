@@ -24,7 +24,7 @@ from trio_amqp10.cli.serve import owner_of
 from trio_amqp10.peer.tls import Certificate
 from trio_amqp10.sasl import read_users
 
-from .conftest import AMQP10, ENVIRONMENT, SECONDS, interrupt, serving, start
+from .conftest import AMQP10, ENVIRONMENT, SECONDS, server_of, serving
 from .conftest import done as process_done
 from .conftest import failed as process_failed
 
@@ -183,10 +183,7 @@ def read_again(server: subprocess.Popen[bytes]) -> str:
 def test_serve_reads_users_and_certificates_again_when_hung_up(tmp_path: Path, users: str) -> None:
     made(tmp_path)
     own = ("--tls-cert", str(tmp_path / "server.pem"), "--tls-key", str(tmp_path / "server-key.pem"))
-    server = start("serve", "--listen", "amqps://127.0.0.1:0", "--users", users, *own)
-    try:
-        assert server.stdout is not None
-        url = server.stdout.readline().decode().removeprefix("listening ").strip()
+    with server_of("--users", users, *own, listen="amqps://127.0.0.1:0") as (url, server):
         port = int(url.rpartition(":")[2])
         bob = (f"{url.replace('//', '//bob:sesame@')}/q", "--body", "x", "--cafile", str(tmp_path / "ca.pem"))
         assert "not authenticated" in process_failed("send", *bob)
@@ -202,12 +199,6 @@ def test_serve_reads_users_and_certificates_again_when_hung_up(tmp_path: Path, u
         (tmp_path / "server.pem").unlink()
         Path(users).unlink()
         assert "nothing was read again" in read_again(server)
-        interrupt(server)
-        assert server.returncode == 0
-    finally:
-        if server.poll() is None:
-            server.kill()
-            server.communicate()
 
 
 def test_serve_knows_clients_by_their_certificates(tmp_path: Path, users: str) -> None:
@@ -227,18 +218,14 @@ def test_serve_reads_the_authorities_of_clients_again_when_hung_up(tmp_path: Pat
     authorities = tmp_path / "clients.pem"
     authorities.write_bytes((own / "ca.pem").read_bytes())
     certificate = ("--tls-cert", str(own / "server.pem"), "--tls-key", str(own / "server-key.pem"))
-    server = start(
-        "serve", "--listen", "amqps://127.0.0.1:0", *certificate, "--tls-client-ca", str(authorities)
-    )
+    clients = ("--tls-client-ca", str(authorities))
 
     def ada(which: str) -> tuple[str, ...]:
         folder = tmp_path / which
         keys = ("--cert", str(folder / "ada.pem"), "--key", str(folder / "ada-key.pem"))
         return ("send", f"{url}/q", "--body", "x", "--cafile", str(own / "ca.pem"), *keys)
 
-    try:
-        assert server.stdout is not None
-        url = server.stdout.readline().decode().removeprefix("listening ").strip()
+    with server_of(*certificate, *clients, listen="amqps://127.0.0.1:0") as (url, server):
         assert process_done(*ada("first")) == b"sent 1\n"
         process_failed(*ada("second"))
         authorities.write_bytes((tmp_path / "second/ca.pem").read_bytes())
@@ -248,12 +235,6 @@ def test_serve_reads_the_authorities_of_clients_again_when_hung_up(tmp_path: Pat
         authorities.write_text("")
         assert "nothing was read again" in read_again(server)
         assert process_done(*ada("second")) == b"sent 1\n"
-        interrupt(server)
-        assert server.returncode == 0
-    finally:
-        if server.poll() is None:
-            server.kill()
-            server.communicate()
 
 
 def alternatives(*names: tuple[str, str], common: str | None = None) -> Certificate:

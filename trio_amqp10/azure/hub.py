@@ -144,7 +144,6 @@ class Readers(Node):
         self._partition = partition
         self._clock = clock
         self._cursors: dict[Outlet, Cursor] = {}
-        self._entering: Cursor | None = None
         partition.on_append.append(self._on_append)
 
     # -- who may ----------------------------------------------------------------------------

@@ -48,6 +48,17 @@ class _Group:
         self.owner: object = None
         self.settling = False
 
+    def lend(self, key: object) -> None:
+        """A link has one more of its messages, and with it the group."""
+        self.leases += 1
+        self.owner = key
+
+    def end_lease(self) -> None:
+        """A lease has ended; with the last of them the group is free."""
+        self.leases -= 1
+        if not self.leases:
+            self.owner = None
+
 
 class Groups:
     """The groups of one queue.
@@ -69,11 +80,11 @@ class Groups:
 
     def enter(self, name: str, entry: Entry) -> None:
         """A message has come."""
-        group = self._groups.get(name)
-        if group is None:
-            group = self._groups[name] = _Group()
-        self._wait(group, entry)
+        self._wait(self._of(name), entry)
         self.settle(name)
+
+    def _of(self, name: str) -> _Group:
+        return self._groups.get(name) or self._groups.setdefault(name, _Group())
 
     def _wait(self, group: _Group, entry: Entry) -> None:
         group.waiting.add(entry)
@@ -85,33 +96,23 @@ class Groups:
         group.waiting.remove(entry)
         if group.shown is entry:
             group.shown = None
-        group.leases += 1
-        group.owner = key
+        group.lend(key)
 
     def go_on_lending(self, name: str, key: object) -> None:
         """A link has one of its messages since before a restart."""
-        group = self._groups.get(name)
-        if group is None:
-            group = self._groups[name] = _Group()
-        group.leases += 1
-        group.owner = key
+        self._of(name).lend(key)
 
     def returned(self, name: str, entry: Entry) -> None:
         """A lease has ended, and its message waits again."""
         group = self._groups[name]
-        self._end_lease(group)
+        group.end_lease()
         self._wait(group, entry)
         self.settle(name)
 
     def ended(self, name: str) -> None:
         """A lease has ended, and its message with it."""
-        self._end_lease(self._groups[name])
+        self._groups[name].end_lease()
         self.settle(name)
-
-    def _end_lease(self, group: _Group) -> None:
-        group.leases -= 1
-        if not group.leases:
-            group.owner = None
 
     def removed(self, name: str, entry: Entry) -> None:
         """One that waited was taken out of stock for good."""

@@ -64,7 +64,6 @@ class Exchange(Node):
         name: of the exchange.
         kind: one of ``KINDS``.
         destinations: gives the queues that are reached from here with a key.
-        on_used: called when a link to it is gone.
         auto_delete: whether it goes with its last binding.
         internal: whether only other exchanges may hand it anything.
 

@@ -6,6 +6,7 @@ Knows which addresses there are; knows nothing of links or octets.
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 
@@ -21,7 +22,7 @@ from .faults import FaultError
 from .requests import Management
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Generator, Mapping
 
     from trio_amqp10.container.node import Node
     from trio_amqp10.container.queue import Queue
@@ -79,10 +80,8 @@ class RabbitMQ:
         Raises:
             LocalProtocolError: there is one with other arguments, or these are not possible.
         """
-        try:
+        with _faults_of_the_caller():
             return self._broker.declare_queue(name, arguments or {})[0]
-        except FaultError as fault:
-            raise LocalProtocolError(fault.description) from fault
 
     def declare_exchange(self, name: str, kind: str = "direct") -> None:
         """An exchange: ``"direct"``, ``"fanout"`` or ``"topic"``.
@@ -90,10 +89,8 @@ class RabbitMQ:
         Raises:
             LocalProtocolError: there is one of another kind, or there is no such kind here.
         """
-        try:
+        with _faults_of_the_caller():
             self._broker.declare_exchange(name, kind)
-        except FaultError as fault:
-            raise LocalProtocolError(fault.description) from fault
 
     def bind(self, exchange: str, queue: str, key: str = "") -> None:
         """Have an exchange hand messages on to a queue.
@@ -101,13 +98,20 @@ class RabbitMQ:
         Raises:
             LocalProtocolError: there is no such exchange or queue.
         """
-        try:
+        with _faults_of_the_caller():
             self._broker.bind(Binding(exchange, "queue", queue, key))
-        except FaultError as fault:
-            raise LocalProtocolError(fault.description) from fault
 
     def __repr__(self) -> str:
         return f"<RabbitMQ {self.container.name!r} queues={len(self._broker.queues)}>"
+
+
+@contextmanager
+def _faults_of_the_caller() -> Generator[None]:
+    """Who calls from within hears of a fault as an exception, not as the answer to a request."""
+    try:
+        yield
+    except FaultError as fault:
+        raise LocalProtocolError(fault.description) from fault
 
 
 class _Broker(Container):
