@@ -128,6 +128,25 @@ async def test_sender_takes_up_its_link_on_another_connection() -> None:
     assert len(options["store"]) == 0  # closed for good
 
 
+async def test_block_that_a_lost_connection_ends_leaves_its_link_in_the_store() -> None:
+    ledger = Ledger()
+    ledger.decide = False
+    options: dict[str, Any] = {"name": "x", "store": amqp.MemoryTerminusStore(), "guarantee": "exactly-once"}
+    async with connected(ledger) as conn:
+        with pytest.raises(amqp.ConnectionClosedError):
+            async with conn.open_sender("q", **options) as sender:
+                delivery = await sender.transmit("one")
+                await cut(conn)
+                await delivery.outcome()
+    assert len(options["store"]) == 1
+    async with connected(ledger) as conn, conn.open_sender("q", **options) as again:
+        assert again.resumed == [delivery]
+        ledger.got[0].accept()
+        assert await delivery.outcome() == amqp.Accepted()
+    assert ledger.bodies == ["one"]
+    assert len(options["store"]) == 0  # closed, and the peer knows
+
+
 async def test_receiver_takes_up_its_link_with_what_it_holds() -> None:
     ledger = Ledger()
     ledger.outbox = ["one", "two", "three"]

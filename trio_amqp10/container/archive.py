@@ -261,10 +261,8 @@ class InletKeeper(_Keeper):
 
     def restore(self, row: Any) -> bool:
         tag = row[3]
-        delivery = IncomingDelivery(cast("Any", None), 0, tag, 0, False, b"")
-        delivery.state = ACCEPTED
         assert isinstance(self._kept.terminus, ReceiverTerminus)
-        self._kept.terminus.unsettled[tag] = delivery
+        self._kept.terminus.restore(tag, ACCEPTED)
         self._tags.add(tag)
         return True
 

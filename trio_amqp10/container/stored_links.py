@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import trio
 
-from trio_amqp10.engine.delivery import IncomingDelivery
 from trio_amqp10.engine.terminus import ReceiverTerminus, SenderTerminus, Sent
 from trio_amqp10.peer.delivery import OutgoingDelivery
 from trio_amqp10.peer.memory import TerminusStore
@@ -189,9 +188,7 @@ def _load_concluded(terminus: ReceiverTerminus, rows: list[Any]) -> None:
     keeper = cast("_Keeper", terminus.keeper)
     for row in rows:
         tag, state = row[3], row[6]
-        delivery = IncomingDelivery(cast("Any", None), 0, tag, 0, False, b"")
-        delivery.state = _decoded(state)
-        terminus.unsettled[tag] = delivery
+        terminus.restore(tag, _decoded(state))
         keeper.adopt(tag, row)
 
 

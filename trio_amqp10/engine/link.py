@@ -46,6 +46,7 @@ class Link(Lifecycle):
         remote: the peer's attach, once read.
         source, target: what our attach said.
         answered: whether our attach came second (False: the peer began this link, or nobody yet).
+        closed: whether it was ended for good, by whichever end, and the peer knows.
         closing: whether our detach ended the link for good.
         credit: deliveries that may still be sent.
         delivery_count: deliveries sent so far, wrapped; None until the sender has said it.
@@ -61,6 +62,7 @@ class Link(Lifecycle):
         "_count_mark",
         "_counted",
         "answered",
+        "closed",
         "closing",
         "credit",
         "delivery_count",
@@ -97,6 +99,7 @@ class Link(Lifecycle):
         self.source: Any = None
         self.target: Any = None
         self.answered = False
+        self.closed = False
         self.closing = False
         self.credit = 0
         self.delivery_count: int | None = None
@@ -265,6 +268,7 @@ class Link(Lifecycle):
         self.step(Step.RECV_DETACH)
         if detach.closed:
             self.terminus = None
+        self.closed = detach.closed or self.closing
         if self.error is None:
             self.error = detach.error
         self.detach(closed=detach.closed)

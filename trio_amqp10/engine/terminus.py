@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from .delivery import OUTCOMES
+from .delivery import OUTCOMES, IncomingDelivery
 from .sections import progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .delivery import IncomingDelivery, OutgoingDelivery
+    from .delivery import OutgoingDelivery
 
 __all__ = ["UNBOUND", "Keeper", "ReceiverTerminus", "SenderTerminus", "Sent", "Terminus", "final"]
 
@@ -167,6 +167,12 @@ class ReceiverTerminus(Terminus):
         self.partials: dict[bytes, bytes] = {}
         self.awaited: set[bytes] = set()
         self.queue: deque[IncomingDelivery] = deque()
+
+    def restore(self, tag: bytes, state: Any) -> None:
+        """This delivery was given its outcome in a former life."""
+        delivery = IncomingDelivery(cast("Any", None), 0, tag, 0, False, b"")  # on no link yet
+        delivery.state = state
+        self.unsettled[tag] = delivery
 
     def deliveries(self) -> list[IncomingDelivery]:
         return list(self.unsettled.values())

@@ -289,6 +289,8 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
     async def aclose(self, error: Error | None = None) -> None:
         """Detach for good; waits for the peer's answer at most ``close_timeout`` seconds (2.6.6).
 
+        A store forgets the link when the peer has answered; until then the peer may know of it, and so does the store.
+
         Cancelled: the detach is on its way all the same, only the answer is not awaited.
         """
         if self._closed:
@@ -304,7 +306,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             self._closed = True
             self.wake_all()
         await self._gone_there()
-        if self._memory is not None:
+        if self._memory is not None and self._link.closed:
             await self._memory.discard()
 
     async def _gone_there(self) -> None:
