@@ -12,6 +12,7 @@ from tests.interop import rabbitmq
 from tests.interop.peers import PEERS, is_missing
 
 from .broker import BrokerLogs, BrokerPeer
+from .desk import Desk
 from .java import java_home
 from .logs import LogServer
 from .server import Server
@@ -150,3 +151,10 @@ def spark(java: None, hooks_folder: Path, tmp_path_factory: pytest.TempPathFacto
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def desk(peer: Peer, tmp_path: Path) -> Iterator[Desk]:
+    one = Desk(peer, tmp_path)
+    yield one
+    one.stop()

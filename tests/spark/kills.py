@@ -266,8 +266,8 @@ def log_entries(log: Path) -> list[str]:
     return lines
 
 
-WAYS = (("message-id", "ledger"), ("none", "files"), ("message-id", "files"))
-"""How ids are used, and where messages go."""
+WAYS = (("message-id", "ledger"), ("link", "files"), ("none", "files"), ("message-id", "files"))
+"""How what comes again is known, and where messages go."""
 
 
 def main() -> None:

@@ -25,6 +25,7 @@ LACKS = {
     "transactions": "it has no coordinator: neither transactions=task nor the ledger of transactions=ledger",
     "copy": "its queues move their messages, and cannot be browsed (distribution-mode copy)",
     "selector": "its queues apply no selector",
+    "keeping": "it forgets a link with its connection",
     "backpressure": "its queues give credit for as long as there is memory: one that is full rejects",
     "conditions": "its outcomes and errors are its own; here the test says which ones a peer gives",
     "undecodable": "it reads messages itself, and lets none in that cannot be read",

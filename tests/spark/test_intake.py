@@ -2,86 +2,22 @@
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import pyarrow as pa
 import pytest
 
 import trio_amqp10 as amqp
-from trio_amqp10.spark.intake import Intake, IntakeError
-from trio_amqp10.spark.options import QueueOptions
+from trio_amqp10.spark.intake import IntakeError
 from trio_amqp10.spark.spool import Spool
 
+from .desk import bodies, numbered, until
 from .peers import lacks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
+    from .desk import Desk
     from .peers import Peer
     from .server import Server
-
-
-PATIENCE = 300
-"""Seconds until a query that ought to end counts as stuck: its first batch alone takes a minute on a busy machine."""
-
-
-class Desk:
-    """A spool, and intakes into it."""
-
-    def __init__(self, peer: Peer, folder: Path) -> None:
-        self.peer = peer
-        self.folder = folder
-        self.running: list[tuple[Intake, Spool]] = []
-
-    def start(self, *, emptying: bool = False, **given: str) -> tuple[Intake, Spool]:
-        names = {name.replace("_", "."): value for name, value in given.items()}
-        needed = {
-            "url": self.peer.url,
-            "address": self.peer.address("q"),
-            "spool": str(self.folder / "spool"),
-        }
-        options = QueueOptions.parse(needed | names)
-        keep = 0 if options.dedup == "none" else options.dedup_window
-        spool = Spool(options.spool, max_bytes=options.spool_max_bytes, keep=keep)
-        intake = Intake(options, spool, emptying=emptying)
-        self.running.append((intake, spool))
-        return intake, spool
-
-    def stop(self) -> None:
-        for intake, spool in self.running:
-            intake.stop()
-            spool.close()
-        self.running.clear()
-
-
-@pytest.fixture
-def desk(peer: Peer, tmp_path: Path) -> Iterator[Desk]:
-    one = Desk(peer, tmp_path)
-    yield one
-    one.stop()
-
-
-def until(holds: Callable[[], bool], seconds: float = 30.0) -> None:
-    """Wait for what happens in another thread."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
-
-
-def bodies(spool: Spool) -> list[Any]:
-    found: list[Any] = []
-    for path in spool.segments:
-        with pa.OSFile(str(path)) as file:
-            found += pa.ipc.open_file(file).read_all().column("body").to_pylist()
-    return found
-
-
-def numbered(count: int) -> list[amqp.Message]:
-    return [amqp.Message(b"%d" % number, message_id=number) for number in range(count)]
 
 
 def test_all_is_settled_soon_after_it_came_though_nobody_asks(peer: Peer, desk: Desk) -> None:

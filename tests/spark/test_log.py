@@ -11,8 +11,8 @@ from trio_amqp10.spark.log import DataLossError, find_ends, find_starts, read
 from trio_amqp10.spark.options import LogOptions, OptionError
 from trio_amqp10.spark.pool import run_in_pool
 
+from .desk import until
 from .peers import lacks
-from .test_intake import until
 
 if TYPE_CHECKING:
     from .logs import LogServer

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import StreamingQueryException
 
+from .desk import PATIENCE, until
 from .peers import lacks
-from .test_intake import PATIENCE, until
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,9 +15,9 @@ from trio_amqp10.spark.intake import IntakeError
 from trio_amqp10.spark.options import BrowseOptions
 
 from .broker import BrokerPeer
+from .desk import Desk
 from .peers import LACKS, lacks
 from .test_delivery import send
-from .test_intake import Desk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +54,21 @@ def test_transaction_at_rabbitmq_is_refused_and_sends_nothing(rabbitmq: BrokerPe
     with pytest.raises(amqp.AmqpError, match="Transactions not supported"):
         send(rabbitmq, 3, transactions="task", sendTimeout="5s")
     assert rabbitmq.held("out") == 0
+
+
+def test_rabbitmq_that_keeps_no_links_is_refused_and_keeps_its_messages(
+    rabbitmq: BrokerPeer, tmp_path: Path
+) -> None:
+    rabbitmq.put("q", [b"1", b"2"])
+    desk = Desk(rabbitmq, tmp_path)
+    intake, spool = desk.start(dedup="link")
+    intake.wait_until(lambda: False)
+    with pytest.raises(
+        IntakeError, match=r"option 'dedup' is 'link', and the peer at .* does not keep links"
+    ):
+        intake.check()
+    desk.stop()
+    assert (spool.end, rabbitmq.held("q")) == (0, 2)
 
 
 def test_each_reason_is_some_tests() -> None:

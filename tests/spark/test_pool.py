@@ -9,7 +9,7 @@ import pytest
 from trio_amqp10.spark.options import SinkOptions
 from trio_amqp10.spark.pool import borrow, run_in_pool
 
-from .test_intake import until
+from .desk import until
 
 if TYPE_CHECKING:
     from .peers import Peer

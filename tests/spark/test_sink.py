@@ -10,8 +10,8 @@ from pyspark.errors import StreamingQueryException
 import trio_amqp10 as amqp
 from trio_amqp10._sections import FOOTER, PROPERTIES, scan
 
+from .desk import PATIENCE, numbered
 from .peers import lacks
-from .test_intake import PATIENCE, numbered
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,8 @@ from pyspark.errors import StreamingQueryException
 
 import trio_amqp10 as amqp
 
+from .desk import PATIENCE, numbered, until
 from .peers import lacks
-from .test_intake import PATIENCE, numbered, until
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .options import ReadOptions
 
-__all__ = ["HEADER", "IDS", "MAPS", "PROPERTIES", "SINK_TYPES", "check_sink", "read_schema"]
+__all__ = ["HEADER", "IDS", "MAPS", "PROPERTIES", "SINK_TYPES", "TAGS", "check_sink", "read_schema"]
 
 _TIME: Final = pa.timestamp("us", tz="UTC")
 _MAP: Final = pa.map_(pa.string(), pa.string())
@@ -55,6 +55,8 @@ PROPERTIES: Final = pa.struct(
 MAPS: Final = ("application_properties", "message_annotations", "delivery_annotations", "footer")
 IDS: Final = b"trio-amqp10.ids"
 """Where a segment keeps the message-ids of its rows: among the metadata of its schema."""
+TAGS: Final = b"trio-amqp10.tags"
+"""And where the tags of what is unsettled at the peer."""
 
 _BODY: Final = {"body": pa.binary(), "body_type": pa.string(), "body_text": pa.string()}
 _AROUND: Final = {

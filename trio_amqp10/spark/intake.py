@@ -20,20 +20,20 @@ import threading
 import time
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import pyarrow as pa
 import trio
 
 import trio_amqp10 as amqp
 from trio_amqp10.errors import Condition, LocalProtocolError
-from trio_amqp10.spec.messaging import ExpiryPolicy, Source, TerminusDurability
 
 from .dial import dialling, in_one
 from .hooks import passing
+from .kept import KeptLinks, named
 from .rows import RowMaker, Rows
 from .seen import Seen, with_keys
-from .selecting import check_filter, selecting
+from .selecting import check_filter, check_keeping, keeps_nothing, source_of
 from .spool import SpoolError
 
 if TYPE_CHECKING:
@@ -87,10 +87,11 @@ class Intake:
     """
 
     def __init__(self, options: QueueOptions, spool: Spool, *, emptying: bool = False) -> None:
-        self._options = options
+        self._options = options if options.dedup != "link" else named(options, spool)
         self._spool = spool
         self._emptying = emptying
-        self._seen = None if options.dedup == "none" else Seen(options.dedup_window, spool.segments)
+        self._seen = Seen(options.dedup_window, spool.segments) if options.dedup == "message-id" else None
+        self._kept = KeptLinks(spool) if options.dedup == "link" else None
         self._rows = RowMaker(options, keyed=self._seen is not None)
         self._changed = threading.Condition()
         self._failure: BaseException | None = None
@@ -187,28 +188,37 @@ class Intake:
         name = options.link_name
         if name is not None and options.links > 1:
             name = f"{name}-{number}"
-        source = Source(
-            address=options.address,
-            filter=selecting(options.selector),
-            durable=TerminusDurability.UNSETTLED_STATE if options.durable else TerminusDurability.NONE,
-            expiry_policy=ExpiryPolicy.NEVER if options.durable else ExpiryPolicy.SESSION_END,
-        )
         opening = connection.open_receiver(
-            options.address, source=source, credit=0, name=name, own_session=options.links > 1
+            options.address,
+            source=source_of(options),
+            credit=0,
+            name=name,
+            own_session=options.links > 1,
+            store=self._kept,
+            guarantee="at-least-once" if self._kept is None else "exactly-once",
         )
-        async with opening as receiver:
-            check_filter(receiver, options)
-            progress()
-            try:
-                if self._emptying:
-                    await self._empty(receiver)
-                else:
-                    await self._follow(receiver)
-            finally:
-                if self._scope.cancel_called:
-                    await self._say_farewell(receiver)
+        try:
+            async with opening as receiver:
+                check_filter(receiver, options)
+                if self._kept is not None:
+                    check_keeping(receiver, options)
+                    self._kept.begin(receiver, partial(self._done, receiver))
+                progress()
+                await self._take_from(receiver)
+        except (amqp.GuaranteeNotSupportedError, amqp.LinkRefusedError) as refusal:
+            error = getattr(refusal, "error", None)
+            if self._kept is None or (error is not None and error.condition != Condition.NOT_IMPLEMENTED):
+                raise
+            raise keeps_nothing(options) from refusal
         self._links -= 1
         self._ripe.set()
+
+    async def _take_from(self, receiver: amqp.Receiver) -> None:
+        try:
+            await (self._empty if self._emptying else self._follow)(receiver)
+        finally:
+            if self._scope.cancel_called:
+                await self._say_farewell(receiver)
 
     async def _follow(self, receiver: amqp.Receiver) -> None:
         self._give_credit(receiver, self._options.credit)
@@ -301,6 +311,8 @@ class Intake:
         table = self._rows.batch(rows, range(end, end + count), peer=peer)
         if self._seen is not None:
             table = with_keys(table, rows.keys)
+        if self._kept is not None:
+            table = self._kept.telling(table, cast("list[amqp.Delivery]", rows.came))
 
         def fill(file: BinaryIO) -> None:
             with pa.ipc.new_file(file, table.schema) as writer:
@@ -312,6 +324,8 @@ class Intake:
             raise SpoolError(f"the spool {self._options.spool} cannot be written: {wrong}") from wrong
         if self._seen is not None:
             self._seen.add(rows.keys)
+        if self._kept is not None:
+            self._kept.written()
         passing("synced")
         with self._changed:
             self._changed.notify_all()
@@ -326,17 +340,24 @@ class Intake:
         bad = {id(delivery) for delivery, _ in refused}
         counts: dict[amqp.Receiver, int] = {}
         for deliveries, receiver, _ in batch:
-            counts[receiver] = counts.get(receiver, 0) + len(deliveries)
             for delivery in deliveries:
                 if not (delivery.settled or (bad and id(delivery) in bad)):
                     try:
                         delivery.accept()
                     except LocalProtocolError:  # its link is gone: it will come again
                         continue
+            # Where the peer keeps the link, it has the last word, and ``_done`` hears of it then.
+            settled = len(deliveries) if self._kept is None else sum(each.settled for each in deliveries)
+            if settled:
+                counts[receiver] = counts.get(receiver, 0) + settled
         passing("settled")
         for receiver, count in counts.items():
-            self._busy -= count
-            self._give_credit(receiver, count)
+            self._done(receiver, count)
+
+    def _done(self, receiver: amqp.Receiver, count: int) -> None:
+        """So many are settled, and do not come again."""
+        self._busy -= count
+        self._give_credit(receiver, count)
         self._settled.unpark_all()
 
     def _give_credit(self, receiver: amqp.Receiver, count: int) -> None:
@@ -361,6 +382,7 @@ class Intake:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + _FAREWELL):
             if not receiver.closed:
                 await self._write_pending()
+                await receiver.aclose()
 
 
 def _what_is_here(receiver: amqp.Receiver) -> list[amqp.Delivery]:

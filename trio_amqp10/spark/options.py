@@ -267,7 +267,7 @@ class QueueOptions(ReadOptions):
     links: int = _option("links", _count(1), 1)
     link_name: str | None = _option("linkName", _text)
     durable: bool = _option("durable", _boolean, False)
-    dedup: str = _option("dedup", _one_of("none", "message-id"), "none")
+    dedup: str = _option("dedup", _one_of("none", "message-id", "link"), "none")
     dedup_window: int = _option("dedup.window", _count(1), 20_000)
     max_rows: int | None = _option("maxRowsPerTrigger", _count(1))
     max_bytes: int | None = _option("maxBytesPerTrigger", _octets)
@@ -284,7 +284,7 @@ class QueueOptions(ReadOptions):
             raise OptionError("option 'mode' is 'browse', which a stream cannot do: use spark.read")
         if self.mode == "log":
             raise OptionError("option 'mode' is 'log', which needs no spool: leave out what is about queues")
-        if self.dedup != "none" and self.dedup_window < self.credit * self.links:
+        if self.dedup == "message-id" and self.dedup_window < self.credit * self.links:
             raise OptionError(
                 f"option 'dedup.window' is {self.dedup_window}, but as many as {self.credit * self.links} messages "
                 "(credit x links) may come again: it is to be at least that"
@@ -295,6 +295,11 @@ class QueueOptions(ReadOptions):
             raise OptionError(
                 "option 'linkName' needs 'containerId': a link's name is one within a container's"
             )
+
+    @property
+    def kept_rows(self) -> int:
+        """How many rows stay in the spool when Spark has consumed them, to tell what comes again."""
+        return {"none": 0, "message-id": self.dedup_window, "link": 1}[self.dedup]
 
 
 @dataclass(frozen=True, kw_only=True)

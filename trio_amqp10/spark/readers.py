@@ -175,8 +175,8 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _spool(self) -> Spool:
         if self._opened is None:
-            keep = 0 if self._options.dedup == "none" else self._options.dedup_window
-            self._opened = Spool(self._options.spool, max_bytes=self._options.spool_max_bytes, keep=keep)
+            options = self._options
+            self._opened = Spool(options.spool, max_bytes=options.spool_max_bytes, keep=options.kept_rows)
             self._heed_sigterm()
         return self._opened
 

@@ -5,6 +5,7 @@
     lock                             held (flock) by the one process that writes
     spool.json                       which spool this is: a UUID, made once
     low                              rows below this number are consumed
+    links                            what the peer knows of our links, where it keeps them
     seg-<first>-<end>.arrow          rows first to end - 1
     tmp-...                          not there yet: whoever comes next removes it
 
@@ -13,8 +14,8 @@ the disk, renamed, and the folder flushed: so it is there whole or not at all, a
 returned for survives a crash of the process and of the machine, as far as the file system keeps
 its word (a POSIX one does; object stores have neither rename nor fsync).
 
-Segments are deleted once they are consumed, but for the last ``keep`` rows, whose ids tell what
-comes again after a crash.
+Segments are deleted once they are consumed, but for the last ``keep`` rows, which tell what comes
+again after a crash.
 
 One thread may write while another plans: a lock guards what both see. What is inside a segment is
 the caller's business: knows files only.
@@ -134,7 +135,7 @@ class Spool:
         if not file.exists():
             if any(self._folder.glob("seg-*")):
                 raise SpoolError(f"{self._folder} has segments, and no spool.json to say which spool it is")
-            self._replace("spool.json", json.dumps({"spool": str(uuid.uuid4()), "version": 1}))
+            self.note("spool.json", json.dumps({"spool": str(uuid.uuid4()), "version": 1}))
         try:
             found = json.loads(file.read_text())
             version, name = found["version"], found["spool"]
@@ -145,13 +146,12 @@ class Spool:
         return str(name)
 
     def _read_low(self) -> int:
-        file = self._folder / "low"
         try:
-            return int(file.read_text())
-        except FileNotFoundError:
-            return 0
+            return int(self.noted("low") or 0)
         except ValueError:
-            raise SpoolError(f"{file} is damaged: it holds the number of rows that are consumed") from None
+            raise SpoolError(
+                f"{self._folder / 'low'} is damaged: it holds the number of rows that are consumed"
+            ) from None
 
     def _scan(self) -> list[Segment]:
         found = (_SEGMENT.fullmatch(path.name) for path in self._folder.iterdir())
@@ -204,7 +204,19 @@ class Spool:
             self._size += size
             self.end = end
 
-    def _replace(self, name: str, text: str) -> None:
+    def noted(self, name: str) -> str | None:
+        """What a small file says; None where there is none."""
+        try:
+            return (self._folder / name).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+
+    def note(self, name: str, text: str) -> None:
+        """Write a small file, or what it says now: whole, or not at all.
+
+        Raises:
+            OSError: it could not be written; nothing has changed.
+        """
         tmp = self._folder / f"tmp-{name}"
         with open(tmp, "w", encoding="utf-8") as file:
             file.write(text)
@@ -293,7 +305,7 @@ class Spool:
         with self._guard:
             if not self.low < row <= self.end:
                 return
-            self._replace("low", str(row))
+            self.note("low", str(row))
             self._size -= sum(each.size for each in self._segments if self.low < each.end <= row)
             self.low = row
             least = min(row, self.end - self._keep)

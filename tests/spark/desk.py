@@ -1,0 +1,86 @@
+"""A desk: a spool and the intakes into it, one after the other, and what they have brought."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+import trio_amqp10 as amqp
+from trio_amqp10.spark.intake import Intake
+from trio_amqp10.spark.options import QueueOptions
+from trio_amqp10.spark.spool import Spool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from .peers import Peer
+
+__all__ = ["PATIENCE", "Desk", "bodies", "consumed", "numbered", "until"]
+
+PATIENCE = 300
+"""Seconds until a query that ought to end counts as stuck: its first batch alone takes a minute on a busy machine."""
+
+
+class Desk:
+    """A spool, and intakes into it."""
+
+    def __init__(self, peer: Peer, folder: Path) -> None:
+        self.peer = peer
+        self.folder = folder
+        self.running: list[tuple[Intake, Spool]] = []
+
+    def start(self, *, emptying: bool = False, **given: str) -> tuple[Intake, Spool]:
+        names = {name.replace("_", "."): value for name, value in given.items()}
+        needed = {
+            "url": self.peer.url,
+            "address": self.peer.address("q"),
+            "spool": str(self.folder / "spool"),
+        }
+        options = QueueOptions.parse(needed | names)
+        spool = Spool(options.spool, max_bytes=options.spool_max_bytes, keep=options.kept_rows)
+        try:
+            intake = Intake(options, spool, emptying=emptying)
+        except BaseException:
+            spool.close()
+            raise
+        self.running.append((intake, spool))
+        return intake, spool
+
+    def stop(self) -> None:
+        for intake, spool in self.running:
+            intake.stop()
+            spool.close()
+        self.running.clear()
+
+
+def until(holds: Callable[[], bool], seconds: float = 30.0) -> None:
+    """Wait for what happens in another thread."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)
+
+
+def bodies(spool: Spool) -> list[Any]:
+    found: list[Any] = []
+    for path in spool.segments:
+        with pa.OSFile(str(path)) as file:
+            found += pa.ipc.open_file(file).read_all().column("body").to_pylist()
+    return found
+
+
+def consumed(spool: Spool) -> list[Any]:
+    """The bodies that nobody has consumed yet; now they are."""
+    found: list[Any] = []
+    for path, start, stop in spool.slices(spool.low, spool.end):
+        with pa.OSFile(path) as file:
+            found += pa.ipc.open_file(file).read_all().column("body")[start:stop].to_pylist()
+    spool.release(spool.end)
+    return found
+
+
+def numbered(count: int) -> list[amqp.Message]:
+    return [amqp.Message(b"%d" % number, message_id=number) for number in range(count)]
