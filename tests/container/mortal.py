@@ -124,7 +124,8 @@ class House:
         last = self._last if self.lives == 1 else None
         self.store = Mortal(self.disk, last, done=self._done, die=self.die)
         self.container = amqp.Container("house", store=self.store)  # type: ignore[arg-type]
-        self.queue = self.container.add_queue("q", durable=True)
+        self.container.add_queue("dead", durable=True)
+        self.queue = self.container.add_queue("q", durable=True, dead_letter="dead")
 
     async def stock(self, bodies: list[bytes]) -> None:
         """Have these in the queue before its first life."""

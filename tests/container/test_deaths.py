@@ -40,19 +40,39 @@ async def produce(house: House, conn: amqp.Connection) -> list[bytes]:
         for delivery in deliveries:
             assert await delivery.outcome() == amqp.Accepted()
             await delivery.wait_settled()
-    held: list[bytes] = []
+    return await held(house, "q")
+
+
+async def held(house: House, address: str) -> list[bytes]:
+    """What a queue holds, which is taken from it."""
+    bodies: list[bytes] = []
     async with (
         house.container.connect() as other,
-        other.open_receiver("q", guarantee="at-most-once") as reader,
+        other.open_receiver(address, guarantee="at-most-once") as reader,
     ):
         with trio.move_on_after(1):
             while True:
-                held.append((await reader.receive()).message.body)
-    return held
+                bodies.append((await reader.receive()).message.body)
+    return bodies
 
 
 async def consume(house: House, conn: amqp.Connection) -> list[bytes]:
     """Take all from the queue, and return what was taken, in order."""
+    return await take(house, conn, amqp.Delivery.accept)
+
+
+async def judge(house: House, conn: amqp.Connection) -> list[bytes]:
+    """The same, but every third is rejected, and each of those has to be among the dead letters, once."""
+
+    def decide(delivery: amqp.Delivery) -> None:
+        (delivery.reject if delivery.message.body in BODIES[::3] else delivery.accept)()
+
+    taken = await take(house, conn, decide)
+    assert await held(house, "dead") == BODIES[::3]
+    return taken
+
+
+async def take(house: House, conn: amqp.Connection, decide: Callable[[amqp.Delivery], object]) -> list[bytes]:
     taken: list[bytes] = []
     deliveries: list[amqp.Delivery] = []
     async with conn.open_receiver("q", guarantee="exactly-once", credit=7) as receiver:
@@ -60,7 +80,7 @@ async def consume(house: House, conn: amqp.Connection) -> list[bytes]:
         while len(taken) < COUNT:
             delivery = await receiver.receive()
             taken.append(delivery.message.body)
-            delivery.accept()
+            decide(delivery)
             deliveries.append(delivery)
             if len(taken) <= 5:
                 await delivery.wait_settled()
@@ -73,7 +93,7 @@ async def consume(house: House, conn: amqp.Connection) -> list[bytes]:
 
 
 async def once(work: Work, monkeypatch: pytest.MonkeyPatch, house: House) -> list[bytes]:
-    if work is consume:
+    if work is not produce:
         await house.stock(BODIES)
     async with house.open(monkeypatch):
         dialling = amqp.open_connection(
@@ -95,7 +115,7 @@ def run(work: Work, monkeypatch: pytest.MonkeyPatch, house: House) -> list[bytes
     return trio.run(once, work, monkeypatch, house, clock=MockClock(autojump_threshold=0))
 
 
-WORKS = [produce, consume]
+WORKS = [produce, consume, judge]
 
 
 @pytest.mark.parametrize("work", WORKS)

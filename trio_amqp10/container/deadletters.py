@@ -12,7 +12,8 @@ x-opt-deadletter-description      what the consumer said to it, if it did
 
 It loses its ttl, and expires no more. It stays in its queue, where nobody gets it any more, until the
 other node has accepted it: so a letter waits where that node is full, and one that should be stored there and
-cannot be stays on the disk where it was, to die again after a restart. One that nobody takes, because
+cannot be stays on the disk where it was, to die again after a restart. Where it is stored, one commit has the
+letter come and the message go. One that nobody takes, because
 there is no such node or the node rejects it, is gone, and the log says so.
 
 Knows messages and nodes; knows no links.
@@ -70,12 +71,14 @@ class DeadLetters:
         condition: str | None,
         description: str | None,
         done: Callable[[bool], object],
+        strike: Callable[[], Callable[[], object]] | None,
     ) -> None:
         """Hand a dead message over; ``done`` is called once: with True when it is in other hands, or gone.
 
-        With False where it could not be stored there: whoever has it on disk keeps it, for another day.
+        With False where it could not be stored there: whoever has it on disk keeps it, for another day. ``strike`` deletes
+        it there in the commit that has it here, so that a crash leaves one of the two; what it returns undoes that.
         """
-        letter = Letter(self, _annotated(message, self._source, reason, condition, description), done)
+        letter = Letter(self, _annotated(message, self._source, reason, condition, description), done, strike)
         self._open += 1
         try:
             node, feed = self._reach()
@@ -123,17 +126,27 @@ class DeadLetters:
 class Letter:
     """A dead message, as an arrival at the other node."""
 
-    __slots__ = ("_done", "_letters", "message", "settled", "state")
+    __slots__ = ("_done", "_letters", "_strike", "_undo", "message", "settled", "state")
 
-    def __init__(self, letters: DeadLetters, message: Message, done: Callable[[bool], object]) -> None:
+    def __init__(
+        self,
+        letters: DeadLetters,
+        message: Message,
+        done: Callable[[bool], object],
+        strike: Callable[[], Callable[[], object]] | None,
+    ) -> None:
         self.message = message
         self.settled = False
         self.state: Any = None
         self._letters = letters
         self._done = done
+        self._strike = strike
+        self._undo: Callable[[], object] | None = None
 
     def foretell(self) -> None:
-        """Where it comes from it is deleted when it is accepted, and not before."""
+        """As ``Arrival.foretell``: where it comes from it is deleted in the same commit."""
+        if self._strike is not None:
+            self._undo = self._strike()
 
     def accept(self) -> None:
         self._answer("accepted")
@@ -154,6 +167,8 @@ class Letter:
 
     def keep(self) -> None:
         """The store failed: it is not to be deleted where it comes from."""
+        if self._undo is not None:
+            self._undo()
         self._answer("kept", gone=False)
         _log.warning("%r: a dead letter could not be stored, and stays where it was", self._letters)
 

@@ -313,7 +313,8 @@ class Holding(Node):
                 self._dying -= 1
                 self._forget(entry)
 
-        self._letters.send(entry.message, reason, condition, description, done)
+        strike = None if entry.book is None else partial(entry.book.strike, entry)
+        self._letters.send(entry.message, reason, condition, description, done, strike)
 
     def _forget(self, entry: Entry) -> None:
         entry.ended = True
