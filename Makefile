@@ -22,6 +22,7 @@ SOURCES := trio_amqp10 pyspark_amqp10 typings examples bench tests docs
 
 FUZZ_SECONDS ?= 60
 KILLS ?= 20
+PEER ?= container
 
 # Spark is half a gigabyte, and its tests need a Java: so they have an environment of their own.
 SPARK_VENV := .venv-spark
@@ -91,8 +92,8 @@ soak: $(VENV)/.test ## kill containers and cut transports, KILLS times, and coun
 	$(BIN)/python -m tests.soak --kills $(KILLS)
 	$(BIN)/python -m tests.soak.comebacks --breaks $(KILLS)
 
-soak-spark: $(SPARK_VENV)/.test ## kill Spark, the program and the reader by turns, KILLS times, and count
-	$(SPARK_BIN)/python -m tests.spark.kills --kills $(KILLS)
+soak-spark: $(SPARK_VENV)/.test ## kill Spark, the program and the reader by turns, KILLS times, and count; PEER=stored, rabbitmq
+	$(SPARK_BIN)/python -m tests.spark.kills --kills $(KILLS) --peer $(PEER)
 
 docs: $(VENV)/.docs ## the manual, in docs/_build/html
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html

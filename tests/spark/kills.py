@@ -5,6 +5,9 @@ moves it through Spark, into files or, by a ledger, into another queue of the co
 the program and the reader's process are killed, and it begins again. The moments that matter, between
 a segment on the disk and its settlement, and around a discharge, are made long on purpose. In the end
 what arrived is counted: nothing may be missing, and come twice only what the options allow.
+
+``--peer stored`` has the container keep all of it on disk, and be killed in its turn; ``--peer rabbitmq`` is
+RabbitMQ 4 in its place.
 """
 
 from __future__ import annotations
@@ -22,11 +25,13 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import trio
 
 import trio_amqp10 as amqp
+from tests.interop import rabbitmq
+from tests.interop.peers import PEERS
 from trio_amqp10.spark import Ledger
 from trio_amqp10.spark.hooks import HOOKS
 
@@ -37,13 +42,13 @@ VICTIMS = {"jvm": "org.apache.spark", "script": "", "reader": "python_streaming_
 PROGRAM = """
 import sys
 from pyspark.sql import SparkSession
-url, folder, mode, dedup, sink = sys.argv[1:]
+url, address, folder, mode, dedup, sink = sys.argv[1:]
 spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
 spark = spark.config("spark.local.dir", folder + "/scratch")  # who is killed cleans nothing up
 spark = spark.config("spark.driver.extraJavaOptions", "-Djava.io.tmpdir=" + folder + "/scratch").getOrCreate()
 spark.sparkContext.setLogLevel("OFF")
 source = spark.readStream.format("amqp10").options(
-    url=url, address="q", spool=folder + "/spool", credit="CREDIT", dedup=dedup, columns="seq,body",
+    url=url, address=address, spool=folder + "/spool", credit="CREDIT", dedup=dedup, columns="seq,body",
     maxRowsPerTrigger="10000"
 ).load()
 if sink == "files":
@@ -59,11 +64,86 @@ query.awaitTermination()
 """.replace("CREDIT", str(CREDIT))
 
 
-# The container, and who fills it ------------------------------------------------------------------
+# Where the messages are, and who sends them ---------------------------------------------------------
+
+
+class Home:
+    """The queue that is read.
+
+    Attributes:
+        url: where it is.
+        address: of the queue.
+    """
+
+    url: str
+    address = "q"
+    mortal = False
+    """Whether it may be killed, and comes back with what it had."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __enter__(self) -> Self:
+        raise NotImplementedError
+
+    def __exit__(self, *_: object) -> None:
+        raise NotImplementedError
+
+    def kill(self) -> None:
+        """Kill it, and start it again."""
+        raise NotImplementedError
+
+
+class Container(Home):
+    """Ours, with a ledger and a queue to send to."""
+
+    _arguments: tuple[str, ...] = ("tests.spark.kills", "--role", "peer")
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", *self._arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout is not None
+        self.url = self._process.stdout.readline().removeprefix("listening ").strip()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.communicate(timeout=10)
+
+
+class StoredContainer(Container):
+    """``amqp10 serve --store``, which is killed like everything else."""
+
+    mortal = True
+
+    def __enter__(self) -> Self:
+        listen = getattr(self, "url", "amqp://127.0.0.1:0")  # at the port that it had
+        store = str(self._folder / "container.db")
+        self._arguments = ("trio_amqp10", "serve", "--listen", listen, "--store", store, "--queue", "q")
+        return super().__enter__()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+        self.__enter__()
+
+
+class RabbitMQ(Home):
+    """A node of RabbitMQ 4."""
+
+    def __enter__(self) -> Self:
+        self._broker = rabbitmq.start(4, peers=PEERS)
+        self.url = self._broker.url
+        self.address = self._broker.new_queue()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._broker.stop()
 
 
 async def serve() -> None:
-    """A process of its own, for as long as its stdin is open."""
+    """A process of its own."""
     container = amqp.Container("peer")
     for name in ("q", "out"):
         container.add_queue(name)
@@ -71,26 +151,30 @@ async def serve() -> None:
     async with trio.open_nursery() as nursery:
         listeners: list[amqp.Listener] = await nursery.start(container.serve, "amqp://127.0.0.1:0")
         print(listeners[0].url, flush=True)
-        await trio.to_thread.run_sync(sys.stdin.read, abandon_on_cancel=True)
-        nursery.cancel_scope.cancel()
 
 
 class Producer:
-    """Sends numbered messages to ``q``, about so many a second, until told to stop."""
+    """Sends numbered messages, about so many a second, until told to stop; each of them once, if its peer may die."""
 
-    def __init__(self, url: str, rate: int) -> None:
+    def __init__(self, home: Home, rate: int) -> None:
         self.sent = 0
-        self._url = url
+        self._home = home
         self._rate = rate
         self._enough = threading.Event()
         self._thread = threading.Thread(target=trio.run, args=(self._run,), daemon=True)
         self._thread.start()
 
     async def _run(self) -> None:
-        async with amqp.open_connection(self._url) as connection, connection.open_sender("q") as sender:
+        mortal = self._home.mortal
+        guarantee: amqp.Guarantee = "exactly-once" if mortal else "at-least-once"
+        async with (
+            amqp.open_connection(self._home.url, reconnect=mortal or None) as connection,
+            connection.open_sender(self._home.address, guarantee=guarantee) as sender,
+        ):
             while not self._enough.is_set():
                 for _ in range(self._rate // 10):
-                    await sender.transmit(amqp.Message(b"%d" % self.sent, message_id=self.sent))
+                    message = amqp.Message(b"%d" % self.sent, message_id=self.sent, durable=mortal)
+                    await sender.transmit(message)
                     self.sent += 1
                 await trio.sleep(0.1)
             await sender.flush()
@@ -156,10 +240,13 @@ class Count:
 class Ordeal:
     """One folder, one container, and a program that is killed time and again."""
 
-    def __init__(self, folder: Path, *, dedup: str, sink: str, seed: int = 10) -> None:
+    def __init__(
+        self, folder: Path, *, dedup: str, sink: str, home: type[Home] = Container, seed: int = 10
+    ) -> None:
         self._folder = folder
         self._dedup = dedup
         self._sink = sink
+        self._home = home(folder)
         self._chance = random.Random(seed)
         self._hooks = folder / "hooks"
         self._hooks.mkdir(parents=True)
@@ -167,21 +254,13 @@ class Ordeal:
 
     def run(self, kills: int, rate: int = 600, tell: Any = None) -> Count:
         """Kill so often, let it finish, and count."""
-        peer = subprocess.Popen(
-            [sys.executable, "-m", "tests.spark.kills", "--role", "peer"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert peer.stdin is not None
-        assert peer.stdout is not None
-        self._url = peer.stdout.readline().strip()
-        try:
+        with self._home as home:
             for place, seconds in {"synced": 0.1, "sent": 0.1, "discharged": 0.1, "committed": 0.1}.items():
                 (self._hooks / f"delay-{place}").write_text(str(seconds))
-            producer = Producer(self._url, rate)
+            producer = Producer(home, rate)
+            victims = [*VICTIMS, "container"] if home.mortal else [*VICTIMS]
             for number in range(kills):
-                victim = list(VICTIMS)[number % len(VICTIMS)]
+                victim = victims[number % len(victims)]
                 self._kill(victim)
                 if tell is not None:
                     tell(f"{number + 1}: {victim} killed, {producer.sent} sent", flush=True)
@@ -192,13 +271,10 @@ class Ordeal:
             assert script.wait(300) == 0, "the last run failed"
             script.communicate()
             return self._count(kills, sent)
-        finally:
-            peer.stdin.close()
-            peer.wait(10)
-            peer.stdout.close()
 
     def _start(self, mode: str) -> subprocess.Popen[str]:
-        given = [self._url, str(self._folder), mode, self._dedup, self._sink]
+        home = self._home
+        given = [home.url, home.address, str(self._folder), mode, self._dedup, self._sink]
         script = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, *given],
             env=os.environ | {HOOKS: str(self._hooks)},
@@ -216,9 +292,13 @@ class Ordeal:
         script = self._start("follow")
         wait_for(lambda: self._committed() > before, 120)
         time.sleep(self._chance.random() * 1.5)
+        if victim == "container":
+            before = self._committed()
+            self._home.kill()
+            wait_for(lambda: self._committed() > before + 1, 120)  # it goes on, and nobody else noticed
         family = children(script.pid)
         pid = script.pid
-        if VICTIMS[victim]:
+        if VICTIMS.get(victim):
             pid = next(each for each in family if VICTIMS[victim] in command(each))
         os.kill(pid, signal.SIGKILL)
         if victim == "reader":
@@ -232,7 +312,9 @@ class Ordeal:
         return max((int(path.name) for path in commits.glob("[0-9]*")), default=-1)
 
     def _count(self, kills: int, sent: int) -> Count:
-        arrived = files(self._folder) if self._sink == "files" else Counter(trio.run(take, self._url, "out"))
+        arrived = (
+            files(self._folder) if self._sink == "files" else Counter(trio.run(take, self._home.url, "out"))
+        )
         expected = {b"%d" % number for number in range(sent)}
         assert {*arrived} <= expected, "something arrived that was never sent"
         return Count(
@@ -241,7 +323,7 @@ class Ordeal:
             arrived.total(),
             len(expected - {*arrived}),
             arrived.total() - len(arrived),
-            len(trio.run(take, self._url, "q")),
+            len(trio.run(take, self._home.url, self._home.address)),
         )
 
 
@@ -268,6 +350,12 @@ def log_entries(log: Path) -> list[str]:
 
 WAYS = (("message-id", "ledger"), ("link", "files"), ("none", "files"), ("message-id", "files"))
 """How what comes again is known, and where messages go."""
+HOMES: dict[str, tuple[type[Home], tuple[tuple[str, str], ...]]] = {
+    "container": (Container, WAYS),
+    "stored": (StoredContainer, (("link", "files"), ("message-id", "files"))),
+    "rabbitmq": (RabbitMQ, (("none", "files"), ("message-id", "files"))),
+}
+"""Where messages come from, and what is tried there."""
 
 
 def main() -> None:
@@ -276,6 +364,7 @@ def main() -> None:
     )
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--rate", type=int, default=600)
+    parser.add_argument("--peer", choices=HOMES, default="container")
     parser.add_argument("--role", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.role == "peer":
@@ -283,9 +372,12 @@ def main() -> None:
         return
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     failed = False
-    for dedup, sink in WAYS:
+    home, ways = HOMES[given.peer]
+    for dedup, sink in ways:
         with tempfile.TemporaryDirectory() as folder:
-            found = Ordeal(Path(folder), dedup=dedup, sink=sink).run(given.kills, given.rate, print)
+            found = Ordeal(Path(folder), dedup=dedup, sink=sink, home=home).run(
+                given.kills, given.rate, print
+            )
         allowed = given.kills * CREDIT if dedup == "none" else 0
         print(f"dedup={dedup} sink={sink}: {found}; {allowed} may be repeated", flush=True)
         failed |= bool(found.missing or found.left or found.repeated > allowed)

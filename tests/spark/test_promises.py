@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .kills import CREDIT, WAYS, Ordeal
+from .kills import CREDIT, HOMES, Ordeal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,10 +19,14 @@ pytestmark = pytest.mark.whole
 KILLS = 3
 
 
-@pytest.mark.parametrize(("dedup", "sink"), WAYS)
+@pytest.mark.parametrize(
+    ("peer", "dedup", "sink"), [(peer, *way) for peer, (_, ways) in HOMES.items() for way in ways]
+)
 def test_kills_lose_nothing_and_repeat_only_what_may_be(
-    java: None, tmp_path: Path, dedup: str, sink: str
+    java: None, request: pytest.FixtureRequest, tmp_path: Path, peer: str, dedup: str, sink: str
 ) -> None:
-    found = Ordeal(tmp_path, dedup=dedup, sink=sink).run(KILLS)
+    if peer == "rabbitmq":
+        request.getfixturevalue("broker")  # says so where there is none
+    found = Ordeal(tmp_path, dedup=dedup, sink=sink, home=HOMES[peer][0]).run(KILLS + (peer == "stored"))
     assert (found.missing, found.left) == (0, 0)
     assert found.repeated <= (KILLS * CREDIT if dedup == "none" else 0)
