@@ -7,6 +7,7 @@ import re
 import sys
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -73,6 +74,20 @@ EXTRAS = {
 UPWARD = {("peer/climbs.py", "patterns")}
 """``open_requester`` and ``open_transaction`` are methods of the peer's and patterns by nature: the one climb there is."""
 
+
+class Room(NamedTuple):
+    """What a room of the container may know: parts of the package, and rooms of the container."""
+
+    parts: set[str]
+    inside: set[str]
+
+
+ROOMS = {
+    "nodes": Room({"errors", "message", "filters", "wire"}, {"nodes", "stores"}),
+    "stores": Room({"errors"}, {"stores"}),
+}
+"""Other dialects are to have the same nodes and stores: nothing there knows the endpoints or the performatives of this one."""
+
 LINES = 400
 FUNCTION_LINES = 60
 LONGER = re.compile(r"[Ll]onger than 400 lines")
@@ -130,6 +145,17 @@ def test_module_imports_only_what_stands_left_of_it(path: Path) -> None:
         if LEVELS[other] > LEVELS[part] and (name, other) not in UPWARD
     }
     assert not wrong, f"{name} imports {wrong}, which stand right of {part}"
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_room_of_the_container_knows_only_what_it_may(room: str) -> None:
+    files = sorted((PACKAGE / "container" / room).glob("*.py"))
+    assert files
+    inside = {f"trio_amqp10.container.{each}" for each in ROOMS[room].inside}
+    for path in files:
+        assert parts_imported(path) <= {"container", *ROOMS[room].parts}, path
+        rooms = {".".join(name.split(".")[:3]) for name in imported(path) if name.count(".") > 2}
+        assert {each for each in rooms if each.startswith("trio_amqp10.container.")} <= inside, path
 
 
 @pytest.mark.parametrize("path", FILES, ids=IDS)

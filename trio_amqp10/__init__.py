@@ -33,18 +33,18 @@ from .peer.incoming import IncomingSender as IncomingSender
 # Serve a container of named nodes
 from .container.service import Container as Container
 from .container.hosts import VirtualHosts as VirtualHosts
-from .container.queue import Queue as Queue
-from .container.policy import QueuePolicy as QueuePolicy
-from .container.topic import Topic as Topic
-from .container.node import Arrival as Arrival
-from .container.node import House as House
-from .container.node import Inlet as Inlet
-from .container.node import Interest as Interest
-from .container.node import Lease as Lease
-from .container.node import Node as Node
-from .container.node import Outlet as Outlet
-from .container.node import Peer as Peer
-from .container.node import RefusedError as RefusedError
+from trio_amqp10.container.nodes.queue import Queue as Queue
+from trio_amqp10.container.nodes.policy import QueuePolicy as QueuePolicy
+from trio_amqp10.container.nodes.topic import Topic as Topic
+from trio_amqp10.container.nodes.node import Arrival as Arrival
+from trio_amqp10.container.nodes.node import House as House
+from trio_amqp10.container.nodes.node import Inlet as Inlet
+from trio_amqp10.container.nodes.node import Interest as Interest
+from trio_amqp10.container.nodes.node import Lease as Lease
+from trio_amqp10.container.nodes.node import Node as Node
+from trio_amqp10.container.nodes.node import Outlet as Outlet
+from trio_amqp10.container.nodes.node import Peer as Peer
+from trio_amqp10.container.nodes.node import RefusedError as RefusedError
 
 # Come back: to a link, to a peer
 from .peer.backoff import Backoff as Backoff
@@ -64,12 +64,12 @@ from .peer.statistics import SenderStatistics as SenderStatistics
 from .peer.statistics import SessionStatistics as SessionStatistics
 
 # Say who may do what, and how much
-from .container.access import Access as Access
-from .container.access import Rules as Rules
-from .container.claims import Claim as Claim
-from .container.claims import SasKeys as SasKeys
-from .container.claims import TokenOffer as TokenOffer
-from .container.quotas import Quotas as Quotas
+from trio_amqp10.container.rights.access import Access as Access
+from trio_amqp10.container.rights.access import Rules as Rules
+from trio_amqp10.container.rights.claims import Claim as Claim
+from trio_amqp10.container.rights.claims import SasKeys as SasKeys
+from trio_amqp10.container.rights.claims import TokenOffer as TokenOffer
+from trio_amqp10.container.rights.quotas import Quotas as Quotas
 
 # Put tokens where claims are asked for
 from .patterns.cbs import SasTokens as SasTokens

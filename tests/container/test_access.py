@@ -13,7 +13,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 import trio_amqp10 as amqp
 from tests.container.helpers import bodies, queue_of
 from trio_amqp10.container import Container, RefusedError
-from trio_amqp10.container.access import Access, Rules
+from trio_amqp10.container.rights.access import Access, Rules
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.peer.errors import (
     ConnectionClosedError,

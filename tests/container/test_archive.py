@@ -10,9 +10,9 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
-from trio_amqp10.container import archive
-from trio_amqp10.container.archive import TERMINI, UNSETTLED
-from trio_amqp10.container.ledger import MESSAGES
+from trio_amqp10.container.links import archive
+from trio_amqp10.container.links.archive import TERMINI, UNSETTLED
+from trio_amqp10.container.nodes.ledger import MESSAGES
 from trio_amqp10.container.stores import StoreError, StoreFullError
 from trio_amqp10.spec.messaging import Source, Target
 

@@ -21,7 +21,7 @@ from trio_amqp10.wire.values import Int, Timestamp
 if TYPE_CHECKING:
     from trio.testing import MockClock
 
-    from trio_amqp10.container.access import Access
+    from trio_amqp10.container.rights.access import Access
 
 KEYS = SasKeys(
     {"root": ("k1", "send receive create transact"), "sender": ("k2", "send"), "x": ("k3", ["receive"])}
@@ -430,7 +430,7 @@ async def test_request_that_cannot_be_read_is_rejected() -> None:
 
 
 async def test_connection_has_claims_for_so_many_audiences_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    from trio_amqp10.container import cbs
+    from trio_amqp10.container.rights import cbs
 
     monkeypatch.setattr(cbs, "_MOST", 3)
     async with container_of(lambda offer: Claim(offer.audience, None)).connect() as conn:

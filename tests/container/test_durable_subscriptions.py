@@ -11,7 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from trio_amqp10 import Container, MemoryStore, StoreFullError
-from trio_amqp10.container.ledger import MESSAGES, SUBSCRIPTIONS
+from trio_amqp10.container.nodes.ledger import MESSAGES, SUBSCRIPTIONS
 from trio_amqp10.spec.messaging import ExpiryPolicy, Source, TerminusDurability
 from trio_amqp10.wire.values import Described, Symbol
 

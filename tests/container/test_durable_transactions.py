@@ -10,7 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from trio_amqp10 import Container, Message, StoreFullError
-from trio_amqp10.container.ledger import MESSAGES
+from trio_amqp10.container.nodes.ledger import MESSAGES
 
 from .helpers import bodies, fill, queue_of
 from .test_durable_queues import HeldStore, contents, durable, stored

@@ -17,7 +17,7 @@ from trio_amqp10.peer.errors import DeliveryRejectedError, LinkDetachedError, Tr
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from trio_amqp10.container.access import Access
+    from trio_amqp10.container.rights.access import Access
 
 
 def guarded(seconds: float | None = None, **options: Any) -> Container:

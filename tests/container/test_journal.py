@@ -9,9 +9,9 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from trio_amqp10.container import journal as module
-from trio_amqp10.container.journal import Journal
 from trio_amqp10.container.stores import StoreError, StoreFullError, Table
+from trio_amqp10.container.stores import journal as module
+from trio_amqp10.container.stores.journal import Journal
 
 if TYPE_CHECKING:
     from trio_amqp10.container.stores.base import Done

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.container.test_queue_model import Arrived, In, Out
 from trio_amqp10.container import Queue, QueuePolicy
-from trio_amqp10.container.clock import Clock
+from trio_amqp10.container.nodes.clock import Clock
 
 steps = st.lists(
     st.tuples(

@@ -10,7 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill, queue_of, two
-from trio_amqp10.container import takers
+from trio_amqp10.container.nodes import takers
 from trio_amqp10.peer.errors import LinkRefusedError
 from trio_amqp10.spec.messaging import Source
 from trio_amqp10.testing import open_container

@@ -10,7 +10,7 @@ import pytest
 import trio_amqp10 as amqp
 from tests.container.helpers import fill, queue_of
 from trio_amqp10.container import Container, Topic
-from trio_amqp10.container.settings import Setting
+from trio_amqp10.container.stores.settings import Setting
 
 if TYPE_CHECKING:
     from pathlib import Path

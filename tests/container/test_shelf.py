@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trio_amqp10.container.shelf import Shelf, all_after
+from trio_amqp10.container.nodes.shelf import Shelf, all_after
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,7 +13,7 @@ from trio.testing import memory_stream_pair
 import trio_amqp10 as amqp
 from tests.naive.peer import ScriptedPeer
 from tests.peer.helpers import acceptor
-from trio_amqp10.container.sole import SoleConnections
+from trio_amqp10.container.rights.sole import SoleConnections
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

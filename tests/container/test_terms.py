@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import trio_amqp10 as amqp
-from trio_amqp10.container.clock import Clock
-from trio_amqp10.container.terms import terms_of
+from trio_amqp10.container.nodes.clock import Clock
+from trio_amqp10.container.nodes.terms import terms_of
 
 USUAL = (4, None, None, None)
 

@@ -12,8 +12,8 @@ import trio
 import trio_amqp10 as amqp
 from tests.container.helpers import fill, queue_of
 from trio_amqp10.container import Container, Topic
-from trio_amqp10.container.alarm import Alarm
 from trio_amqp10.container.host import Host
+from trio_amqp10.container.nodes.alarm import Alarm
 from trio_amqp10.container.timers import Timers
 from trio_amqp10.spec.messaging import ExpiryPolicy, Source
 

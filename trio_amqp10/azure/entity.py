@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from trio_amqp10.container.node import Inlet, Node, Outlet, Peer, RefusedError
+from trio_amqp10.container.nodes.node import Inlet, Node, Outlet, Peer, RefusedError
 from trio_amqp10.errors import Condition
 from trio_amqp10.message import Message
 
@@ -25,9 +25,9 @@ from .words import DEAD_LETTER_QUEUE, SESSION_LOCK_LOST
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_amqp10.container.alarm import Alarm
-    from trio_amqp10.container.clock import Clock
-    from trio_amqp10.container.node import Interest
+    from trio_amqp10.container.nodes.alarm import Alarm
+    from trio_amqp10.container.nodes.clock import Clock
+    from trio_amqp10.container.nodes.node import Interest
 
     from .locks import Held
     from .sessions import Hold

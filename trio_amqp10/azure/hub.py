@@ -16,7 +16,7 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.container.node import Inlet, Node, Outlet, RefusedError
+from trio_amqp10.container.nodes.node import Inlet, Node, Outlet, RefusedError
 from trio_amqp10.errors import Condition
 from trio_amqp10.wire.values import Symbol, Timestamp
 
@@ -27,7 +27,7 @@ from .words import CONSUMER_GROUPS, PARTITION_KEY, PARTITIONS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_amqp10.container.clock import Clock
+    from trio_amqp10.container.nodes.clock import Clock
     from trio_amqp10.message import Message
 
     from .options import HubOptions

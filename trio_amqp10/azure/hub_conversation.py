@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trio_amqp10.container.conversation import Conversation
-from trio_amqp10.container.node import Interest, RefusedError
+from trio_amqp10.container.links.conversation import Conversation
+from trio_amqp10.container.nodes.node import Interest, RefusedError
 from trio_amqp10.spec.messaging import Source
 
 from .hub import Readers

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.container.node import RefusedError
+from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.errors import Condition
 from trio_amqp10.wire.values import Array, Int, Timestamp
 
@@ -26,9 +26,9 @@ from .words import MANAGEMENT, OUT_OF_RANGE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_amqp10.container.conversation import Conversation
-    from trio_amqp10.container.handlers import Post
-    from trio_amqp10.container.node import Node
+    from trio_amqp10.container.links.conversation import Conversation
+    from trio_amqp10.container.nodes.handlers import Post
+    from trio_amqp10.container.nodes.node import Node
     from trio_amqp10.message import Message
 
 from .hub import Hub

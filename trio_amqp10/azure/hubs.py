@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from trio_amqp10.container.node import RefusedError
+from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.errors import LocalProtocolError
 
 from .hub import DEFAULT_GROUP, Hub, nodes_of
@@ -21,7 +21,7 @@ from .words import CONSUMER_GROUPS, OUT_OF_RANGE, PARTITIONS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from trio_amqp10.container.node import Node
+    from trio_amqp10.container.nodes.node import Node
 
 __all__ = ["EventHubs"]
 

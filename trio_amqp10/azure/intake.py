@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from trio_amqp10._sections import ANNOTATIONS, DELIVERY_ANNOTATIONS, HEADER, scan
-from trio_amqp10.container.node import RefusedError
+from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Data, Message
 
@@ -18,7 +18,7 @@ from .words import BATCH_FORMAT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_amqp10.container.node import Arrival
+    from trio_amqp10.container.nodes.node import Arrival
 
 __all__ = ["content", "take_in", "unpack"]
 

@@ -26,7 +26,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from trio_amqp10.container.node import RefusedError
+from trio_amqp10.container.nodes.node import RefusedError
 
 from .locks import ACTIVE, DEFERRED, SCHEDULED, Held, Lock
 from .words import DESCRIPTION, LOCK_LOST, NOT_FOUND, REASON
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Callable, Iterator, Mapping
 
-    from trio_amqp10.container.clock import Clock
+    from trio_amqp10.container.nodes.clock import Clock
 
     from .options import EntityOptions
     from .record import Record

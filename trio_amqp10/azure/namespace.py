@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.container.claims import Claim, SasKeys, TokenOffer
+from trio_amqp10.container.rights.claims import Claim, SasKeys, TokenOffer
 from trio_amqp10.container.service import Container
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.tokens import path_of
@@ -19,9 +19,9 @@ from .words import MANAGEMENT
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from trio_amqp10.container.access import Access
-    from trio_amqp10.container.conversation import Conversation
-    from trio_amqp10.container.node import Node
+    from trio_amqp10.container.links.conversation import Conversation
+    from trio_amqp10.container.nodes.node import Node
+    from trio_amqp10.container.rights.access import Access
     from trio_amqp10.peer.connection import Connection
     from trio_amqp10.spec.transport import Error
 

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10._sections import HEADER, scan
-from trio_amqp10.container.node import RefusedError
+from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.message import Message
 from trio_amqp10.wire.encode import encode
 from trio_amqp10.wire.values import Described, Symbol, Timestamp, ULong
@@ -24,7 +24,7 @@ from .words import ARGUMENT_ERROR, ENQUEUED, OFFSET, PARTITION_KEY, SEQUENCE_NUM
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_amqp10.container.clock import Clock
+    from trio_amqp10.container.nodes.clock import Clock
 
     from .options import HubOptions
     from .positions import Position

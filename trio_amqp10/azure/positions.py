@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final, NamedTuple
 
-from trio_amqp10.container.node import RefusedError
+from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.wire.values import Described
 
 from .words import ARGUMENT_ERROR, ENQUEUED, OFFSET, SEQUENCE_NUMBER

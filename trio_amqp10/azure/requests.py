@@ -24,7 +24,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from trio_amqp10.container.node import RefusedError
+from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.errors import Condition
 from trio_amqp10.message import Message
 from trio_amqp10.spec.transport import ReceiverSettleMode
@@ -38,9 +38,9 @@ from .words import ARGUMENT_ERROR, MANAGEMENT
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from trio_amqp10.container.access import Action
-    from trio_amqp10.container.conversation import Conversation
-    from trio_amqp10.container.handlers import Post
+    from trio_amqp10.container.links.conversation import Conversation
+    from trio_amqp10.container.nodes.handlers import Post
+    from trio_amqp10.container.rights.access import Action
 
     from .ledger import Ledger
     from .locks import Lock

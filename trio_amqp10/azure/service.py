@@ -9,7 +9,7 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-from trio_amqp10.container.alarm import Alarm
+from trio_amqp10.container.nodes.alarm import Alarm
 from trio_amqp10.errors import LocalProtocolError
 
 from .conversation import BusConversation
@@ -23,7 +23,7 @@ from .words import SUBSCRIPTIONS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from trio_amqp10.container.node import Node
+    from trio_amqp10.container.nodes.node import Node
     from trio_amqp10.message import Message
 
     from .requests import Managed

@@ -13,15 +13,15 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trio_amqp10.container.node import RefusedError
+from trio_amqp10.container.nodes.node import RefusedError
 
 from .words import SESSION_LOCK_LOST, SESSION_LOCKED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_amqp10.container.clock import Clock
-    from trio_amqp10.container.node import Outlet
+    from trio_amqp10.container.nodes.clock import Clock
+    from trio_amqp10.container.nodes.node import Outlet
 
 __all__ = ["Hold", "Seeker", "Sessions"]
 

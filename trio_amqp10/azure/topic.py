@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from trio_amqp10.container.node import Node
+from trio_amqp10.container.nodes.node import Node
 
 from .entity import Entity, take_records
 from .intake import take_in
@@ -21,9 +21,9 @@ from .options import EntityOptions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_amqp10.container.alarm import Alarm
-    from trio_amqp10.container.clock import Clock
-    from trio_amqp10.container.node import Inlet
+    from trio_amqp10.container.nodes.alarm import Alarm
+    from trio_amqp10.container.nodes.clock import Clock
+    from trio_amqp10.container.nodes.node import Inlet
     from trio_amqp10.message import Message
 
     from .record import Record

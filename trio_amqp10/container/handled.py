@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .handlers import Consumer, Function, Producer
+from .nodes.handlers import Consumer, Function, Producer
 
 if TYPE_CHECKING:
     from trio_amqp10.message import Message
     from trio_amqp10.peer.delivery import Delivery
     from trio_amqp10.peer.sender import Sender
 
-    from .node import Node, Peer
+    from .nodes.node import Node, Peer
 
 __all__ = ["Handled"]
 

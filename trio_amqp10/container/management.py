@@ -33,16 +33,16 @@ from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.message import Message
 from trio_amqp10.wire.values import Int
 
+from .nodes.queue import Queue
+from .nodes.topic import Topic
 from .overview import OVERVIEWS
-from .queue import Queue
-from .settings import Setting
 from .stores.base import StoreError
-from .topic import Topic
+from .stores.settings import Setting
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from .node import Node
+    from .nodes.node import Node
     from .service import Container
 
 __all__ = ["ADDRESS", "Management"]

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .access import user_of
+from .rights.access import user_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from .conversation import Conversation
+    from .links.conversation import Conversation
 
 __all__ = ["ACCOUNT", "CONNECTION", "LINK", "OVERVIEWS", "accounts", "connections", "links"]
 

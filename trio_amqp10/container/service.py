@@ -29,31 +29,31 @@ from trio_amqp10.sasl import Server
 from trio_amqp10.spec.transport import Error
 from trio_amqp10.tokens import path_of
 
-from .access import Authorise, permit_claimed
-from .archive import Archive
-from .cbs import ADDRESS as CBS
-from .cbs import Cbs
-from .clock import Clock
-from .conversation import Conversation
 from .handled import Handled
-from .handlers import Around, Function, Worked
 from .host import Host
-from .ledger import Book, Ledger
-from .lifetimes import TEMPORARY, kept_by
+from .links.archive import Archive
+from .links.conversation import Conversation
+from .links.lifetimes import TEMPORARY, kept_by
+from .links.outlets import SenderOutlet
+from .links.termini import Termini
 from .local import LocalConnection
 from .management import ADDRESS, Management
 from .memory import memory_stream_pair
-from .node import Node, Peer, RefusedError
-from .outlets import SenderOutlet
-from .policy import Overflow, QueuePolicy
-from .queue import Queue
-from .quotas import Accounts, Quotas
-from .relay import Relay, post
-from .settings import Settings
-from .sole import SoleConnections, answer
-from .termini import Termini
+from .nodes.clock import Clock
+from .nodes.handlers import Around, Function, Worked
+from .nodes.ledger import Book, Ledger
+from .nodes.node import Node, Peer, RefusedError
+from .nodes.policy import Overflow, QueuePolicy
+from .nodes.queue import Queue
+from .nodes.relay import Relay, post
+from .nodes.topic import MAX_BACKLOG, MAX_SUBSCRIPTIONS, Spill, Topic
+from .rights.access import Authorise, permit_claimed
+from .rights.cbs import ADDRESS as CBS
+from .rights.cbs import Cbs
+from .rights.quotas import Accounts, Quotas
+from .rights.sole import SoleConnections, answer
+from .stores.settings import Settings
 from .timers import Timers
-from .topic import MAX_BACKLOG, MAX_SUBSCRIPTIONS, Spill, Topic
 from .within import Household, send_within
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from trio_amqp10.message import Message
     from trio_amqp10.peer.connection import Connection
 
-    from .claims import Verify
+    from .rights.claims import Verify
     from .stores.base import Store
 
 __all__ = ["Container"]

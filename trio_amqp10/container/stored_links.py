@@ -24,8 +24,8 @@ from trio_amqp10.spec import TYPES
 from trio_amqp10.wire.decode import Budget, decode
 from trio_amqp10.wire.encode import encode
 
-from .journal import Journal
 from .stores.base import Table
+from .stores.journal import Journal
 from .stores.sqlite import SqliteStore
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ import trio
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .alarm import Timer
     from .host import Host
+    from .nodes.alarm import Timer
 
 __all__ = ["Timers"]
 

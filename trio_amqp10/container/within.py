@@ -11,13 +11,13 @@ import trio
 
 from trio_amqp10.message import Message
 
-from .node import RefusedError
+from .nodes.node import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from .host import Host
-    from .node import Node, Peer
+    from .nodes.node import Node, Peer
 
 __all__ = ["Household", "send_within"]
 

@@ -10,7 +10,7 @@ try:
 except ImportError as missing:
     raise ImportError("trio_amqp10.otel needs OpenTelemetry: pip install 'trio-amqp10[otel]'") from missing
 
-from trio_amqp10.container.handlers import Answering
+from trio_amqp10.container.nodes.handlers import Answering
 from trio_amqp10.container.service import Container
 from trio_amqp10.message import Message
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opentelemetry.propagators.textmap import TextMapPropagator
     from opentelemetry.trace import TracerProvider
 
-    from trio_amqp10.container.node import Arrival, Node
+    from trio_amqp10.container.nodes.node import Arrival, Node
     from trio_amqp10.peer.connection import Connection
     from trio_amqp10.peer.delivery import Delivery
     from trio_amqp10.peer.link import Link

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from time import time_ns
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from trio_amqp10.container.outlets import SenderOutlet
+from trio_amqp10.container.links.outlets import SenderOutlet
 from trio_amqp10.errors import AmqpError
 from trio_amqp10.message import Message
 from trio_amqp10.peer.delivery import (

@@ -14,8 +14,8 @@ from .queue import BrokerQueue
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from trio_amqp10.container.clock import Clock
-    from trio_amqp10.container.node import Peer
+    from trio_amqp10.container.nodes.clock import Clock
+    from trio_amqp10.container.nodes.node import Peer
     from trio_amqp10.container.service import Container
 
     from .addresses import Binding

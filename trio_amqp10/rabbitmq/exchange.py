@@ -18,10 +18,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from trio_amqp10.container.answers import accept, refuse
-from trio_amqp10.container.hops import for_next_hop
-from trio_amqp10.container.node import Node, RefusedError
-from trio_amqp10.container.terms import terms_of
+from trio_amqp10.container.nodes.answers import accept, refuse
+from trio_amqp10.container.nodes.hops import for_next_hop
+from trio_amqp10.container.nodes.node import Node, RefusedError
+from trio_amqp10.container.nodes.terms import terms_of
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
 
@@ -30,8 +30,8 @@ from .addresses import exchange_address
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from trio_amqp10.container.node import Arrival, Inlet, Peer
-    from trio_amqp10.container.queue import Queue
+    from trio_amqp10.container.nodes.node import Arrival, Inlet, Peer
+    from trio_amqp10.container.nodes.queue import Queue
 
     from .addresses import Binding
 

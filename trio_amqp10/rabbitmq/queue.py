@@ -20,9 +20,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.container.node import RefusedError
-from trio_amqp10.container.policy import QueuePolicy
-from trio_amqp10.container.queue import Queue
+from trio_amqp10.container.nodes.node import RefusedError
+from trio_amqp10.container.nodes.policy import QueuePolicy
+from trio_amqp10.container.nodes.queue import Queue
 from trio_amqp10.errors import Condition
 
 from .addresses import exchange_address, queue_address
@@ -31,10 +31,10 @@ from .faults import FaultError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from trio_amqp10.container.clock import Clock
-    from trio_amqp10.container.node import Arrival, Inlet, Interest, Outlet, Peer
-    from trio_amqp10.container.policy import Overflow
-    from trio_amqp10.container.terms import Terms
+    from trio_amqp10.container.nodes.clock import Clock
+    from trio_amqp10.container.nodes.node import Arrival, Inlet, Interest, Outlet, Peer
+    from trio_amqp10.container.nodes.policy import Overflow
+    from trio_amqp10.container.nodes.terms import Terms
     from trio_amqp10.message import Message
 
 __all__ = ["BrokerQueue", "policy_of"]

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 
-from trio_amqp10.container.conversation import Conversation
+from trio_amqp10.container.links.conversation import Conversation
 from trio_amqp10.container.service import Container
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.rules import Strict
@@ -24,8 +24,8 @@ from .requests import Management
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
-    from trio_amqp10.container.node import Node
-    from trio_amqp10.container.queue import Queue
+    from trio_amqp10.container.nodes.node import Node
+    from trio_amqp10.container.nodes.queue import Queue
     from trio_amqp10.peer.connection import Connection
 
 __all__ = ["RabbitMQ"]

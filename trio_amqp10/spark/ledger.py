@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from trio_amqp10.container.node import Inlet, Node, RefusedError
-from trio_amqp10.container.queue import Queue
+from trio_amqp10.container.nodes.node import Inlet, Node, RefusedError
+from trio_amqp10.container.nodes.queue import Queue
 from trio_amqp10.errors import Condition
 
 if TYPE_CHECKING:
-    from trio_amqp10.container.clock import Clock
-    from trio_amqp10.container.entry import Entry
-    from trio_amqp10.container.node import Arrival, Peer
+    from trio_amqp10.container.nodes.clock import Clock
+    from trio_amqp10.container.nodes.entry import Entry
+    from trio_amqp10.container.nodes.node import Arrival, Peer
     from trio_amqp10.message import Message
 
 __all__ = ["CLAIMED", "Ledger"]

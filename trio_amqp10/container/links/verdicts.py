@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from trio_amqp10.spec.messaging import Accepted, Modified, Rejected
 
 if TYPE_CHECKING:
-    from .node import Lease
+    from trio_amqp10.container.nodes.node import Lease
 
 __all__ = ["tell"]
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import trio
 
-from .stores.base import Table
+from .base import Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from .base import StoreError
     from .journal import Journal
-    from .stores.base import StoreError
 
 __all__ = ["NODES", "Setting", "Settings"]
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from trio_amqp10.container.stores.base import StoreFullError
 from trio_amqp10.errors import Condition, LocalProtocolError
 
 from .deadletters import Letter
-from .stores.base import StoreFullError
 
 if TYPE_CHECKING:
+    from trio_amqp10.container.stores.base import StoreError
+
     from .node import Arrival, Inlet
-    from .stores.base import StoreError
 
 __all__ = ["accept", "answer", "refuse"]
 

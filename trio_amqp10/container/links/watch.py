@@ -9,6 +9,8 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from trio_amqp10.container.nodes.entry import Entry
+from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.engine.delivery import is_terminal
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.engine.terminus import UNBOUND
@@ -17,13 +19,10 @@ from trio_amqp10.spec.messaging import RELEASED, Rejected
 from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Error
 
-from .entry import Entry
-from .node import RefusedError
-
 if TYPE_CHECKING:
+    from trio_amqp10.container.nodes.node import Lease
     from trio_amqp10.engine.delivery import OutgoingDelivery
 
-    from .node import Lease
     from .outlets import SenderOutlet
     from .work import Work
 

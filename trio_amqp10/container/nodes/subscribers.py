@@ -18,19 +18,19 @@ from trio_amqp10.filters import FilterError, parse_filters
 from trio_amqp10.wire.decode import decode
 from trio_amqp10.wire.encode import encode
 
-from .interests import wanted_by
 from .ledger import HIDDEN, SUBSCRIPTIONS, Book
 from .node import Interest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from trio_amqp10.container.stores.base import Row
+    from trio_amqp10.filters import FilterSet
     from trio_amqp10.message import Message
 
     from .ledger import Ledger
-    from .stores.base import Row
 
-__all__ = ["Subscribers"]
+__all__ = ["Subscribers", "wanted_by"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
@@ -99,3 +99,14 @@ class Subscribers:
 
     def _key(self, interest: Interest) -> str:
         return json.dumps([self._topic, interest.name, interest.owner, interest.shared])
+
+
+def wanted_by(container_id: str, filters: FilterSet) -> Callable[[Message, str | None], bool] | None:
+    """Whether the peer of this name wants a message, given who sent it; None if it wants all (3.5.8)."""
+    if not filters:
+        return None
+
+    def wants(message: Message, origin: str | None) -> bool:
+        return filters.matches(message, link_container_id=container_id, origin=origin)
+
+    return wants

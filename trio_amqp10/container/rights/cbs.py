@@ -16,21 +16,22 @@ import inspect
 import logging
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from trio_amqp10.container.nodes.handlers import Answering
+from trio_amqp10.container.nodes.node import Node, RefusedError
 from trio_amqp10.message import Message
 from trio_amqp10.tokens import Token
 from trio_amqp10.wire.values import Int
 
 from .claims import Claim, TokenOffer
-from .handlers import Answering
-from .node import Node, RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trio_amqp10.container.links.conversation import Conversation
+    from trio_amqp10.container.nodes.handlers import Post
+    from trio_amqp10.container.nodes.node import Interest, Peer
+
     from .claims import Verify
-    from .conversation import Conversation
-    from .handlers import Post
-    from .node import Interest, Peer
 
 __all__ = ["ADDRESS", "Cbs"]
 

@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from trio_amqp10.container.links.inlets import ReceiverInlet
+from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.peer.incoming import IncomingReceiver, IncomingSender
 from trio_amqp10.spec.messaging import Source, Target
@@ -30,19 +32,17 @@ from trio_amqp10.spec.transactions import Coordinator as CoordinatorTarget
 from trio_amqp10.spec.transactions import TransactionalState
 
 from .access import Access, Action
-from .inlets import ReceiverInlet
-from .node import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from trio_amqp10.container.links.conversation import Conversation
+    from trio_amqp10.container.nodes.node import Node
     from trio_amqp10.peer.delivery import Delivery
     from trio_amqp10.peer.incoming import IncomingLink
 
     from .access import Authorise
     from .claims import Claim
-    from .conversation import Conversation
-    from .node import Node
 
 __all__ = ["Guard", "RelayInlet", "wanted"]
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from trio_amqp10.container.nodes.node import Node
 from trio_amqp10.engine.receiver import ReceiverLink
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.spec import TYPES
@@ -29,15 +30,14 @@ from trio_amqp10.spec.transactions import Declare, Declared, Discharge, Transact
 from trio_amqp10.spec.transport import Error
 
 from .inlets import ReceiverInlet
-from .node import Node
 from .work import Work
 
 if TYPE_CHECKING:
+    from trio_amqp10.container.nodes.node import Inlet, RefusedError
+    from trio_amqp10.container.stores.journal import Journal
     from trio_amqp10.peer.delivery import Delivery
 
     from .conversation import Conversation
-    from .journal import Journal
-    from .node import Inlet, RefusedError
     from .watch import Watch
 
 __all__ = ["CAPABILITIES", "CONTROL_CREDIT", "ControlInlet", "Coordinator"]

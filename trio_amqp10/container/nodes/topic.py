@@ -47,12 +47,12 @@ from .terms import terms_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trio_amqp10.container.stores.base import StoreError
     from trio_amqp10.message import Message
 
     from .ledger import Book, Ledger
     from .node import Interest, Owner
     from .policy import Overflow
-    from .stores.base import StoreError
 
 __all__ = ["MAX_BACKLOG", "MAX_SUBSCRIPTIONS", "Spill", "Subscription", "Topic"]
 

@@ -15,14 +15,16 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from trio_amqp10.container.nodes.entry import Entry
+
 from .archive import why
-from .entry import Entry
 
 if TYPE_CHECKING:
+    from trio_amqp10.container.nodes.node import Lease
+    from trio_amqp10.container.stores.base import StoreError
+
     from .archive import OutletKeeper
-    from .node import Lease
     from .outlets import SenderOutlet
-    from .stores.base import StoreError
 
 __all__ = ["Loans"]
 

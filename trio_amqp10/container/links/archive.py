@@ -27,6 +27,7 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from trio_amqp10.container.stores.base import StoreFullError, Table
 from trio_amqp10.engine.delivery import ACCEPTED, IncomingDelivery
 from trio_amqp10.engine.terminus import ReceiverTerminus, SenderTerminus, Sent
 from trio_amqp10.errors import Condition
@@ -35,16 +36,15 @@ from trio_amqp10.peer.memory import Retention
 from trio_amqp10.spec.messaging import Accepted, TerminusDurability
 
 from .kept import Kept, Key
-from .stores.base import StoreFullError, Table
 from .watch import Absent, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .entry import Entry
-    from .journal import Journal
-    from .ledger import Ledger
-    from .stores.base import Row, StoreError
+    from trio_amqp10.container.nodes.entry import Entry
+    from trio_amqp10.container.nodes.ledger import Ledger
+    from trio_amqp10.container.stores.base import Row, StoreError
+    from trio_amqp10.container.stores.journal import Journal
 
 __all__ = ["TERMINI", "UNSETTLED", "Archive"]
 

@@ -1,4 +1,4 @@
-"""Links on which peers receive, as outlets of nodes; see ``links`` for how.
+"""Links on which peers receive, as outlets of nodes.
 
 Knows where outcomes go (3.4); what the peer makes of one delivery is heard in ``watch``, and what must be on disk
 before it may leave waits in ``loans``.
@@ -16,7 +16,7 @@ from trio_amqp10.spec.messaging import RELEASED, Accepted
 from trio_amqp10.spec.transport import SenderSettleMode
 
 from .archive import OutletKeeper
-from .links import error_of, steal, suspend
+from .detaching import error_of, steal, suspend
 from .loans import Loans
 from .verdicts import tell
 from .watch import Absent, Watch
@@ -24,6 +24,7 @@ from .watch import Absent, Watch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trio_amqp10.container.nodes.node import Interest, Lease, Node
     from trio_amqp10.engine.delivery import OutgoingDelivery
     from trio_amqp10.engine.sender import SenderLink
     from trio_amqp10.engine.terminus import SenderTerminus
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from trio_amqp10.peer.session import Session
 
     from .conversation import Conversation
-    from .node import Interest, Lease, Node
     from .work import Work
 
 __all__ = ["SenderOutlet"]

@@ -1,7 +1,7 @@
 """One connection of a container: admits the links that the peer opens, and counts what it owes.
 
-Knows links and nodes; does not know how messages pass between them (``links``), nor which nodes
-there are (``service``).
+Knows links and nodes; does not know how messages pass between them (``inlets``, ``outlets``), nor which
+nodes there are (``container/service``).
 
 Longer than 400 lines: what each kind of attach is answered with stands side by side.
 """
@@ -14,6 +14,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from trio_amqp10.container.host import Host
+from trio_amqp10.container.nodes.node import Interest, Node, Owner, RefusedError
+from trio_amqp10.container.nodes.subscribers import wanted_by
+from trio_amqp10.container.rights.access import user_of
+from trio_amqp10.container.rights.guard import Guard, RelayInlet, wanted
 from trio_amqp10.engine.terminus import SenderTerminus
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.filters import FilterError, FilterSet, capabilities, parse_filters
@@ -25,26 +30,22 @@ from trio_amqp10.spec.transactions import Coordinator as CoordinatorTarget
 from trio_amqp10.spec.transport import Error, ReceiverSettleMode, SenderSettleMode
 from trio_amqp10.wire.values import Symbol
 
-from .access import user_of
 from .coordinator import CAPABILITIES, CONTROL_CREDIT, ControlInlet, Coordinator
-from .guard import Guard, RelayInlet, wanted
-from .host import Host
 from .inlets import ReceiverInlet
-from .interests import interest_of, kept, owner_and_name, wanted_by
+from .interests import interest_of, kept, owner_and_name
 from .kept import Key
 from .lifetimes import actual_properties, temporary_address
-from .node import Interest, Node, Owner, RefusedError
 from .outlets import SenderOutlet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
+    from trio_amqp10.container.service import Container
     from trio_amqp10.message import Message
     from trio_amqp10.peer.connection import Connection
     from trio_amqp10.peer.session import Session
 
     from .kept import Kept
-    from .service import Container
 
 __all__ = ["Conversation"]
 

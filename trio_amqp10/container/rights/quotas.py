@@ -14,19 +14,18 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
+from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.peer.failures import network_of
 from trio_amqp10.spec.transport import Error
 
 from .access import user_of
-from .node import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sized
 
+    from trio_amqp10.container.nodes.node import Node
     from trio_amqp10.peer.connection import Connection
-
-    from .node import Node
 
 __all__ = ["Account", "Accounts", "Quotas"]
 

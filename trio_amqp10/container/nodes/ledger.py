@@ -16,20 +16,21 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from trio_amqp10.container.stores.base import Table
+from trio_amqp10.container.stores.journal import Journal
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
 
 from .durability import is_durable
 from .entry import Entry
-from .journal import Journal
-from .stores.base import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from trio_amqp10.container.stores.base import Row, Store, StoreError
+
     from .clock import Clock
     from .entry import Keeper
-    from .stores.base import Row, Store, StoreError
 
 __all__ = ["HIDDEN", "MESSAGES", "SUBSCRIPTIONS", "Book", "Ledger"]
 

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from .stores.base import StoreError
+from .base import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .stores.base import Cell, Done, Row, Store, Table
+    from .base import Cell, Done, Row, Store, Table
 
 __all__ = ["Journal"]
 

@@ -1,4 +1,4 @@
-"""Links on which peers send, as inlets of nodes; see ``links`` for how."""
+"""Links on which peers send, as inlets of nodes."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from trio_amqp10.peer.receiver import Receiver
 from trio_amqp10.spec.transactions import TransactionalState
 
 from .archive import why
-from .links import error_of, steal, suspend
+from .detaching import error_of, steal, suspend
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trio_amqp10.container.nodes.node import Node
+    from trio_amqp10.container.stores.base import StoreError
     from trio_amqp10.engine.receiver import ReceiverLink
     from trio_amqp10.peer.delivery import Delivery
     from trio_amqp10.peer.session import Session
 
     from .conversation import Conversation
-    from .node import Node
-    from .stores.base import StoreError
 
 __all__ = ["ReceiverInlet"]
 

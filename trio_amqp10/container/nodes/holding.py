@@ -33,12 +33,12 @@ from .stock import Stock
 from .terms import terms_of
 
 if TYPE_CHECKING:
+    from trio_amqp10.container.stores.base import StoreError
     from trio_amqp10.message import Message
 
     from .deadletters import Death
     from .ledger import Book
     from .node import Arrival, Inlet
-    from .stores.base import StoreError
     from .terms import Terms
 
 __all__ = ["Holding"]

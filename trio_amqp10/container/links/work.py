@@ -28,24 +28,23 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from trio_amqp10.container.nodes.entry import Entry
+from trio_amqp10.container.nodes.node import RefusedError
+from trio_amqp10.container.nodes.relay import Feed
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.spec.messaging import ACCEPTED, Rejected
 from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Error
 
-from .entry import Entry
-from .node import RefusedError
-from .relay import Feed
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from trio_amqp10.container.nodes.node import Arrival, Lease, Node
+    from trio_amqp10.container.stores.base import StoreError
     from trio_amqp10.peer.delivery import Delivery
 
     from .coordinator import ControlInlet, Coordinator
-    from .node import Arrival, Lease, Node
     from .outlets import SenderOutlet
-    from .stores.base import StoreError
     from .watch import Watch
 
 __all__ = ["Work"]

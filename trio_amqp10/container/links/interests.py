@@ -22,18 +22,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
+from trio_amqp10.container.nodes.node import Interest, Owner
 from trio_amqp10.spec.messaging import ExpiryPolicy, TerminusDurability
 
-from .node import Interest, Owner
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from trio_amqp10.filters import FilterSet
-    from trio_amqp10.message import Message
     from trio_amqp10.spec.messaging import Source
 
-__all__ = ["GLOBAL", "SHARED", "interest_of", "kept", "owner_and_name", "wanted_by"]
+__all__ = ["GLOBAL", "SHARED", "interest_of", "kept", "owner_and_name"]
 
 SHARED: Final = "shared"
 GLOBAL: Final = "global"
@@ -71,14 +69,3 @@ def kept(interest: Interest | None) -> dict[str, Any]:
         "expiry_policy": ExpiryPolicy.LINK_DETACH,
         "timeout": int(interest.lasting),
     }
-
-
-def wanted_by(container_id: str, filters: FilterSet) -> Callable[[Message, str | None], bool] | None:
-    """Whether the peer of this name wants a message, given who sent it; None if it wants all (3.5.8)."""
-    if not filters:
-        return None
-
-    def wants(message: Message, origin: str | None) -> bool:
-        return filters.matches(message, link_container_id=container_id, origin=origin)
-
-    return wants

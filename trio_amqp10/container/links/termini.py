@@ -14,13 +14,13 @@ from collections import Counter
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
+from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.errors import Condition
 from trio_amqp10.peer.memory import Retention
 from trio_amqp10.spec.messaging import ExpiryPolicy, TerminusDurability
 from trio_amqp10.spec.transport import Role
 
 from .kept import NOTHING, Kept
-from .node import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

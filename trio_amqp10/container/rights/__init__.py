@@ -1,0 +1,1 @@
+"""Who may do what in a container, and how much of it: asked before anything is done."""
