@@ -181,3 +181,34 @@ def test_disk_that_is_full_is_an_error_before_anything_comes(
     with pytest.raises(IntakeError, match=r"cannot be written: .*No space left"):
         intake.check()
     assert server.held("q") == 3
+
+
+SUBSCRIBED = {"address": "news", "durable": "true", "linkName": "x", "containerId": "spark"}
+
+
+@pytest.mark.parametrize("dedup", ["none", "link"])
+def test_subscription_goes_on_while_nobody_receives(server: Server, desk: Desk, dedup: str) -> None:
+    topic = server.ask(lambda: server.container.add_topic("news"))
+    for turn in range(3):
+        _, spool = desk.start(dedup=dedup, **SUBSCRIBED)
+        until(lambda: len(topic.outlets) == 1)
+        server.put("news", numbers(10))
+        until(lambda spool=spool, turn=turn: spool.end == 20 * turn + 10)
+        desk.stop()
+        until(lambda: not topic.outlets)
+        server.put("news", numbers(10))
+    _, spool = desk.start(dedup=dedup, **SUBSCRIBED)
+    until(lambda: spool.end == 60)
+    assert sorted(consumed(spool)) == sorted(numbers(10) * 6)
+
+
+@pytest.mark.parametrize("dedup", ["none", "link"])
+def test_subscription_that_is_emptied_goes_on(server: Server, desk: Desk, dedup: str) -> None:
+    server.ask(lambda: server.container.add_topic("news"))
+    for turn in range(3):
+        intake, spool = desk.start(emptying=True, dedup=dedup, **SUBSCRIBED)
+        intake.wait_until(lambda: False)
+        intake.check()
+        assert spool.end == 10 * turn
+        desk.stop()
+        server.put("news", numbers(10))

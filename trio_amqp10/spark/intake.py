@@ -217,8 +217,7 @@ class Intake:
         try:
             await (self._empty if self._emptying else self._follow)(receiver)
         finally:
-            if self._scope.cancel_called:
-                await self._say_farewell(receiver)
+            await self._say_farewell(receiver)
 
     async def _follow(self, receiver: amqp.Receiver) -> None:
         self._give_credit(receiver, self._options.credit)
@@ -378,10 +377,16 @@ class Intake:
             self._settled.unpark_all()
 
     async def _say_farewell(self, receiver: amqp.Receiver) -> None:
-        """When stopped: what has come is worth writing, and settling it spares others the work."""
+        """What has come is worth writing when told to stop, and settling it spares others the work.
+
+        A subscription is left, and not closed: messages go on to come for whoever comes back (2.6.6).
+        """
         with trio.CancelScope(shield=True, deadline=trio.current_time() + _FAREWELL):
-            if not receiver.closed:
+            if self._scope.cancel_called and not receiver.closed:
                 await self._write_pending()
+            if self._options.durable:
+                await receiver.detach()
+            elif self._scope.cancel_called:
                 await receiver.aclose()
 
 
