@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
 
 import trio_amqp10 as amqp
+from trio_amqp10.spark.browse import browse
 from trio_amqp10.spark.intake import IntakeError
+from trio_amqp10.spark.options import BrowseOptions
 from trio_amqp10.spark.spool import Spool
 
 from .desk import bodies, numbered, until
@@ -232,3 +235,34 @@ def test_intake_is_pressed_while_very_many_messages_come(
     until(lambda: intake.pressed)
     until(lambda: spool.end == 20_020)
     until(lambda: not intake.pressed)
+
+
+class Mute(amqp.Node):
+    """Gives two messages, and never says that there are no more: nobody who drains it gets an answer (2.6.7)."""
+
+    gives = True
+    given = 0
+
+    def on_demand(self, outlet: amqp.Outlet) -> None:
+        while self.given < 2 and outlet.ready():
+            self.given += 1
+            outlet.give(amqp.Message(b"%d" % self.given), None)
+
+
+@lacks("inside")
+def test_emptying_ends_when_a_drain_is_not_answered_and_nothing_comes(server: Server, desk: Desk) -> None:
+    server.ask(lambda: server.container.add_node(Mute("mute")))
+    began = time.monotonic()
+    intake, spool = desk.start(emptying=True, address="mute", availableNowIdle="300ms")
+    intake.wait_until(lambda: False)
+    intake.check()
+    assert bodies(spool) == [b"1", b"2"]
+    assert time.monotonic() - began < 8  # it would be 10 without the option
+
+
+@lacks("inside")
+def test_browsing_fails_when_a_drain_is_not_answered(server: Server) -> None:
+    server.ask(lambda: server.container.add_node(Mute("mute")))
+    options = BrowseOptions.parse({"url": server.url, "address": "mute", "browseTimeout": "200ms"})
+    with pytest.raises(TimeoutError, match=r"did not answer a drain within 0\.2 s \(browseTimeout\)"):
+        list(browse(options))

@@ -69,11 +69,15 @@ def _duration(value: str) -> float:
     return float(found[1]) * _SECONDS[found[2]]
 
 
-def _octets(value: str) -> int:
-    found = _SIZE.fullmatch(value.strip())
-    if found is None or not int(found[1]):
-        raise ValueError("a number of octets, at least 1, is possible, e.g. 1048576, 64m or 1g")
-    return int(found[1]) * _OCTETS[found[2].lower()]
+def _octets(least: int) -> Callable[[str], int]:
+    def parse(value: str) -> int:
+        found = _SIZE.fullmatch(value.strip())
+        number = least - 1 if found is None else int(found[1]) * _OCTETS[found[2].lower()]
+        if number < least:
+            raise ValueError(f"a number of octets, at least {least}, is possible, e.g. 1048576, 64m or 1g")
+        return number
+
+    return parse
 
 
 def _count(least: int) -> Callable[[str], int]:
@@ -142,7 +146,7 @@ class PeerOptions:
     tls_key: str | None = _option("tls.key", _text)
     container_id: str | None = _option("containerId", _text)
     idle_timeout: float = _option("idleTimeout", _duration, 60.0)
-    max_frame_size: int | None = _option("maxFrameSize", _count(512))
+    max_frame_size: int | None = _option("maxFrameSize", _octets(512))
     connect_timeout: float = _option("connectTimeout", _duration, 15.0)
     reconnect_timeout: float = _option("reconnect.timeout", _duration, 60.0)
 
@@ -260,7 +264,7 @@ class QueueOptions(ReadOptions):
     """``readStream``: a queue is emptied into a spool, and read from there."""
 
     spool: str = _option("spool", _text)
-    spool_max_bytes: int | None = _option("spool.maxBytes", _octets)
+    spool_max_bytes: int | None = _option("spool.maxBytes", _octets(1))
     spool_flush_rows: int = _option("spool.flushRows", _count(1), 2000)
     spool_flush_interval: float = _option("spool.flushInterval", _duration, 0.1)
     spool_transport: str = _option("spool.transport", _one_of("file", "inline"), "file")
@@ -270,7 +274,7 @@ class QueueOptions(ReadOptions):
     dedup: str = _option("dedup", _one_of("none", "message-id", "link"), "none")
     dedup_window: int = _option("dedup.window", _count(1), 20_000)
     max_rows: int | None = _option("maxRowsPerTrigger", _count(1))
-    max_bytes: int | None = _option("maxBytesPerTrigger", _octets)
+    max_bytes: int | None = _option("maxBytesPerTrigger", _octets(1))
     min_rows: int | None = _option("minRowsPerTrigger", _count(1))
     max_trigger_delay: float = _option("maxTriggerDelay", _duration, 900.0)
     backlog_delay: float = _option("backlogDelay", _duration, 2.0)
