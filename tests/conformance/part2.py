@@ -238,7 +238,7 @@ REQUIREMENTS = [
         RULE,
         "an end is answered by an end, and frees the channel",
         "session_goes_through_begin_sent_and_end_sent_when_it_is_first",
-        "connection_uses_a_channel_again_when_its_session_is_over",
+        "channels_are_used_again_when_they_have_rested",
     ),
     need(
         "2.5.3",

@@ -359,15 +359,45 @@ def test_row_23_frame_on_an_unmapped_channel_closes(name: str) -> None:
     script >> expected("close", error=error("amqp:not-allowed"))
 
 
-def test_connection_uses_a_channel_again_when_its_session_is_over() -> None:
+def test_channel_rests_when_its_session_is_over() -> None:
     session, script = begun()
     script << frame("end") + frame("begin", next_outgoing_id=9, incoming_window=1, outgoing_window=1)
     script.expect_event(SessionEnded, session=session)
     again = script.expect_event(SessionBegun).session
     again.begin()
-    script >> expected("end", channel=0) >> expected("begin", channel=0, remote_channel=0)
+    script >> expected("end", channel=0) >> expected("begin", channel=1, remote_channel=0)
     assert session.state is SessionState.ENDED
     assert again.state is SessionState.MAPPED
+
+
+def sessions_in_turn(script: Script, connection: Connection, count: int) -> list[int]:
+    """The channels of sessions of which each ends before the next begins."""
+    channels: list[int] = []
+    for _ in range(count):
+        session = connection.session()
+        session.begin()
+        script << frame(
+            "begin",
+            remote_channel=session.channel,
+            next_outgoing_id=0,
+            incoming_window=100,
+            outgoing_window=100,
+        )
+        session.end()
+        script << frame("end")
+        assert session.state is SessionState.ENDED
+        channels.append(session.channel)
+    return channels
+
+
+def test_channels_are_used_again_when_they_have_rested() -> None:
+    connection, script = opened()
+    assert sessions_in_turn(script, connection, 18) == [*range(9), *range(9)]
+
+
+def test_channel_does_not_rest_where_there_is_no_other() -> None:
+    connection, script = opened(Limits(channel_max=1))
+    assert sessions_in_turn(script, connection, 4) == [0, 1, 0, 1]
 
 
 # -- what the peer's open may not say -----------------------------------------------------------------

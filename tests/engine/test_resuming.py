@@ -108,6 +108,17 @@ def test_attach_says_how_far_each_delivery_has_come() -> None:
     }
 
 
+def test_outcome_of_a_former_life_is_said_and_the_delivery_settled() -> None:
+    terminus = ReceiverTerminus()
+    terminus.known = True
+    terminus.restore(TAG, ACCEPT)
+    link, script, said = taken_up(terminus, {TAG: None})
+    assert said == {TAG: ACCEPTED}
+    script << resumed(TAG, state=ACCEPTED, settled=True)
+    assert not terminus.unsettled
+    assert not link.queue
+
+
 def test_attach_says_no_map_when_the_link_is_new() -> None:
     session, script = begun()
     link = session.receiver("x")

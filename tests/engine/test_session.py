@@ -103,8 +103,8 @@ def test_row_65_ends_that_cross_are_not_answered_twice(with_error: bool) -> None
     pair.run()
     assert ours.state is theirs.state is S.ENDED
     assert pair.a.state is pair.b.state is ConnectionState.OPENED
-    again = pair.a.session()
-    assert again.channel == 0
+    assert not pair.a.channels.ours
+    assert not pair.b.channels.ours
 
 
 def test_sessions_begin_at_once_from_both_ends() -> None:

@@ -108,7 +108,7 @@ async def test_peer_that_ends_the_session_over_an_address_refuses_the_link(autoj
 
         async def accept_anew() -> None:
             await peer.skip_to("begin")
-            await peer.send(frame("begin", remote_channel=0, **WINDOWS))
+            await peer.send(frame("begin", channel=1, remote_channel=1, **WINDOWS))
             await peer.accept_attach()
 
         async with trio.open_nursery() as nursery:

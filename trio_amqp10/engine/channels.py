@@ -1,8 +1,13 @@
-"""The sessions of a connection by their channels: each has one of ours, and one of the peer's (2.5.1)."""
+"""The sessions of a connection by their channels: each has one of ours, and one of the peer's (2.5.1).
+
+A channel is free when both ends have said end (2.5.4). There are peers that take a moment longer to see it: RabbitMQ 4.0
+sends its end before it has let the channel go, and a begin that comes meanwhile is never answered. So channels rest
+for a while where there are others.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from trio_amqp10 import rules
 from trio_amqp10.errors import LocalProtocolError
@@ -17,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Channels"]
 
+_RESTING: Final = 8
+"""Channels that are not used again at once, at most: numbers stay low."""
+
 
 class Channels:
     """Which channel is which session's.
@@ -26,15 +34,16 @@ class Channels:
         theirs: those that the peer has begun, by the channel that it writes them on.
     """
 
-    __slots__ = ("_connection", "ours", "theirs")
+    __slots__ = ("_connection", "_resting", "ours", "theirs")
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self.ours: dict[int, Session] = {}
         self.theirs: dict[int, Session] = {}
+        self._resting: dict[int, None] = {}
 
     def add(self) -> Session:
-        """A new session on our lowest free channel.
+        """A new session on our lowest free channel that does not rest.
 
         Raises:
             LocalProtocolError: there is none, for both ends have to have one left (2.7.1).
@@ -46,16 +55,21 @@ class Channels:
         return self._add()
 
     def _has_room(self) -> bool:
+        return len(self.ours) <= self._highest()
+
+    def _highest(self) -> int:
         connection = self._connection
         limit = connection.limits.channel_max
-        if connection.remote is not None:
-            limit = min(limit, connection.remote.channel_max)
-        return len(self.ours) <= limit
+        return limit if connection.remote is None else min(limit, connection.remote.channel_max)
 
     def _add(self) -> Session:
         channel = 0
-        while channel in self.ours:
+        while channel in self.ours or channel in self._resting:
             channel += 1
+        highest = self._highest()
+        if channel > highest:
+            channel = next((each for each in self._resting if each <= highest), channel)
+            self._resting.pop(channel, None)
         session = self.ours[channel] = Session(self._connection, channel)
         return session
 
@@ -104,6 +118,9 @@ class Channels:
             assert session.remote_channel is not None  # both ends have said end
             self.ours.pop(session.channel, None)
             self.theirs.pop(session.remote_channel, None)
+            self._resting[session.channel] = None
+            if len(self._resting) > _RESTING:
+                del self._resting[next(iter(self._resting))]
 
     def drop(self) -> None:
         """The connection is over: so is every session."""
