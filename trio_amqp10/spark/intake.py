@@ -205,11 +205,12 @@ class Intake:
                     self._kept.begin(receiver, partial(self._done, receiver))
                 progress()
                 await self._take_from(receiver)
-        except (amqp.GuaranteeNotSupportedError, amqp.LinkRefusedError) as refusal:
-            error = getattr(refusal, "error", None)
-            if self._kept is None or (error is not None and error.condition != Condition.NOT_IMPLEMENTED):
-                raise
-            raise keeps_nothing(options) from refusal
+        except amqp.GuaranteeNotSupportedError as weaker:
+            raise keeps_nothing(options) from weaker
+        except amqp.LinkRefusedError as refusal:
+            if self._kept is not None and refusal.condition == Condition.NOT_IMPLEMENTED:
+                raise keeps_nothing(options) from refusal
+            raise
         self._links -= 1
         self._ripe.set()
 
@@ -239,7 +240,8 @@ class Intake:
                 with trio.move_on_after(self._options.available_now_idle) as patience:
                     drained = await receiver.drain()
                 if patience.cancelled_caught:
-                    drained = _what_is_here(receiver)
+                    # It was not answered, and has brought this all the same.
+                    drained = [receiver.receive_nowait() for _ in range(receiver.buffered)]
                 if drained:
                     self._take(drained, receiver)
                 taken += len(drained)
@@ -388,13 +390,3 @@ class Intake:
                 await receiver.detach()
             elif self._scope.cancel_called:
                 await receiver.aclose()
-
-
-def _what_is_here(receiver: amqp.Receiver) -> list[amqp.Delivery]:
-    """What a drain that was not answered has brought all the same."""
-    here: list[amqp.Delivery] = []
-    try:
-        while True:
-            here.append(receiver.receive_nowait())
-    except trio.WouldBlock:
-        return here

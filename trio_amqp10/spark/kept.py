@@ -129,13 +129,13 @@ class KeptLinks(amqp.TerminusStore):
         self._coming = [(each.link.name, each.tag) for each in came if not each.settled]
         tags = {name: [tag.hex() for tag in known] for name, known in self._tags.items()}
         for name, tag in self._coming:
-            tags[name].append(tag.hex())
+            tags.setdefault(name, []).append(tag.hex())
         return batch.replace_schema_metadata({TAGS: json.dumps(tags).encode()})
 
     def written(self) -> None:
-        """That segment is on the disk."""
+        """That segment is on the disk; its link may have gone meanwhile."""
         for name, tag in self._coming:
-            self._tags[name][tag] = None
+            self._tags.setdefault(name, {})[tag] = None
 
 
 def _since(spool: Spool) -> dict[str, int]:
