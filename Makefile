@@ -33,7 +33,7 @@ PYSPARK ?= pyspark
 WHOLE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-others test-pure test-exhaustive test-spark lint format interop bench bench-spark steady-spark fuzz soak soak-spark docs clean
+.PHONY: help demo demo-spark test test-others test-pure test-exhaustive test-spark lint format interop bench bench-spark steady-spark fuzz soak soak-spark docs clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F '\t' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -55,6 +55,9 @@ test-exhaustive: RUN := $(BIN)/python -m pytest $(EXHAUSTIVE_TESTS)
 test-pure test-exhaustive:
 	@$(RUN) > $(VENV)/$@.txt 2>&1 || { cat $(VENV)/$@.txt; exit 1; }
 	@printf '\n%s: %s\n' $@ "$$(tail -n 1 $(VENV)/$@.txt)"
+
+demo-spark: $(SPARK_VENV)/.test ## an access log through Spark: queue, counts in Parquet, topic; PySpark is half a gigabyte
+	$(SPARK_BIN)/python examples/spark_pipeline.py
 
 test-spark: $(SPARK_VENV)/.test ## the data pipeline, with a real Spark, and RabbitMQ where .peers has it; WHOLE=1 for kill -9 and the like
 	AMQP10_SPARK_WHOLE=$(WHOLE) $(SPARK_BIN)/python -m pytest tests/spark

@@ -21,6 +21,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trio_amqp10.spark import prepare
+
 from .spark_sides import BODY, message
 
 if TYPE_CHECKING:
@@ -90,7 +92,7 @@ class Bench:
     def __init__(self, count: int, folder: Path) -> None:
         from pyspark.sql import SparkSession
 
-        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        prepare()
         self.count = count
         self.folder = folder
         self.found: defaultdict[str, list[float]] = defaultdict(list)

@@ -1,25 +1,100 @@
-"""A queue to parquet and back to another queue: ``python spark_pipeline.py URL FOLDER``, with a container at URL."""
+"""An access log through Spark: from a queue to counts by minute, in Parquet and on a topic. ``python spark_pipeline.py``.
 
-import os
+A container in this process has the lines of a log, made with a seed. Spark takes them from their queue, counts requests by minute
+and status, keeps the counts, and sends them to a topic, where somebody listens. Spark blocks, so it has a thread.
+"""
+
+import json
+import random
 import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
 
-os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+import trio
 
-from pyspark.sql import SparkSession
+import trio_amqp10 as amqp
+from trio_amqp10.spark import prepare
+
+LINES = 20_000
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "2",  # for so few rows
+    "spark.sql.session.timeZone": "UTC",
+}
 
 
-def main(url: str, folder: str, spark: SparkSession) -> None:
-    """Take the orders that are there, keep them, and announce each."""
-    orders = (
-        spark.readStream.format("amqp10").options(url=url, address="orders", spool=f"{folder}/spool").load()
+def access_log(count: int, seed: int = 10) -> Iterator[str]:
+    """Lines in the Common Log Format, about twenty a second."""
+    chance = random.Random(seed)
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    for _ in range(count):
+        now += timedelta(seconds=chance.expovariate(20))
+        host = f"10.0.{chance.randrange(4)}.{chance.randrange(256)}"
+        path = chance.choice(["/", "/tea", "/coffee", "/basket"])
+        [status] = chance.choices([200, 304, 404, 500], [90, 6, 3, 1])
+        yield f'{host} - - [{now:%d/%b/%Y:%H:%M:%S %z}] "GET {path} HTTP/1.1" {status} {chance.randrange(9000)}'
+
+
+def pipeline(url: str, folder: str) -> None:
+    """Queue to Parquet, Parquet to topic; each query takes what is there, and would go on from there another day."""
+    from pyspark.sql import SparkSession
+    from pyspark.sql import functions as f
+
+    spark = SparkSession.builder.master("local[2]").config(map=SETTINGS).getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    lines = spark.readStream.format("amqp10").options(
+        url=url, address="access-log", spool=f"{folder}/spool", columns="body_text", maxRowsPerTrigger="5000"
     )
-    kept = orders.writeStream.format("parquet").option("checkpointLocation", f"{folder}/checkpoint")
-    kept.trigger(availableNow=True).start(f"{folder}/orders").awaitTermination()
+    requests = lines.load().select(
+        f.to_timestamp(f.regexp_extract("body_text", r"\[(.*)\]", 1), "dd/MMM/yyyy:HH:mm:ss Z").alias("time"),
+        f.regexp_extract("body_text", r'" (\d+) ', 1).alias("status"),
+    )
+    minutes = requests.withWatermark("time", "10 seconds").groupBy(f.window("time", "1 minute"), "status")
+    counts = minutes.count().select(f.col("window.start").alias("minute"), "status", "count")
+    run(counts.writeStream.format("parquet").option("path", f"{folder}/counts"), f"{folder}/checkpoint-1")
 
-    announced = spark.read.parquet(f"{folder}/orders").selectExpr("'shipped' subject", "body_text body")
-    announced.write.format("amqp10").options(url=url, address="shipments").mode("append").save()
-    print(f"{announced.count()} orders")
+    kept = spark.readStream.schema(counts.schema).parquet(f"{folder}/counts")
+    rows = kept.select(f.to_json(f.struct("*")).alias("body"), f.col("status").alias("subject"))
+    run(rows.writeStream.format("amqp10").options(url=url, address="traffic"), f"{folder}/checkpoint-2")
+    spark.stop()
+
+
+def run(writer: Any, checkpoint: str) -> None:
+    """Do what there is to do."""
+    writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()
+
+
+async def listen(container: amqp.Container, told: Counter[str], task_status: Any) -> None:
+    """Add up what the topic tells, by status."""
+    async with container.connect() as conn, conn.open_receiver("traffic") as receiver:
+        task_status.started()
+        async for delivery in receiver:
+            told[str(delivery.message.subject)] += json.loads(delivery.message.body)["count"]
+            delivery.accept()
+
+
+async def main(lines: int) -> None:
+    print("Spark runs on", prepare())
+    container = amqp.Container("shop")
+    container.add_queue("access-log")
+    container.add_topic("traffic")
+    told: Counter[str] = Counter()
+    async with trio.open_nursery() as nursery:
+        [listener] = await nursery.start(container.serve, "amqp://127.0.0.1:0")
+        for line in access_log(lines):
+            await container.send("access-log", line)
+        await nursery.start(listen, container, told)
+        with tempfile.TemporaryDirectory() as folder:
+            await trio.to_thread.run_sync(partial(pipeline, listener.url, folder))
+        nursery.cancel_scope.cancel()
+    print("requests by status, of the minutes that are over:", dict(sorted(told.items())))
+    print(f"{told.total()} of {lines} requests; the others are of the last minute, which may go on")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], SparkSession.builder.master("local[2]").getOrCreate())
+    trio.run(main, int(sys.argv[1]) if sys.argv[1:] else LINES)

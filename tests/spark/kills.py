@@ -32,7 +32,7 @@ import trio
 import trio_amqp10 as amqp
 from tests.interop import rabbitmq
 from tests.interop.peers import PEERS
-from trio_amqp10.spark import Ledger
+from trio_amqp10.spark import Ledger, prepare
 from trio_amqp10.spark.hooks import HOOKS
 
 from .peers import take_all
@@ -370,7 +370,7 @@ def main() -> None:
     if given.role == "peer":
         trio.run(serve)
         return
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    prepare()
     failed = False
     home, ways = HOMES[given.peer]
     for dedup, sink in ways:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
+import ast
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import trio_amqp10 as amqp
 from tests.test_docs import ROOT, blocks
 
+from .desk import PATIENCE
 from .peers import lacks
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
     from .server import Server
 
@@ -33,20 +34,14 @@ def test_page_does_what_it_says(spark: Any, server: Server, tmp_path: Path) -> N
     assert sorted(message.body for message in server.take("again")) == ["coffee", "tea"]
 
 
-@lacks("inside")
-def test_example_keeps_and_announces(
-    spark: Any, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    server.put("orders", [f"order {number}" for number in range(3)])
-    path = ROOT / "examples" / "spark_pipeline.py"
-    spec = importlib.util.spec_from_file_location("spark_pipeline", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    module.main(server.url, str(tmp_path), spark)
-    assert capsys.readouterr().out == "3 orders\n"
-    shipped = server.take("shipments")
-    assert sorted((message.subject, message.body) for message in shipped) == [
-        ("shipped", f"order {number}") for number in range(3)
-    ]
+def test_example_counts_every_request(java: None) -> None:
+    example = ROOT / "examples" / "spark_pipeline.py"
+    done = subprocess.run(
+        [sys.executable, str(example), "3000"], capture_output=True, text=True, timeout=PATIENCE, check=True
+    )
+    runs_on, by_status, total = done.stdout.splitlines()
+    assert runs_on.startswith("Spark runs on Java ")
+    counts = ast.literal_eval(by_status.partition(": ")[2])
+    assert total.startswith(f"{sum(counts.values())} of 3000 requests")
+    assert 2 * 1000 < sum(counts.values()) < 3000  # two minutes, at twenty requests a second
+    assert counts["200"] > 0.8 * sum(counts.values())

@@ -13,6 +13,8 @@ With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spa
 ``rows``       messages to rows, rows to batches
 ``outbound``   batches to messages
 ``spool``      what was received and not yet consumed by Spark, on disk: files only
+``seen``       which messages the spool has had, by their ids
+``kept``       which deliveries it has, by their tags, for peers that keep links
 ``intake``     the receiver, in a thread of its own: peer to spool
 ``dial``       connections, made anew when they are lost
 ``pool``       connections that outlive a task
@@ -27,11 +29,15 @@ With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spa
 ``log_reader`` what Spark calls to read a log
 ``writers``    what Spark calls to write
 ``datasource`` what Spark calls first
+``patience``   when rows are worth a batch
+``dialects``   how logs of RabbitMQ and of Event Hubs are read
+``java``       what Spark needs beside Python
 =============  =========================================================================================
 """
 
 from __future__ import annotations
 
+from .java import prepare
 from .ledger import Ledger
 
-__all__ = ["Ledger"]
+__all__ = ["Ledger", "prepare"]

@@ -1,5 +1,7 @@
 from typing import Any
 
+from . import functions as functions
+
 class SparkSession:
     builder: Any
     readStream: Any
