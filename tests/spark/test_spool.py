@@ -179,7 +179,13 @@ def test_low_mark_beyond_what_was_written_is_noticed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("spool.json", "{}"), ("spool.json", "x"), ("spool.json", '{"spool": "s", "version": 2}'), ("low", "x")],
+    [
+        ("spool.json", "{}"),
+        ("spool.json", "x"),
+        ("spool.json", '{"spool": "s", "version": 2}'),
+        ("low", "x"),
+        ("low", ""),
+    ],
 )
 def test_damaged_file_is_noticed(tmp_path: Path, name: str, text: str) -> None:
     Spool(tmp_path).close()

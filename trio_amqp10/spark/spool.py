@@ -146,8 +146,9 @@ class Spool:
         return str(name)
 
     def _read_low(self) -> int:
+        low = self.noted("low")
         try:
-            return int(self.noted("low") or 0)
+            return 0 if low is None else int(low)
         except ValueError:
             raise SpoolError(
                 f"{self._folder / 'low'} is damaged: it holds the number of rows that are consumed"
