@@ -69,15 +69,6 @@ def run(writer: Any, checkpoint: str) -> None:
     writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()
 
 
-async def listen(container: amqp.Container, told: Counter[str], task_status: Any) -> None:
-    """Add up what the topic tells, by status."""
-    async with container.connect() as conn, conn.open_receiver("traffic") as receiver:
-        task_status.started()
-        async for delivery in receiver:
-            told[str(delivery.message.subject)] += json.loads(delivery.message.body)["count"]
-            delivery.accept()
-
-
 async def main(lines: int) -> None:
     print("Spark runs on", prepare())
     container = amqp.Container("shop")
@@ -88,9 +79,13 @@ async def main(lines: int) -> None:
         [listener] = await nursery.start(container.serve, "amqp://127.0.0.1:0")
         for line in access_log(lines):
             await container.send("access-log", line)
-        await nursery.start(listen, container, told)
-        with tempfile.TemporaryDirectory() as folder:
-            await trio.to_thread.run_sync(partial(pipeline, listener.url, folder))
+        async with container.connect() as conn, conn.open_receiver("traffic", credit=0) as receiver:
+            with tempfile.TemporaryDirectory() as folder:
+                await trio.to_thread.run_sync(partial(pipeline, listener.url, folder))
+            receiver.grant(lines)
+            for delivery in await receiver.drain():  # all that the topic has told
+                told[str(delivery.message.subject)] += json.loads(delivery.message.body)["count"]
+                delivery.accept()
         nursery.cancel_scope.cancel()
     print("requests by status, of the minutes that are over:", dict(sorted(told.items())))
     print(f"{told.total()} of {lines} requests; the others are of the last minute, which may go on")

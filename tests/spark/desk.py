@@ -18,10 +18,15 @@ if TYPE_CHECKING:
 
     from .peers import Peer
 
-__all__ = ["PATIENCE", "Desk", "bodies", "consumed", "numbered", "until"]
+__all__ = ["PATIENCE", "Desk", "bodies", "consumed", "dotted", "numbered", "until"]
 
 PATIENCE = 300
 """Seconds until a query that ought to end counts as stuck: its first batch alone takes a minute on a busy machine."""
+
+
+def dotted(given: dict[str, str]) -> dict[str, str]:
+    """Options by their names: ``spool_maxBytes`` for ``spool.maxBytes``."""
+    return {name.replace("_", "."): value for name, value in given.items()}
 
 
 class Desk:
@@ -33,7 +38,7 @@ class Desk:
         self.running: list[tuple[Intake, Spool]] = []
 
     def start(self, *, emptying: bool = False, **given: str) -> tuple[Intake, Spool]:
-        names = {name.replace("_", "."): value for name, value in given.items()}
+        names = dotted(given)
         needed = {
             "url": self.peer.url,
             "address": self.peer.address("q"),

@@ -16,6 +16,7 @@ from trio_amqp10.spark.dial import GaveUpError
 from trio_amqp10.spark.options import SinkOptions
 from trio_amqp10.spark.outbound import Parcel
 
+from .desk import dotted
 from .peers import lacks
 from .server import Server
 
@@ -39,9 +40,7 @@ def send(
 ) -> Report:
     """Send so many messages, to ``out`` if nothing else is said; before some of them something may happen."""
     address = address or peer.address("out")
-    options = SinkOptions.parse(
-        {"url": peer.url, "address": address} | {key.replace("_", "."): value for key, value in given.items()}
-    )
+    options = SinkOptions.parse({"url": peer.url, "address": address} | dotted(given))
 
     async def outbound() -> AsyncIterator[Parcel]:
         for number in range(count):

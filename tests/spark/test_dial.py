@@ -15,12 +15,14 @@ from tests.peer.town import Town
 from trio_amqp10.spark.dial import dial
 from trio_amqp10.spark.options import QueueOptions
 
+from .desk import dotted
+
 if TYPE_CHECKING:
     from trio.testing import MockClock
 
 
 def options(url: str = "amqp://broker.example", **given: str) -> QueueOptions:
-    names = {name.replace("_", "."): value for name, value in given.items()}
+    names = dotted(given)
     return QueueOptions.parse({"url": url, "address": "q", "spool": "/nowhere"} | names)
 
 

@@ -158,10 +158,11 @@ def test_message_that_cannot_be_read_is_rejected_and_gives_its_credit_back(
     assert sorted(consumed(spool)) == numbers(10)
 
 
-def test_spool_that_was_damaged_says_so(server: Server, desk: Desk) -> None:
+@pytest.mark.parametrize("noted", ["", "x", "7"])
+def test_spool_that_was_damaged_says_so(server: Server, desk: Desk, noted: str) -> None:
     server.address("q")
     spool = Spool(desk.folder / "spool")
-    spool.note("links", "x")
+    spool.note("links", noted)
     spool.close()
     with pytest.raises(SpoolError, match=r"'links' .* is damaged"):
         desk.start(dedup="link")

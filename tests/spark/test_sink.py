@@ -10,7 +10,7 @@ from pyspark.errors import StreamingQueryException
 import trio_amqp10 as amqp
 from trio_amqp10._sections import FOOTER, PROPERTIES, scan
 
-from .desk import PATIENCE, numbered
+from .desk import PATIENCE, dotted, numbered
 from .peers import lacks
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def write(frame: Any, peer: Peer, **given: str) -> None:
     options = {"url": peer.url, "address": peer.address("out")}
-    options |= {name.replace("_", "."): value for name, value in given.items()}
+    options |= dotted(given)
     frame.write.format("amqp10").options(**options).mode("append").save()
 
 

@@ -12,7 +12,7 @@ from pyspark.errors import StreamingQueryException
 
 import trio_amqp10 as amqp
 
-from .desk import PATIENCE, numbered, until
+from .desk import PATIENCE, dotted, numbered, until
 from .peers import lacks
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Pipe:
 
     def source(self, **given: str) -> Any:
         options = {"url": self.peer.url, "address": self.peer.address("q"), "spool": str(self.spool)}
-        options |= {name.replace("_", "."): value for name, value in given.items()}
+        options |= dotted(given)
         return self.spark.readStream.format("amqp10").options(**options).load()
 
     def start(self, *, now: bool = True, every: str = "100 milliseconds", **given: str) -> Any:

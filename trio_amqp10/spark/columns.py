@@ -8,7 +8,8 @@ Knows no messages.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import json
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -16,10 +17,22 @@ from .options import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from .options import ReadOptions
 
-__all__ = ["HEADER", "IDS", "MAPS", "PROPERTIES", "SINK_TYPES", "TAGS", "check_sink", "read_schema"]
+__all__ = [
+    "HEADER",
+    "IDS",
+    "MAPS",
+    "PROPERTIES",
+    "SINK_TYPES",
+    "TAGS",
+    "annotated",
+    "annotation",
+    "check_sink",
+    "read_schema",
+]
 
 _TIME: Final = pa.timestamp("us", tz="UTC")
 _MAP: Final = pa.map_(pa.string(), pa.string())
@@ -67,6 +80,18 @@ _AROUND: Final = {
     "message_format": pa.int64(),
     "peer": pa.string(),
 }
+
+
+def annotated(batch: pa.RecordBatch, name: bytes, value: Any) -> pa.RecordBatch:
+    """A segment that tells something beside its rows, in JSON: ``IDS`` or ``TAGS``."""
+    return batch.replace_schema_metadata({name: json.dumps(value).encode()})
+
+
+def annotation(path: Path, name: bytes) -> Any:
+    """What the segment in this file tells so; None if it does not."""
+    with pa.OSFile(str(path)) as file:
+        metadata = pa.ipc.open_file(file).schema.metadata or {}
+    return json.loads(metadata[name]) if name in metadata else None
 
 
 def read_schema(options: ReadOptions) -> pa.Schema:

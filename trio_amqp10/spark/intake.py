@@ -28,11 +28,12 @@ import trio
 import trio_amqp10 as amqp
 from trio_amqp10.errors import Condition, LocalProtocolError
 
+from .columns import IDS, annotated
 from .dial import dialling, in_one
 from .hooks import passing
 from .kept import KeptLinks, named
 from .rows import RowMaker, Rows
-from .seen import Seen, with_keys
+from .seen import Seen
 from .selecting import check_filter, check_keeping, keeps_nothing, source_of
 from .spool import SpoolError
 
@@ -311,7 +312,7 @@ class Intake:
         end = self._spool.end
         table = self._rows.batch(rows, range(end, end + count), peer=peer)
         if self._seen is not None:
-            table = with_keys(table, rows.keys)
+            table = annotated(table, IDS, rows.keys)
         if self._kept is not None:
             table = self._kept.telling(table, cast("list[amqp.Delivery]", rows.came))
 

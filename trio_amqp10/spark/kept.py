@@ -19,18 +19,19 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
 import trio
 
 import trio_amqp10 as amqp
 from trio_amqp10.engine.terminus import ReceiverTerminus
 from trio_amqp10.spec.messaging import Accepted
 
-from .columns import TAGS
+from .columns import TAGS, annotated, annotation
 from .spool import SpoolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    import pyarrow as pa
 
     from trio_amqp10.engine.terminus import Terminus
     from trio_amqp10.peer.memory import LinkKey
@@ -72,9 +73,7 @@ class KeptLinks(amqp.TerminusStore):
         self._keepers: dict[str, _Keeper] = {}
         self._coming: list[tuple[str, bytes]] = []
         for path in spool.segments[-1:]:
-            with pa.OSFile(str(path)) as file:
-                told = json.loads((pa.ipc.open_file(file).schema.metadata or {}).get(TAGS, b"{}"))
-            for name, tags in told.items():
+            for name, tags in (annotation(path, TAGS) or {}).items():
                 if spool.end > self._since.get(name, spool.end):
                     self._tags[name] = dict.fromkeys(map(bytes.fromhex, tags))
 
@@ -130,7 +129,7 @@ class KeptLinks(amqp.TerminusStore):
         tags = {name: [tag.hex() for tag in known] for name, known in self._tags.items()}
         for name, tag in self._coming:
             tags.setdefault(name, []).append(tag.hex())
-        return batch.replace_schema_metadata({TAGS: json.dumps(tags).encode()})
+        return annotated(batch, TAGS, tags)
 
     def written(self) -> None:
         """That segment is on the disk; its link may have gone meanwhile."""
@@ -139,9 +138,10 @@ class KeptLinks(amqp.TerminusStore):
 
 
 def _since(spool: Spool) -> dict[str, int]:
+    noted = spool.noted(_NOTE)
     try:
-        return dict(json.loads(spool.noted(_NOTE) or "{}"))
-    except ValueError as wrong:
+        return {} if noted is None else dict(json.loads(noted))
+    except (ValueError, TypeError) as wrong:
         raise SpoolError(f"the file {_NOTE!r} of the spool is damaged: {wrong}") from None
 
 

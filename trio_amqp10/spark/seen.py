@@ -5,19 +5,16 @@ Knows keys, and where a segment keeps those of its rows; knows no message.
 
 from __future__ import annotations
 
-import json
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from .columns import IDS
+from .columns import IDS, annotation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["Seen", "with_keys"]
+__all__ = ["Seen"]
 
 
 class Seen:
@@ -32,9 +29,7 @@ class Seen:
         self._window = window
         self._keys: OrderedDict[str, None] = OrderedDict()
         for path in segments:
-            with pa.OSFile(str(path)) as file:
-                metadata = pa.ipc.open_file(file).schema.metadata or {}
-            self.add(json.loads(metadata.get(IDS, b"[]")))
+            self.add(annotation(path, IDS) or ())
 
     def add(self, keys: Iterable[str | None]) -> None:
         """These rows are in the spool now; None for a message without an id."""
@@ -55,8 +50,3 @@ class Seen:
                 if key is not None:
                     here.add(key)
         return places
-
-
-def with_keys(batch: pa.RecordBatch, keys: list[str | None]) -> pa.RecordBatch:
-    """A segment that tells the keys of its rows."""
-    return batch.replace_schema_metadata({IDS: json.dumps(keys).encode()})
