@@ -73,7 +73,8 @@ class KeptLinks(amqp.TerminusStore):
         self._keepers: dict[str, _Keeper] = {}
         self._coming: list[tuple[str, bytes]] = []
         for path in spool.segments[-1:]:
-            for name, tags in (annotation(path, TAGS) or {}).items():
+            told: dict[str, list[str]] = annotation(path, TAGS) or {}
+            for name, tags in told.items():
                 if spool.end > self._since.get(name, spool.end):
                     self._tags[name] = dict.fromkeys(map(bytes.fromhex, tags))
 
