@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from . import part1, part2, part345
-from .requirement import RULE, Requirement
+from .requirement import KINDS, RULE, Requirement
+from .rows import frames
 from .rst import find_test, table, title
 
 __all__ = ["PARTS", "page"]
 
-KINDS = ("not yet", "nothing to show")
-
 PARTS: dict[str, list[Requirement]] = {
     "Part 1: types": part1.REQUIREMENTS,
-    "Part 2: transport": part2.REQUIREMENTS,
+    "Part 2: transport": [*frames.REQUIREMENTS, *part2.REQUIREMENTS],
     "Part 3: messaging": part345.MESSAGING,
     "Part 4: transactions": part345.TRANSACTIONS,
     "Part 5: security": part345.SECURITY,
@@ -53,10 +52,10 @@ def page() -> str:
     text = title("Conformance") + _HEAD + _count()
     for name, needs in PARTS.items():
         rows = [
-            (need.section, "–" if need.level == RULE else need.level, need.text, _shown(need))
+            (need.number, "–" if need.level == RULE else need.level, need.text, _shown(need))
             for need in needs
         ]
         text += f"\n{title(name, '-')}\n" + table(
-            ("section", "", "what is asked", "shown by"), rows, (8, 8, 38, 46)
+            ("number", "", "what is required", "shown by"), rows, (8, 8, 38, 46)
         )
     return text
