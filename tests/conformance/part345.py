@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .requirement import MUST, MUST_NOT, RULE, SHOULD, SHOULD_NOT, need
 
-__all__ = ["MESSAGING", "SECURITY", "TRANSACTIONS"]
+__all__ = ["MESSAGING", "TRANSACTIONS"]
 
 MESSAGING = [
     need(
@@ -458,126 +458,5 @@ TRANSACTIONS = [
         "an id that is not known, a rollback and a time-out have conditions of their own",
         "message_for_no_transaction_is_rejected_or_ends_its_link",
         "commit_fails_when_the_transaction_took_too_long",
-    ),
-]
-
-SECURITY = [
-    need(
-        "5.1",
-        MUST,
-        "a layer that ends closes the transport, its outgoing half first",
-        "connection_ends_with_a_close_of_its_websocket",
-        "close_is_told_inside_tls",
-    ),
-    need(
-        "5.2",
-        MUST,
-        "a tunnel by protocol id 2 begins with a header either way",
-        "row_04_octets_before_the_switch_to_tls_never_cross_it",
-        "messages_cross_tls",
-    ),
-    need(
-        "5.2",
-        RULE,
-        "another header follows inside the tunnel",
-        "messages_cross_tls",
-        "row_02_weaker_header_is_shown_that_of_tls",
-    ),
-    need(
-        "5.2.1",
-        SHOULD,
-        "who dials names the server (SNI)",
-        "certificate_chosen_by_name_is_the_one_that_exchanges_are_bound_to",
-        "name_that_is_meant_may_be_another_than_the_one_that_is_dialled",
-    ),
-    need(
-        "5.2.1",
-        MUST,
-        "who dials validates the certificate",
-        "row_06_certificate_that_does_not_hold_is_refused_by_both_sides_in_words",
-        "row_06_context_that_is_not_safe_is_refused",
-    ),
-    need(
-        "5.3",
-        MUST,
-        "a SASL layer begins with a header either way",
-        "client_writes_the_octets_of_the_standard",
-        "server_offers_its_mechanisms_at_once",
-    ),
-    need(
-        "5.3.1",
-        RULE,
-        "a SASL frame has at most 512 octets",
-        "[sasl-frame-size]",
-        "row_8_layer_takes_512_octets_and_no_more_when_strict",
-        "row_8_exchanges_fit_the_frame_of_the_standard",
-    ),
-    need(
-        "5.3.1",
-        SHOULD,
-        "octets 6 and 7 of its header are 0, and its data offset is 2; neither is looked at",
-        "layer_ignores_the_channel_and_the_extended_header",
-        "client_writes_the_octets_of_the_standard",
-    ),
-    need(
-        "5.3.1",
-        RULE,
-        "an empty frame, or anything beside one performative, cannot be recovered from",
-        "row_9_layer_refuses_an_empty_frame",
-        "row_9_layer_refuses_what_follows_the_performative_in_its_frame",
-        "[sasl-frame]",
-    ),
-    need(
-        "5.3.2",
-        MUST,
-        "who dialled is the client, and who was dialled the server",
-        "row_11_performative_of_a_server_aborts",
-        "row_11_dialler_aborts_on_what_no_server_may_send_now",
-        "[sasl-order]",
-    ),
-    need(
-        "5.3.2",
-        RULE,
-        "nothing of AMQP is read or written before the outcome is ok",
-        "dialler_writes_no_octet_of_amqp_before_the_outcome_is_ok",
-        "row_10_frame_of_the_amqp_layer_aborts",
-    ),
-    need(
-        "5.3.3.1",
-        RULE,
-        "the list of mechanisms is not empty",
-        "row_13_client_refuses_an_empty_or_null_list",
-        "server_needs_something_to_offer",
-    ),
-    need(
-        "5.3.3.2",
-        MUST,
-        "a mechanism that was not offered is refused",
-        "row_12_mechanism_that_was_not_offered_is_a_failure",
-    ),
-    need(
-        "5.3.3.2",
-        MUST,
-        "the most secure mechanism that both have is taken",
-        "client_chooses_by_its_own_order",
-        "default_mechanisms_where_nobody_reads_along",
-        "default_mechanisms_in_the_clear_are_scram_or_nothing_that_needs_secrecy",
-    ),
-    need(
-        "5.3.3.2", SHOULD, "hostname is the one that TLS named, or null", "dialling_names_the_host_of_the_url"
-    ),
-    need(
-        "5.3.3.5",
-        RULE,
-        "the outcome's code says whether to go on",
-        "client_raises_by_the_code_of_another_outcome",
-        "client_is_done_by_an_outcome_of_ok",
-    ),
-    need(
-        "5.3.3.6",
-        RULE,
-        "a failure of the server's own is told apart from wrong credentials",
-        "stack_tells_a_system_error_when_the_question_cannot_be_answered",
-        "authentication_error_tells_the_codes_apart",
     ),
 ]
