@@ -279,6 +279,7 @@ async def test_pump_has_the_peer_read_the_last_words_after_a_fault(autojump_cloc
         await theirs.send_all(b"much more\n")
         assert await read(theirs) == b"FIE\n"
         assert await read(theirs) == b""
+        await theirs.send_all(b"more still\n")  # it shut its own direction only
         began = trio.current_time()
         await owner.pump.finished.wait()
         assert trio.current_time() - began <= 1.0

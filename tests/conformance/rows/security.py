@@ -19,11 +19,10 @@ REQUIREMENTS = [
         MUST,
         "an end that ends a layer shuts its outgoing stream first",
         "pump_has_the_peer_read_the_last_words_after_a_fault",
-        mutant=Change("                    await self._stream.send_eof()
-                except Exception:
-                    return  #", "                    pass
-                except Exception:
-                    return  #"),
+        mutant=Change(
+            "                    await self._stream.send_eof()\n                except Exception:\n                    return",
+            "                    pass\n                except Exception:\n                    return",
+        ),
     ),
     need(
         "5.1-3",
@@ -176,7 +175,10 @@ REQUIREMENTS = [
         MUST,
         "a SASL frame holds one performative of SASL and nothing else",
         "row_9_layer_refuses_what_follows_the_performative_in_its_frame",
-        mutant=Change("    if end != len(body):\n        raise SASL_FRAME_RULE", "    if False:\n        raise SASL_FRAME_RULE"),
+        mutant=Change(
+            "    if end != len(body):\n        raise SASL_FRAME_RULE",
+            "    if False:\n        raise SASL_FRAME_RULE",
+        ),
     ),
     need(
         "5.3.1-6",
@@ -207,7 +209,10 @@ REQUIREMENTS = [
         "row_11_performative_of_a_server_aborts",
         "row_11_dialler_aborts_on_what_no_server_may_send_now",
         "[sasl-order]",
-        mutant=Change("raise SASL_ORDER.broken(f\"{type(performative).__name__} while", "SASL_ORDER.broken(f\"{type(performative).__name__} while"),
+        mutant=Change(
+            'raise SASL_ORDER.broken(f"{type(performative).__name__} while',
+            'SASL_ORDER.broken(f"{type(performative).__name__} while',
+        ),
     ),
     need(
         "5.3.3.1-1",
