@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from . import part2, part345
 from .requirement import KINDS, RULE, Requirement
-from .rows import frames, security, types
+from .rows import frames, overview, security, types
 from .rst import find_test, table, title
 
 __all__ = ["PARTS", "page"]
 
 PARTS: dict[str, list[Requirement]] = {
+    "Part 0: overview": overview.REQUIREMENTS,
     "Part 1: types": types.REQUIREMENTS,
     "Part 2: transport": [*frames.REQUIREMENTS, *part2.REQUIREMENTS],
     "Part 3: messaging": part345.MESSAGING,

@@ -19,3 +19,11 @@ def test_server_gives_no_additional_data_when_it_refuses() -> None:
     [outcome] = performatives(server.data_to_send())
     assert outcome == SaslOutcome(code=SaslCode.AUTH)
     assert outcome.additional_data is None
+
+
+def test_server_offers_scram_sha_1_and_plain_when_it_is_told_to() -> None:
+    asked = sasl.Server({"guest": "guest-secret"}, scram=["SCRAM-SHA-1"])
+    server = sasl.SaslServer(asked.offer(secure=True))
+    assert performatives(server.data_to_send()) == [
+        SaslMechanisms(sasl_server_mechanisms=["SCRAM-SHA-1", "PLAIN"])
+    ]
