@@ -1,12 +1,12 @@
-"""Parts 3 to 5, messaging, transactions and security: what is asked of an implementation."""
+"""Part 3, messaging: what is asked of an implementation."""
 
 from __future__ import annotations
 
 from .requirement import MUST, MUST_NOT, RULE, SHOULD, SHOULD_NOT, need
 
-__all__ = ["MESSAGING", "TRANSACTIONS"]
+__all__ = ["REQUIREMENTS"]
 
-MESSAGING = [
+REQUIREMENTS = [
     need(
         "3.2",
         RULE,
@@ -309,154 +309,5 @@ MESSAGING = [
         "a dynamic node lives as its lifetime policy says",
         "dynamic_node_lives_as_long_as_its_lifetime_policy_says",
         "dynamic_terminus_is_deleted_on_close_where_no_policy_is_asked_for",
-    ),
-]
-
-TRANSACTIONS = [
-    need(
-        "4.2",
-        SHOULD,
-        "sections of a declare beside its body are ignored",
-        "coordinator_ignores_sections_beside_the_body",
-    ),
-    need(
-        "4.2",
-        MUST_NOT,
-        "a declare or discharge is sent settled",
-        "coordinator_detaches_a_control_link_that_sends_settled",
-    ),
-    need(
-        "4.2, 4.3",
-        MUST,
-        "what cannot be done is rejected with a transaction-error, or by a detach where the source has no rejected",
-        "coordinator_rejects_or_detaches_with_what_it_cannot_do",
-    ),
-    need(
-        "4.2",
-        SHOULD,
-        "control links permit rejected",
-        "declare_that_is_rejected_or_made_of_no_coordinator_raises",
-        "proton_aborts_and_commits_in_our_container",
-    ),
-    need(
-        "4.3",
-        MUST,
-        "a discharge that fails the transaction is always done",
-        "rollback_leaves_a_delivery_live_unless_it_was_settled",
-        "transaction_is_rolled_back_when_its_block_is_cancelled",
-    ),
-    need(
-        "4.3",
-        RULE,
-        "a control link that goes rolls back what it has not discharged",
-        "all_is_as_before_when_the_connection_is_lost_at_any_step",
-    ),
-    need(
-        "4.4",
-        MUST,
-        "what the resource says of transactional work names its transaction",
-        "outcome_counts_when_its_transaction_commits",
-        "acquired_messages_stay_when_the_transaction_commits",
-    ),
-    need(
-        "4.4.1",
-        MUST,
-        "every transfer of a delivery that is posted names the transaction",
-        "every_part_of_a_message_says_its_state",
-        "message_of_many_frames_and_one_sent_settled_are_part_of_a_transaction",
-    ),
-    need(
-        "4.4.1",
-        MUST,
-        "a message partly sent when its transaction is discharged ends the control link",
-        "control_link_is_detached_when_discharged_with_a_message_partly_sent",
-    ),
-    need(
-        "4.4.2",
-        MUST_NOT,
-        "a delivery is retired in another transaction than its outcome was said in",
-        "outcome_can_be_changed_until_the_commit_within_the_transaction",
-        "control_link_is_detached_when_a_delivery_gets_an_outcome_elsewhere",
-    ),
-    need(
-        "4.4.3",
-        MUST,
-        "a link whose node cannot acquire in transactions is ended with not-implemented",
-        "link_is_detached_when_a_node_gives_nothing_to_be_acquired",
-    ),
-    need(
-        "4.4.3",
-        SHOULD,
-        "a controller has no credit out when it discharges",
-        "receiver_that_grants_by_itself_acquires_nothing",
-        "acquired_messages_stay_when_the_transaction_commits",
-    ),
-    need(
-        "4.4.3",
-        MUST,
-        "messages that are acquired are the transaction's until its discharge",
-        "acquired_messages_go_back_when_the_transaction_is_rolled_back",
-        "acquired_delivery_follows_the_discharge_when_its_link_goes",
-    ),
-    need(
-        "4.4.3",
-        MUST,
-        "a delivery partly sent at the discharge is completed, or aborted where it failed",
-        "acquired_delivery_partly_sent_is_completed_or_aborted_as_the_discharge_says",
-        gap="where its window is shut, the abort waits for that, and the answer to the discharge does not",
-    ),
-    need(
-        "4.4.4.1",
-        MUST_NOT,
-        "a transaction commits with a message that cannot be taken",
-        "commit_fails_when_a_message_sent_settled_cannot_be_routed",
-        "commit_fails_when_a_node_takes_no_messages_any_more",
-    ),
-    need(
-        "4.4.4.1",
-        MUST,
-        "the outcome of a posted message is said in its transaction, before the discharge is accepted",
-        "message_becomes_visible_when_its_transaction_commits",
-        "relay_rejects_in_the_transaction_what_it_cannot_route",
-    ),
-    need(
-        "4.4.4.2",
-        RULE,
-        "an outcome counts from the commit, and is as never said after a rollback",
-        "outcome_counts_when_its_transaction_commits",
-        "delivery_can_be_settled_anew_after_a_rollback_when_it_is_kept",
-    ),
-    need(
-        "4.4.4.2",
-        RULE,
-        "a delivery that was settled in a transaction that fails is released",
-        "delivery_is_released_when_its_transaction_is_rolled_back",
-    ),
-    need(
-        "4.4.4",
-        SHOULD,
-        "a controller settles what is open soon after the discharge",
-        "outcome_that_is_not_to_settle_leaves_the_delivery_to_be_settled_later",
-        "outcome_counts_when_its_transaction_commits",
-    ),
-    need(
-        "4.5.2",
-        MUST_NOT,
-        "a global-id is named without the capability for distributed transactions",
-        "coordinator_rejects_or_detaches_with_what_it_cannot_do",
-    ),
-    need(
-        "4.5.1",
-        RULE,
-        "a coordinator says what it can do",
-        "coordinator_tells_what_it_can_do",
-        "transaction_spans_sessions_of_its_connection_and_no_other",
-    ),
-    need(
-        "4.5.8",
-        RULE,
-        "an id that is not known, a rollback and a time-out have conditions of their own",
-        "message_for_no_transaction_is_rejected_or_ends_its_link",
-        "commit_fails_when_the_transaction_took_too_long",
     ),
 ]
