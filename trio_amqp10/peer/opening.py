@@ -88,6 +88,10 @@ class Opening(Generic[L]):
                 session.opening[link] = None
                 link.start(options)
                 await link.attached()
+                if link.needs_new_attach:
+                    link.attach_again(options)
+                    await link.attached()
+                    link.check_complete()
                 link.check_guarantee(options)
             except BaseException:
                 link.abandon()
