@@ -111,7 +111,7 @@ def open_connection(
     Raises (on entering):
         OSError: nobody answers there.
         SecurityError: it was not agreed who is who, or a side would have had to go on with less security.
-        ConnectionClosedError: the peer closed, or the transport died.
+        ConnectionClosedError: the peer closed, or is dead: its transport ended, or it was silent for too long.
         GuaranteeNotSupportedError: ``sole_connection`` was asked for, and the peer does not see to that.
         ConnectionRedirectError: it is to be found elsewhere, and that was not, or no further, followed.
         RemoteProtocolError: what answers does not speak AMQP 1.0.
