@@ -67,7 +67,7 @@ async def test_open_says_who_we_are() -> None:
             assert opened["channel_max"] == 3
             assert opened["idle_time_out"] == 10_000
             assert opened["properties"] == {"product": "ours"}
-            assert opened["desired_capabilities"] == ["x"]
+            assert opened["desired_capabilities"] == ["x", "ANONYMOUS-RELAY"]
             assert opened["offered_capabilities"] == ["y", "z"]
             await peer.accept_begin()
             await peer.accept_close()

@@ -150,6 +150,28 @@ async def test_link_is_given_up_when_the_peers_unsettled_map_is_incomplete_again
 
 
 @both
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"dynamic": True, "address": "mine"}, "chooses the address"),
+        ({"dynamic_node_properties": {"lifetime-policy": None}}, "dynamic=True only"),
+    ],
+)
+async def test_opening_refuses_a_dynamic_node_that_is_half_one(
+    kind: str, fields: dict[str, Any], wrong: str
+) -> None:
+    async with dialled() as (conn, peer):
+        with pytest.raises(amqp.LocalProtocolError, match=wrong):
+            if kind == "sender":
+                conn.open_sender(None, target=amqp.Target(**fields))
+            else:
+                conn.open_receiver(None, source=amqp.Source(**fields))
+        await wait_all_tasks_blocked()
+        await conn.aclose()
+        await peer.expect("close")
+
+
+@both
 async def test_cancelled_opening_is_detached_again(kind: str, autojump_clock: MockClock) -> None:
     async with dialled() as (conn, peer):
         with trio.move_on_after(1) as scope:
