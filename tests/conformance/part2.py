@@ -601,7 +601,7 @@ REQUIREMENTS = [
         MUST,
         "and one that comes all the same is refused with an error",
         "[incomplete-unsettled]",
-        "deliveries_that_an_incomplete_map_does_not_name_are_kept",
+        "new_delivery_is_refused_when_our_own_map_was_incomplete",
     ),
     need(
         "2.7.3",

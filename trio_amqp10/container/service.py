@@ -22,7 +22,7 @@ from trio_amqp10.filters import capabilities
 from trio_amqp10.peer.dial import effective_limits, open_connection
 from trio_amqp10.peer.kinds import Kinds
 from trio_amqp10.peer.listen import Acceptor, Listener, serve
-from trio_amqp10.peer.options import strictness
+from trio_amqp10.peer.options import ANONYMOUS_RELAY, strictness
 from trio_amqp10.peer.sole import CAPABILITY
 from trio_amqp10.peer.statistics import TOTALS
 from trio_amqp10.sasl import Server
@@ -69,7 +69,6 @@ __all__ = ["Container"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
-_RELAY: Final = "ANONYMOUS-RELAY"
 _PAIRS: Final = "LINK_PAIR_V1_0"
 _RESERVED: Final = (TEMPORARY, "$")
 """Addresses that begin so are made here, and by nobody's wish: a late reply must not bring a dynamic node back,
@@ -435,7 +434,7 @@ class Container(Handled):
     @staticmethod
     def offered_capabilities() -> tuple[str, ...]:
         """What a container offers to every peer in its ``open``."""
-        return (_RELAY, _PAIRS, CAPABILITY, *capabilities())
+        return (ANONYMOUS_RELAY, _PAIRS, CAPABILITY, *capabilities())
 
     def vet(self, connection: Connection) -> Error | None:
         """Why this peer is not let in; None for one that is. For ``serve(vet=...)``: before we open too.

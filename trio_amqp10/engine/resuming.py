@@ -66,7 +66,8 @@ def retake(
         if final(delivery.state) is None and delivery in link.queue:
             link.queue.remove(delivery)  # the sender has an outcome, so nobody here may give it one
         if not rare.aborted and not rare.settled:
-            settlement.settle_incoming(delivery, rare.state)
+            delivery.state = None  # the sender's outcome counts; in mode second it settles first (2.7.5)
+            settlement.dispose(delivery, rare.state)
         return delivery, None
     if is_terminal(delivery.state):
         state, delivery.state = delivery.state, None

@@ -148,6 +148,7 @@ class SenderLink(Link):
             self.credit > 0
             and self.partial is None
             and self.resending is None
+            and not self.incomplete
             and session.windows.remote_incoming_window > 0
             and session.connection.outbox.has_room()
             and self.state is _ATTACHED

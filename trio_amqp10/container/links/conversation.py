@@ -162,7 +162,7 @@ class Conversation(Host):
             return
         if not isinstance(asked, Target):
             raise RefusedError(Condition.NOT_IMPLEMENTED, f"no {type(asked).__name__.lower()} here")
-        made = asked.dynamic
+        made = _is_to_be_made(asked)
         if made:
             address = temporary_address(self.container_id, link.name)
             node: Node = self._container.make_temporary(address, asked.dynamic_node_properties)
@@ -221,7 +221,7 @@ class Conversation(Host):
                 f"distribution-mode {asked.distribution_mode!r}: move or copy is possible",
             )
         copying = asked.distribution_mode == DistributionMode.COPY
-        made = asked.dynamic
+        made = _is_to_be_made(asked)
         if made:
             address = temporary_address(self.container_id, link.name)
             node: Node = self._container.make_temporary(address, asked.dynamic_node_properties)
@@ -408,6 +408,16 @@ def _paired(link: IncomingLink, node: Node) -> dict[Any, Any] | None:
     """What tells a peer that this link and the one of the same name belong together."""
     properties: Any = link.remote.properties or {}
     return {_PAIRED: True} if node.pairs and properties.get(_PAIRED) is True else None
+
+
+def _is_to_be_made(asked: Source | Target) -> bool:
+    """Whether a dynamic node is asked for, which must not be named, for the address is ours to choose (3.5.3, 3.5.4)."""
+    if asked.dynamic and asked.address is not None:
+        raise RefusedError(
+            Condition.INVALID_FIELD,
+            "a dynamic node with an address, which is for the container to choose (3.5.3, 3.5.4)",
+        )
+    return bool(asked.dynamic)
 
 
 def _checked(address: object) -> str:
