@@ -18,7 +18,7 @@ from trio_amqp10.errors import LocalProtocolError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["PERIOD", "Failures", "HostFailures", "network_of"]
+__all__ = ["PERIOD", "Failures", "HostFailures", "network_of", "place_of"]
 
 PERIOD: Final = 300.0
 """Seconds in which a host may fail so many times as it may."""
@@ -113,3 +113,8 @@ def network_of(host: str) -> str:
         return str(address)
     mapped = address.ipv4_mapped
     return str(ipaddress.ip_network((address, 64), strict=False)) if mapped is None else str(mapped)
+
+
+def place_of(host: str | None) -> str:
+    """Where a peer is, for counting and for people: its network, or this machine for one without an address."""
+    return "this machine" if host is None else network_of(host)
