@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 import time
 import uuid
 from collections import Counter
@@ -35,7 +36,7 @@ from .links.archive import Archive
 from .links.conversation import Conversation
 from .links.lifetimes import TEMPORARY, kept_by
 from .links.outlets import SenderOutlet
-from .links.termini import Termini
+from .links.termini import LONGEST, Termini
 from .local import LocalConnection
 from .management import ADDRESS, Management
 from .memory import memory_stream_pair
@@ -97,6 +98,10 @@ class Container(Handled):
         store: keeps durable messages (3.2.1) and subscriptions (3.5.5) so that they outlive the process: a
             ``SqliteStore``. A message is accepted once it is there. It is the caller's to close, when ``serve``
             has ended. None: what nodes hold is gone with the process.
+        quotas: how much one identity may have; None for any number.
+        max_terminus_age: seconds that the state of a link is kept at most while the link is not attached, whatever its
+            peer asks for (3.5.6); a day. A peer that asks for the expiry policy ``never`` is answered
+            ``connection-close`` and this time. None for no limit.
 
     Raises:
         StoreError: what the store has cannot be read.
@@ -127,6 +132,7 @@ class Container(Handled):
         authorise: Authorise | None = None,
         store: Store | None = None,
         quotas: Quotas | None = None,
+        max_terminus_age: float | None = LONGEST,
     ) -> None:
         self.name = str(uuid.uuid4()) if name is None else name
         self.strict = strict
@@ -154,7 +160,8 @@ class Container(Handled):
         self._timers = Timers(self._clock.now, self._hosts)
         self._clock.call_at = self._timers.call_at
         archive = None if self._ledger is None else Archive(self._ledger)
-        self.termini = Termini(self._clock.now, self._timers.call_at, archive=archive)
+        longest = math.inf if max_terminus_age is None else max_terminus_age
+        self.termini = Termini(self._clock.now, self._timers.call_at, archive=archive, longest=longest)
         self.past: Counter[str] = Counter()
         self._listeners: list[Listener] = []
         self._idle = trio.lowlevel.ParkingLot()

@@ -337,20 +337,20 @@ class Conversation(Host):
     # -- what outlasts a link ---------------------------------------------------------------
 
     def _key(self, link: IncomingLink) -> Key:
-        return Key(self.container_id, link.name, link.role)
+        return Key(self.container_id, link.name, link.role, user_of(self.identity))
 
     def _retention(self, link: IncomingLink, asked: Source | Target, *, storable: bool) -> Retention:
         """What we keep of the link when it is gone."""
-        user = user_of(self.identity)
-        return self._container.termini.grant(self._key(link), user, asked, storable=storable)
+        host = self.connection.host
+        return self._container.termini.grant(self._key(link), host, asked, storable=storable)
 
     def _claim(self, link: IncomingLink, end: ReceiverInlet | SenderOutlet, agreed: Retention) -> None:
         """Give the link the terminus that is kept for it, if one is to be."""
         if not agreed.survives:
             return
         forgotten = link.remote.unsettled is None
-        user = user_of(self.identity)
-        claimed = self._container.termini.claim(self._key(link), user, agreed, end, forgotten=forgotten)
+        host = self.connection.host
+        claimed = self._container.termini.claim(self._key(link), host, agreed, end, forgotten=forgotten)
         if isinstance(claimed.terminus, SenderTerminus):
             assert isinstance(end, SenderOutlet)
             end.inherit(claimed.terminus)

@@ -36,7 +36,7 @@ class ReceiverInlet(Receiver):
 
     Attributes:
         peer: whose it is.
-        key: names the link: its peer and its name (2.6.1).
+        key: names the link: its peer, with the user that it proved to be, and its name (2.6.1).
     """
 
     __slots__ = ("_granting", "_node", "_over", "key", "peer")
@@ -48,7 +48,7 @@ class ReceiverInlet(Receiver):
     ) -> None:
         super().__init__(session, link, credit)
         self.peer = peer
-        self.key: object = (peer.container_id, link.name)
+        self.key: object = (peer.owner, link.name)
         self._node = node
         self._over = False
         self._granting = credit

@@ -49,7 +49,7 @@ class SenderOutlet(Sender):
 
     Attributes:
         peer: whose it is.
-        key: names the link: its peer and its name (2.6.1).
+        key: names the link: its peer, with the user that it proved to be, and its name (2.6.1).
         copying: whether messages are copied to it (3.5.7).
         interest: what the peer wants to have by it.
         wants: its filter, given a message and its sender's container-id; None for all (3.5.8).
@@ -70,7 +70,7 @@ class SenderOutlet(Sender):
     ) -> None:
         super().__init__(session, link)
         self.peer = peer
-        self.key: object = (peer.container_id, link.name)
+        self.key: object = (peer.owner, link.name)
         self.copying = copying
         self.interest = interest
         self.wants = wants
