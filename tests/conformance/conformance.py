@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import part1, part2, part345
 from .requirement import KINDS, RULE, Requirement
-from .rows import frames, headers, network
+from .rows import connections, frames, headers, network
 from .rst import find_test, table, title
 
 __all__ = ["PARTS", "page"]
@@ -15,6 +15,7 @@ PARTS: dict[str, list[Requirement]] = {
         *network.REQUIREMENTS,
         *headers.REQUIREMENTS,
         *frames.REQUIREMENTS,
+        *connections.REQUIREMENTS,
         *part2.REQUIREMENTS,
     ],
     "Part 3: messaging": part345.MESSAGING,
