@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import part2, part3
 from .requirement import KINDS, RULE, Requirement
-from .rows import frames, overview, security, transactions, types
+from .rows import connections, frames, headers, network, overview, security, transactions, types
 from .rst import find_test, table, title
 
 __all__ = ["PARTS", "page"]
@@ -12,7 +12,13 @@ __all__ = ["PARTS", "page"]
 PARTS: dict[str, list[Requirement]] = {
     "Part 0: overview": overview.REQUIREMENTS,
     "Part 1: types": types.REQUIREMENTS,
-    "Part 2: transport": [*frames.REQUIREMENTS, *part2.REQUIREMENTS],
+    "Part 2: transport": [
+        *network.REQUIREMENTS,
+        *headers.REQUIREMENTS,
+        *frames.REQUIREMENTS,
+        *connections.REQUIREMENTS,
+        *part2.REQUIREMENTS,
+    ],
     "Part 3: messaging": part3.REQUIREMENTS,
     "Part 4: transactions": transactions.REQUIREMENTS,
     "Part 5: security": security.REQUIREMENTS,

@@ -79,9 +79,6 @@ class Channels:
         Raises:
             RemoteProtocolError: it is about none that could be.
         """
-        highest = self._connection.limits.channel_max
-        if channel > highest:
-            raise rules.CHANNEL_MAX.broken(f"channel {channel} is over the channel-max of {highest}")
         if channel in self.theirs:
             raise rules.CHANNEL_IN_USE.broken(f"begin on channel {channel}, which is mapped already")
         if begin.remote_channel is None:

@@ -329,6 +329,9 @@ class Connection(Lifecycle):
         """
         if kind != AMQP_FRAME:
             raise rules.FRAME_TYPE.broken(f"frame type {kind} in the AMQP layer")
+        if channel > self.limits.channel_max:
+            highest = self.limits.channel_max
+            raise rules.CHANNEL_MAX.broken(f"channel {channel} is over the channel-max of {highest}")
         if not body:
             self._on_empty_frame()
             return
