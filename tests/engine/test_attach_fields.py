@@ -130,6 +130,19 @@ def test_link_begins_without_credit_and_with_nothing_available_or_drained() -> N
     script >> expected("detach", error=("error", {"condition": "amqp:link:transfer-limit-exceeded"}))
 
 
+def test_credit_counts_from_our_attach_where_the_receiver_names_no_count() -> None:
+    session, script = begun()
+    link = session.sender("x")
+    link.delivery_count = 4_294_967_295
+    link.attach()
+    script >> expected("attach", initial_delivery_count=4_294_967_295)
+    script << attach("x", 0, role=True) + flow(handle=0, delivery_count=None, link_credit=3)
+    assert link.credit == 3
+    link.send(b"m")
+    script << flow(handle=0, delivery_count=None, link_credit=3)
+    assert (link.credit, link.delivery_count) == (2, 0)
+
+
 # -- attached anew (2.6.4, 2.6.5) -----------------------------------------------------------------
 
 
@@ -180,3 +193,19 @@ def test_link_that_is_attached_again_and_not_resumed_has_no_map() -> None:
     script >> expected("detach", closed=None)
     link.session.sender("x").attach(source=Source(), target=Target(address="q"))
     script >> expected("attach", name="x", unsettled=None, incomplete_unsettled=None)
+
+
+@pytest.mark.parametrize("role", [True, False])
+def test_link_that_failed_leaves_nothing_behind_when_the_peer_has_answered(role: bool) -> None:
+    link, script = receiving(credit=0) if role else sending()
+    session = link.session
+    script << transfer(0, 0, b"m")  # without credit, or to a sender: a fault
+    got = script.expect("detach", handle=0, closed=True)
+    assert got["error"] is not None
+    script << frame("detach", handle=0, closed=True)
+    assert link.state is LinkState.GONE
+    assert session.links == []
+    assert session.link_at(0) is None
+    assert len(session.connection.names) == 0
+    script.expect_event(LinkDetached, link=link)
+    attached(script, session, session.receiver("x") if role else session.sender("x"), 0)

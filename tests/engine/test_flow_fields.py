@@ -74,6 +74,15 @@ def test_flow_of_a_sender_says_its_count_and_the_receivers_last_credit_and_drain
     script >> expected("transfer") >> expected("flow", handle=0, delivery_count=1, link_credit=8)
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 77])
+def test_count_of_a_sender_is_changed_by_no_flow_of_the_receiver(count: int) -> None:
+    link, script = sending(credit=5)
+    for _ in range(2):
+        link.send(b"m")
+    script << flow(handle=0, delivery_count=count, link_credit=5, drain=True)
+    assert link.delivery_count == 2
+
+
 def test_flow_of_a_receiver_says_the_last_count_that_it_knows() -> None:
     link, script = receiving(credit=5, initial_delivery_count=40)
     script << transfer(0, 0, b"m")

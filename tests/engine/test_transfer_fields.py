@@ -34,7 +34,8 @@ def test_delivery_that_the_receiver_settled_stays_settled_whatever_the_sender_sa
     delivery.accept()
     script >> expected("disposition", first=0, settled=True)
     script << disposition(False, 0, settled=False, state=("released", {}))
-    assert (delivery.settled, delivery.state, link.tags) == (True, Accepted(), set())
+    assert (delivery.settled, delivery.state) == (True, Accepted())
+    assert not link.tags
     assert not link.session.settlement.incoming
     script.expect_nothing()
 
@@ -61,6 +62,14 @@ def test_settlement_of_a_sender_is_told_once() -> None:
     for _ in range(3):
         script << disposition(True, 0, settled=False)
     script >> expected("disposition", role=False, first=0, settled=True)
+    script.expect_nothing()
+
+
+@pytest.mark.parametrize("first", [True, False, None])
+def test_settled_that_is_left_out_later_is_what_was_said_before(first: bool | None) -> None:
+    link, script = receiving()
+    script << transfer(0, 0, b"a", more=True, settled=first, pad=True) + transfer(0, None, b"b", pad=True)
+    assert [(delivery.payload, delivery.settled) for delivery in link.queue] == [(b"ab", bool(first))]
     script.expect_nothing()
 
 
