@@ -221,6 +221,13 @@ def test_resending_settles_with_its_own_outcome_when_both_hold_one(theirs: Any) 
     assert not terminus.unsettled
 
 
+@pytest.mark.parametrize("theirs", [None, RECEIVED, ACCEPTED])
+def test_resending_says_nothing_of_what_only_the_receiver_holds(theirs: Any) -> None:
+    link, script, _terminus, _held = taken_up(theirs={b"theirs": theirs})
+    script.expect_nothing()
+    assert link.sendable()
+
+
 # -- a receiver that has forgotten the link -----------------------------------------------------
 
 

@@ -128,6 +128,11 @@ class IncomingDelivery:
         ):
             terminus.keeper.foretell(self.tag)
 
+    def on_remote_state(self, state: Any) -> None:
+        """Note what the sender says of it; the outcome that it has named, it cannot change (2.7.5)."""
+        if state is not None and not isinstance(self.remote_state, OUTCOMES):
+            self.remote_state = state
+
     def accept(self) -> None:
         """Say that the message was processed (3.4.2)."""
         self.link.session.settlement.dispose(self, ACCEPTED)

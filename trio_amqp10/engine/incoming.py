@@ -230,6 +230,8 @@ def _continue(
             rules.CONTINUATION.broken(f"delivery {delivery.tag!r} continues under another id, tag or format")
         )
         return
+    if rare is not None:
+        delivery.on_remote_state(rare.state)
     if settled:
         incoming.settled = delivery.settled = True
         link.session.settlement.drop(delivery)

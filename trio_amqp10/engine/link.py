@@ -338,7 +338,8 @@ class Link(Lifecycle):
         return (self.remote.target if self.role is Role.SENDER else self.remote.source) is not None
 
     def _available(self) -> int | None:
-        return None
+        """Messages that wait for credit at the sender, as far as this end knows (2.6.7)."""
+        raise NotImplementedError
 
     def _on_bound(self) -> None:
         pass

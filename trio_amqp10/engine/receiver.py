@@ -71,6 +71,9 @@ class ReceiverLink(Link):
         self.inflows: dict[Inflow, None] = {}
         self._forgiven = 0
 
+    def _available(self) -> int | None:
+        return self.available
+
     def attach(self, *, max_message_size: int | None = None, **fields: Any) -> None:
         """Attach as ``Link.attach``; the size that is enforced is the size that is announced (2.7.3)."""
         size = self.max_message_size if max_message_size is None else max_message_size

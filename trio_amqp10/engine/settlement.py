@@ -300,8 +300,7 @@ class Settlement:
             self.settle_outgoing(delivery)
 
     def _on_incoming(self, delivery: IncomingDelivery, settled: bool, state: Any) -> None:
-        if state is not None:
-            delivery.remote_state = state
+        delivery.on_remote_state(state)
         if settled:
             delivery.settled = True
             self.drop(delivery)
