@@ -137,6 +137,7 @@ from .spec.transport import SenderSettleMode as SenderSettleMode
 from .errors import AmqpError as AmqpError
 from .errors import Condition as Condition
 from .errors import LocalProtocolError as LocalProtocolError
+from .errors import MessageSizeError as MessageSizeError
 from .errors import RemoteProtocolError as RemoteProtocolError
 from .errors import SecurityError as SecurityError
 from .peer.errors import ConnectionClosedError as ConnectionClosedError

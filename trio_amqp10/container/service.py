@@ -85,9 +85,9 @@ class Container(Handled):
         name: the container id that peers see (2.4.1); a fresh UUID if None.
         strict: refuse addresses that nobody has added; otherwise they are queues, made when first
             used, and forgotten when neither links nor messages are left.
-        max_unsettled_octets: octets of messages that one connection may hold unsettled; the link that
-            goes beyond is detached with ``amqp:resource-limit-exceeded``. None for no limit. As many
-            may wait for the commit of one transaction, and one that goes beyond is rolled back.
+        max_unsettled_octets: octets of messages that one connection may hold unsettled; None for no limit. Once
+            it holds so many, its links get no more until it settles some; one message may be larger by itself. As
+            many may wait for the commit of one transaction, and one that goes beyond is rolled back.
         transaction_timeout: seconds that a transaction may take before it is rolled back with
             ``amqp:transaction:timeout``; None for any time.
         wall_clock: seconds since 1970; messages with an absolute expiry time are measured by it once, when they come.

@@ -14,6 +14,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+import trio
+
 from trio_amqp10.container.host import Host
 from trio_amqp10.container.nodes.node import Interest, Node, Owner, RefusedError
 from trio_amqp10.container.nodes.subscribers import wanted_by
@@ -85,6 +87,7 @@ class Conversation(Host):
         self.guard = Guard(self, container.authorise, container.resolve, container.unasked)
         self._container = container
         self._retained = 0
+        self._waiting: dict[SenderOutlet, None] = {}
         self._made: dict[object, Any] = {}
         self._claimed: dict[ReceiverInlet | SenderOutlet, Kept] = {}
 
@@ -106,26 +109,43 @@ class Conversation(Host):
     # -- what the peer owes us an answer for ------------------------------------------------
 
     def retain(self, outlet: SenderOutlet, size: int) -> None:
-        """One more delivery waits for its outcome; the link is detached where they are too much."""
+        """One more delivery waits for its outcome; a link of an identity that is beyond its quota is detached."""
         self.leases += 1
         self._retained += size
-        limit = self._container.max_unsettled_octets
-        if limit is not None and self._retained > limit:
-            outlet.close(
-                Condition.RESOURCE_LIMIT_EXCEEDED.value,
-                f"unsettled deliveries take more than max_unsettled_octets={limit} on this connection",
-            )
         if self.account is not None and (refusal := self.account.retain(size)) is not None:
             outlet.close(refusal.condition, refusal.description)
+
+    def is_full(self, outlet: SenderOutlet) -> bool:
+        """Whether the peer is to get no more until it settles something; then ``outlet`` is woken."""
+        limit = self._container.max_unsettled_octets
+        if limit is None or self._retained < limit:
+            return False
+        if not self._waiting:
+            _log.debug(
+                "%r holds max_unsettled_octets=%d: no more until it settles some", self.container_id, limit
+            )
+        self._waiting[outlet] = None
+        return True
 
     def let_go(self, size: int) -> None:
         """A delivery has its outcome."""
         self.leases -= 1
         self._retained -= size
+        limit = self._container.max_unsettled_octets
+        if self._waiting and (limit is None or self._retained < limit):
+            waiting, self._waiting = self._waiting, {}
+            if self.open:
+                self.start_soon(self._wake, waiting)
         if self.account is not None:
             self.account.let_go(size)
         if self.resting:
             self._container.check_idle(self)
+
+    async def _wake(self, waiting: dict[SenderOutlet, None]) -> None:
+        """There is room again; the outcomes that came with the one that made it count first."""
+        await trio.lowlevel.checkpoint()
+        for outlet in waiting:
+            outlet.wake()
 
     # -- links ------------------------------------------------------------------------------
 
@@ -364,6 +384,8 @@ class Conversation(Host):
 
     def forget(self, link: ReceiverInlet | SenderOutlet, *, closed: bool) -> None:
         """The link is over; what was made for it alone goes too."""
+        if isinstance(link, SenderOutlet):
+            self._waiting.pop(link, None)
         self.guard.forget(link)
         claimed = self._claimed.get(link)
         if claimed is not None:

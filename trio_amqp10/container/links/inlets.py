@@ -116,11 +116,13 @@ class ReceiverInlet(Receiver):
 
     def close(self, condition: str | None = None, description: str | None = None) -> None:
         """Detach, without waiting for the peer's answer; what was not taken goes back."""
-        if not self._closed:
-            self._release_queued()
-            self._closed = True
-            self._link.detach(error=error_of(condition, description))
-        self._end()
+        try:
+            if not self._closed:
+                self._closed = True
+                self._release_queued()
+                self._link.detach(error=error_of(condition, description))
+        finally:
+            self._end()
 
     suspend = suspend
 
@@ -143,4 +145,7 @@ class ReceiverInlet(Receiver):
 
     def _fail(self) -> None:
         _log.exception("%r failed, and with it %r", self._node, self)
-        self.close(Condition.INTERNAL_ERROR.value, "the node failed")
+        try:
+            self.close(Condition.INTERNAL_ERROR.value, "the node failed")
+        except Exception:
+            _log.exception("%r could not be closed", self)

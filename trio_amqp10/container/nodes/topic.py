@@ -92,13 +92,17 @@ class Subscription(Queue):
         self.wants = wants
         self.until: float | None = None
         self._tell_room = on_room
+        self._end_link = topic.end_link
 
     def add_outlet(self, outlet: Outlet) -> None:
         # What its filter does not pass is not here, and to look without taking would only mean to be shown
         # the same again.
         Node.add_outlet(self, outlet)
-        self._consumers[outlet] = Consumer(outlet)
+        self._consumers[outlet] = Consumer(outlet, None)
         self.until = None
+
+    def end_link(self, link: Inlet | Outlet) -> None:
+        self._end_link(link)
 
     def _on_room(self) -> None:
         super()._on_room()
@@ -254,7 +258,7 @@ class Topic(Node):
     def _unblock(self) -> None:
         blocked, self._blocked = self._blocked, {}
         for inlet in blocked:
-            self.on_arrivals(inlet)
+            self.attempt(inlet, self.on_arrivals, inlet)
 
     # -- out --------------------------------------------------------------------------------
 
@@ -282,7 +286,9 @@ class Topic(Node):
         if there is not None:
             if not interest.shared:
                 for old in list(there.outlets):  # the same link, attached anew (2.6.1)
-                    old.close(Condition.STOLEN.value, f"attached again to {self.address!r}")
+                    self.attempt(
+                        old, old.close, Condition.STOLEN.value, f"attached again to {self.address!r}"
+                    )
             if interest.key in self.subscriptions and there.interest.selection != interest.selection:
                 self._end(there, Condition.RESOURCE_DELETED, "subscribed anew, with another filter")
         subscription = self.subscriptions.get(interest.key)
@@ -346,7 +352,7 @@ class Topic(Node):
         del self.subscriptions[subscription.interest.key]
         self._erase(subscription)
         for outlet in list(subscription.outlets):
-            outlet.close(condition.value, description)
+            self.attempt(outlet, outlet.close, condition.value, description)
         subscription.close()
         self._on_room()
 
