@@ -99,6 +99,7 @@ from .message import Data as Data
 from .message import Message as Message
 from .message import Sequence as Sequence
 from .message import Value as Value
+from .wire.pairs import PairMap as PairMap
 from .wire.values import Array as Array
 from .wire.values import Byte as Byte
 from .wire.values import Char as Char

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -178,7 +179,7 @@ async def test_coordinator_rejects_work_on_a_control_link_and_the_rest_is_commit
             assert not len(queue_of(container))
             assert await control.discharge(txn) is None
         assert len(queue_of(container)) == 1
-    assert not caplog.records
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 async def test_coordinator_detaches_for_work_on_a_control_link_that_takes_no_rejection() -> None:
@@ -209,10 +210,13 @@ async def test_settled_work_on_a_control_link_fails_the_transaction_of_another()
 
 async def test_settled_work_on_a_control_link_for_no_transaction_ends_that_link() -> None:
     mixed = amqp.SenderSettleMode.MIXED
-    async with open_container() as container, container.connect() as conn:
-        async with control_of(conn, snd_settle_mode=mixed) as control:
-            post(control.link, "lost?", b"none", settled=True)
-            assert await gone(control.link) == "amqp:illegal-state"
+    async with (
+        open_container() as container,
+        container.connect() as conn,
+        control_of(conn, snd_settle_mode=mixed) as control,
+    ):
+        post(control.link, "lost?", b"none", settled=True)
+        assert await gone(control.link) == "amqp:illegal-state"
 
 
 async def test_transaction_of_another_connection_is_unknown_and_goes_on() -> None:

@@ -11,6 +11,7 @@ from trio.testing import MockClock, lockstep_stream_pair, memory_stream_pair, wa
 import trio_amqp10 as amqp
 from tests.naive.peer import WINDOWS, ScriptedPeer
 from tests.naive.performatives import frame, header
+from trio_amqp10.spec.transport import Open
 
 from .helpers import Node, acceptor, dialled, idle, served, stream_pair
 
@@ -553,3 +554,10 @@ async def test_row_36_silent_peer_is_given_up(autojump_clock: MockClock) -> None
         assert isinstance(caught.value.__cause__, amqp.RemoteProtocolError)
         await peer.expect("close", error=("error", {"condition": "amqp:resource-limit-exceeded"}))
         assert trio.current_time() - began <= 66
+
+
+def test_properties_of_a_peer_keep_keys_that_no_dict_can_hold() -> None:
+    pairs: Any = amqp.PairMap([(amqp.Symbol("k"), 1), ("k", 2)])
+    remote = amqp.Remote.of(Open(container_id="x", properties=pairs))
+    assert remote.properties == pairs
+    assert remote.properties is not pairs
