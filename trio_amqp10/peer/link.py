@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .connection import Connection
+    from .delivery import Delivery, Outcome
     from .memory import Memory
     from .options import LinkOptions
     from .session import Session
@@ -83,6 +84,13 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             remote = self._memory.remote or remote
         assert remote is not None
         return remote
+
+    def permitted(self, delivery: Delivery, outcome: Outcome) -> Outcome | None:  # noqa: ARG002
+        """What to say in place of an outcome that is not accepted; None if it was told in another way.
+
+        What the source of a sender permits (3.5.3) is a program's own to know; a container looks.
+        """
+        return outcome
 
     @property
     def credit(self) -> int:

@@ -287,7 +287,8 @@ class Coordinator(Node):
         elif delivery.settled:
             inlet.close(*fate)
         if not delivery.settled:
-            self._say(delivery, _rejected(*fate))
+            with suppress(LocalProtocolError):  # its link is gone: no answer reaches its sender
+                delivery.reject(*fate)
 
     def retire(self, watch: Watch) -> bool:
         """The peer has spoken of a delivery in a transaction, or its link is gone; True if that counts now (4.4.2)."""

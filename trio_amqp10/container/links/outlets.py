@@ -215,7 +215,8 @@ class SenderOutlet(Sender):
             elif not waited:  # else it is a producer's, who goes first
                 if self._link.txn_id is not None:
                     self._enlist(self._link.txn_id)
-                self._node.on_demand(self)
+                if not self._over:
+                    self._node.on_demand(self)
             elif self._link.txn_id is not None:
                 self._enlist(self._link.txn_id)
         except Exception:
@@ -291,6 +292,17 @@ class SenderOutlet(Sender):
     def verdict(self, delivery: OutgoingDelivery, lease: Lease) -> None:
         """Tell the lease what the peer made of its message (3.4)."""
         tell(lease, self._final(delivery.state))
+
+    def lose(self, lease: Lease) -> None:
+        """The link went, and what became of the message is not known: its source's default-outcome counts (3.5.3).
+
+        Leases of a node that confirms outlast the link: the receiver may still say what became of the message.
+        """
+        default: Any = getattr(self._link.source, "default_outcome", None)
+        if default is None or self._node.confirms:
+            lease.lost()
+        else:
+            tell(lease, default)
 
     def accepts(self, outcome: Any) -> bool:
         """Whether this counts as accepted here."""

@@ -16,9 +16,15 @@ if TYPE_CHECKING:
 
     from trio_amqp10.container.nodes.node import Lease
 
-__all__ = ["accept_sent", "return_unsent", "tell"]
+__all__ = ["accept_sent", "permits", "return_unsent", "tell"]
 
 _log = logging.getLogger("trio_amqp10.container")
+
+
+def permits(source: Any, outcome: Any) -> bool:
+    """Whether a source has this outcome; one without a list, or with an empty one, has all (3.5.3)."""
+    names: Any = getattr(source, "outcomes", None)
+    return not names or f"amqp:{type(outcome).__name__.lower()}:list" in names
 
 
 def return_unsent(lease: Lease) -> None:

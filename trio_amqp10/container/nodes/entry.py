@@ -191,6 +191,7 @@ class Entry:
         info: Mapping[Any, Any] | None = None,  # noqa: ARG002
     ) -> None:
         _log.debug("%r: a message was rejected, %.100s: %.1000s", self._keeper, condition, description)
+        self._acquired(failed=True)  # it counts as an attempt too (3.4.3)
         self._keeper.reject(self, condition, description)
 
     def released(self) -> None:

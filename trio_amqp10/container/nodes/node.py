@@ -113,6 +113,11 @@ class Arrival(Protocol):
     state: Any
 
     @property
+    def tag(self) -> bytes:
+        """What its sender calls it, at most 32 octets; empty if it came from within the service."""
+        ...
+
+    @property
     def message(self) -> Message:
         """What arrived; its sections are decoded as they are read."""
         ...
@@ -129,7 +134,7 @@ class Arrival(Protocol):
         ...
 
     def reject(self, condition: str = ..., description: str | None = ...) -> None:
-        """It is invalid, and not worth another attempt."""
+        """It is invalid, and not worth another attempt. A link whose source has no such outcome ends with this error."""
         ...
 
     def release(self) -> None:
@@ -174,7 +179,7 @@ class Lease(Protocol):
         ...
 
     def lost(self) -> None:
-        """The link went, and nobody knows what became of it."""
+        """The link went, and what became of the message is not known; its source has no default-outcome (3.5.3)."""
         ...
 
 
@@ -195,8 +200,13 @@ class Inlet(Protocol):
         """The next message, if one is there; they come in the order in which they were sent."""
         ...
 
-    def close(self, condition: str | None = None, description: str | None = None) -> None:
-        """Take no more; what was not taken goes back to the peer."""
+    def close(
+        self,
+        condition: str | None = None,
+        description: str | None = None,
+        info: Mapping[Any, Any] | None = None,
+    ) -> None:
+        """Take no more; what was not taken goes back to the peer, which sees the error, with ``info`` (2.8.14)."""
         ...
 
 

@@ -8,11 +8,12 @@ once it is held here. What is held is available, or leased to an outlet, until t
 
 ================  ==================================================================================
 accepted          it is gone
-rejected          it dies: the peer finds it invalid, and it would find it so again
+rejected          it dies, counted as an attempt (3.4.3): the peer finds it invalid, and would find it so again
 released          it is available again, in its old place; nothing else changes
 modified          the same; ``failed`` counts an attempt, ``undeliverable_here`` keeps it from the
                   link that said so, annotations are merged into its own; it dies of too many attempts
-lost              the same as a failed attempt: it may have been processed, so the next peer is told
+lost              the outcome that its source has by default (3.5.3); without one, the same as a failed attempt,
+                  because it may have been processed
 ================  ==================================================================================
 
 An outlet that is ready and finds nothing waits in ``_ready``, in turn. So either none waits, or no available
@@ -40,11 +41,11 @@ import trio
 
 from trio_amqp10.errors import Condition, LocalProtocolError
 
-from .answers import accept, refuse
 from .entry import EVERYWHERE, Entry
 from .holding import Holding
 from .hops import for_next_hop
 from .node import Outlet, Peer, RefusedError
+from .refusals import accept, refuse
 from .takers import Browser, Consumer
 from .terms import Terms, terms_of
 

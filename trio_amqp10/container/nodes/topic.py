@@ -33,13 +33,14 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from trio_amqp10.errors import Condition, LocalProtocolError
 
-from .answers import accept, answer, refuse
+from .answers import answer
 from .clock import Clock
 from .durability import is_durable
 from .hops import for_next_hop
 from .node import Inlet, Node, Outlet, Peer, RefusedError
 from .policy import QueuePolicy
 from .queue import Queue
+from .refusals import accept, refuse
 from .subscribers import Subscribers
 from .takers import Consumer
 from .terms import terms_of
@@ -200,7 +201,7 @@ class Topic(Node):
             self._publish(message, origin, wanting)
             if self._journal is not None and is_durable(message) and any(each.storing for each in wanting):
                 arrival.foretell()
-                self._journal.after(partial(answer, inlet, arrival))
+                self._journal.after(partial(self.attempt, inlet, answer, inlet, arrival))
             else:
                 accept(arrival)
 
