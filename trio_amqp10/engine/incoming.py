@@ -89,7 +89,7 @@ def on_transfer(
         )
         if not settled:
             session.settlement.incoming[delivery_id] = delivery
-            link.tags.add(tag)
+            link.tags[tag] = delivery
             if link.terminus is not None:
                 link.terminus.unsettled[tag] = delivery
         link.enqueue(delivery)
@@ -184,11 +184,11 @@ def _register(link: ReceiverLink, delivery: IncomingDelivery, rare: Transfer | N
         return False
     if not delivery.settled:
         settlement.incoming[delivery.delivery_id] = delivery
-        link.tags.add(delivery.tag)
+        link.tags[delivery.tag] = delivery
         if link.terminus is not None:
             link.terminus.unsettled[delivery.tag] = delivery
     if rare is not None:
-        delivery.remote_state = rare.state
+        delivery.word = rare.state
         if rare.rcv_settle_mode is not None and not delivery.settled:
             if rare.rcv_settle_mode > link.rcv_settle_mode:
                 link.fail(
@@ -233,8 +233,8 @@ def _continue(
     if rare is not None:
         delivery.on_remote_state(rare.state)
     if settled:
-        incoming.settled = delivery.settled = True
         link.session.settlement.drop(delivery)
+        incoming.settled = delivery.settled = True
     elif settled is False and incoming.settled:
         link.fail(rules.SETTLED_STAYS.broken(f"delivery {delivery.tag!r} was settled, and is not any more"))
         return
@@ -310,8 +310,8 @@ def _drop(link: ReceiverLink, incoming: Incoming) -> None:
 
 def _withdraw(link: ReceiverLink, delivery: IncomingDelivery) -> None:
     """It will never be complete: take it back, or wake who has it."""
-    if delivery in link.queue:
-        link.queue.remove(delivery)
+    if link.queue and link.queue[-1] is delivery:  # nothing is queued behind what is not complete
+        link.queue.pop()
     link.session.connection.touch(delivery.watcher)
 
 

@@ -112,7 +112,7 @@ class Resending:
         link = self._link
         self._begun = True
         if link.resending is self:
-            link.session.partials[link] = None
+            link.session.await_window(link)
             link.session.feed_partials()
 
     def go_on(self) -> None:

@@ -57,7 +57,7 @@ def retake(
     have = terminus.partials.pop(tag, None)
     delivery.link = link
     delivery.delivery_id = delivery_id
-    delivery.remote_state = rare.state
+    delivery.word = rare.state
     settlement = link.session.settlement
     settlement.incoming[delivery_id] = delivery
     if rare.rcv_settle_mode is not None and rare.rcv_settle_mode < link.rcv_settle_mode:

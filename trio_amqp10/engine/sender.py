@@ -138,7 +138,7 @@ class SenderLink(Link):
         if flow.properties:
             self.txn_id = flow.properties.get("txn-id", self.txn_id)
         if self.resending is not None:
-            self.session.partials[self] = None
+            self.session.await_window(self)
             self.session.feed_partials()
         self.wake()
 
@@ -160,6 +160,7 @@ class SenderLink(Link):
         if not self.waiting:
             self.waiting = True
             self.session.hungry.append(self)
+            self.session.connection.hungry[self.session] = None
 
     def send(
         self,
@@ -313,7 +314,7 @@ class SenderLink(Link):
         if isinstance(state, Received):
             state = None  # where the payload goes on is for the first transfer to say (3.4.1)
         self.partial = partial = Outgoing(self, delivery, head, octets, state, ended=ended)
-        self.session.partials[self] = None
+        self.session.await_window(self)
         partial.send_part()
         return partial
 

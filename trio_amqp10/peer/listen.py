@@ -159,7 +159,7 @@ class Acceptor:
         connection.server_name = transport.server_name
         connection.host = host
         if transport.head:
-            connection.pump.feed(stack.receive_data, transport.head, trio.current_time())
+            connection.pump.feed(stack.receive_slice, transport.head, trio.current_time())
         return connection
 
     async def run(
