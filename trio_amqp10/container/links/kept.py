@@ -7,12 +7,15 @@ Knows what was agreed with the peer; does not know when it is over (``termini``)
 from __future__ import annotations
 
 from math import inf
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from trio_amqp10.engine.terminus import ReceiverTerminus, SenderTerminus
 from trio_amqp10.peer.memory import Retention
 from trio_amqp10.spec.messaging import ExpiryPolicy
 from trio_amqp10.spec.transport import Role
+
+if TYPE_CHECKING:
+    from trio_amqp10.spec.messaging import Source, Target
 
 __all__ = ["NOTHING", "Holder", "Kept", "Key"]
 
@@ -63,9 +66,10 @@ class Kept:
         attached: whether that link lives.
         deadline: when it expires, while it is not attached.
         stored: whether the store has a row of it.
+        end: what our attach said of it, for a peer that recovers the link by its name alone (2.6.3); or None.
     """
 
-    __slots__ = ("attached", "deadline", "holder", "key", "retention", "stored", "terminus", "user")
+    __slots__ = ("attached", "deadline", "end", "holder", "key", "retention", "stored", "terminus", "user")
 
     def __init__(self, key: Key, user: str | None) -> None:
         self.key = key
@@ -76,6 +80,7 @@ class Kept:
         self.attached = False
         self.deadline = inf
         self.stored = False
+        self.end: Source | Target | None = None
 
     def new_terminus(self) -> SenderTerminus | ReceiverTerminus:
         """One that remembers nothing."""

@@ -2,8 +2,9 @@
 
 When the timer of a terminus starts, its expiry policy says (3.5.6): when its link is detached, when the
 session of that link ends, when the connection is closed, or never. A peer that attaches a link of the
-same name gets the terminus that is kept for it, and takes it from the link that has it, if that still
-lives: that one is stolen. All this only where it is the same peer, by name and by identity.
+same name gets the terminus that is kept for it. A link that is attached under that name already is stolen, on
+whichever connection it is, and whether anything is kept of it or not. All this only where it is the same peer, by
+name and by identity.
 
 Knows when things are over; does not know what a terminus holds.
 """
@@ -24,6 +25,8 @@ from .kept import NOTHING, Kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from trio_amqp10.spec.messaging import Source, Target
 
     from .archive import Archive
     from .kept import Holder, Key
@@ -67,6 +70,7 @@ class Termini:
         self._limit_each = limit_each
         self._longest = longest
         self._kept: dict[Key, Kept] = {}
+        self._attached: dict[tuple[Key, str | None], Holder] = {}
         self._owned: Counter[str] = Counter()
 
     def __len__(self) -> int:
@@ -97,8 +101,41 @@ class Termini:
     def _is_full(self, owner: str) -> bool:
         return len(self._kept) >= self._limit or self._owned[owner] >= self._limit_each
 
+    # -- links that are attached ------------------------------------------------------------
+
+    def steal(self, key: Key, user: str | None) -> None:
+        """The peer attaches this link: what is attached under its name, on any connection of the peer's, is stolen (2.6.1)."""
+        holder = self._attached.pop((key, user), None)
+        if holder is not None:
+            holder.steal()
+
+    def attach(self, key: Key, user: str | None, holder: Holder) -> None:
+        """``holder`` is attached under this name from now on; what was attached under it before is stolen."""
+        self.steal(key, user)
+        self._attached[key, user] = holder
+
+    def detach(self, key: Key, user: str | None, holder: Holder) -> None:
+        """``holder`` is not attached any more. Nothing happens where another has the name by now."""
+        if self._attached.get((key, user)) is holder:
+            del self._attached[key, user]
+
+    # -- termini that are kept --------------------------------------------------------------
+
+    def recall(self, key: Key, user: str | None) -> Kept | None:
+        """What is kept for this link, of which the peer knows nothing but the name (2.6.3); None if there is nothing."""
+        self.sweep()
+        kept = self._kept.get(key)
+        return kept if kept is not None and kept.user == user and kept.end is not None else None
+
     def claim(
-        self, key: Key, user: str | None, retention: Retention, holder: Holder, *, forgotten: bool
+        self,
+        key: Key,
+        user: str | None,
+        retention: Retention,
+        holder: Holder,
+        end: Source | Target,
+        *,
+        forgotten: bool,
     ) -> Kept:
         """The terminus of this link, for ``holder`` from now on; a new one where there is none.
 
@@ -117,12 +154,11 @@ class Termini:
                 Condition.UNAUTHORIZED_ACCESS,
                 f"link {key.name!r} of {key.container_id!r} is another's (2.6.1)",
             )
-        if kept.holder is not None and kept.attached:
-            kept.holder.steal()
         if forgotten and key.role is Role.SENDER:
             self._expire(kept)
             kept.terminus = kept.new_terminus()
         kept.retention = retention
+        kept.end = end
         kept.holder = holder
         kept.attached = True
         kept.deadline = inf
