@@ -115,7 +115,7 @@ docs: $(VENV)/.docs ## the manual, in docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 clean: ## remove what the other targets made, but for .peers
-	rm -rf $(VENV) $(SPARK_VENV) .mutants .results docs/_build .hypothesis .mypy_cache .ruff_cache .pytest_cache .coverage* dist build
+	rm -rf $(VENV) $(SPARK_VENV) .mutants docs/_build .hypothesis .mypy_cache .ruff_cache .pytest_cache .coverage* dist build
 	find . -name __pycache__ -not -path './.peers/*' -prune -exec rm -rf {} +
 
 $(BIN)/python:

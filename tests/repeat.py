@@ -7,7 +7,6 @@ first, or on how fast: it is wrong, whatever it tests. Each run is ``make test``
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import re
 import subprocess
@@ -17,6 +16,8 @@ from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from tests.results import add_option, write
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -51,7 +52,13 @@ def _busy(loops: int) -> Generator[None]:
 def _run(command: list[str]) -> tuple[bool, str]:
     try:
         done = subprocess.run(
-            command, cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=_LONGEST
+            command,
+            check=False,
+            cwd=_ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_LONGEST,
         )
     except subprocess.TimeoutExpired as hung:
         return False, f"{hung.stdout or ''}\nERROR hung"
@@ -64,7 +71,7 @@ def main() -> int:
     )
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--loops", type=int, default=2, help="processes that keep the cores busy")
-    parser.add_argument("--results", type=Path, default=None, help="write the figures there, as JSON")
+    add_option(parser)
     parser.add_argument("command", nargs="*", help="what to run; make test if nothing is named")
     arguments = parser.parse_args()
     failed: Counter[str] = Counter()
@@ -84,15 +91,8 @@ def main() -> int:
                 print("\n".join(f"    {name}" for name in sorted(names)) or said[-2000:], flush=True)
     for name, count in failed.most_common():
         print(f"{count:>4} of {arguments.runs}  {name}")
-    if arguments.results is not None:
-        arguments.results.parent.mkdir(parents=True, exist_ok=True)
-        figures = {
-            "runs": arguments.runs,
-            "failed_runs": bad,
-            "loops": arguments.loops,
-            "failed": dict(failed),
-        }
-        arguments.results.write_text(json.dumps(figures, indent=1) + "\n")
+    figures = {"runs": arguments.runs, "failed_runs": bad, "loops": arguments.loops, "failed": dict(failed)}
+    write(arguments.results, "repeat", figures)
     return 1 if bad else 0
 
 

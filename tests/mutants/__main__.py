@@ -21,6 +21,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tests.results import add_option, write
+
 from .plan import PLANS, Plan
 
 if TYPE_CHECKING:
@@ -147,7 +149,7 @@ def main() -> int:
     parser.add_argument(
         "--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes; one for each core"
     )
-    parser.add_argument("--results", type=Path, default=None, help="write the figures there, as JSON")
+    add_option(parser)
     parser.add_argument("modules", nargs="*", choices=[[], *PLANS], help="all, if none is named")
     arguments = parser.parse_args()
     results = [run(name, PLANS[name], arguments.jobs) for name in arguments.modules or PLANS]
@@ -162,10 +164,8 @@ def main() -> int:
             f"{result.seconds:.0f} s"
         )
         total["survivors"] += len(result.survivors)
-    if arguments.results is not None:
-        arguments.results.parent.mkdir(parents=True, exist_ok=True)
-        figures = {"modules": [{**asdict(each), "score": round(each.score, 1)} for each in results]}
-        arguments.results.write_text(json.dumps(figures, indent=1) + "\n")
+    figures = {"modules": [{**asdict(each), "score": round(each.score, 1)} for each in results]}
+    write(arguments.results, "mutants", figures)
     return 1 if total["survivors"] else 0
 
 

@@ -21,7 +21,10 @@ class Plan(NamedTuple):
     ignored: tuple[str, ...] = ()
 
 
-_ENGINE: Final = (("tests/engine",), ("test_chunks.py", "test_exactly_once.py", "test_hostile.py"))
+_ENGINE: Final = (
+    ("tests/engine",),
+    ("test_chunks.py", "test_exactly_once.py", "test_fast.py", "test_hostile.py", "test_machine.py"),
+)
 _CONTAINER: Final = (
     ("tests/container",),
     ("test_deaths.py", "test_kills.py", "test_cuts.py", "test_durable_queues.py", "test_stores.py"),

@@ -11,6 +11,8 @@ from typing import Any
 
 import trio
 
+from tests.results import add_option, write
+
 from . import kills, steady
 
 
@@ -23,7 +25,7 @@ def main() -> None:
     parser.add_argument("--senders", type=int, default=4)
     parser.add_argument("--receivers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--results", type=Path, default=None, help="write the figures there, as JSON")
+    add_option(parser)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "store"
@@ -33,9 +35,7 @@ def main() -> None:
             outcome = trio.run(steady.run, store, arguments.minutes)
             figures, faults = outcome.figures(), outcome.faults()
     print(json.dumps(figures))
-    if arguments.results is not None:
-        arguments.results.parent.mkdir(parents=True, exist_ok=True)
-        arguments.results.write_text(json.dumps(figures, indent=1) + "\n")
+    write(arguments.results, "kills" if arguments.minutes is None else "steady", figures)
     if faults:
         sys.exit("\n".join(f"FAILED: {fault}" for fault in faults))
 

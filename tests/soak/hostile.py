@@ -35,6 +35,7 @@ import trio
 
 import trio_amqp10 as amqp
 from tests.naive.performatives import frame, header, raw_frame
+from tests.results import add_option, write
 
 from .kills import Server
 from .slopes import resident
@@ -301,7 +302,7 @@ def main() -> int:
     parser.add_argument("--good", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=10.0, help="of each of the two measurements")
     parser.add_argument("--strict", action="store_true", help="judge the times too")
-    parser.add_argument("--results", type=Path, default=None, help="write the figures there, as JSON")
+    add_option(parser)
     parser.add_argument("--port", type=int, default=None, help=argparse.SUPPRESS)  # then we are the hostile
     arguments = parser.parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -322,9 +323,7 @@ def main() -> int:
         report = trio.run(measure)
     figures = asdict(report)
     print(json.dumps(figures))
-    if arguments.results is not None:
-        arguments.results.parent.mkdir(parents=True, exist_ok=True)
-        arguments.results.write_text(json.dumps(figures, indent=1) + "\n")
+    write(arguments.results, "hostile", figures)
     faults = report.faults(strict=arguments.strict)
     for fault in faults:
         print(f"FAILED: {fault}", file=sys.stderr)
