@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import part1, part2, part345
 from .requirement import KINDS, RULE, Requirement
-from .rows import connections, frames, headers, network, opening, sessions
+from .rows import closing, connections, definitions, frames, headers, network, opening, sessions
 from .rst import find_test, table, title
 
 __all__ = ["PARTS", "page"]
@@ -18,6 +18,8 @@ PARTS: dict[str, list[Requirement]] = {
         *connections.REQUIREMENTS,
         *sessions.REQUIREMENTS,
         *opening.REQUIREMENTS,
+        *closing.REQUIREMENTS,
+        *definitions.REQUIREMENTS,
         *part2.REQUIREMENTS,
     ],
     "Part 3: messaging": part345.MESSAGING,

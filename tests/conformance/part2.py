@@ -378,11 +378,4 @@ REQUIREMENTS = [
         "row_53_ids_that_nobody_knows_are_ignored",
         "[disposition-range]",
     ),
-    need(
-        "2.8.14 to 2.8.18",
-        RULE,
-        "errors have the standard's conditions",
-        "conditions_are_those_of_the_standard",
-        "rule_ends_what_it_says_by_its_name_when_it_is_broken",
-    ),
 ]

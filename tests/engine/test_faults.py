@@ -172,7 +172,7 @@ def details(script: Script, name: str) -> str:
     """What the error of the next frame says beside its condition."""
     said = script.expect(name)["error"][1]
     assert said["condition"]
-    return said["description"] or ""
+    return said.get("description") or ""
 
 
 def test_error_of_a_detach_says_what_was_wrong() -> None:
@@ -196,9 +196,10 @@ def test_error_of_a_close_says_what_was_wrong() -> None:
 @pytest.mark.parametrize("name", ["detach", "end", "close"])
 def test_error_without_a_condition_is_a_wrong_field(name: str) -> None:
     _, script = receiving()
-    wrong = frame(
-        name, error=("error", {"description": "why"}), **({"handle": 0} if name == "detach" else {})
-    )
+    fields: dict[str, Any] = {"error": ("error", {"description": "why"})}
+    if name == "detach":
+        fields["handle"] = 0
+    wrong = frame(name, **fields)
     if name == "close":
         assert refused(script, wrong).condition == "amqp:invalid-field"
     else:
