@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from . import part2, part3
 from .requirement import KINDS, RULE, Requirement
-from .rows import connections, frames, headers, network, overview, security, transactions, types
+from .rows import (
+    closing,
+    connections,
+    definitions,
+    frames,
+    headers,
+    network,
+    opening,
+    overview,
+    security,
+    sessions,
+    transactions,
+    types,
+)
 from .rst import find_test, table, title
 
 __all__ = ["PARTS", "page"]
@@ -17,6 +30,10 @@ PARTS: dict[str, list[Requirement]] = {
         *headers.REQUIREMENTS,
         *frames.REQUIREMENTS,
         *connections.REQUIREMENTS,
+        *sessions.REQUIREMENTS,
+        *opening.REQUIREMENTS,
+        *closing.REQUIREMENTS,
+        *definitions.REQUIREMENTS,
         *part2.REQUIREMENTS,
     ],
     "Part 3: messaging": part3.REQUIREMENTS,
