@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from . import part1, part2, part345
 from .requirement import KINDS, RULE, Requirement
-from .rows import frames
+from .rows import attach, credit, deliveries, disposition, flow, frames, links, transfer
 from .rst import find_test, table, title
 
 __all__ = ["PARTS", "page"]
 
 PARTS: dict[str, list[Requirement]] = {
     "Part 1: types": part1.REQUIREMENTS,
-    "Part 2: transport": [*frames.REQUIREMENTS, *part2.REQUIREMENTS],
+    "Part 2: transport": [
+        *frames.REQUIREMENTS,
+        *part2.REQUIREMENTS,
+        *links.REQUIREMENTS,
+        *credit.REQUIREMENTS,
+        *deliveries.REQUIREMENTS,
+        *attach.REQUIREMENTS,
+        *flow.REQUIREMENTS,
+        *transfer.REQUIREMENTS,
+        *disposition.REQUIREMENTS,
+    ],
     "Part 3: messaging": part345.MESSAGING,
     "Part 4: transactions": part345.TRANSACTIONS,
     "Part 5: security": part345.SECURITY,
