@@ -51,13 +51,20 @@ REQUIREMENTS = [
         SHOULD,
         "a sender does as the receiver would like, where the receiver attached first and it can",
         "sender_is_accepted_with_the_settle_mode_that_the_receiver_wants",
-        mutant=Change(
-            "snd_settle_mode=SenderSettleMode(remote.snd_settle_mode),\n"
-            "            rcv_settle_mode=ReceiverSettleMode(remote.rcv_settle_mode),\n"
-            "            source=source,\n",
-            "snd_settle_mode=SenderSettleMode.MIXED,\n"
-            "            rcv_settle_mode=ReceiverSettleMode(remote.rcv_settle_mode),\n"
-            "            source=source,\n",
+        "queue_gives_settled_where_the_receiver_asks_for_at_most_once",
+        mutants=(
+            Change(
+                "snd_settle_mode=SenderSettleMode(remote.snd_settle_mode),\n"
+                "            rcv_settle_mode=ReceiverSettleMode(remote.rcv_settle_mode),\n"
+                "            source=source,\n",
+                "snd_settle_mode=SenderSettleMode.MIXED,\n"
+                "            rcv_settle_mode=ReceiverSettleMode(remote.rcv_settle_mode),\n"
+                "            source=source,\n",
+            ),
+            Change(
+                "return LinkOptions(\n        snd_settle_mode=SenderSettleMode(remote.snd_settle_mode),",
+                "return LinkOptions(\n        snd_settle_mode=SenderSettleMode.MIXED,",
+            ),
         ),
     ),
     need(
@@ -71,11 +78,18 @@ REQUIREMENTS = [
         SHOULD,
         "a receiver does as the sender would like, where the sender attached first and it can",
         "receiver_is_accepted_with_the_settle_mode_that_the_sender_wants",
-        mutant=Change(
-            "rcv_settle_mode=ReceiverSettleMode(remote.rcv_settle_mode),\n            source=source or remote.source,",
-            "rcv_settle_mode=ReceiverSettleMode.FIRST,\n            source=source or remote.source,",
+        "queue_serves_links_that_settle_second",
+        mutants=(
+            Change(
+                "rcv_settle_mode=ReceiverSettleMode(remote.rcv_settle_mode),\n            source=source or remote.source,",
+                "rcv_settle_mode=ReceiverSettleMode.FIRST,\n            source=source or remote.source,",
+            ),
+            Change(
+                "rcv_settle_mode=ReceiverSettleMode(remote.rcv_settle_mode),\n        source=source,",
+                "rcv_settle_mode=ReceiverSettleMode.FIRST,\n        source=source,",
+            ),
         ),
-        gap="the put-token node of Azure's kind settles first",
+        gap="a container that is to be like Azure settles first",
     ),
     need(
         "2.7.3-9",
