@@ -270,7 +270,11 @@ class Session(Lifecycle):
             self.by_remote_handle.pop(link.remote_handle, None)
             if errant:
                 self.errant[link.remote_handle] = None
-            self._forget(link)
+            self._flow_links.pop(link, None)
+            if link.closed or link.error is not None:
+                self.settlement.forget(link)
+            else:
+                self.settlement.wake(link)
             self.connection.names.release(link)
             link.wake()
 

@@ -310,6 +310,36 @@ class Settlement:
 
     # -- the end of a link ------------------------------------------------------------------
 
+    def is_live(self, delivery: OutgoingDelivery) -> bool:
+        """Whether dispositions still apply to a sent delivery, also after a detach (2.7.6)."""
+        return self.outgoing.get(delivery.delivery_id) is delivery
+
+    def release(self, delivery: IncomingDelivery | OutgoingDelivery) -> bool:
+        """Forget the id of an unsettled delivery, which goes on under another, or not at all; False if it has none here."""
+        delivery_id = delivery.delivery_id
+        if isinstance(delivery, OutgoingDelivery):
+            if self.outgoing.get(delivery_id) is not delivery:
+                return False
+            del self.outgoing[delivery_id]
+            delivery.link.unsettled -= 1
+        else:
+            if self.incoming.get(delivery_id) is not delivery:
+                return False
+            del self.incoming[delivery_id]
+            delivery.link.tags.discard(delivery.tag)
+            self.modes.pop(delivery_id, None)
+        return True
+
+    def wake(self, link: Link) -> None:
+        """Wake who waits for deliveries of a link that was detached, neither closed nor with an error.
+
+        The deliveries are live until the session ends: dispositions apply, ours and the peer's (2.7.6).
+        """
+        held: Any = self.incoming if link.role is Role.RECEIVER else self.outgoing
+        for delivery in held.values():
+            if delivery.link is link:
+                self.session.connection.touch(delivery.watcher)
+
     def forget(self, link: Link | None = None) -> None:
         """Drop what a link that is gone leaves unsettled, or every link; waiters are woken and find it gone.
 
