@@ -16,6 +16,7 @@ from .annotations import CheckedReceiverLink
 from .fast import TransferReader
 from .faults import error_of, fit
 from .incoming import drop_incoming
+from .outgoing import drop_outgoing
 from .receiver import ReceiverLink
 from .sender import SenderLink
 from .settlement import Settlement
@@ -290,7 +291,7 @@ class Session(Lifecycle):
             drop_incoming(link)
         else:
             assert isinstance(link, SenderLink)
-            link.stop()
+            drop_outgoing(link)
 
     # -- what we owe ------------------------------------------------------------------------
 
