@@ -15,7 +15,7 @@ from trio_amqp10.engine.states import LinkState
 from trio_amqp10.engine.terminus import ReceiverTerminus, SenderTerminus
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Accepted, Source, Target
-from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
+from trio_amqp10.spec.transport import Error, ReceiverSettleMode, SenderSettleMode
 
 from .helpers import begun, error, flow
 from .links import ACCEPTED, Owner, attach, disposition, transfer
@@ -256,3 +256,12 @@ def test_delivery_that_came_in_part_is_live_when_its_link_can_be_taken_up() -> N
     script << disposition(False, 7)
     assert delivery.settled
     assert not link.terminus.unsettled  # type: ignore[union-attr]
+
+
+def test_outcome_does_not_count_for_a_kept_link_when_we_have_detached_it_with_an_error() -> None:
+    link, script, delivery = sent(kept=True)
+    link.detach(closed=False, error=Error(condition="amqp:not-found"))
+    script << disposition(True, 0)  # the peer has not read it yet
+    assert not delivery.settled
+    assert delivery.state is None
+    assert not link.unsettled

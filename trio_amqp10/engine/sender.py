@@ -332,9 +332,7 @@ class SenderLink(Link):
 
         Args:
             octets: how it begins; the first transfer goes out at once, whatever they are.
-            settled, tag, message_format, state: as for ``send``.
-
-        Raises: as ``send``.
+            settled, tag, message_format, state: as for ``send``. Raises as that.
         """
         if not self.sendable():
             return None
@@ -388,18 +386,9 @@ class SenderLink(Link):
     def stop(self) -> None:
         """The link is detaching or gone: what was in progress waits for the next, if there is to be one."""
         self.resending = None
-        partial, terminus = self.partial, self.terminus
-        if partial is not None and (terminus is None or partial.delivery.tag not in terminus.unsettled):
-            self._lose(partial.delivery)
         self.drop_partial()
-        if terminus is not None:
-            terminus.next_tag = self._next_tag
-
-    def _lose(self, delivery: OutgoingDelivery) -> None:
-        """It will not be complete, so nothing will be said of it."""
-        if self.session.settlement.release(delivery):
-            self.in_doubt += 1
-            self.session.connection.touch(delivery.watcher)
+        if self.terminus is not None:
+            self.terminus.next_tag = self._next_tag
 
     def drained(self) -> None:
         """Nothing more to send: use up the credit that the receiver wants back (2.6.7)."""

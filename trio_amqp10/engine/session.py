@@ -17,6 +17,7 @@ from .fast import TransferReader
 from .faults import error_of, fit
 from .incoming import drop_incoming
 from .numbers import Numbers
+from .outgoing import drop_outgoing
 from .receiver import ReceiverLink
 from .sender import SenderLink
 from .settlement import Settlement
@@ -291,7 +292,7 @@ class Session(Lifecycle):
             drop_incoming(link)
         else:
             assert isinstance(link, SenderLink)
-            link.stop()
+            drop_outgoing(link)
 
     # -- what we owe ------------------------------------------------------------------------
 
