@@ -67,7 +67,11 @@ class ControlInlet(ReceiverInlet):
 
     def take(self) -> Delivery | None:
         # A message that waits for permission came before: it is part of what is discharged.
-        return self._take() if self._queue and not self.peer.guard.deciding else None
+        if not self._queue or self.peer.guard.deciding:
+            return None
+        delivery = self._take()
+        self._unweigh(delivery)
+        return delivery
 
     def go_on(self) -> None:
         """What was waited for is decided."""
@@ -92,7 +96,7 @@ class Coordinator(Node):
         journal: what commits go through; None for a container without a store.
     """
 
-    takes = True
+    takes = spared = True
 
     def __init__(
         self,

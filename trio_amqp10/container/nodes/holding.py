@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .ledger import Book
     from .node import Arrival, Inlet
     from .terms import Terms
+    from .watermark import Watermark
 
 __all__ = ["Holding"]
 
@@ -133,6 +134,24 @@ class Holding(Node):
         """A message is gone."""
         raise NotImplementedError
 
+    # -- what it weighs ---------------------------------------------------------------------
+
+    def count_in(self, watermark: Watermark) -> None:
+        self._unweigh_all()
+        self.watermark = watermark
+        watermark.add(self.octets, self._length)
+
+    def _weigh(self, entry: Entry) -> None:
+        """A message is held."""
+        self.watermark.add(entry.size)
+
+    def _unweigh(self, entry: Entry) -> None:
+        """It is not any more."""
+        self.watermark.remove(entry.size)
+
+    def _unweigh_all(self) -> None:
+        self.watermark.remove(self.octets, self._length)
+
     # -- in ---------------------------------------------------------------------------------
 
     def _hold(
@@ -151,6 +170,7 @@ class Holding(Node):
         self.figures["arrived"] += 1
         self._length += 1
         self.octets += entry.size
+        self._weigh(entry)
         if ttl is not None or expiry is not None:
             now = self._clock.now()
             entry.limit(now, self._clock.deadline(now, ttl, expiry), ttl)
@@ -204,6 +224,7 @@ class Holding(Node):
                 entry.group = terms_of(entry.message).group
             self._length += 1
             self.octets += entry.size
+            self._weigh(entry)
         self._sequence = itertools.count(last)
         lent = {entry for entry in entries if self._book.is_lent(entry)}
         for entry in entries:
@@ -322,6 +343,7 @@ class Holding(Node):
             entry.book.erase(entry)
         self._length -= 1
         self.octets -= entry.size
+        self._unweigh(entry)
         self._on_room()
 
     def sweep(self) -> None:
@@ -349,6 +371,7 @@ class Holding(Node):
         self._stock.clear()
         self._deadlines.clear()
         self._alarm.stop()
+        self._unweigh_all()
         self._length = self._dying = self._coming = self.octets = 0
         if self._book is not None:
             self._book.close()

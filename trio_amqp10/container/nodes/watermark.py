@@ -1,0 +1,135 @@
+"""Watermark: how much memory the messages of a container take, and whether more may come.
+
+Counted are the octets of message bodies with their other sections, and ``OVERHEAD`` for each message. A message counts
+while a node holds it, leased or not; while it waits at its link because the node has no room; and while it waits for the end of its
+transaction. Messages that a store has as well count in full: they are held in memory too. A message that several
+subscriptions of a topic hold counts once, and ``OVERHEAD`` for each.
+
+Above the limit nothing more is taken from peers, until the octets are below nine tenths of it; consumers go on. What the container
+does by itself goes on too: dead letters only move, and the commit of a transaction brings what was counted before.
+
+Counting costs the same whatever there is. Knows octets; knows no message, node or link.
+"""
+
+from __future__ import annotations
+
+import logging
+from math import inf
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["OVERHEAD", "SharedWeight", "Watermark"]
+
+_log = logging.getLogger("trio_amqp10.container")
+
+OVERHEAD: Final = 512
+"""Octets that a message takes beyond its own: what is kept to find it, lease it and end it."""
+
+
+class Watermark:
+    """Counts octets against a limit.
+
+    Args:
+        limit: octets; None for any number.
+
+    Attributes:
+        limit: as given.
+        octets: counted now.
+        high: whether nothing more is taken.
+        refused: how many messages were not taken for this reason.
+    """
+
+    __slots__ = ("_fall_at", "_rise_at", "_waiting", "high", "limit", "octets", "refused")
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = limit
+        self.octets = 0
+        self.high = False
+        self.refused = 0
+        self._rise_at: float = inf if limit is None else limit
+        self._fall_at: float = -inf
+        self._waiting: dict[Callable[[], object], None] = {}
+
+    def add(self, octets: int, messages: int = 1) -> None:
+        """So many octets of so many messages are held."""
+        self.octets += octets + messages * OVERHEAD
+        if self.octets > self._rise_at:
+            self._rise()
+
+    def remove(self, octets: int, messages: int = 1) -> None:
+        """They are not held any more."""
+        self.octets -= octets + messages * OVERHEAD
+        if self.octets < self._fall_at:
+            self._fall()
+
+    def when_low(self, call: Callable[[], object]) -> None:
+        """Call back, once and under trio, when more is taken again; the same function is called once."""
+        self._waiting[call] = None
+
+    def forget(self, call: Callable[[], object]) -> None:
+        """Do not call back."""
+        self._waiting.pop(call, None)
+
+    def describe(self) -> str:
+        """What a peer is told of which nothing is taken."""
+        return f"the container holds as many octets of messages as it may, {self.limit}"
+
+    def _rise(self) -> None:
+        assert self.limit is not None
+        self.high = True
+        self._rise_at = inf
+        self._fall_at = self.limit * 9 // 10
+        _log.warning(
+            "the container holds %d octets of messages, more than its limit of %d: it takes none from its peers "
+            "until there are less than %d",
+            self.octets,
+            self.limit,
+            self._fall_at,
+        )
+
+    def _fall(self) -> None:
+        assert self.limit is not None
+        self.high = False
+        self._rise_at = self.limit
+        self._fall_at = -inf
+        _log.warning("the container holds %d octets of messages, and takes messages again", self.octets)
+        if self._waiting:  # not from within what a node is doing
+            trio.lowlevel.current_trio_token().run_sync_soon(self._call)
+
+    def _call(self) -> None:
+        waiting, self._waiting = self._waiting, {}
+        for call in waiting:
+            if self.high:
+                self._waiting[call] = None
+            else:
+                call()
+
+
+class SharedWeight:
+    """A message that several hold: its octets count once, for as long as any of them holds it.
+
+    Args:
+        watermark: that counts it.
+        octets: of the message.
+    """
+
+    __slots__ = ("_holders", "_octets", "_watermark")
+
+    def __init__(self, watermark: Watermark, octets: int) -> None:
+        self._watermark = watermark
+        self._octets = octets
+        self._holders = 0
+
+    def take(self) -> None:
+        """One more holds it."""
+        self._watermark.add(0 if self._holders else self._octets)
+        self._holders += 1
+
+    def leave(self) -> None:
+        """One less holds it."""
+        self._holders -= 1
+        self._watermark.remove(0 if self._holders else self._octets)
