@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -274,6 +275,40 @@ async def test_container_sends_within_itself_above_its_limit() -> None:
     assert len(queue) == 2
 
 
+@pytest.mark.parametrize("ending", ["resumed", "expired", "too much"])
+async def test_part_of_a_message_counts_while_its_link_may_come_back(
+    ending: str, autojump_clock: Any
+) -> None:
+    container = Container(memory_limit=100 * KIB)
+    container.add_queue("q")
+    options: dict[str, Any] = {"name": "x", "guarantee": "exactly-once", "expiry_policy": "connection-close"}
+    options |= {"expiry_timeout": 60, "store": amqp.MemoryTerminusStore()}
+    limits = amqp.Limits(max_frame_size=4096)
+    connect = partial(container.connect, container_id="c", idle_timeout=None, limits=limits)
+    async with connect() as conn:
+        sender = await conn.open_sender("q", **options).__aenter__()
+        stream = await sender.stream().__aenter__()
+        await stream.send_all(b"x" * 40 * KIB)
+        await wait_all_tasks_blocked()
+        assert container.watermark.octets == 0
+        if ending == "too much":
+            await container.send("q", b"x" * 100 * KIB)
+        conn.pump.cancel()
+        await conn.pump.finished.wait()
+    await wait_all_tasks_blocked()
+    if ending == "too much":
+        assert container.watermark.octets == weight(container)  # it is given up
+        return
+    assert 30 * KIB < container.watermark.octets <= 41 * KIB
+    async with connect() as conn:
+        if ending == "resumed":
+            options |= {"store": None}
+            await conn.open_sender("q", **options).__aenter__()
+        else:
+            await trio.sleep(61)
+        assert container.watermark.octets == 0
+
+
 # -- counting -----------------------------------------------------------------------------------
 
 
@@ -365,3 +400,56 @@ def test_memory_of_a_process_is_what_its_control_groups_permit(
     unlimited = available_memory(tmp_path / "none", tmp_path / "none")
     found = available_memory(tmp_path / "own", tmp_path / "groups")
     assert found == (unlimited if expected is None else expected)
+
+
+# -- deliveries that are not complete -----------------------------------------------------------
+
+
+async def test_row_48_deliveries_in_progress_have_a_bound_on_all_connections_of_a_listener() -> None:
+    container = Container()
+    queue = container.add_queue("q")
+    async with trio.open_nursery() as nursery:
+        serve = partial(container.serve, "amqp://127.0.0.1:0", max_partial_octets=100 * KIB)
+        [listener] = await nursery.start(serve)
+
+        async def begin(conn: amqp.Connection, octets: int) -> tuple[Any, Any]:
+            sender = await conn.open_sender("q").__aenter__()
+            stream = await sender.stream().__aenter__()
+            await stream.send_all(b"x" * octets)
+            await until(lambda: pool_of(container) >= octets or sender.credit == 0)
+            return sender, stream
+
+        async with amqp.open_connection(listener.url) as greedy, amqp.open_connection(listener.url) as modest:
+            with pytest.raises(amqp.LinkDetachedError, match="all connections of the listener"):
+                _, stream = await begin(greedy, 80 * KIB)
+                other, rest = await begin(modest, 40 * KIB)
+                while True:
+                    await stream.send_all(b"x")
+                    await trio.sleep(0.001)
+            await rest.send_all(b"x" * 50 * KIB)
+            await rest.aclose()
+            await until(lambda: len(queue) == 1)
+            await other.aclose()
+            assert pool_of(container) == 0
+            _, stream = await begin(modest, 60 * KIB)
+        async with amqp.open_connection(listener.url) as conn:  # what the last one had is forgotten
+            await until(lambda: len(container.conversations) == 1)
+            _, stream = await begin(conn, 90 * KIB)
+            await stream.aclose()
+            await until(lambda: len(queue) == 2)
+        nursery.cancel_scope.cancel()
+
+
+def pool_of(container: Container) -> int:
+    return sum(each.connection.engine.partial_octets for each in container.conversations)
+
+
+async def until(holds: Any) -> None:
+    with trio.fail_after(10):
+        while not holds():  # noqa: ASYNC110 - what it waits for makes no event
+            await trio.sleep(0.001)
+
+
+async def test_listener_refuses_a_bound_of_nothing() -> None:
+    with pytest.raises(amqp.LocalProtocolError, match=r"max_partial_octets=0: .*None for no limit"):
+        await amqp.serve(Container().handle, "amqp://127.0.0.1:0", max_partial_octets=0)

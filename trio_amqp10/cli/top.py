@@ -269,18 +269,8 @@ def _drawn(sample: Sample, before: Sample | None) -> RenderableType:
         )
         for each in sample.links
     ]
-    memory = [
-        (
-            each["name"],
-            _number(each["held-octets"]),
-            _number(each["memory-limit"]) or "none",
-            "no more is taken" if each["throttled"] else "",
-            _number(each["refused-for-memory"]),
-        )
-        for each in sample.containers
-    ]
     return Group(
-        _table("memory of messages", ("container", "octets", "limit", "state", "refused"), memory),
+        _memory(sample),
         _table("nodes", ("address", "type", "messages", "octets", "senders", "receivers", "arrive/s"), nodes),
         _table(
             "connections",
@@ -291,6 +281,20 @@ def _drawn(sample: Sample, before: Sample | None) -> RenderableType:
             "links", ("no.", "way", "address", "state", "messages", "credit", "unsettled", "msg/s"), links
         ),
     )
+
+
+def _memory(sample: Sample) -> RenderableType:
+    rows = [
+        (
+            each["name"],
+            _number(each["held-octets"]),
+            _number(each["memory-limit"]) or "none",
+            "no more is taken" if each["throttled"] else "",
+            _number(each["refused-for-memory"]),
+        )
+        for each in sample.containers
+    ]
+    return _table("memory of messages", ("container", "octets", "limit", "state", "refused"), rows)
 
 
 def _number(value: float | None) -> str:

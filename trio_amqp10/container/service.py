@@ -172,7 +172,13 @@ class Container(Handled):
         self._clock.call_at = self._timers.call_at
         archive = None if self._ledger is None else Archive(self._ledger)
         longest = math.inf if max_terminus_age is None else max_terminus_age
-        self.termini = Termini(self._clock.now, self._timers.call_at, archive=archive, longest=longest)
+        self.termini = Termini(
+            self._clock.now,
+            self._timers.call_at,
+            archive=archive,
+            longest=longest,
+            watermark=self.watermark,
+        )
         self.past: Counter[str] = Counter()
         self._listeners: list[Listener] = []
         self._idle = trio.lowlevel.ParkingLot()

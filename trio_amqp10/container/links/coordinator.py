@@ -70,7 +70,8 @@ class ControlInlet(ReceiverInlet):
         if not self._queue or self.peer.guard.deciding:
             return None
         delivery = self._take()
-        self._unweigh(delivery)
+        if self._weighed:
+            self._unweigh(delivery)
         return delivery
 
     def go_on(self) -> None:

@@ -100,7 +100,8 @@ class ReceiverInlet(Receiver):
         """The next delivery that came. What came whole is handed out even when its link is gone."""
         while self._queue and not self.peer.resting:
             delivery = self._take()
-            self._unweigh(delivery)
+            if self._weighed:
+                self._unweigh(delivery)
             if delivery.remote_state.__class__ is not TransactionalState:
                 return delivery
             self.peer.coordinator.post(self, self._node, delivery)
@@ -148,9 +149,8 @@ class ReceiverInlet(Receiver):
 
     def _unweigh(self, delivery: Delivery) -> None:
         """The first does not wait here any more."""
-        if self._weighed:
-            self._weighed -= 1
-            self._watermark.remove(len(delivery.payload))
+        self._weighed -= 1
+        self._watermark.remove(len(delivery.payload))
 
     def _unweigh_all(self) -> None:
         """They are about to leave; those that stay are counted anew."""

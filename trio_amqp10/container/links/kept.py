@@ -82,9 +82,20 @@ class Kept:
         attached: whether that link lives.
         deadline: when it expires, while it is not attached.
         stored: whether the store has a row of it.
+        octets: of messages that came and wait for the link, while it is not attached.
     """
 
-    __slots__ = ("attached", "deadline", "holder", "key", "origin", "retention", "stored", "terminus")
+    __slots__ = (
+        "attached",
+        "deadline",
+        "holder",
+        "key",
+        "octets",
+        "origin",
+        "retention",
+        "stored",
+        "terminus",
+    )
 
     def __init__(self, key: Key, origin: str) -> None:
         self.key = key
@@ -95,6 +106,7 @@ class Kept:
         self.attached = False
         self.deadline = inf
         self.stored = False
+        self.octets = 0
 
     def new_terminus(self) -> SenderTerminus | ReceiverTerminus:
         """One that remembers nothing."""

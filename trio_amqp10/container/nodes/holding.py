@@ -31,6 +31,7 @@ from .node import Node
 from .policy import QueuePolicy
 from .stock import Stock
 from .terms import terms_of
+from .watermark import OVERHEAD
 
 if TYPE_CHECKING:
     from trio_amqp10.container.stores.base import StoreError
@@ -142,12 +143,18 @@ class Holding(Node):
         watermark.add(self.octets, self._length)
 
     def _weigh(self, entry: Entry) -> None:
-        """A message is held."""
-        self.watermark.add(entry.size)
+        """A message is held. As ``watermark.add``, without another call for each message."""
+        mark = self.watermark
+        mark.octets += entry.size + OVERHEAD
+        if mark.octets > mark.rise_at:
+            mark.rise()
 
     def _unweigh(self, entry: Entry) -> None:
         """It is not any more."""
-        self.watermark.remove(entry.size)
+        mark = self.watermark
+        mark.octets -= entry.size + OVERHEAD
+        if mark.octets < mark.fall_at:
+            mark.fall()
 
     def _unweigh_all(self) -> None:
         self.watermark.remove(self.octets, self._length)

@@ -2,7 +2,7 @@
 
 Counted are the octets of message bodies with their other sections, and ``OVERHEAD`` for each message. A message counts
 while a node holds it, leased or not; while it waits at its link because the node has no room; and while it waits for the end of its
-transaction. Messages that a store has as well count in full: they are held in memory too. A message that several
+transaction; and while it, or a part of it, waits for a link that may come back. Messages that a store has as well count in full: they are held in memory too. A message that several
 subscriptions of a topic hold counts once, and ``OVERHEAD`` for each.
 
 Above the limit nothing more is taken from peers, until the octets are below nine tenths of it; consumers go on. What the container
@@ -41,30 +41,32 @@ class Watermark:
         octets: counted now.
         high: whether nothing more is taken.
         refused: how many messages were not taken for this reason.
+        rise_at: octets above which ``rise`` is due; infinite while it is high.
+        fall_at: octets below which ``fall`` is due; negative while it is low.
     """
 
-    __slots__ = ("_fall_at", "_rise_at", "_waiting", "high", "limit", "octets", "refused")
+    __slots__ = ("_waiting", "fall_at", "high", "limit", "octets", "refused", "rise_at")
 
     def __init__(self, limit: int | None = None) -> None:
         self.limit = limit
         self.octets = 0
         self.high = False
         self.refused = 0
-        self._rise_at: float = inf if limit is None else limit
-        self._fall_at: float = -inf
+        self.rise_at: float = inf if limit is None else limit
+        self.fall_at: float = -inf
         self._waiting: dict[Callable[[], object], None] = {}
 
     def add(self, octets: int, messages: int = 1) -> None:
         """So many octets of so many messages are held."""
         self.octets += octets + messages * OVERHEAD
-        if self.octets > self._rise_at:
-            self._rise()
+        if self.octets > self.rise_at:
+            self.rise()
 
     def remove(self, octets: int, messages: int = 1) -> None:
         """They are not held any more."""
         self.octets -= octets + messages * OVERHEAD
-        if self.octets < self._fall_at:
-            self._fall()
+        if self.octets < self.fall_at:
+            self.fall()
 
     def when_low(self, call: Callable[[], object]) -> None:
         """Call back, once and under trio, when more is taken again; the same function is called once."""
@@ -78,24 +80,26 @@ class Watermark:
         """What a peer is told of which nothing is taken."""
         return f"the container holds as many octets of messages as it may, {self.limit}"
 
-    def _rise(self) -> None:
+    def rise(self) -> None:
+        """There are more octets than ``rise_at``."""
         assert self.limit is not None
         self.high = True
-        self._rise_at = inf
-        self._fall_at = self.limit * 9 // 10
+        self.rise_at = inf
+        self.fall_at = self.limit * 9 // 10
         _log.warning(
             "the container holds %d octets of messages, more than its limit of %d: it takes none from its peers "
             "until there are less than %d",
             self.octets,
             self.limit,
-            self._fall_at,
+            self.fall_at,
         )
 
-    def _fall(self) -> None:
+    def fall(self) -> None:
+        """There are less octets than ``fall_at``."""
         assert self.limit is not None
         self.high = False
-        self._rise_at = self.limit
-        self._fall_at = -inf
+        self.rise_at = self.limit
+        self.fall_at = -inf
         _log.warning("the container holds %d octets of messages, and takes messages again", self.octets)
         if self._waiting:  # not from within what a node is doing
             trio.lowlevel.current_trio_token().run_sync_soon(self._call)

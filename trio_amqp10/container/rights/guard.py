@@ -315,7 +315,8 @@ class RelayInlet(ReceiverInlet):
         while self._verdicts and self._queue and not self.peer.resting:
             refusal = self._verdicts.popleft()
             delivery = self._take()
-            self._unweigh(delivery)
+            if self._weighed:
+                self._unweigh(delivery)
             if delivery.remote_state.__class__ is TransactionalState:
                 self.peer.coordinator.post(self, self._node, delivery, refusal)
             elif refusal is None:
