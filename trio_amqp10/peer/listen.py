@@ -399,8 +399,8 @@ async def _accept_loop(
             if failure.errno not in _OUT_OF_RESOURCES:
                 raise
             _log.warning("cannot accept for now: %s", failure)
-            doors.turn_out()  # what it has is given back as soon as its task runs
-            await trio.sleep(0.1)
+            # What a stranger has is given back as soon as its task runs.
+            await trio.sleep(0.01 if doors.turn_out() else 0.1)
             continue
         if not _is_admitted(admit, stream):
             await trio.aclose_forcefully(stream)
