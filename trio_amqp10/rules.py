@@ -402,7 +402,7 @@ PARTIAL_DELIVERIES: Final = Rule(
     "2.8.15",
     _C.RESOURCE_LIMIT_EXCEEDED,
     "link",
-    "deliveries in progress hold at most ``Limits.partial_octets`` on a connection; the largest goes",
+    "deliveries in progress hold at most ``Limits.partial_octets`` on a connection, and what a listener says on all; the largest goes",
 )
 DISPOSITION_RANGE: Final = Rule(
     "disposition-range",

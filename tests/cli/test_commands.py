@@ -21,7 +21,7 @@ from click.testing import CliRunner
 
 import trio_amqp10 as amqp
 from trio_amqp10.cli import app
-from trio_amqp10.cli.rules import parse_limit, parse_queue, parse_quota, parse_size, quotas_of
+from trio_amqp10.cli.rules import parse_limit, parse_memory, parse_queue, parse_quota, parse_size, quotas_of
 
 from .conftest import SECONDS, amqp10, done, failed, interrupt, serving, start
 
@@ -275,7 +275,30 @@ def test_serve_lets_a_user_wait_after_so_many_failures_as_it_says() -> None:
         assert done("send", f"{bob}/q", "--body", "x") == b"sent 1\n"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "warned"), [((), True), (("--user", "ada:enigma"), False)], ids=["anybody", "users"]
+)
+def test_serve_warns_where_anybody_may_manage_it(arguments: tuple[str, ...], warned: bool) -> None:
+    process = start("serve", "--listen", "amqp://127.0.0.1:0", "--management", *arguments)
+    assert process.stdout is not None
+    process.stdout.readline()
+    _, told = interrupt(process)
+    assert (b"whoever can connect may delete every queue" in told) is warned
+
+
+def test_serve_takes_no_more_than_it_has_memory_for() -> None:
+    with serving("--memory-limit", "1KiB", "--max-partial", "none", "--management") as url:
+        for throttled in (False, True, False):
+            [container] = [json.loads(done("top", url, "--once", "--json"))["container"]]
+            assert container["throttled"] is throttled
+            if throttled:
+                assert len(done("receive", f"{url}/q", "--count", "1")) == 1001
+            else:
+                assert done("send", f"{url}/q", "--body", "x" * 1000) == b"sent 1\n"
+
+
 def test_limits_are_numbers_or_none() -> None:
+    assert (parse_memory("auto"), parse_memory("1KiB"), parse_memory("none")) == ("auto", 1024, None)
     assert (parse_limit("3"), parse_limit("none")) == (3, None)
     assert [parse_size(each) for each in ("7", "2KiB", "512MiB", "3GiB", "none")] == [
         7,

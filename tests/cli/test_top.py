@@ -10,14 +10,15 @@ import signal
 import time
 
 import pytest
+from rich.console import Console
 
 import trio_amqp10 as amqp
 from tests.cli.conftest import SECONDS, amqp10, done, failed, interrupt, serving, start
-from trio_amqp10.cli.top import Sample
+from trio_amqp10.cli.top import Sample, _drawn
 
 
 def test_top_shows_nodes_connections_and_links_once() -> None:
-    with serving("--management", "--queue", "orders") as url:
+    with serving("--management", "--queue", "orders", "--memory-limit", "5MiB") as url:
         done("send", f"{url}/orders", stdin=b"1\n2\n3\n")
         shown = json.loads(done("top", url, "--once", "--json"))
         assert shown["management"] is True
@@ -27,10 +28,15 @@ def test_top_shows_nodes_connections_and_links_once() -> None:
         assert (connection["state"], connection["senders"], connection["receivers"]) == ("OPENED", 1, 1)
         [asks] = [link for link in shown["links"] if link["role"] == "receiver"]
         assert (asks["address"], asks["connection"]) == ("$management", connection["identity"])
-        assert asks["messages"] == 3  # requests: for nodes, connections, and links
+        assert asks["messages"] == 3  # requests: for nodes, connections, and links; one more follows
+        assert shown["container"]["held-octets"] > 3 * 512
+        assert shown["container"]["memory-limit"] == 5 * 1024 * 1024
+        assert shown["container"]["throttled"] is False
         assert "rate" not in nodes["orders"]
         text = done("top", url, "--once").decode()
-        assert {"nodes", "connections", "links"} <= {line.strip() for line in text.splitlines()}
+        assert {"nodes", "connections", "links", "memory of messages"} <= {
+            line.strip() for line in text.splitlines()
+        }
         assert "orders" in text
 
 
@@ -114,6 +120,16 @@ def test_top_prints_a_line_each_time_with_rates_where_it_is_asked_for_json() -> 
 
 def test_top_fails_where_nobody_answers() -> None:
     assert "127.0.0.1" in failed("top", "amqp://127.0.0.1:1", "--once")
+
+
+def test_top_says_when_a_container_takes_no_more() -> None:
+    mark = {"held-octets": 7000, "memory-limit": 6000, "throttled": True, "refused-for-memory": 3}
+    seen = Sample(time=1.0, peer={}, managed=True, ours={}, containers=({"name": "c", **mark},))
+    console = Console(width=120)
+    with console.capture() as text:
+        console.print(_drawn(seen, None))
+    [line] = [line for line in text.get().splitlines() if "no more is taken" in line]
+    assert line.split()[:3] == ["c", "7,000", "6,000"]
 
 
 def sample(seconds: float, **messages: int | None) -> Sample:

@@ -154,14 +154,43 @@ async def test_connection_is_closed_when_it_is_not_permitted(is_async: bool) -> 
     assert closed.value.condition == "amqp:unauthorized-access"
 
 
-async def test_links_wait_while_the_connection_is_being_decided(autojump_clock: MockClock) -> None:
+@pytest.mark.parametrize("permitted", [True, False])
+async def test_links_wait_while_the_connection_is_being_decided(
+    permitted: bool, autojump_clock: MockClock
+) -> None:
+    """Until then nothing is asked for a link, no link is answered, and no message gets to a node."""
+    asked: list[str] = []
+    done: list[str] = []
+    decided = trio.Event()
+
     async def authorise(access: Access) -> bool:
+        asked.append(access.action)
         if access.action == "open":
-            await trio.sleep(10)
+            await decided.wait()
+            return permitted
         return True
 
-    async with as_user(Container(authorise=authorise)) as conn, conn.open_sender("q") as sender:
-        await sender.send("x")
+    async def send(conn: amqp.Connection) -> None:
+        try:
+            async with conn.open_sender("q") as sender:
+                done.append("attached")
+                await sender.send("x")
+                done.append("sent")
+        except ConnectionClosedError as refusal:
+            done.append(str(refusal.condition))
+
+    container = Container(authorise=authorise)
+    queue = container.add_queue("q")
+    async with as_user(container) as conn, trio.open_nursery() as nursery:
+        nursery.start_soon(send, conn)
+        await trio.sleep(10)
+        assert (asked, done, list(queue.inlets), len(queue)) == (["open"], [], [], 0)
+        decided.set()
+        await trio.sleep(10)
+        if permitted:
+            assert (asked, done, len(queue)) == (["open", "send"], ["attached", "sent"], 1)
+        else:
+            assert (asked, done, len(queue)) == (["open"], ["amqp:unauthorized-access"], 0)
 
 
 @pytest.mark.parametrize("is_async", [False, True])

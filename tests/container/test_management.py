@@ -10,7 +10,7 @@ import trio
 
 import trio_amqp10 as amqp
 from tests.container.helpers import fill, queue_of
-from trio_amqp10.container import Container, Node, QueuePolicy, Topic
+from trio_amqp10.container import Container, Node, QueuePolicy, Topic, management
 from trio_amqp10.wire.values import UInt
 
 if TYPE_CHECKING:
@@ -120,6 +120,89 @@ async def test_management_lists_nodes_by_type_attribute_and_place() -> None:
             assert (await ask("QUERY", **wrong))[0] == 400
 
 
+async def test_management_answers_with_a_page_and_says_whether_there_is_more() -> None:
+    container = Container(memory_limit=None)
+    for number in range(1200):
+        container.add_queue(f"q{number}")
+    container.add_management()
+    async with container.connect() as conn, conn.open_requester("$management") as requester:
+
+        async def page(**more: Any) -> tuple[list[Any], Any, Any]:
+            asked = {"operation": "QUERY", "entityType": "queue", **more}
+            body = {"attributeNames": ["name"]}
+            reply = await requester.request(amqp.Message(body, application_properties=asked))
+            told = reply.application_properties
+            assert told["count"] == len(reply.body["results"])
+            return [row[0] for row in reply.body["results"]], told["more"], told["statusCode"]
+
+        names = [f"q{number}" for number in range(1200)]
+        assert await page() == (names[:500], True, 200)
+        assert await page(offset=500, count=700) == (names[500:1000], True, 200)
+        found, more, _ = await page(offset=1000)
+        assert found[:200] == names[1000:]
+        assert more is False
+        assert await page(count=3) == (names[:3], True, 200)
+        assert await page(count=0) == ([], True, 200)
+        assert (await page(offset=5000))[:2] == ([], False)
+
+
+async def test_management_bounds_what_one_reply_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    attributes = management._attributes
+
+    def counting(node: Any) -> Any:
+        made.append(node.address)
+        return attributes(node)
+
+    monkeypatch.setattr(management, "_attributes", counting)
+    container = Container()
+    for number in range(400):
+        container.add_queue(f"{number} {'x' * 10_000}")
+    async with managed(container) as (_, ask):
+        _, found = await ask("QUERY", {"attributeNames": ["name"]}, entityType="queue")
+        assert 100 <= len(found["results"]) <= 110  # about a megabyte
+        assert len(made) == len(found["results"])  # and no more than these were looked at
+        made.clear()
+        await ask("QUERY", {"attributeNames": ["name"]}, entityType="queue", offset=300, count=2)
+        assert len(made) == 2
+        made.clear()
+        await ask("GET-TYPES")
+        assert len(made) < 10
+
+
+@pytest.mark.parametrize(
+    ("body", "properties"),
+    [
+        ({"attributeNames": [f"a{number}" for number in range(101)]}, {}),
+        ({"attributeNames": ["a" * 2049]}, {}),
+        ({"attributeNames": [1]}, {}),
+        ({"attributeNames": "name"}, {}),
+        ({"attributeNames": {"name": "x"}}, {}),
+        (None, {"operation": "READ", "name": "x" * 2049}),
+        (None, {"operation": "READ", "name": 7 * "x", "type": "y" * 2000}),
+        (None, {"operation": "x" * 2000}),
+        ({"x" * 2000: 1}, {"operation": "CREATE", "type": "queue", "name": "n"}),
+        ({"max-length": "x" * 2000}, {"operation": "CREATE", "type": "queue", "name": "n"}),
+        (None, {"operation": "CREATE", "type": "x" * 2000, "name": "n"}),
+        (None, {"operation": "QUERY", "count": "x" * 2000}),
+        (None, {"operation": "READ", "type": "link", "identity": "x" * 2000}),
+    ],
+)
+async def test_management_bounds_what_is_asked_and_what_it_says_of_it(
+    body: Any, properties: dict[str, Any]
+) -> None:
+    async with managed() as (_, ask):
+        status, description = await ask(**{"operation": "QUERY", "body": body} | properties)
+        assert status in (400, 404, 501)
+        assert len(description) < 500
+
+
+async def test_management_asks_a_node_for_each_attribute_once() -> None:
+    async with managed() as (_, ask):
+        names = ["name", "name", "type", "name"]
+        assert (await ask("QUERY", {"attributeNames": names}))[1]["attributeNames"] == ["name", "type"]
+
+
 async def test_management_tells_what_there_is_to_manage() -> None:
     class Echo(Node):
         takes = True
@@ -137,6 +220,7 @@ async def test_management_tells_what_there_is_to_manage() -> None:
             "connection": [],
             "link": [],
             "account": [],
+            "container": [],
         }
         assert (await ask("GET-TYPES", entityType="queue"))[1] == {"queue": ["node"]}
         _, attributes = await ask("GET-ATTRIBUTES")

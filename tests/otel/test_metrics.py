@@ -124,6 +124,24 @@ async def test_metrics_are_sums_over_all_that_a_container_accepts(collected: Col
         assert collected.value("amqp10.connections") == 0
 
 
+async def test_metrics_tell_how_much_containers_hold_and_what_they_refused(collected: Collected) -> None:
+    metrics = otel.Metrics(meter_provider=collected.provider)
+    container = amqp.Container(memory_limit=1000)
+    queue = container.add_queue("q")
+    metrics.watch(container)
+    async with container.connect() as conn, conn.open_sender("q") as sender:
+        await sender.send(b"x" * 1000)
+        assert collected.value("amqp10.container.held") == container.watermark.octets > 1000
+        assert collected.value("amqp10.container.throttled") == 1
+        with pytest.raises(amqp.DeliveryRejectedError):
+            await sender.send(b"x")
+        assert collected.value("amqp10.container.refused") == 1
+    queue.purge()
+    assert collected.value("amqp10.container.held") == collected.value("amqp10.container.throttled") == 0
+    metrics.forget(container)
+    assert collected.value("amqp10.container.refused") == 1
+
+
 async def test_metrics_are_collected_by_another_thread_while_links_come_and_go(collected: Collected) -> None:
     metrics = otel.Metrics(meter_provider=collected.provider)
     container = amqp.Container()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import select
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -313,29 +314,30 @@ async def strangers_from(
         yield streams
 
 
-async def are_gone(streams: list[trio.SocketStream]) -> list[bool]:
-    """Which of them the listener has closed by now."""
+def are_gone(streams: list[trio.SocketStream]) -> list[bool]:
+    """Which of them the listener has closed by now; it says nothing to the others."""
     gone: list[bool] = []
     for stream in streams:
-        with trio.move_on_after(0.05) as scope:
-            assert await stream.receive_some(1) == b""
-        gone.append(not scope.cancelled_caught)
+        poll = select.poll()
+        poll.register(stream.socket.fileno(), select.POLLIN)
+        gone.append(bool(poll.poll(0)))
     return gone
 
 
 @pytest.mark.parametrize("limit", [{"max_handshakes": 40}, {"max_connections": 40}])
 async def test_row_17_half_open_sockets_of_one_host_keep_no_other_host_out(limit: dict[str, Any]) -> None:
+    forever = amqp.Limits(header_timeout=None, handshake_timeout=None)  # they do not go by themselves
     async with (
-        listening(**limit) as [listener],
+        listening(**limit, limits=forever) as [listener],
         strangers_from("127.0.0.3", 2, listener) as few,
-        strangers_from("127.0.0.1", 1000, listener) as many,
+        strangers_from("127.0.0.1", 200, listener) as many,
     ):
-        with trio.fail_after(1):
+        with trio.fail_after(20):
             stream = await dial_from("127.0.0.2", listener)
             async with amqp.open_connection(stream) as conn:
                 await conn.open_session().__aenter__()
-        assert await are_gone(few) == [False, False]
-        gone = await are_gone(many[:3] + many[-3:])
+        assert are_gone(few) == [False, False]
+        gone = are_gone(many[:3] + many[-3:])
         # As many as there may be are there: above that the oldest of the greediest host goes first.
         assert gone == [True, *[limit == {"max_connections": 40}] * 2, *[False] * 3]
 
@@ -355,7 +357,9 @@ async def test_connection_that_is_open_gives_way_to_nobody() -> None:
         amqp.open_connection(listener.url) as conn,
         strangers_from("127.0.0.1", 3, listener) as streams,
     ):
-        assert await are_gone(streams) == [True, True, False]
+        with trio.fail_after(20):
+            while are_gone(streams) != [True, True, False]:  # noqa: ASYNC110 - nothing is heard of it
+                await trio.sleep(0.01)
         assert not conn.closed
 
 

@@ -8,7 +8,7 @@ Longer than 400 lines: all options stand here, and what they mean is told with t
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
@@ -20,7 +20,7 @@ from .demo import demo
 from .dialling import DialOptions, dialling
 from .receive import ReceiveOptions, browse, receive
 from .request import RequestOptions, request
-from .rules import parse_limit, parse_queue, parse_quota, quotas_of
+from .rules import parse_limit, parse_memory, parse_queue, parse_quota, parse_size, quotas_of
 from .run import run
 from .secrets import certs_command, passwd_command
 from .send import SendOptions, send
@@ -182,6 +182,22 @@ def demo_command(frames: bool) -> None:
     show_default=True,
     help="Failed log-ins of one user from one host before it has to wait, ten times as many of one host; or none.",
 )
+@click.option(
+    "--memory-limit",
+    metavar="SIZE",
+    type=parse_memory,
+    default="auto",
+    show_default=True,
+    help="Octets that messages may take in memory, as in 512MiB; auto is 40 % of what the process may use; or none.",
+)
+@click.option(
+    "--max-partial",
+    metavar="SIZE",
+    type=parse_size,
+    default="256MiB",
+    show_default=True,
+    help="Octets of deliveries that are not complete, on all connections together, or none.",
+)
 @click.option("--management", is_flag=True, help="Let peers create and delete nodes, at $management.")
 def serve_command(
     urls: tuple[str, ...],
@@ -196,6 +212,8 @@ def serve_command(
     strict: bool,
     quotas: tuple[tuple[str | None, str, int], ...],
     max_failures: int | None,
+    memory_limit: int | Literal["auto"] | None,
+    max_partial: int | None,
     management: bool,
     store: str | None,
 ) -> None:
@@ -223,6 +241,8 @@ def serve_command(
         store=store,
         quotas=quotas_of(quotas),
         max_failures=max_failures,
+        memory_limit=memory_limit,
+        max_partial=max_partial,
     )
     run(partial(serve, options))
 

@@ -6,7 +6,7 @@ Knows how rules are written; what they mean is the container's.
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
@@ -16,7 +16,7 @@ from trio_amqp10.errors import LocalProtocolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["parse_limit", "parse_queue", "parse_quota", "parse_size", "quotas_of"]
+__all__ = ["parse_limit", "parse_memory", "parse_queue", "parse_quota", "parse_size", "quotas_of"]
 
 
 def _flag(value: str) -> bool:
@@ -89,6 +89,15 @@ def parse_size(value: str) -> int | None:
             f"{value!r}: octets are possible, as in 512MiB or 2GiB, or none for no limit"
         )
     return int(number) * unit
+
+
+def parse_memory(value: str) -> int | Literal["auto"] | None:
+    """A size as ``parse_size`` reads it, or ``auto``.
+
+    Raises:
+        click.BadParameter: it is neither.
+    """
+    return "auto" if value == "auto" else parse_size(value)
 
 
 _QUOTAS: Final = tuple(field.name.replace("_", "-") for field in fields(Quotas) if field.name != "users")

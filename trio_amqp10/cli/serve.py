@@ -6,7 +6,7 @@ import signal
 import ssl
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import trio
 
@@ -42,6 +42,8 @@ class ServeOptions:
     store: str | None = None
     quotas: amqp.Quotas | None = None
     max_failures: int | None = 10
+    memory_limit: int | Literal["auto"] | None = "auto"
+    max_partial: int | None = 256 * 1024 * 1024
 
 
 async def serve(options: ServeOptions, interrupts: Interrupts) -> None:
@@ -60,13 +62,24 @@ async def serve(options: ServeOptions, interrupts: Interrupts) -> None:
 
 
 async def _serve(options: ServeOptions, interrupts: Interrupts, store: amqp.SqliteStore | None) -> None:
-    container = amqp.Container("amqp10", strict=options.strict, store=store, quotas=options.quotas)
+    container = amqp.Container(
+        "amqp10",
+        strict=options.strict,
+        store=store,
+        quotas=options.quotas,
+        memory_limit=options.memory_limit,
+    )
     for queue, rules in options.queues:
         container.add_queue(queue, **rules)
     for topic in options.topics:
         container.add_topic(topic)
     if options.management:
         container.add_management()
+        if not (options.users or options.users_file or options.tls_client_ca):
+            say(
+                "amqp10: --management without --user, --users or --tls-client-ca: "
+                "whoever can connect may delete every queue"
+            )
     sasl, context = _sasl(options), _tls(options)
     start = partial(
         container.serve,
@@ -75,6 +88,7 @@ async def _serve(options: ServeOptions, interrupts: Interrupts, store: amqp.Sqli
         ssl_context=context,
         allow_plaintext_password=options.allow_plaintext_password,
         max_failures=options.max_failures,
+        max_partial_octets=options.max_partial,
     )
     # Without a file, a hangup is what it is to every program.
     if (options.users_file is None and context is None) or not hasattr(signal, "SIGHUP"):

@@ -64,6 +64,7 @@ class Sample:
     nodes: tuple[_Entity, ...] = ()
     connections: tuple[_Entity, ...] = ()
     links: tuple[_Entity, ...] = ()
+    containers: tuple[_Entity, ...] = ()
 
     def as_json(self, before: Sample | None) -> bytes:
         """One line; rates are in it where there was a sample before."""
@@ -75,6 +76,8 @@ class Sample:
                     each | ({"rate": rates[each["identity"]]} if each["identity"] in rates else {})
                     for each in getattr(self, kind)
                 ]
+            if self.containers:
+                shown["container"] = self.containers[0]
         else:
             shown["connection"] = self.ours
         return json.dumps(to_json(shown)).encode() + b"\n"
@@ -150,7 +153,7 @@ async def _sample(connection: amqp.Connection, requester: amqp.Requester | None)
     }
     lists: dict[str, tuple[_Entity, ...]] = {}
     if requester is not None:
-        for kind in ("node", "connection", "link"):
+        for kind in ("node", "connection", "link", "container"):
             lists[f"{kind}s"] = tuple(await _query(requester, kind))
     return Sample(
         time=trio.current_time(),
@@ -187,7 +190,7 @@ async def _query(requester: amqp.Requester, kind: str) -> list[_Entity]:
         table = cast("dict[str, list[Any]]", body)
         names, rows = table["attributeNames"], table["results"]
         found += [dict(zip(map(str, names), row, strict=True)) for row in rows]
-        if len(rows) < _PAGE:
+        if not rows or not told.get("more", len(rows) >= _PAGE):
             return found
 
 
@@ -267,6 +270,7 @@ def _drawn(sample: Sample, before: Sample | None) -> RenderableType:
         for each in sample.links
     ]
     return Group(
+        _memory(sample),
         _table("nodes", ("address", "type", "messages", "octets", "senders", "receivers", "arrive/s"), nodes),
         _table(
             "connections",
@@ -279,11 +283,25 @@ def _drawn(sample: Sample, before: Sample | None) -> RenderableType:
     )
 
 
+def _memory(sample: Sample) -> RenderableType:
+    rows = [
+        (
+            each["name"],
+            _number(each["held-octets"]),
+            _number(each["memory-limit"]) or "none",
+            "no more is taken" if each["throttled"] else "",
+            _number(each["refused-for-memory"]),
+        )
+        for each in sample.containers
+    ]
+    return _table("memory of messages", ("container", "octets", "limit", "state", "refused"), rows)
+
+
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:,}"
 
 
-_LEFT: Final = frozenset({"", "address", "type", "no.", "peer", "user", "state", "way"})
+_LEFT: Final = frozenset({"", "container", "address", "type", "no.", "peer", "user", "state", "way"})
 
 
 def _table(title: str, columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> RenderableType:

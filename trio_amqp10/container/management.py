@@ -13,12 +13,17 @@ operation                                  what it does
 ``DELETE``                                 a queue or a topic; its links end, its messages are gone
 ``QUERY``                                  the attributes in the body's ``attributeNames``, or all, of all nodes, or
                                            those of one ``entityType``, from ``offset``, at most ``count``; of type
-                                           ``connection``, ``link`` or ``account`` whoever is there now; accounts are
+                                           ``connection``, ``link`` or ``account`` whoever is there now, of type
+                                           ``container`` the container itself; accounts are
                                            what identities have, where there are quotas
 ``GET-TYPES``, ``GET-ATTRIBUTES``,         what there is to manage
 ``GET-OPERATIONS``, ``GET-ANNOTATIONS``,
 ``GET-MGMT-NODES``
 =========================================  =====================================================================
+
+A reply to ``QUERY`` is a page: at most 500 entities, and no more than about a megabyte. Its application property ``more`` says
+whether there are entities behind it; ask for these with ``offset``. A request names at most 100 attributes, and names of nodes have at
+most 2,048 characters. So a request costs what a page costs, whatever there is and whatever it says.
 
 Knows nodes by what they say of themselves; knows no links.
 """
@@ -26,8 +31,11 @@ Knows nodes by what they say of themselves; knows no links.
 from __future__ import annotations
 
 import inspect
+import reprlib
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.message import Message
@@ -40,7 +48,7 @@ from .stores.base import StoreError
 from .stores.settings import Setting
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from .nodes.node import Node
     from .service import Container
@@ -70,6 +78,18 @@ _MADE: Final[dict[str, tuple[type[Node], dict[str, type]]]] = {
     "topic": (Topic, _TOPIC),
 }
 _COMMON: Final = ("name", "identity", "type")
+
+PAGE: Final = 500
+"""Entities in one reply."""
+_PAGE_OCTETS: Final = 1024 * 1024
+"""About so many octets of them; the entity that goes beyond is in it."""
+_MOST_NAMES: Final = 100
+"""Attributes that one request names."""
+_LONGEST: Final = 2048
+"""Characters of a name, or another text, in a request."""
+
+_shown: Final = reprlib.Repr()
+_shown.maxstring = _shown.maxother = 64
 
 _Answer = tuple[int, str, Any]
 
@@ -111,16 +131,16 @@ class Management:
         try:
             operation = self._operations.get(_text(asked, "operation"))
             if operation is None:
-                raise _FaultError(501, f"no operation {asked.get('operation')!r}")
+                raise _FaultError(501, f"no operation {_shown.repr(asked.get('operation'))}")
             answer = operation(asked, request.body)
             status, description, body = await answer if inspect.isawaitable(answer) else answer
         except _FaultError as fault:
             status, description, body = fault.status, fault.description, None
-        found = {"count": Int(len(body["results"]))} if body and "results" in body else {}
-        return Message(
-            body,
-            application_properties={"statusCode": Int(status), "statusDescription": description, **found},
-        )
+        said: dict[str, Any] = {"statusCode": Int(status), "statusDescription": description}
+        if isinstance(body, _Page):
+            said |= {"count": Int(len(body.results)), "more": body.more}
+            body = {"attributeNames": body.names, "results": body.results}
+        return Message(body, application_properties=said)
 
     # -- one node ---------------------------------------------------------------------------
 
@@ -128,7 +148,7 @@ class Management:
         kind, name = _text(asked, "type"), _text(asked, "name")
         made = _MADE.get(kind)
         if made is None:
-            raise _FaultError(400, f"no {kind!r} can be made: one of {', '.join(_MADE)}")
+            raise _FaultError(400, f"no {_shown.repr(kind)} can be made: one of {', '.join(_MADE)}")
         if name in self._container.nodes:
             raise _FaultError(409, f"{self._container.nodes[name]!r} has that address already")
         wishes = _wishes(body, made[1])
@@ -194,35 +214,49 @@ class Management:
         if kind in OVERVIEWS:
             raise _FaultError(400, f"what is of type {kind!r} can be read and listed, no more")
         if node is None or kind not in (None, "node", _kind(node)):
-            raise _FaultError(404, f"no {kind or 'node'} {name!r}")
+            raise _FaultError(404, f"no {_brief(kind or 'node')} {_shown.repr(name)}")
         return node
 
     def _look_up(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """A connection or a link: names of these are not theirs alone, so by identity."""
         kind, identity = _text(asked, "type"), _text(asked, "identity")
-        for each in self._see(kind):
-            if each["identity"] == identity:
-                return each
-        raise _FaultError(404, f"no {kind} {identity!r}")
-
-    def _see(self, kind: str) -> list[dict[str, Any]]:
-        return OVERVIEWS[kind][0](self._container.conversations)
+        for each, make in OVERVIEWS[kind][0](self._container):
+            if each == identity:
+                return make()
+        raise _FaultError(404, f"no {kind} {_shown.repr(identity)}")
 
     # -- all of them ------------------------------------------------------------------------
 
     def _query(self, asked: Mapping[str, Any], body: Any) -> _Answer:
         kind = asked.get("entityType")
-        if kind in OVERVIEWS:
-            found = self._see(str(kind))
-        else:
-            nodes = self._container.nodes.values()
-            found = [_attributes(node) for node in nodes if kind in (None, "node", _kind(node))]
-        names = [str(each) for each in _map(body).get("attributeNames") or ()]
+        names = _names_in(body)
+        offset, count = _number(asked, "offset", 0), _number(asked, "count", PAGE)
+        entities: list[dict[str, Any]] = []
+        octets = 0
+        more = False
+        for make in islice(self._makers(kind), offset, None):
+            more = len(entities) >= min(count, PAGE) or octets > _PAGE_OCTETS
+            if more:
+                break
+            entity = make()
+            if names:
+                entity = {name: entity[name] for name in names if name in entity}
+            entities.append(entity)
+            octets += sum(map(_size, entity.values()))
         if not names:
-            names = list(dict.fromkeys(name for each in found for name in each))
-        offset, count = _number(asked, "offset", 0), _number(asked, "count", len(found))
-        rows = [[each.get(name) for name in names] for each in found[offset : offset + count]]
-        return 200, "OK", {"attributeNames": names, "results": rows}
+            names = list(dict.fromkeys(name for each in entities for name in each))
+        rows = [[each.get(name) for name in names] for each in entities]
+        return 200, "OK", _Page(names, rows, more)
+
+    def _makers(self, kind: Any) -> Iterator[Callable[[], dict[str, Any]]]:
+        """What makes the attributes of each entity of this type."""
+        if isinstance(kind, str) and kind in OVERVIEWS:
+            for _, make in OVERVIEWS[kind][0](self._container):
+                yield make
+        else:
+            for node in self._container.nodes.values():
+                if kind in (None, "node", _kind(node)):
+                    yield partial(_attributes, node)
 
     def _examples(self, asked: Mapping[str, Any]) -> dict[str, list[str]]:
         """The types there are, with their attributes."""
@@ -233,7 +267,8 @@ class Management:
             **{kind: list(overview[1]) for kind, overview in OVERVIEWS.items()},
         }
         for node in self._container.nodes.values():
-            types.setdefault(_kind(node), list(_attributes(node)))
+            if _kind(node) not in types:
+                types[_kind(node)] = list(_attributes(node))
         kind = asked.get("entityType")
         return types if kind is None else {name: types[name] for name in types if name == kind}
 
@@ -255,6 +290,41 @@ class Management:
 
     def _get_nodes(self, _: Mapping[str, Any], __: Any) -> _Answer:
         return 200, "OK", list[str]()
+
+
+class _Page(NamedTuple):
+    """Some of the entities that were asked for, and whether there are more behind them."""
+
+    names: list[str]
+    results: list[list[Any]]
+    more: bool
+
+
+def _names_in(body: Any) -> list[str]:
+    """The attributes that a request names, each once; empty for all."""
+    asked: Any = _map(body).get("attributeNames")
+    if asked is None:
+        return []
+    if not isinstance(asked, (list, tuple)) or not all(
+        isinstance(each, str) for each in cast("list[Any]", asked)
+    ):
+        raise _FaultError(400, f"attributeNames={_shown.repr(asked)}: a list of strings is possible")
+    names = cast("list[str]", asked)
+    if len(names) > _MOST_NAMES or any(len(name) > _LONGEST for name in names):
+        raise _FaultError(
+            400,
+            f"{len(names)} attributeNames: at most {_MOST_NAMES} of at most {_LONGEST} characters are possible",
+        )
+    return list(dict.fromkeys(map(str, names)))
+
+
+def _brief(value: Any) -> str:
+    return value[:64] if isinstance(value, str) else _shown.repr(value)
+
+
+def _size(value: Any) -> int:
+    """About as many octets as it takes in a reply."""
+    return len(value) + 5 if isinstance(value, str) else 9
 
 
 def _kind(node: Node) -> str:
@@ -296,10 +366,10 @@ def _wishes(body: Any, known: dict[str, type]) -> dict[str, Any]:
     for name, value in _map(body).items():
         kind = known.get(str(name))
         if kind is None:
-            raise _FaultError(400, f"no attribute {name!r}: one of {', '.join(known)}")
+            raise _FaultError(400, f"no attribute {_shown.repr(name)}: one of {', '.join(known)}")
         fits = isinstance(value, kind) and (kind is bool) == isinstance(value, bool)
         if not fits and (value is not None or kind is bool):
-            raise _FaultError(400, f"{name}={value!r}: {kind.__name__} is possible")
+            raise _FaultError(400, f"{name}={_shown.repr(value)}: {kind.__name__} is possible")
         wishes[str(name).replace("-", "_")] = value if value is None else kind(value)
     return wishes
 
@@ -307,12 +377,18 @@ def _wishes(body: Any, known: dict[str, type]) -> dict[str, Any]:
 def _text(asked: Mapping[str, Any], name: str) -> str:
     value = asked.get(name)
     if not isinstance(value, str) or not value:
-        raise _FaultError(400, f"{name}={value!r} in the application-properties: a string is possible")
+        raise _FaultError(
+            400, f"{name}={_shown.repr(value)} in the application-properties: a string is possible"
+        )
+    if len(value) > _LONGEST:
+        raise _FaultError(400, f"{name} has {len(value)} characters: at most {_LONGEST} are possible")
     return str(value)
 
 
 def _number(asked: Mapping[str, Any], name: str, default: int) -> int:
     value = asked.get(name, default)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise _FaultError(400, f"{name}={value!r} in the application-properties: a number from 0 is possible")
+        raise _FaultError(
+            400, f"{name}={_shown.repr(value)} in the application-properties: a number from 0 is possible"
+        )
     return int(value)

@@ -1,72 +1,117 @@
-"""What a container has to tell of its peers, for management: one map for each connection, link and identity.
+"""What a container has to show of itself and its peers, for management: one map for each connection, link and identity.
 
-Knows where figures are; what they mean is told by ``peer.statistics``.
+Entities come one by one, each with its identity and a function that makes its map: whoever wants one of them, or a page, makes
+no more. Knows where figures are; what they mean is told by ``peer.statistics``.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from trio_amqp10.peer.sender import Sender
 
 from .rights.access import user_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterator, Mapping
+
+    from trio_amqp10.peer.link import Link
 
     from .links.conversation import Conversation
+    from .rights.quotas import Account
+    from .service import Container
 
-__all__ = ["ACCOUNT", "CONNECTION", "LINK", "OVERVIEWS", "accounts", "connections", "links"]
+__all__ = [
+    "ACCOUNT",
+    "CONNECTION",
+    "CONTAINER",
+    "LINK",
+    "OVERVIEWS",
+    "Found",
+    "accounts",
+    "connections",
+    "links",
+]
+
+Found: TypeAlias = tuple[str, Callable[[], dict[str, Any]]]
+"""An entity: its identity, and what makes its map."""
 
 
-def connections(conversations: Iterable[Conversation]) -> list[dict[str, Any]]:
+def itself(container: Container) -> Iterator[Found]:
+    """The container: how much memory its messages take."""
+    yield container.name, partial(_of_container, container)
+
+
+def _of_container(container: Container) -> dict[str, Any]:
+    mark = container.watermark
+    return {
+        "name": container.name,
+        "identity": container.name,
+        "type": "container",
+        "held-octets": mark.octets,
+        "memory-limit": mark.limit,
+        "throttled": mark.high,
+        "refused-for-memory": mark.refused,
+    }
+
+
+def connections(container: Container) -> Iterator[Found]:
     """Every connection that there is, by a number that no other has had."""
-    found: list[dict[str, Any]] = []
-    for peer in conversations:
-        identity = f"{peer.number}"
-        who = {
-            "name": peer.container_id,
-            "identity": identity,
-            "type": "connection",
-            "user": user_of(peer.identity),
-            "leases": peer.leases,
-            "working": peer.working,
-        }
-        found.append(who | _figures(peer.connection.statistics()))
-    return found
+    for peer in container.conversations:
+        yield f"{peer.number}", partial(_of_connection, peer)
 
 
-def links(conversations: Iterable[Conversation]) -> list[dict[str, Any]]:
+def _of_connection(peer: Conversation) -> dict[str, Any]:
+    who = {
+        "name": peer.container_id,
+        "identity": f"{peer.number}",
+        "type": "connection",
+        "user": user_of(peer.identity),
+        "leases": peer.leases,
+        "working": peer.working,
+    }
+    return who | _figures(peer.connection.statistics())
+
+
+def links(container: Container) -> Iterator[Found]:
     """Every link that there is: its role is ours, as is the address that it leads to."""
-    found: list[dict[str, Any]] = []
-    for peer in conversations:
+    for peer in container.conversations:
         for link in peer.connection.links:
-            figures = _figures(link.statistics())
-            identity = f"{peer.number}/{figures['role']}/{link.name}"
-            who = {
-                "name": link.name,
-                "identity": identity,
-                "type": "link",
-                "connection": f"{peer.number}",
-                "peer": peer.container_id,
-            }
-            found.append(who | figures)
-    return found
+            role = "sender" if isinstance(link, Sender) else "receiver"
+            yield f"{peer.number}/{role}/{link.name}", partial(_of_link, peer, link)
 
 
-def accounts(conversations: Iterable[Conversation]) -> list[dict[str, Any]]:
+def _of_link(peer: Conversation, link: Link[Any]) -> dict[str, Any]:
+    figures = _figures(link.statistics())
+    who = {
+        "name": link.name,
+        "identity": f"{peer.number}/{figures['role']}/{link.name}",
+        "type": "link",
+        "connection": f"{peer.number}",
+        "peer": peer.container_id,
+    }
+    return who | figures
+
+
+def accounts(container: Container) -> Iterator[Found]:
     """What each identity has that is connected; nothing where there are no quotas."""
-    found = dict.fromkeys(peer.account for peer in conversations if peer.account is not None)
-    return [
-        {
-            "name": account.name,
-            "identity": account.name,
-            "type": "account",
-            "connections": len(account.open),
-            "links": account.links,
-            "unsettled": account.unsettled,
-            "unsettled-octets": account.octets,
-        }
-        for account in found
-    ]
+    found = dict.fromkeys(peer.account for peer in container.conversations if peer.account is not None)
+    for account in found:
+        yield account.name, partial(_of_account, account)
+
+
+def _of_account(account: Account) -> dict[str, Any]:
+    return {
+        "name": account.name,
+        "identity": account.name,
+        "type": "account",
+        "connections": len(account.open),
+        "links": account.links,
+        "unsettled": account.unsettled,
+        "unsettled-octets": account.octets,
+    }
 
 
 def _figures(statistics: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,7 +150,11 @@ LINK = (
 ACCOUNT = (*_PEER, "connections", "links", "unsettled", "unsettled-octets")
 """The attributes of an account, what one identity has."""
 
+CONTAINER = (*_PEER, "held-octets", "memory-limit", "throttled", "refused-for-memory")
+"""The attributes of the container itself."""
+
 OVERVIEWS = {
+    "container": (itself, CONTAINER),
     "connection": (connections, CONNECTION),
     "link": (links, LINK),
     "account": (accounts, ACCOUNT),

@@ -14,7 +14,7 @@ import time
 import uuid
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import trio
 
@@ -30,6 +30,7 @@ from trio_amqp10.sasl import Server
 from trio_amqp10.spec.transport import Error
 from trio_amqp10.tokens import path_of
 
+from .available import default_limit
 from .handled import Handled
 from .host import Host
 from .links.archive import Archive
@@ -48,6 +49,7 @@ from .nodes.policy import Overflow, QueuePolicy
 from .nodes.queue import Queue
 from .nodes.relay import Relay, post
 from .nodes.topic import MAX_BACKLOG, MAX_SUBSCRIPTIONS, Spill, Topic
+from .nodes.watermark import Watermark
 from .rights.access import Authorise, permit_claimed
 from .rights.cbs import ADDRESS as CBS
 from .rights.cbs import Cbs
@@ -102,12 +104,18 @@ class Container(Handled):
         max_terminus_age: seconds that the state of a link is kept at most while the link is not attached, whatever its
             peer asks for (3.5.6); a day. A peer that asks for the expiry policy ``never`` is answered
             ``connection-close`` and this time. None for no limit.
+        memory_limit: octets that messages may take in memory, 512 with each for what it costs beside; those in a store
+            count too, for they are held as well. Above it no credit is given and what peers still send is rejected with
+            ``amqp:resource-limit-exceeded``, until there are less than nine tenths of it; consumers go on.
+            ``"auto"`` is 40 % of what the process may use by its cgroup, ``RLIMIT_AS`` and the machine. None for no limit.
 
     Raises:
         StoreError: what the store has cannot be read.
+        LocalProtocolError: ``memory_limit`` is not at least 1.
 
     Attributes:
         name: as given.
+        watermark: how much memory the messages take.
         authorise: as given.
         nodes: by address.
         relay: the node behind the anonymous terminus, which routes by ``to``.
@@ -133,6 +141,7 @@ class Container(Handled):
         store: Store | None = None,
         quotas: Quotas | None = None,
         max_terminus_age: float | None = LONGEST,
+        memory_limit: int | Literal["auto"] | None = "auto",
     ) -> None:
         self.name = str(uuid.uuid4()) if name is None else name
         self.strict = strict
@@ -142,6 +151,7 @@ class Container(Handled):
         self.unasked: frozenset[str] = frozenset()
         self.like_azure = False
         self.echoes = False
+        self.watermark = Watermark(_checked_limit(memory_limit))
         self.nodes: dict[str, Node] = {}
         self.relay = Relay(self.find)
         self.resting = False
@@ -161,7 +171,13 @@ class Container(Handled):
         self._clock.call_at = self._timers.call_at
         archive = None if self._ledger is None else Archive(self._ledger)
         longest = math.inf if max_terminus_age is None else max_terminus_age
-        self.termini = Termini(self._clock.now, self._timers.call_at, archive=archive, longest=longest)
+        self.termini = Termini(
+            self._clock.now,
+            self._timers.call_at,
+            archive=archive,
+            longest=longest,
+            watermark=self.watermark,
+        )
         self.past: Counter[str] = Counter()
         self._listeners: list[Listener] = []
         self._idle = trio.lowlevel.ParkingLot()
@@ -181,6 +197,7 @@ class Container(Handled):
         if node.address in self.nodes:
             raise LocalProtocolError(f"{self.nodes[node.address]!r} has that address already")
         node.house = self._household
+        node.count_in(self.watermark)
         if isinstance(node, Worked):
             node.around = self._around
         self.nodes[node.address] = node
@@ -332,7 +349,9 @@ class Container(Handled):
         Raises:
             LocalProtocolError: the address is taken.
         """
-        self.add_node(Function(address, Management(self).answer, self._post, concurrency=1))
+        management = Function(address, Management(self).answer, self._post, concurrency=1)
+        management.spared = True
+        self.add_node(management)
 
     def add_cbs(self, verify: Verify, *, azure: bool = False) -> None:
         """Take tokens at ``$cbs``, as Azure Service Bus does: what they permit is an ``Access``'s ``claims``.
@@ -351,7 +370,9 @@ class Container(Handled):
         Raises:
             LocalProtocolError: there is one already.
         """
-        self.add_node(Cbs(verify, self._post, self._clock.wall))
+        cbs = Cbs(verify, self._post, self._clock.wall)
+        cbs.spared = True
+        self.add_node(cbs)
         self.unasked = frozenset({CBS})
         self.like_azure = azure
         if self.authorise is None:
@@ -649,16 +670,28 @@ class Container(Handled):
             self._idle.unpark_all()
 
     def statistics(self) -> dict[str, int]:
-        """Live figures by name: nodes, connections, handlers at work; with quotas, how much was refused for these."""
+        """Live figures by name: nodes, connections, handlers at work; octets that messages take, whether that is too much
+        and how many were refused for that; with quotas, how much was refused for these."""
         figures = {
             "nodes": len(self.nodes),
             "connections": len(self._conversations),
             "working": sum(each.working for each in {*self._conversations, *self._hosts}),
+            "held_octets": self.watermark.octets,
+            "throttled": int(self.watermark.high),
+            "refused_for_memory": self.watermark.refused,
         }
         return figures | ({} if self.accounts is None else self.accounts.figures)
 
     def __repr__(self) -> str:
         return f"<Container {self.name!r} nodes={len(self.nodes)} connections={len(self._conversations)}>"
+
+
+def _checked_limit(limit: int | Literal["auto"] | None) -> int | None:
+    if limit == "auto":
+        return default_limit()
+    if limit is not None and limit < 1:
+        raise LocalProtocolError(f"memory_limit={limit}: at least 1 octet is possible, or None for no limit")
+    return limit
 
 
 class _Started(trio.TaskStatus[list[Listener]]):

@@ -47,6 +47,7 @@ from .states import CONNECTION, ConnectionState, Lifecycle, SessionState, Step
 
 if TYPE_CHECKING:
     from .link import Link
+    from .pool import Pool
     from .session import Session
 
 __all__ = ["Connection"]
@@ -84,9 +85,9 @@ class Connection(Lifecycle):
         outbox: what waits to be written.
         channels: the sessions.
         names: the links by name.
-        partial_octets: octets of deliveries begun and not complete, on all links.
         feeding: sessions on which deliveries in progress may go on when octets are next taken.
         hungry: sessions with senders to be woken when octets were taken.
+        pool: counts these with those of other connections; None for a connection by itself.
     """
 
     __slots__ = (
@@ -98,6 +99,7 @@ class Connection(Lifecycle):
         "_idle",
         "_now",
         "_open",
+        "_partial_octets",
         "_touched",
         "_wants_open",
         "channels",
@@ -112,8 +114,8 @@ class Connection(Lifecycle):
         "names",
         "outbox",
         "outgoing_class",
-        "partial_octets",
         "pipelined",
+        "pool",
         "remote",
         "strict",
     )
@@ -165,7 +167,8 @@ class Connection(Lifecycle):
         self.outbox = Outbox(self.limits.output_soft)
         self.channels = Channels(self)
         self.names = LinkNames()
-        self.partial_octets = 0
+        self._partial_octets = 0
+        self.pool: Pool | None = None
         self.feeding: dict[Session, None] = {}
         self.hungry: dict[Session, None] = {}
         self._dirty: list[Session] = []
@@ -281,6 +284,17 @@ class Connection(Lifecycle):
             self.error = error
         self._close_deadline = self._now + self.limits.close_timeout
         self._drop_sessions()
+
+    @property
+    def partial_octets(self) -> int:
+        """Octets of deliveries begun and not complete, on all links."""
+        return self._partial_octets
+
+    @partial_octets.setter
+    def partial_octets(self, octets: int) -> None:
+        if self.pool is not None:
+            self.pool.octets += octets - self._partial_octets
+        self._partial_octets = octets
 
     # -- octets in --------------------------------------------------------------------------
 
@@ -475,9 +489,14 @@ class Connection(Lifecycle):
 
     def window_room(self) -> int | None:
         """Transfers that there is room for in what is left for deliveries in progress; None for any number."""
-        if self.limits.partial_octets is None or not self.partial_octets:
+        if not self._partial_octets:
             return None
-        return max(1, (self.limits.partial_octets - self.partial_octets) // self.limits.max_frame_size)
+        rooms: list[int] = []
+        if self.limits.partial_octets is not None:
+            rooms.append(self.limits.partial_octets - self._partial_octets)
+        if self.pool is not None:
+            rooms.append(self.pool.limit - self.pool.octets)
+        return max(1, min(rooms) // self.limits.max_frame_size) if rooms else None
 
     def owe(self, session: Session) -> None:
         """``session`` has something to write when octets are next taken."""

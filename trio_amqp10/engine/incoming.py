@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from .connection import Connection
     from .delivery import IncomingDelivery
+    from .pool import Pool
     from .session import Session
 
 __all__ = ["Incoming", "drop_incoming", "on_transfer", "skip"]
@@ -267,7 +268,9 @@ def _is_within_limits(link: ReceiverLink, incoming: Incoming) -> bool:
             f"more than {limits.empty_transfers} empty transfers in one delivery"
         )
     elif limits.partial_octets is not None and connection.partial_octets > limits.partial_octets:
-        _drop_largest(connection)
+        _drop_largest(connection, f"{limits.partial_octets} octets on this connection")
+    elif connection.pool is not None and connection.pool.octets > connection.pool.limit:
+        _drop_in_pool(connection, connection.pool)
     return link.incoming is incoming
 
 
@@ -287,20 +290,29 @@ def _is_too_large(link: ReceiverLink, size: int) -> bool:
     return link.max_message_size is not None and size > link.max_message_size
 
 
-def _drop_largest(connection: Connection) -> None:
-    """Deliveries in progress fill the budget: the largest goes, with its link."""
+def _drop_in_pool(connection: Connection, pool: Pool) -> None:
+    """Deliveries in progress fill the budget of several connections: the one that has most has to give.
+
+    Where that has nothing in progress, only streams that are not read, this one does.
+    """
+    limit = f"{pool.limit} octets on all connections of the listener"
+    if not _drop_largest(pool.greediest(), limit):
+        _drop_largest(connection, limit)
+
+
+def _drop_largest(connection: Connection, limit: str) -> bool:
+    """Deliveries in progress fill the budget: the largest goes, with its link. False if there is none."""
     begun = [
         (link.incoming.held, position, link)
         for position, link in enumerate(connection.names)
         if isinstance(link, ReceiverLink) and link.incoming is not None
     ]
+    if not begun:
+        return False
     largest = max(begun)[2]
     drop_incoming(largest)
-    largest.fail(
-        rules.PARTIAL_DELIVERIES.broken(
-            f"deliveries in progress take more than {connection.limits.partial_octets} octets on this connection"
-        )
-    )
+    largest.fail(rules.PARTIAL_DELIVERIES.broken(f"deliveries in progress take more than {limit}"))
+    return True
 
 
 def _drop(link: ReceiverLink, incoming: Incoming) -> None:

@@ -52,6 +52,12 @@ _COUNTERS: Final[tuple[tuple[str, str, str, _Rows], ...]] = (
     ("amqp10.io", "By", "Octets, above TLS and WebSockets.", (("octets_in", _IN), ("octets_out", _OUT))),
     ("amqp10.frames", "{frame}", "Frames of AMQP.", (("frames_in", _IN), ("frames_out", _OUT))),
     (
+        "amqp10.container.refused",
+        "{message}",
+        "Messages that containers did not take because they hold too much.",
+        (("refused_for_memory", {}),),
+    ),
+    (
         "amqp10.transports",
         "{transport}",
         "Transports that there were: one for each connection, and one more each time that it came back.",
@@ -83,6 +89,13 @@ _GAUGES: Final[tuple[tuple[str, str, str, _Rows], ...]] = (
     ),
     ("amqp10.link.blocked", "{task}", "Tasks that wait to send.", (("blocked", _SENDER),)),
     ("amqp10.io.pending", "By", "Octets that wait to be written.", (("waiting", {}),)),
+    ("amqp10.container.held", "By", "Octets that the messages of containers take.", (("held_octets", {}),)),
+    (
+        "amqp10.container.throttled",
+        "{container}",
+        "Containers that take no more messages because they hold too much.",
+        (("throttled", {}),),
+    ),
 )
 
 
@@ -131,7 +144,7 @@ class Metrics:
     def _leave(self, target: Connection | Container) -> None:
         if target in self._watched:
             del self._watched[target]
-            self._past += Counter({name: _figures(target)[name] for name in TOTALS})
+            self._past += Counter({name: _figures(target)[name] for name in (*TOTALS, "refused_for_memory")})
 
     def _let_go(self) -> None:
         for target in list(self._watched):
@@ -165,6 +178,9 @@ def _figures_now(target: Connection | Container) -> Counter[str]:
     if not isinstance(target, Container):
         return _of_connection(target)
     sums = Counter(target.past)
+    sums["held_octets"] += target.watermark.octets
+    sums["refused_for_memory"] += target.watermark.refused
+    sums["throttled"] += target.watermark.high
     for conversation in target.conversations:
         sums.update(_of_connection(conversation.connection))
     return sums

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import trio
 
 from trio_amqp10.engine.connection import Connection as EngineConnection
+from trio_amqp10.engine.pool import Pool
 from trio_amqp10.engine.stack import Stack
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError
 from trio_amqp10.rules import Strict
@@ -86,6 +87,7 @@ class Acceptor:
     close_timeout: float = 5.0
     entrance: Entrance = field(default_factory=Entrance)
     failures: Failures = field(default_factory=lambda: Failures(None, trio.current_time))
+    pool: Pool | None = None
 
     def __post_init__(self) -> None:
         self._engine()  # what cannot be said is found out before anybody dials
@@ -158,6 +160,8 @@ class Acceptor:
         connection.vet = self.vet
         connection.server_name = transport.server_name
         connection.host = host
+        if self.pool is not None:
+            self.pool.join(engine)
         if transport.head:
             connection.pump.feed(stack.receive_slice, transport.head, trio.current_time())
         return connection
@@ -190,7 +194,11 @@ class Acceptor:
             try:
                 error = await self._handle(connection, handler, on_opened, name)
             finally:
-                await connection.aclose(error)
+                try:
+                    await connection.aclose(error)
+                finally:
+                    if self.pool is not None:
+                        self.pool.leave(connection.engine)
                 nursery.cancel_scope.cancel()
 
     async def _handle(
@@ -248,6 +256,7 @@ async def serve(
     max_connections: int | None = 10_000,
     max_handshakes: int | None = 1_024,
     max_failures: int | None = 10,
+    max_partial_octets: int | None = 256 * 1024 * 1024,
     close_timeout: float = 5.0,
     task_status: trio.TaskStatus[list[Listener]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -287,17 +296,22 @@ async def serve(
             users of that host. One is forgiven each ``300 / max_failures`` seconds. Meanwhile the outcome is ``sys-temp``
             (5.3.3.6). Each failure is logged as a warning, with host and user. None for no limit, as behind a
             proxy, where all come from one address.
+        max_partial_octets: of deliveries that began and are not complete, on all connections together: above it the
+            largest of the connection that has most goes, and its link is detached with
+            ``amqp:resource-limit-exceeded``. None for no limit but that of each connection (``Limits.partial_octets``).
         others: as for ``open_connection``.
 
     Raises:
         OSError: it is not possible to listen there.
         LocalProtocolError: a URL is not one, or there is none; TLS without ``ssl_context``, or one
-            that is not safe; ``max_failures`` less than 1.
+            that is not safe; ``max_failures`` or ``max_partial_octets`` less than 1.
 
     Cancelled: every connection is closed with ``amqp:connection:forced``.
     """
     if not urls:
         raise LocalProtocolError("serve() needs at least one URL to listen on, e.g. amqp://127.0.0.1:5672")
+    if max_partial_octets is not None and max_partial_octets < 1:
+        raise LocalProtocolError(f"max_partial_octets={max_partial_octets}: at least 1, or None for no limit")
     acceptor = Acceptor(
         container_id=str(uuid.uuid4()) if container_id is None else container_id,
         sasl=sasl or Server(),
@@ -313,6 +327,7 @@ async def serve(
         strict=strictness(strict),
         close_timeout=close_timeout,
         failures=Failures(max_failures, trio.current_time),
+        pool=None if max_partial_octets is None else Pool(max_partial_octets),
     )
     parsed = [parse_url(url) for url in urls]
     entrances = [_entrance(url, ssl_context, layers, detect, origins, acceptor.limits) for url in parsed]
@@ -384,8 +399,8 @@ async def _accept_loop(
             if failure.errno not in _OUT_OF_RESOURCES:
                 raise
             _log.warning("cannot accept for now: %s", failure)
-            doors.turn_out()  # what it has is given back as soon as its task runs
-            await trio.sleep(0.1)
+            # What a stranger has is given back as soon as its task runs.
+            await trio.sleep(0.01 if doors.turn_out() else 0.1)
             continue
         if not _is_admitted(admit, stream):
             await trio.aclose_forcefully(stream)

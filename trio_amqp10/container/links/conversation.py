@@ -42,6 +42,7 @@ from .outlets import SenderOutlet
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
+    from trio_amqp10.container.nodes.watermark import Watermark
     from trio_amqp10.container.service import Container
     from trio_amqp10.message import Message
     from trio_amqp10.peer.connection import Connection
@@ -105,6 +106,11 @@ class Conversation(Host):
     def identity(self) -> Any:
         """Who the peer proved to be, or None."""
         return self.connection.identity
+
+    @property
+    def watermark(self) -> Watermark:
+        """Counts what waits at the links."""
+        return self._container.watermark
 
     # -- what the peer owes us an answer for ------------------------------------------------
 

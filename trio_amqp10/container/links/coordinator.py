@@ -70,7 +70,12 @@ class ControlInlet(ReceiverInlet):
 
     def take(self) -> Delivery | None:
         # A message that waits for permission came before: it is part of what is discharged.
-        return self._take() if self._queue and not self.peer.guard.deciding else None
+        if not self._queue or self.peer.guard.deciding:
+            return None
+        delivery = self._take()
+        if self._weighed:
+            self._unweigh(delivery)
+        return delivery
 
     def _post(self) -> None:
         """Nothing here is work of a transaction: the coordinator refuses what claims to be (4.1)."""
@@ -98,7 +103,7 @@ class Coordinator(Node):
         journal: what commits go through; None for a container without a store.
     """
 
-    takes = True
+    takes = spared = True
 
     def __init__(
         self,

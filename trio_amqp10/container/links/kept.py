@@ -84,9 +84,21 @@ class Kept:
         deadline: when it expires, while it is not attached.
         stored: whether the store has a row of it.
         end: what our attach said of it, for a peer that recovers the link by its name alone (2.6.3); or None.
+        octets: of messages that came and wait for the link, while it is not attached.
     """
 
-    __slots__ = ("attached", "deadline", "end", "holder", "key", "origin", "retention", "stored", "terminus")
+    __slots__ = (
+        "attached",
+        "deadline",
+        "end",
+        "holder",
+        "key",
+        "octets",
+        "origin",
+        "retention",
+        "stored",
+        "terminus",
+    )
 
     def __init__(self, key: Key, origin: str) -> None:
         self.key = key
@@ -98,6 +110,7 @@ class Kept:
         self.deadline = inf
         self.stored = False
         self.end: Source | Target | None = None
+        self.octets = 0
 
     def new_terminus(self) -> SenderTerminus | ReceiverTerminus:
         """One that remembers nothing."""

@@ -35,6 +35,8 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.container.nodes.alarm import Alarm
+from trio_amqp10.container.nodes.watermark import Watermark
+from trio_amqp10.engine.terminus import ReceiverTerminus
 from trio_amqp10.peer.memory import Retention
 from trio_amqp10.peer.shares import Shares
 from trio_amqp10.spec.messaging import ExpiryPolicy, TerminusDurability
@@ -78,6 +80,7 @@ class Termini:
         limit: how many are kept.
         limit_each: how many of one origin: a user, or a network for peers that are not authenticated.
         longest: seconds that one is kept at most without a link, whatever its peer asks for; infinite for no limit.
+        watermark: counts the messages that came, in part or whole, and wait for their link.
     """
 
     def __init__(
@@ -89,12 +92,14 @@ class Termini:
         limit: int = 10_000,
         limit_each: int = 2_500,
         longest: float = LONGEST,
+        watermark: Watermark | None = None,
     ) -> None:
         self._now = now
         self._archive = archive
         self._limit = limit
         self._limit_each = limit_each
         self._longest = longest
+        self._watermark = Watermark() if watermark is None else watermark
         self._kept: dict[Key, Kept] = {}
         self._attached: dict[Key, Holder] = {}
         self._counts: Counter[str] = Counter()
@@ -237,6 +242,7 @@ class Termini:
             self._add(kept)
         else:
             self._orphans[kept.key.user is None].discard(kept.origin, kept)
+            self._unweigh(kept)
             self._uncount(kept)
             kept.origin = origin
             self._count(kept)
@@ -257,6 +263,7 @@ class Termini:
         if kept.holder is holder and kept.attached:
             kept.attached = False
             self._orphans[kept.key.user is None].add(kept.origin, kept)
+            self._weigh(kept)
             if closed:
                 self._remove(kept)
             elif kept.retention.expiry_policy == ExpiryPolicy.LINK_DETACH:
@@ -337,9 +344,25 @@ class Termini:
     def _remove(self, kept: Kept) -> None:
         del self._kept[kept.key]
         self._uncount(kept)
+        self._unweigh(kept)
         self._orphans[kept.key.user is None].discard(kept.origin, kept)
         if self._archive is not None:
             self._archive.forget(kept)
+
+    def _weigh(self, kept: Kept) -> None:
+        """Count what came on the link and is not taken; what came in part is given up where that is too much."""
+        terminus = kept.terminus
+        if isinstance(terminus, ReceiverTerminus):
+            if self._watermark.high:
+                for tag in list(terminus.partials):
+                    terminus.forget(tag)
+            kept.octets = sum(map(len, terminus.partials.values()))
+            kept.octets += sum(len(each.payload) for each in terminus.queue)
+            self._watermark.add(kept.octets, 0)
+
+    def _unweigh(self, kept: Kept) -> None:
+        octets, kept.octets = kept.octets, 0
+        self._watermark.remove(octets, 0)
 
     def _count(self, kept: Kept) -> None:
         self._counts[kept.origin] += 1

@@ -24,7 +24,7 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import trio
 
@@ -67,7 +67,9 @@ class _Posts(Feed):
 
     def take(self) -> Arrival | None:
         arrival = super().take()
-        if arrival is None and self.committed:
+        if arrival is not None:
+            self.work.unweigh(cast("Delivery", arrival))
+        elif self.committed:
             self.committed = False
             self.node.remove_inlet(self)
         return arrival
@@ -154,11 +156,16 @@ class Work:
             node.add_inlet(posts)
         self._held.append((posts, delivery))
         self._octets += len(delivery.payload)
+        self.coordinator.peer.watermark.add(len(delivery.payload))
         limit = self.coordinator.max_octets
         if limit is not None and self._octets > limit:
             self.doom(
                 Condition.TRANSACTION_ROLLBACK, f"its messages take more than max_unsettled_octets={limit}"
             )
+
+    def unweigh(self, delivery: Delivery) -> None:
+        """A message does not wait for the end of the transaction any more."""
+        self.coordinator.peer.watermark.remove(len(delivery.payload))
 
     # -- retiring (4.4.2) -------------------------------------------------------------------
 
@@ -297,6 +304,7 @@ class Work:
         acquired, self._acquired = self._acquired, {}
         consumed, self._consumed = self._consumed, []
         for _, delivery in self._held:
+            self.unweigh(delivery)
             delivery.state = None
         self._held.clear()
         for node, inlet in posts.items():

@@ -31,6 +31,7 @@ from .node import Node
 from .policy import QueuePolicy
 from .stock import Stock
 from .terms import terms_of
+from .watermark import OVERHEAD
 
 if TYPE_CHECKING:
     from trio_amqp10.container.stores.base import StoreError
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from .ledger import Book
     from .node import Arrival, Inlet
     from .terms import Terms
+    from .watermark import Watermark
 
 __all__ = ["Holding"]
 
@@ -133,6 +135,30 @@ class Holding(Node):
         """A message is gone."""
         raise NotImplementedError
 
+    # -- what it weighs ---------------------------------------------------------------------
+
+    def count_in(self, watermark: Watermark) -> None:
+        self._unweigh_all()
+        self.watermark = watermark
+        watermark.add(self.octets, self._length)
+
+    def _weigh(self, entry: Entry) -> None:
+        """A message is held. As ``watermark.add``, without another call for each message."""
+        mark = self.watermark
+        mark.octets += entry.size + OVERHEAD
+        if mark.octets > mark.rise_at:
+            mark.rise()
+
+    def _unweigh(self, entry: Entry) -> None:
+        """It is not any more."""
+        mark = self.watermark
+        mark.octets -= entry.size + OVERHEAD
+        if mark.octets < mark.fall_at:
+            mark.fall()
+
+    def _unweigh_all(self) -> None:
+        self.watermark.remove(self.octets, self._length)
+
     # -- in ---------------------------------------------------------------------------------
 
     def _hold(
@@ -151,6 +177,7 @@ class Holding(Node):
         self.figures["arrived"] += 1
         self._length += 1
         self.octets += entry.size
+        self._weigh(entry)
         if ttl is not None or expiry is not None:
             now = self._clock.now()
             entry.limit(now, self._clock.deadline(now, ttl, expiry), ttl)
@@ -204,6 +231,7 @@ class Holding(Node):
                 entry.group = terms_of(entry.message).group
             self._length += 1
             self.octets += entry.size
+            self._weigh(entry)
         self._sequence = itertools.count(last)
         lent = {entry for entry in entries if self._book.is_lent(entry)}
         for entry in entries:
@@ -322,6 +350,7 @@ class Holding(Node):
             entry.book.erase(entry)
         self._length -= 1
         self.octets -= entry.size
+        self._unweigh(entry)
         self._on_room()
 
     def sweep(self) -> None:
@@ -349,6 +378,7 @@ class Holding(Node):
         self._stock.clear()
         self._deadlines.clear()
         self._alarm.stop()
+        self._unweigh_all()
         self._length = self._dying = self._coming = self.octets = 0
         if self._book is not None:
             self._book.close()

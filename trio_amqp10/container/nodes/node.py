@@ -35,6 +35,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from trio_amqp10.errors import AmqpError, Condition
 
+from .watermark import Watermark
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
@@ -349,6 +351,7 @@ class Node:
         capabilities: what kind of node it is, told to peers that ask, e.g. ``("queue",)``.
         inlets, outlets: the links to it, in the order in which they came.
         house: the container that it is in, once it is added to one.
+        watermark: counts the octets of the messages that it holds; the container's, once it is added to one.
     """
 
     takes: bool = False
@@ -368,6 +371,7 @@ class Node:
         self.inlets: dict[Inlet, None] = {}
         self.outlets: dict[Outlet, None] = {}
         self.house: House | None = None
+        self.watermark = Watermark()
 
     @property
     def storing(self) -> bool:
@@ -375,6 +379,13 @@ class Node:
         return False
 
     # -- peers that send to us --------------------------------------------------------------
+
+    spared = False
+    """Whether messages are taken for it however much the container holds: those that manage what there is."""
+
+    def count_in(self, watermark: Watermark) -> None:
+        """Count there from now on, with what is held already."""
+        self.watermark = watermark
 
     def check_inlet(self, peer: Peer) -> None:
         """Raise ``RefusedError`` if this peer may not send here."""

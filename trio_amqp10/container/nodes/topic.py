@@ -44,6 +44,7 @@ from .refusals import accept, refuse
 from .subscribers import Subscribers
 from .takers import Consumer
 from .terms import terms_of
+from .watermark import SharedWeight
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from trio_amqp10.container.stores.base import StoreError
     from trio_amqp10.message import Message
 
+    from .entry import Entry
     from .ledger import Book, Ledger
     from .node import Interest, Owner
     from .policy import Overflow
@@ -74,6 +76,7 @@ class Subscription(Queue):
         interest: which one.
         wants: its filter.
         until: when it is over if nobody comes, on the clock of the topic; None while somebody is there.
+        weight: of the message that is being handed to it; None for one that it alone has.
     """
 
     def __init__(
@@ -89,6 +92,9 @@ class Subscription(Queue):
         policy = QueuePolicy(max_length=topic.max_backlog, overflow=overflow)
         super().__init__(topic.address, policy=policy, clock=clock, book=book)
         self.house = topic.house
+        self.watermark = topic.watermark
+        self._weights: dict[Entry, SharedWeight] = {}
+        self.weight: SharedWeight | None = None
         self.interest = interest
         self.wants = wants
         self.until: float | None = None
@@ -108,6 +114,18 @@ class Subscription(Queue):
     def _on_room(self) -> None:
         super()._on_room()
         self._tell_room()
+
+    def _weigh(self, entry: Entry) -> None:
+        weight = SharedWeight(self.watermark, entry.size) if self.weight is None else self.weight
+        weight.take()
+        self._weights[entry] = weight
+
+    def _unweigh(self, entry: Entry) -> None:
+        self._weights.pop(entry).leave()
+
+    def _unweigh_all(self) -> None:
+        while self._weights:
+            self._weights.popitem()[1].leave()
 
 
 class Topic(Node):
@@ -243,11 +261,14 @@ class Topic(Node):
 
     def _gather(self, message: Message, origin: str | None, wanting: list[Subscription]) -> None:
         terms = terms_of(message)
+        weight = SharedWeight(self.watermark, len(message.to_payload()))
         for subscription in wanting:
             if self.subscriptions.get(subscription.interest.key) is not subscription:
                 continue
+            subscription.weight = weight
             if not subscription.gather(message, origin, terms) and self.overflow == "detach":
                 self._end(subscription, Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
+            subscription.weight = None
 
     def _too_far(self) -> str:
         return f"more than max_backlog={self.max_backlog} messages behind {self.address!r}"

@@ -17,7 +17,6 @@ from __future__ import annotations
 import inspect
 import logging
 from collections import deque
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,7 +24,7 @@ import trio
 
 from trio_amqp10.container.links.inlets import ReceiverInlet
 from trio_amqp10.container.nodes.node import RefusedError
-from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
+from trio_amqp10.errors import Condition, RemoteProtocolError
 from trio_amqp10.peer.incoming import IncomingReceiver, IncomingSender
 from trio_amqp10.spec.messaging import Source, Target
 from trio_amqp10.spec.transactions import Coordinator as CoordinatorTarget
@@ -273,9 +272,16 @@ class RelayInlet(ReceiverInlet):
     def wake(self) -> None:
         if self._over:
             return
+        if self._watermark.high:
+            self._refuse_more()
         self._decide()
         if not self._asking:
             super().wake()
+        elif not self._over:
+            self._weigh()  # what waits for an answer
+
+    def _first_new(self) -> int:
+        return max(self._weighed, len(self._verdicts) + self._asking)
 
     def _decide(self) -> None:
         self._at_once = True
@@ -298,6 +304,7 @@ class RelayInlet(ReceiverInlet):
 
     def _post(self) -> None:
         judged = list(zip(self._queue, self._verdicts, strict=True))
+        self._unweigh_all()
         self._queue.clear()
         self._verdicts.clear()
         for delivery, refusal in judged:
@@ -311,6 +318,8 @@ class RelayInlet(ReceiverInlet):
         while self._verdicts and self._queue and not self.peer.resting:
             refusal = self._verdicts.popleft()
             delivery = self._take()
+            if self._weighed:
+                self._unweigh(delivery)
             if delivery.remote_state.__class__ is TransactionalState:
                 self.peer.coordinator.post(self, self._node, delivery, refusal)
             elif refusal is None:
@@ -318,13 +327,6 @@ class RelayInlet(ReceiverInlet):
             else:
                 self._refuse(delivery, refusal)
         return None
-
-    def _refuse(self, delivery: Delivery, refusal: RefusedError) -> None:
-        if delivery.settled:  # its sender waits for no answer, so the link is what can be refused
-            self.close(refusal.condition, refusal.description, {"delivery-tag": delivery.tag})
-        else:
-            with suppress(LocalProtocolError):  # its link is gone: nobody wants to know
-                delivery.reject(refusal.condition, refusal.description)
 
     def _release_queued(self) -> None:
         super()._release_queued()
