@@ -71,6 +71,8 @@ async def main(folder: Path, size: int, *, filled: bool) -> None:
                 if filled and number == 1:
                     take_the_rest(folder / "other")
                 await empty(conn, taken)
+                assert container.journal is not None
+                await container.journal.flushed()  # what was accepted is deleted a moment later
             last, _ = await fill(conn, size)
     with amqp.SqliteStore(folder / "store") as store:
         container = amqp.Container("full", store=store)
