@@ -218,3 +218,64 @@ async def test_journal_asks_again_for_what_is_owed_before_it_says_that_all_is_sa
     await store.finish()
     assert store.batches == [{1: None}, {1: None}]
     assert told == [None]
+
+
+async def test_journal_drops_by_themselves_when_the_store_is_full(store: Scripted, journal: Journal) -> None:
+    told: list[Any] = []
+    full = StoreFullError("full")
+    journal.drop(THINGS, 1)
+    journal.note(THINGS, 2, (2, "b"))
+    journal.note(THINGS, 3, None)  # of a transaction: it goes with the rest, or not at all
+    journal.after(told.append)
+    await wait_all_tasks_blocked()
+    journal.note(THINGS, 4, (4, "d"))
+    journal.drop(THINGS, 5)
+    journal.drop(THINGS, 5)
+    journal.after(told.append)
+    await store.finish(full)
+    assert told == [full]
+    await store.finish()
+    await store.finish()
+    assert told == [full, None]
+    assert store.batches == [{1: None, 2: (2, "b"), 3: None}, {1: None, 5: None}, {4: (4, "d")}]
+    assert not journal.busy
+
+
+async def test_journal_drops_some_at_a_time_while_the_store_is_full(
+    store: Scripted, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_PIECE", 2)
+    for key in range(5):
+        journal.drop(THINGS, key)
+    await store.finish(StoreFullError("full"))
+    for _ in range(3):
+        await store.finish()
+    assert [sorted(batch) for batch in store.batches] == [[0, 1, 2, 3, 4], [0, 1], [2, 3], [4]]
+    assert not journal.busy
+
+
+@pytest.mark.parametrize("failure", [StoreFullError("full"), StoreError("broken")])
+async def test_journal_asks_no_more_when_there_is_no_room_to_drop_anything(
+    store: Scripted, journal: Journal, failure: StoreError
+) -> None:
+    journal.drop(THINGS, 1)
+    await store.finish(StoreFullError("full"))
+    await store.finish(failure)
+    assert store.batches == [{1: None}, {1: None}]
+    assert not journal.busy
+    journal.note(THINGS, 2, (2, "b"))
+    await store.finish()
+    assert store.batches[2:] == [{1: None, 2: (2, "b")}]
+
+
+async def test_journal_keeps_a_key_that_was_written_anew_when_the_store_is_full(
+    store: Scripted, journal: Journal
+) -> None:
+    journal.drop(THINGS, 1)
+    await wait_all_tasks_blocked()
+    journal.drop(THINGS, 2)
+    journal.note(THINGS, 2, (2, "new"))
+    await store.finish(StoreFullError("full"))
+    await store.finish()
+    await store.finish()
+    assert store.batches == [{1: None}, {1: None}, {2: (2, "new")}]

@@ -62,6 +62,16 @@ def test_proton_exchanges_the_corpus_over_tls_when_we_dial(proton: Client, prese
     exchange.we_dial_and_receive(peer, presettled, count=COUNT)
 
 
+@pytest.mark.parametrize("presettled", [False, True], ids=["unsettled", "presettled"])
+def test_proton_exchanges_the_corpus_when_we_ask_for_tls_by_protocol_id(
+    proton: Client, presettled: bool
+) -> None:
+    """Its listener takes our header of TLS and answers with the handshake alone. It never dials so itself."""
+    peer = replace(listening(proton, "ANONYMOUS", sasl=amqp.sasl.Anonymous()), scheme="amqp+tls")
+    exchange.we_dial_and_send(peer, presettled, count=COUNT)
+    exchange.we_dial_and_receive(peer, presettled, count=COUNT)
+
+
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-1", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_proton_says_who_it_is_by_a_password_over_tls(proton: Client, mechanism: str) -> None:
     scram = [mechanism] if mechanism.startswith("SCRAM") else None

@@ -310,6 +310,69 @@ async def test_row_03_answer_that_is_less_than_tls_ends_the_dialling(
     assert b"AMQP" not in sent[8:]
 
 
+@pytest.mark.parametrize("delay", [0, 1.5])
+@pytest.mark.parametrize("answer", [b"", header("tls")[:3], header("tls")])
+async def test_handshake_begins_when_no_header_answers_ours(
+    answer: bytes, delay: float, autojump_clock: MockClock
+) -> None:
+    """A listener that takes our header and waits for the handshake, and answers late, in part, or not at all."""
+    ours, theirs = memory_stream_pair()
+
+    async def listen() -> None:
+        assert bytes(await theirs.receive_some(8)) == header("tls")
+        hello = bytes(await theirs.receive_some(1))
+        assert hello == b"\x16"
+        assert trio.current_time() - began >= 1
+        await trio.sleep(delay)
+        await theirs.send_all(answer)
+        if len(answer) == 3:
+            await trio.sleep(delay)
+            await theirs.send_all(header("tls")[3:])
+        secured = await start_tls(theirs, serving(), server_side=True, head=hello)
+        await acceptor().run(secured, idle)
+
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listen)
+        await dial(ours, layers=["in-band-tls"], cafile=CA, server_hostname="localhost")
+
+
+@pytest.mark.parametrize(
+    ("octets", "error", "said"),
+    [
+        (header(), amqp.sasl.SecurityDowngradeError, "go on with AMQP in the clear"),
+        (b"HTTP/1.1 400", amqp.RemoteProtocolError, "expected an AMQP 1.0 protocol header"),
+        (b"\x15\x03\x03\x00\x02\x02\x28", amqp.SecurityError, "refused our side"),
+        (b"", amqp.ConnectionClosedError, "ended the transport"),
+    ],
+)
+async def test_late_answer_that_is_less_than_tls_ends_the_dialling(
+    octets: bytes, error: Any, said: str, autojump_clock: MockClock
+) -> None:
+    ours, theirs = memory_stream_pair()
+
+    async def listen() -> None:
+        await trio.sleep(2)
+        await theirs.send_all(octets)
+        await theirs.send_eof()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listen)
+        with pytest.raises(error, match=said):
+            await dial(ours, layers=["in-band-tls"], cafile=CA, server_hostname="localhost")
+    sent = bytes(await theirs.receive_some(100_000))
+    assert sent.startswith(header("tls") + b"\x16")
+    assert b"AMQP" not in sent[8:]
+
+
+async def test_handshake_does_not_begin_when_the_answer_asks_for_less(autojump_clock: MockClock) -> None:
+    ours, theirs = memory_stream_pair()
+    await theirs.send_all(header("sasl"))
+    with pytest.raises(amqp.sasl.SecurityDowngradeError):
+        await dial(ours, layers=["in-band-tls"], cafile=CA, server_hostname="localhost")
+    assert bytes(await theirs.receive_some(100_000)) == header("tls")
+
+
 @pytest.mark.parametrize(
     ("octets", "said"),
     [

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 import trio
 
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError, SecurityError
-from trio_amqp10.headers import AMQP_ID, HEADER_SIZE, TLS_HEADER, TLS_ID, header_id
-from trio_amqp10.sasl import SecurityDowngradeError
+from trio_amqp10.headers import TLS_HEADER, TLS_ID
 
 from .errors import ConnectionClosedError
+from .tls_header import NoHeaderError, ask_for_tls, receive_header
 from .tls_stream import TlsStream, part, start_tls
 from .websocket import accept_websocket, dial_websocket, is_there, need_wsproto
 
@@ -158,50 +158,12 @@ async def dial_layers(
                 transport = _on_top(transport, layer, top)
                 continue
             assert context is not None
+            below = transport.stream
             if layer == "in-band-tls":
-                await _ask_for_tls(transport.stream)
-            secured = await start_tls(transport.stream, context, server_hostname=server_hostname)
+                below = await ask_for_tls(below)
+            secured = await start_tls(below, context, server_hostname=server_hostname)
             transport = _secured(transport, layer, secured, private=secured.verified)
     return transport
-
-
-async def _ask_for_tls(stream: trio.abc.Stream) -> None:
-    await stream.send_all(TLS_HEADER)
-    protocol_id, _ = await _receive_header(stream, b"")
-    if protocol_id != TLS_ID:
-        name = "AMQP" if protocol_id == AMQP_ID else "SASL"
-        raise SecurityDowngradeError(
-            f"we asked for TLS (protocol id 2), and the peer answered with protocol id {protocol_id}: "
-            f"it would have us go on with {name} in the clear"
-        )
-
-
-async def _receive_header(stream: trio.abc.Stream, head: bytes) -> tuple[int, bytes]:
-    """The protocol id of a header, and its octets; not one octet more is read.
-
-    Raises:
-        _NoHeaderError: something else is there.
-        trio.BrokenResourceError: nothing is there any more.
-    """
-    while True:
-        try:
-            protocol_id = header_id(head)
-        except RemoteProtocolError as wrong:
-            raise _NoHeaderError(wrong, head) from wrong
-        if protocol_id is not None:
-            return protocol_id, head
-        data = await stream.receive_some(HEADER_SIZE - len(head))
-        if not data:
-            raise trio.BrokenResourceError("the peer ended the transport before its protocol header")
-        head += bytes(data)
-
-
-class _NoHeaderError(RemoteProtocolError):
-    """Not a protocol header; ``head`` is what there is instead."""
-
-    def __init__(self, wrong: RemoteProtocolError, head: bytes) -> None:
-        super().__init__(wrong.description, Condition.FRAMING_ERROR)
-        self.head = head
 
 
 # -- accepting ------------------------------------------------------------------------------
@@ -272,8 +234,8 @@ class Entrance:
             return "websocket", head
         if "in-band-tls" in nexts:
             try:
-                protocol_id, head = await _receive_header(stream, head)
-            except _NoHeaderError as wrong:
+                protocol_id, head = await receive_header(stream, head)
+            except NoHeaderError as wrong:
                 if None not in nexts:
                     await part(stream, TLS_HEADER)
                     raise

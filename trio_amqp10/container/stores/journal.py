@@ -6,6 +6,8 @@ that was noted meanwhile. So the busier a container is, the more messages share 
 What is noted without an ``await`` between goes in one batch, and a batch is written whole or not at
 all: that is all that a transaction needs (4.4).
 
+Where a store is full, what was dropped is written by itself: that makes room.
+
 Knows rows and when they are safe; knows no queue. Whoever keeps a table of its own notes its changes
 here too, and has them in the same commits.
 """
@@ -18,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from .base import StoreError
+from .base import StoreError, StoreFullError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -29,6 +31,9 @@ __all__ = ["Journal"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
+_PIECE: Final = 128
+"""Rows that are dropped at once while a store is full, when there is little room for that too."""
+_NO_ROW: Final = ()
 _MOST_ROWS: Final = 10_000
 _MOST_OCTETS: Final = 16 * 1024 * 1024
 """What may be gathered for the next batch before who wants to add more has to wait."""
@@ -37,7 +42,7 @@ _MOST_OCTETS: Final = 16 * 1024 * 1024
 class _Batch:
     """Changes that are written together, and who waits for them."""
 
-    __slots__ = ("changes", "dones", "octets", "owed", "rows")
+    __slots__ = ("changes", "dones", "is_piece", "octets", "owed", "rows")
 
     def __init__(self) -> None:
         self.changes: dict[Table, dict[Cell, Row | None]] = {}
@@ -45,6 +50,7 @@ class _Batch:
         self.owed: list[tuple[Table, Cell]] = []
         self.rows = 0
         self.octets = 0
+        self.is_piece = False
 
 
 class Journal:
@@ -63,6 +69,7 @@ class Journal:
         self._next = _Batch()
         self._flying: _Batch | None = None
         self._scheduled = False
+        self._making_room = False
         self._waiting: deque[Callable[[], object]] = deque()
         self._idle = trio.lowlevel.ParkingLot()
 
@@ -144,7 +151,11 @@ class Journal:
 
     def _write(self) -> None:
         self._scheduled = False
-        batch, self._next = self._next, _Batch()
+        batch = self._drops() if self._making_room else self._next
+        if batch is self._next:
+            self._next = _Batch()
+        elif self._next.rows or self._next.dones:
+            self._scheduled = True
         self._flying = batch
         failure: StoreError | None = None
         if batch.changes:
@@ -163,6 +174,12 @@ class Journal:
             _log.error("%s", failure)
             for table, key in batch.owed:
                 self._owe(table, key)
+        if isinstance(failure, StoreFullError):
+            self._making_room = bool(batch.owed) and not batch.is_piece
+        elif failure is not None or not self._next.owed:
+            self._making_room = False
+        if self._making_room:  # it must not wait until something is written, for that finds no room
+            self._scheduled = True
         for done in batch.dones:
             self._call(done, failure)
         waiting, self._waiting = self._waiting, deque()
@@ -174,6 +191,19 @@ class Journal:
             self._write()
         if not self.busy:
             self._idle.unpark_all()
+
+    def _drops(self) -> _Batch:
+        """Some of what is dropped in the next batch, as a batch of its own."""
+        drops, later = _Batch(), self._next
+        drops.is_piece = True
+        some, later.owed = later.owed[:_PIECE], later.owed[_PIECE:]
+        for table, key in some:
+            changes = later.changes[table]
+            if changes.get(key, _NO_ROW) is None:
+                del changes[key]
+                drops.changes.setdefault(table, {})[key] = None
+                drops.owed.append((table, key))
+        return drops
 
     def _owe(self, table: Table, key: Cell) -> None:
         """Goes with the next batch, and does not make one: a store that fails need not be asked all the time."""

@@ -8,6 +8,8 @@ process has the file to itself.
 Many rows travel in one statement: each step of SQLite's gives the interpreter's lock away and
 has to win it back, which beside a busy event loop costs milliseconds, not the microsecond of the step.
 
+On a full disk rows are refused and can still be deleted: see ``room``.
+
 Knows rows; knows no message.
 """
 
@@ -17,7 +19,8 @@ import contextlib
 import os
 import sqlite3
 import threading
-from queue import SimpleQueue
+import time
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -25,6 +28,7 @@ import trio
 from trio_amqp10.errors import LocalProtocolError
 
 from .base import StoreError, StoreFullError
+from .room import Room, is_full
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,6 +46,10 @@ _PATIENCE: Final = 1.0
 _AT_ONCE: Final = (256, 32, 4, 1)
 """Rows in one statement; few sizes, so that SQLite finds what it has prepared."""
 _READ: Final = 1000
+_REST: Final = 1.0
+"""Seconds without a write, before the file is made smaller."""
+_SHARE: Final = 4
+"""Of the time that a piece of that takes, how often as long is rested after it."""
 
 Work = tuple["Batch", "Done", trio.lowlevel.TrioToken]
 
@@ -50,7 +58,8 @@ class SqliteStore:
     """A file that keeps what a container must not lose; made if there is none. ``with`` closes it.
 
     Args:
-        path: of the file; beside it stand ``PATH-wal`` and, at times, others of SQLite's: they belong together.
+        path: of the file; beside it stand ``PATH-wal`` of at least 1 MiB and, at times, others of SQLite's: they
+            belong together.
         max_octets: how large the file may become; None for as large as the disk.
 
     Raises:
@@ -66,25 +75,29 @@ class SqliteStore:
                 f"max_octets={max_octets}: at least 65536 is possible, or None for as large as the disk"
             )
         self._thread: threading.Thread | None = None
+        self._room: Room | None = None
         self._work: SimpleQueue[Work | None] = SimpleQueue()
         self._closed = False
         connection: sqlite3.Connection | None = None
         try:
-            # Messages are nobody else's business: SQLite gives the files beside it the same mode.
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            # Messages are nobody else's business: SQLite gives the files beside it the same mode. A file that is
+            # there is not opened: closing it would give up the locks that this process may have on it.
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
             connection = sqlite3.connect(
                 self.path, isolation_level=None, timeout=_PATIENCE, check_same_thread=False
             )
             self._db = connection
             self._begin(max_octets)
-        except OSError as failure:
-            raise StoreError(f"the store {self.path!r} cannot be opened: {failure.strerror}") from failure
-        except sqlite3.Error as failure:
+        except (OSError, sqlite3.Error, StoreError) as failure:
             if connection is not None:
                 connection.close()
-            raise self._explain(failure) from failure
-        except StoreError:
-            self._db.close()
+            if self._room is not None:
+                self._room.close()
+            if isinstance(failure, OSError):
+                raise StoreError(f"the store {self.path!r} cannot be opened: {failure.strerror}") from failure
+            if isinstance(failure, sqlite3.Error):
+                raise self._explain(failure) from failure
             raise
 
     def _begin(self, max_octets: int | None) -> None:
@@ -102,12 +115,18 @@ class SqliteStore:
                 f"the store {self.path!r} has format {version}, and this version of trio-amqp10 knows only "
                 f"up to {_VERSION}: use the version that wrote it, or a newer one"
             )
+        if not made_by_us:
+            db.execute("PRAGMA auto_vacuum=INCREMENTAL")
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=FULL")
-        db.execute("BEGIN IMMEDIATE")
-        db.execute(f"PRAGMA application_id={_APPLICATION}")
-        db.execute(f"PRAGMA user_version={_VERSION}")
-        db.execute("COMMIT")
+        # Some systems' SQLite overwrites what is deleted: in the log, which would need room for all of it.
+        db.execute("PRAGMA secure_delete=FAST")
+        if not made_by_us or version != _VERSION:
+            db.execute("BEGIN IMMEDIATE")
+            db.execute(f"PRAGMA application_id={_APPLICATION}")
+            db.execute(f"PRAGMA user_version={_VERSION}")
+            db.execute("COMMIT")
+        self._room = Room(db, self.path)
         if max_octets is not None:
             db.execute(f"PRAGMA max_page_count={max_octets // self._pragma('page_size')}")
 
@@ -158,15 +177,37 @@ class SqliteStore:
 
     def _write_all(self) -> None:
         """The thread."""
-        while (work := self._work.get()) is not None:
+        while (work := self._next()) is not None:
             batch, done, token = work
             failure = self._commit(batch)
             with contextlib.suppress(trio.RunFinishedError):
                 token.run_sync_soon(done, failure)
             del batch, done, work  # they hold messages, and the next may be long in coming
 
+    def _next(self) -> Work | None:
+        """What is to be written next; the file shrinks while there is nothing."""
+        assert self._room is not None
+        rest = _REST
+        while True:
+            try:
+                return self._work.get(timeout=rest)
+            except Empty:
+                began = time.monotonic()
+                if not self._room.shrink():
+                    return self._work.get()
+                rest = _SHARE * (time.monotonic() - began)
+
     def _commit(self, batch: Batch) -> StoreError | None:
+        assert self._room is not None
+        failure = self._try(batch)
+        if isinstance(failure, StoreFullError):
+            self._room.empty_log()
+            failure = self._try(batch)
+        return failure
+
+    def _try(self, batch: Batch) -> StoreError | None:
         db = self._db
+        assert self._room is not None
         try:
             db.execute("BEGIN IMMEDIATE")
             for table, changes in batch.items():
@@ -179,8 +220,9 @@ class SqliteStore:
                     "?",
                     [(key,) for key in drop],
                 )
+            self._room.claim()
             db.execute("COMMIT")
-        except (sqlite3.Error, OverflowError, ValueError) as failure:
+        except (sqlite3.Error, OSError, OverflowError, ValueError) as failure:
             if db.in_transaction:
                 with contextlib.suppress(sqlite3.Error):
                     db.execute("ROLLBACK")
@@ -207,6 +249,8 @@ class SqliteStore:
             self._thread.join()
         with contextlib.suppress(sqlite3.Error):  # what is not in the file yet is in the log beside it
             self._db.close()
+        if self._room is not None:
+            self._room.close()
 
     def __enter__(self) -> Self:
         return self
@@ -225,7 +269,11 @@ class SqliteStore:
         code: Any = getattr(failure, "sqlite_errorcode", None)
         kind = None if code is None else code & 0xFF
         where = f"the store {self.path!r}"
-        if kind == sqlite3.SQLITE_FULL:
+        if kind == sqlite3.SQLITE_FULL or (isinstance(failure, OSError) and is_full(failure)):
+            full = True
+        else:  # SQLite tells a disk that is full from one that fails, but not a quota
+            full = code == sqlite3.SQLITE_IOERR_WRITE and self._room is not None and self._room.log_is_full()
+        if full:
             return StoreFullError(f"{where} is full: make room on its disk, or raise max_octets")
         if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return StoreError(f"{where} is in use by another process: stop that one, or take another file")
