@@ -15,6 +15,7 @@ from trio_amqp10.container.links import archive
 from trio_amqp10.container.links.archive import TERMINI, UNSETTLED
 from trio_amqp10.container.nodes.ledger import MESSAGES
 from trio_amqp10.container.stores import StoreError, StoreFullError
+from trio_amqp10.engine.sender import SenderLink
 from trio_amqp10.spec.messaging import Source, Target
 
 from .mortal import Disk, Mortal
@@ -649,3 +650,86 @@ async def test_link_that_is_lost_while_a_lease_is_written_gives_its_message_to_o
         await wait_all_tasks_blocked()
     assert queue.available == 1
     assert not disk.rows(UNSETTLED)
+
+
+# -- what is not sent after all -----------------------------------------------------------------
+
+
+async def test_message_too_large_for_a_link_that_is_kept_stays_for_others_with_nothing_noted(
+    disk: Disk,
+) -> None:
+    life = Life(disk)
+    queue = life.queue()
+    async with life.program() as conn, life.program("other") as other:
+        async with conn.open_sender("q") as sender:
+            for body in (bytes(1000), b"1", bytes(1000)):
+                await sender.send(body)
+        async with conn.open_receiver("q", **lasting(max_message_size=100)) as receiver:
+            delivery = await receiver.receive()
+            assert delivery.message.body == b"1"
+            delivery.accept()
+            with pytest.raises(amqp.LinkDetachedError) as detached:
+                await receiver.receive()
+            assert detached.value.condition == "amqp:link:message-size-exceeded"
+        await wait_all_tasks_blocked()
+        assert (queue.available, queue.leased) == (2, 0)
+        assert not disk.rows(UNSETTLED)
+        async with other.open_receiver("q") as reader:
+            for _ in range(2):
+                (await reader.receive()).accept()
+            await wait_all_tasks_blocked()
+        assert not len(queue)
+        await life.end(conn, other)
+
+
+@pytest.mark.parametrize("durable", [True, False])
+async def test_messages_of_a_link_that_is_kept_go_to_another_when_it_cannot_send_them(
+    durable: bool, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = SenderLink.send
+
+    def failing(self: SenderLink, *args: Any, **options: Any) -> Any:
+        if self.name == "x":
+            raise RuntimeError("no")
+        return real(self, *args, **options)
+
+    life = Life(disk)
+    queue = life.container.add_queue("q", durable=durable)
+    async with life.program() as conn, life.program("other") as other:
+        async with other.open_sender("q") as sender:
+            for number in range(3):
+                await sender.send(number)
+            monkeypatch.setattr(SenderLink, "send", failing)
+            with pytest.raises(amqp.LinkDetachedError) as detached:
+                async with conn.open_receiver("q", **lasting()) as receiver:
+                    await receiver.receive()
+            assert detached.value.condition == "amqp:internal-error"
+            monkeypatch.undo()
+            await wait_all_tasks_blocked()
+            assert (queue.available, queue.leased) == (3, 0)
+            async with other.open_receiver("q") as reader:
+                for number in range(3):
+                    delivery = await reader.receive()
+                    assert (delivery.message.body, delivery.message.delivery_count) == (number, 0)
+                    delivery.accept()
+        await life.end(conn, other)
+
+
+async def test_delivery_that_a_link_held_before_is_not_sent_again_to_one_that_takes_less(disk: Disk) -> None:
+    life = Life(disk)
+    queue = life.queue()
+    async with life.program("other") as other:
+        async with other.open_sender("q") as sender:
+            await sender.send(bytes(1000))
+        async with life.program() as conn:
+            receiver = await conn.open_receiver("q", **lasting(credit=1)).__aenter__()
+            await receiver.receive()
+            conn.pump.cancel()
+        async with life.program() as conn:
+            with pytest.raises(amqp.LinkDetachedError) as detached:
+                async with conn.open_receiver("q", **lasting(max_message_size=100)) as receiver:
+                    await receiver.receive()
+            assert detached.value.condition == "amqp:link:message-size-exceeded"
+        await wait_all_tasks_blocked()
+        assert (queue.available, queue.leased) == (1, 0)
+        await life.end(other)
