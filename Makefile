@@ -36,7 +36,7 @@ PYSPARK ?= pyspark
 WHOLE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark test test-others test-pure test-exhaustive test-spark lint format interop bench bench-spark steady-spark fuzz mutants soak steady hostile soak-spark docs clean
+.PHONY: help demo demo-spark test test-others test-pure test-exhaustive test-spark lint format interop bench bench-spark steady-spark fuzz mutants soak steady hostile soak-spark conformance docs clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F '\t' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -109,6 +109,9 @@ hostile: $(VENV)/.test ## HOSTILE peers of ten kinds beside good ones: are those
 
 soak-spark: $(SPARK_VENV)/.test ## kill Spark, the program and the reader by turns, KILLS times, and count; PEER=stored, rabbitmq
 	$(SPARK_BIN)/python -m tests.spark.kills --kills $(KILLS) --peer $(PEER)
+
+conformance: $(VENV)/.test ## remove what each row of the conformance page says, in turn, and see its tests fail
+	$(BIN)/python -m tests.conformance.mutants
 
 docs: $(VENV)/.docs ## the manual, in docs/_build/html
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html

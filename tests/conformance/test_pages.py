@@ -8,13 +8,17 @@ import pytest
 
 from trio_amqp10.rules import RULES
 
-from .conformance import KINDS, PARTS
+from .conformance import PARTS
 from .features import CHAPTERS, SYSTEMS
+from .mutants import changed_sources
 from .pages import PAGES
+from .requirement import BINDING, KINDS
 from .rst import find_test
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from .requirement import Requirement
 
 ELSEWHERE = {
     "delivery-state",
@@ -39,6 +43,28 @@ def test_requirement_is_shown_or_says_why_not() -> None:
         for need in needs:
             assert need.tests or need.gap.partition(": ")[0] in KINDS, need
             assert len(set(need.tests)) == len(need.tests), need
+
+
+def _rows() -> list[Requirement]:
+    return [row for rows in PARTS.values() for row in rows]
+
+
+def test_requirement_that_binds_has_a_mutant_or_says_why_not() -> None:
+    for row in _rows():
+        if row.numbered and row.level in BINDING and row.tests:
+            assert row.mutants, f"{row.number} has no mutant"
+
+
+def test_numbers_of_requirements_are_unique() -> None:
+    numbers = [row.number for row in _rows() if row.numbered]
+    assert len(set(numbers)) == len(numbers)
+
+
+@pytest.mark.parametrize("row", [row for row in _rows() if row.mutants], ids=lambda row: row.number)
+def test_mutant_changes_the_sources_and_leaves_python(row: Requirement) -> None:
+    for mutant in row.mutants:
+        for path, text in changed_sources(mutant).items():
+            compile(text, path, "exec", dont_inherit=True)
 
 
 def test_requirements_name_every_rule_of_the_standard() -> None:

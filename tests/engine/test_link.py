@@ -498,6 +498,8 @@ def test_link_base_knows_no_direction() -> None:
     session, _ = begun()
     with pytest.raises(NotImplementedError):
         Link(session, "x").on_flow(None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    with pytest.raises(NotImplementedError):
+        Link(session, "x").write_flow()
 
 
 def test_disposition_for_a_link_that_is_detaching_still_settles() -> None:
