@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
-from . import part2, part3
+from . import part3
 from .requirement import KINDS, RULE, Requirement
-from .rows import connections, frames, headers, network, overview, security, transactions, types
+from .rows import (
+    attach,
+    closing,
+    connections,
+    credit,
+    definitions,
+    deliveries,
+    disposition,
+    flow,
+    frames,
+    headers,
+    links,
+    network,
+    opening,
+    overview,
+    security,
+    sessions,
+    transactions,
+    transfer,
+    types,
+)
 from .rst import find_test, table, title
 
 __all__ = ["PARTS", "page"]
@@ -17,7 +37,17 @@ PARTS: dict[str, list[Requirement]] = {
         *headers.REQUIREMENTS,
         *frames.REQUIREMENTS,
         *connections.REQUIREMENTS,
-        *part2.REQUIREMENTS,
+        *sessions.REQUIREMENTS,
+        *links.REQUIREMENTS,
+        *credit.REQUIREMENTS,
+        *deliveries.REQUIREMENTS,
+        *opening.REQUIREMENTS,
+        *attach.REQUIREMENTS,
+        *flow.REQUIREMENTS,
+        *transfer.REQUIREMENTS,
+        *disposition.REQUIREMENTS,
+        *closing.REQUIREMENTS,
+        *definitions.REQUIREMENTS,
     ],
     "Part 3: messaging": part3.REQUIREMENTS,
     "Part 4: transactions": transactions.REQUIREMENTS,

@@ -337,9 +337,10 @@ REQUIREMENTS = [
         MUST,
         "and is told before the discharge is accepted",
         "relay_rejects_in_the_transaction_what_it_cannot_route",
-        mutant=Change("            state = TransactionalState(txn_id=self.id, outcome=outcome)
-            delivery", "            state = TransactionalState(txn_id=self.id, outcome=ACCEPTED)
-            delivery"),
+        mutant=Change(
+            "            state = TransactionalState(txn_id=self.id, outcome=outcome)\n            delivery",
+            "            state = TransactionalState(txn_id=self.id, outcome=ACCEPTED)\n            delivery",
+        ),
     ),
     need(
         "4.4.4.1-5",
