@@ -42,7 +42,7 @@ def test_seed_is_read_to_its_end_when_nothing_is_broken(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(TARGETS))
 def test_target_raises_nothing_else_when_octets_are_broken(name: str) -> None:
-    rng = random.Random(f"{name} 3")
+    rng = random.Random(name)
     target = TARGETS[name]
     for _ in range(300 if target.make is None else 30):
         attempt(target, target.octets(rng))
@@ -57,7 +57,7 @@ def test_corpus_file_gives_back_what_was_stored(tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.parametrize("name", sorted(TARGETS))
 def test_target_takes_steps_and_memory_in_proportion(name: str) -> None:
-    rng = random.Random(f"{name} 3")
+    rng = random.Random(name)
     target = TARGETS[name]
     for how in ("steps", "memory"):
         for _ in range(30 if target.make is None else 3):

@@ -430,3 +430,25 @@ def test_delivery_can_be_forgotten_while_its_link_is_gone_and_not_while_it_is_ta
     assert not terminus.unsettled
     with pytest.raises(LocalProtocolError, match="settled already"):
         held.settle()
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_deliveries_that_were_not_resumed_are_told_when_the_link_is_closed(ours: bool) -> None:
+    link, script, terminus, held = taken_up((b"a", None), (b"b", None), theirs={b"a": None}, credit=0)
+    script.touched.clear()
+    if ours:
+        link.detach()
+        script.collect()
+    else:
+        script << frame("detach", handle=0, closed=True)
+    assert [delivery.watcher in script.touched for delivery in held] == [True, True]
+    assert link.terminus is None
+    assert len(terminus.unsettled) == 2
+
+
+def test_deliveries_that_were_not_resumed_stay_untold_when_the_link_is_only_detached() -> None:
+    link, script, terminus, held = taken_up((b"a", None), theirs={b"a": None}, credit=0)
+    script.touched.clear()
+    script << frame("detach", handle=0)
+    assert held[0].watcher not in script.touched
+    assert link.terminus is terminus

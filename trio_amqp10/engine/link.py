@@ -25,6 +25,7 @@ from .faults import error_of, fit
 from .maps import unsettled_fields
 from .serial import MASK
 from .states import LINK, Lifecycle, LinkState, SessionState, Step
+from .terminus import UNBOUND
 
 if TYPE_CHECKING:
     from trio_amqp10.errors import RemoteProtocolError
@@ -251,7 +252,7 @@ class Link(Lifecycle):
         if error is not None:
             self._failed_at = self.session.windows.mark()
         if closed:
-            self.terminus = None
+            self._discard_terminus()
         elif error is not None and self.terminus is not None:
             # What comes now for its deliveries is dropped (2.6.5), for they may be on the next link already.
             self.session.settlement.forget(self)
@@ -293,7 +294,7 @@ class Link(Lifecycle):
         crossed = self.state is LinkState.DETACH_SENT
         self.step(Step.RECV_DETACH)
         if detach.closed:
-            self.terminus = None
+            self._discard_terminus()
         self.closed = detach.closed or self.closing
         if self.error is None:
             self.error = detach.error
@@ -301,6 +302,13 @@ class Link(Lifecycle):
         self.session.unbind(self, errant=crossed)
         if crossed and detach.closed and not self.closing:
             self._close_anew()
+
+    def _discard_terminus(self) -> None:
+        """The link is closed: nothing is kept of it (2.6.6). Deliveries that were not resumed have no id to be found by."""
+        terminus, self.terminus = self.terminus, None
+        for delivery in () if terminus is None else terminus.deliveries():
+            if delivery.delivery_id == UNBOUND:
+                self.session.connection.touch(delivery.watcher)
 
     def _close_anew(self) -> None:
         """The peer closed what we had only detached: attach once more, to close it too (2.6.6)."""
