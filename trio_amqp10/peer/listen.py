@@ -34,7 +34,7 @@ from .layers import Entrance, Transport, check_layers, has_tls, layers_of, no_le
 from .listener import Listener
 from .options import strictness, symbols
 from .tls import check_server_context
-from .transports import bind, is_private, listener_url, peer_host, peer_name
+from .transports import bind, is_private, keep_alive, listener_url, peer_host, peer_name
 from .urls import Url, parse_url
 
 if TYPE_CHECKING:
@@ -391,6 +391,7 @@ async def _accept_loop(
         await handshakes.acquire()
         try:
             stream = await listener.accept()
+            keep_alive(stream)
         except trio.ClosedResourceError:
             connections.release()
             handshakes.release()

@@ -19,7 +19,7 @@ from trio_amqp10.errors import LocalProtocolError
 if TYPE_CHECKING:
     from .urls import Url
 
-__all__ = ["bind", "connect", "is_private", "listener_url", "peer_host", "peer_name"]
+__all__ = ["bind", "connect", "is_private", "keep_alive", "listener_url", "peer_host", "peer_name"]
 
 _BACKLOG: Final = 128
 
@@ -31,7 +31,16 @@ async def connect(url: Url) -> trio.abc.Stream:
     """
     if url.scheme == "amqp+unix":
         return await trio.open_unix_socket(url.path)
-    return await trio.open_tcp_stream(url.host, url.port)
+    stream = await trio.open_tcp_stream(url.host, url.port)
+    keep_alive(stream)
+    return stream
+
+
+def keep_alive(stream: trio.abc.Stream) -> None:
+    """Switch TCP keep-alive on, where there is TCP: it finds a dead peer where no idle time-out was agreed (2.4.5)."""
+    if isinstance(stream, trio.SocketStream) and stream.socket.family != socket.AF_UNIX:
+        with contextlib.suppress(OSError):  # the peer is gone already: reading will tell
+            stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
 async def bind(url: Url) -> list[trio.SocketListener]:

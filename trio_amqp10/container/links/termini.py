@@ -20,6 +20,7 @@ from trio_amqp10.peer.memory import Retention
 from trio_amqp10.spec.messaging import ExpiryPolicy, TerminusDurability
 from trio_amqp10.spec.transport import Role
 
+from .deadlines import Deadlines
 from .kept import NOTHING, Kept
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Termini:
         self._limit_each = limit_each
         self._longest = longest
         self._kept: dict[Key, Kept] = {}
+        self._deadlines = Deadlines()
         self._owned: Counter[str] = Counter()
 
     def __len__(self) -> int:
@@ -80,7 +82,7 @@ class Termini:
                 if kept.deadline == inf and kept.retention.expiry_policy != ExpiryPolicy.NEVER:
                     kept.deadline = self._now() + kept.retention.timeout
                     self._archive.write(kept)
-                self._call_at(kept.deadline, self.sweep)
+                self._expect(kept, kept.deadline)
 
     def grant(self, key: Key, user: str | None, asked: Any, *, storable: bool) -> Retention:
         """What a peer gets that asks for this; durable where there is a store, and the node is ``storable``."""
@@ -151,20 +153,26 @@ class Termini:
 
     def _start(self, kept: Kept) -> None:
         if not kept.attached and kept.deadline == inf and self._kept.get(kept.key) is kept:
-            kept.deadline = self._now() + kept.retention.timeout
+            self._expect(kept, self._now() + kept.retention.timeout)
             if kept.retention.timeout:
-                self._call_at(kept.deadline, self.sweep)
                 if self._archive is not None:
                     self._archive.write(kept)
             else:
                 self.sweep()
 
     def sweep(self) -> None:
-        """Forget what has expired."""
-        now = self._now()
-        for kept in [kept for kept in self._kept.values() if kept.deadline <= now]:
+        """Forget what has expired, and look again when the next has."""
+        expired = [kept for kept in self._deadlines.due(self._now()) if self._kept.get(kept.key) is kept]
+        for kept in expired:
             self._expire(kept)
             self._remove(kept)
+        if expired and self._deadlines.next() < inf:
+            self._call_at(self._deadlines.next(), self.sweep)
+
+    def _expect(self, kept: Kept, deadline: float) -> None:
+        """A terminus expires then, unless its peer comes back."""
+        if self._deadlines.add(kept, deadline) and deadline > self._now():
+            self._call_at(deadline, self.sweep)
 
     def _expire(self, kept: Kept) -> None:
         """What is unsettled never will be settled; said before the rows go, so that both are in one commit."""
