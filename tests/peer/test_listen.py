@@ -57,7 +57,7 @@ async def test_tcp_keep_alive_is_on_at_both_ends(tmp_path: Path) -> None:
         await idle(connection)
 
     def keeps_alive(connection: Any) -> bool:
-        stream: trio.SocketStream = connection.pump._stream  # noqa: SLF001
+        stream: trio.SocketStream = connection.pump._stream
         return bool(stream.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE))
 
     async with listening(handle, "amqp://127.0.0.1:0", f"amqp+unix://{tmp_path}/s") as [tcp, unix]:

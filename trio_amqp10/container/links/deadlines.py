@@ -28,17 +28,16 @@ class Deadlines:
         self._count = itertools.count()
         self._most = _STALE
 
-    def add(self, kept: Kept, deadline: float) -> bool:
-        """Give a terminus its deadline; whether none is earlier."""
+    def add(self, kept: Kept, deadline: float) -> None:
+        """Give a terminus its deadline."""
         kept.deadline = deadline
         if deadline == inf:
-            return False
+            return
         if len(self._heap) >= self._most:  # half of it may be deadlines that count no more
             self._heap = [each for each in self._heap if each[2].deadline == each[0]]
             heapq.heapify(self._heap)
             self._most = 2 * len(self._heap) + _STALE
         heapq.heappush(self._heap, (deadline, next(self._count), kept))
-        return self._heap[0][2] is kept
 
     def due(self, now: float) -> list[Kept]:
         """Those whose deadline has passed; each is given once."""
@@ -50,5 +49,5 @@ class Deadlines:
         return list(found)
 
     def next(self) -> float:
-        """The earliest; infinite if there is none."""
+        """The earliest, or an earlier one that counts no more; infinite if there is none."""
         return self._heap[0][0] if self._heap else inf

@@ -69,6 +69,7 @@ class Termini:
         self._longest = longest
         self._kept: dict[Key, Kept] = {}
         self._deadlines = Deadlines()
+        self._alarm = inf  # when sweep is called next
         self._owned: Counter[str] = Counter()
 
     def __len__(self) -> int:
@@ -161,18 +162,25 @@ class Termini:
                 self.sweep()
 
     def sweep(self) -> None:
-        """Forget what has expired, and look again when the next has."""
-        expired = [kept for kept in self._deadlines.due(self._now()) if self._kept.get(kept.key) is kept]
-        for kept in expired:
-            self._expire(kept)
-            self._remove(kept)
-        if expired and self._deadlines.next() < inf:
-            self._call_at(self._deadlines.next(), self.sweep)
+        """Forget what has expired, and look again when the next may have."""
+        now = self._now()
+        if self._alarm <= now:
+            self._alarm = inf
+        for kept in self._deadlines.due(now):
+            if self._kept.get(kept.key) is kept:
+                self._expire(kept)
+                self._remove(kept)
+        self._arm()
 
     def _expect(self, kept: Kept, deadline: float) -> None:
         """A terminus expires then, unless its peer comes back."""
-        if self._deadlines.add(kept, deadline) and deadline > self._now():
-            self._call_at(deadline, self.sweep)
+        self._deadlines.add(kept, deadline)
+        self._arm()
+
+    def _arm(self) -> None:
+        if self._deadlines.next() < self._alarm:
+            self._alarm = self._deadlines.next()
+            self._call_at(self._alarm, self.sweep)
 
     def _expire(self, kept: Kept) -> None:
         """What is unsettled never will be settled; said before the rows go, so that both are in one commit."""
