@@ -325,6 +325,8 @@ def test_send_waits_for_room_in_the_outbox_and_is_woken_when_octets_are_taken() 
     assert link.send(bytes(1000)) is not None
     assert link.send(b"m") is None
     link.await_sendable()
+    link.session.connection.receive_data(flow(next_incoming_id=0), 0.0)
+    assert not owner.touched  # the window is wide open, and there is no room
     script.collect().collect()  # the first takes octets, and so makes the room
     assert owner in script.touched
     assert link.sendable()

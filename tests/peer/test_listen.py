@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import select
+import socket
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,26 @@ async def test_serve_raises_when_it_cannot_listen_and_leaves_nothing_open() -> N
         with pytest.raises(OSError, match="in use"):
             await amqp.serve(idle, "amqp://127.0.0.1:0", listener.url)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+async def test_tcp_keep_alive_is_on_at_both_ends(tmp_path: Path) -> None:
+    ends: list[Any] = []
+
+    async def handle(connection: amqp.Connection) -> None:
+        ends.append(connection)
+        await idle(connection)
+
+    def keeps_alive(connection: Any) -> bool:
+        stream: trio.SocketStream = connection.pump._stream
+        return bool(stream.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE))
+
+    async with listening(handle, "amqp://127.0.0.1:0", f"amqp+unix://{tmp_path}/s") as [tcp, unix]:
+        async with amqp.open_connection(tcp.url) as connection:
+            ends.append(connection)
+            await wait_all_tasks_blocked()
+            assert [keeps_alive(each) for each in ends] == [True, True]
+        async with amqp.open_connection(unix.url) as connection:
+            assert not keeps_alive(connection)
 
 
 async def test_serve_tells_where_it_listens(tmp_path: Path) -> None:

@@ -1,8 +1,11 @@
 """The sessions of a connection by their channels: each has one of ours, and one of the peer's (2.5.1).
 
 A channel is free when both ends have said end (2.5.4). There are peers that take a moment longer to see it: RabbitMQ 4.0
-sends its end before it has let the channel go, and a begin that comes meanwhile is never answered. So channels rest
-for a while where there are others.
+sends its end before it has released the channel, and a begin that comes meanwhile is never answered. So a channel rests
+while eight more sessions end, if there is another. The standard recommends the lowest free channel (2.5.1) so
+that peers can keep small tables; numbers stay low here too: at most eight above the lowest.
+
+Before the peer's open only channel 0 is used, because it may announce no more than that (2.4.1).
 """
 
 from __future__ import annotations

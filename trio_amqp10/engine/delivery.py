@@ -6,7 +6,7 @@ deliveries through the classes it was given. Knows nothing of how a message is e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Accepted, Modified, Received, Rejected, Released
@@ -240,5 +240,5 @@ class OutgoingDelivery:
 
 def _settlement(delivery: IncomingDelivery | OutgoingDelivery) -> Settlement | None:
     """Where ranges are noted that may name this delivery; None for one that was restored, and is on no link yet."""
-    link: ReceiverLink | SenderLink | None = delivery.link
+    link = cast("ReceiverLink | SenderLink | None", delivery.link)
     return None if link is None else link.session.settlement

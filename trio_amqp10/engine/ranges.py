@@ -160,10 +160,10 @@ class Ranges(Generic[D]):
     def note(self, first: int, ahead: int, word: Any) -> None:
         """A word that is no outcome, on the id ``first`` and as many more as ``ahead`` says."""
         begin, end = self._bounds(first, ahead)
-        if begin <= end:
-            self.words = self.words or Spans()
-            self.words.put(begin, end, word)
-            self._prune(self.words)
+        if self.words is None:
+            self.words = Spans()
+        self.words.put(begin, end, word)
+        self._prune(self.words)
 
     def forget_word(self, delivery_id: int) -> None:
         """Nothing was said of this delivery after all: what comes next counts anew."""
@@ -185,8 +185,6 @@ class Ranges(Generic[D]):
         elif ahead < FEW:
             return [held[i & MASK] for i in range(first, first + ahead + 1) if i & MASK in held]
         begin, end = self._bounds(first, ahead)
-        if begin > end:
-            return []
         done = self._done.get(rank)
         if done is None:
             done = self._done[rank] = Spans()

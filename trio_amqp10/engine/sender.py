@@ -337,8 +337,7 @@ class SenderLink(Link):
         if not self.sendable():
             return None
         self._check(octets, tag)
-        session = self.session
-        delivery_id = session.next_delivery_id
+        session, delivery_id = self.session, self.session.next_delivery_id
         if self._always_settled is not None:
             settled = self._always_settled
         delivery = session.connection.outgoing_class(self, delivery_id, self._tag(tag), settled)

@@ -30,6 +30,8 @@ of a range costs what it changes; see ``ranges``.
 A link that goes has to find its own among them. A receiver has them by tag. Of a sender nothing is
 noted while it sends: when the first link with unsettled deliveries goes, all that were sent since
 the last time are filed by link, each of them once.
+
+Longer than 400 lines: what is said, heard and forgotten of a delivery is one state.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def _owner(delivery: EngineIncoming | EngineOutgoing) -> Link[Any]:
 
 
 async def _changed(delivery: EngineIncoming | EngineOutgoing) -> None:
-    """Wait until the peer says something of the delivery, or its link is gone."""
+    """Wait until the peer gives the delivery an outcome or settles it, or its link is gone."""
     if not isinstance(delivery.watcher, Waiter):
         delivery.watcher = Waiter()
     await delivery.watcher.wait()
@@ -312,7 +312,7 @@ class OutgoingDelivery(EngineOutgoing):
         return cast("Outcome", state.outcome if isinstance(state, TransactionalState) else state)
 
     def watch(self, call: Callable[[], object]) -> None:
-        """Have ``call`` called, synchronously, when the receiver speaks of it or the link is gone.
+        """Have ``call`` called, synchronously, when the receiver gives it an outcome or settles it, or the link is gone.
 
         For services that keep an eye on many deliveries without a task for each.
         """

@@ -36,7 +36,7 @@ from .layers import Entrance, Transport, check_layers, has_tls, layers_of, no_le
 from .listener import Listener
 from .options import strictness, symbols
 from .tls import check_server_context
-from .transports import bind, is_private, listener_url, peer_host, peer_name, peer_place
+from .transports import bind, is_private, keep_alive, listener_url, peer_host, peer_name, peer_place
 from .urls import Url, parse_url
 
 if TYPE_CHECKING:
@@ -393,6 +393,7 @@ async def _accept_loop(
         await doors.until_place()
         try:
             stream = await listener.accept()
+            keep_alive(stream)
         except trio.ClosedResourceError:
             return
         except OSError as failure:

@@ -48,7 +48,9 @@ class Session(Waiter, trio.abc.AsyncResource):
         engine.owner = self
         self._closed = False
         self._ended: SessionEnded | None = None
-        self.on_end: list[Callable[[], object]] | None = None  # called when the peer ends it
+        self.on_end: dict[object, Callable[[], object]] | None = (
+            None  # called when the peer ends it; by what for
+        )
         self.opening: dict[Link[Any], None] = {}
 
     @property
@@ -88,7 +90,7 @@ class Session(Waiter, trio.abc.AsyncResource):
     def on_ended(self, event: SessionEnded) -> None:
         """The engine tells that the session is over."""
         self._ended = event
-        for call in self.on_end or ():
+        for call in tuple((self.on_end or {}).values()):
             call()
         links = self._forget()
         blamed = bool(self.opening) or any(not link.is_answered for link in links)

@@ -22,7 +22,16 @@ from .failures import place_of
 if TYPE_CHECKING:
     from .urls import Url
 
-__all__ = ["bind", "connect", "is_private", "listener_url", "peer_host", "peer_name", "peer_place"]
+__all__ = [
+    "bind",
+    "connect",
+    "is_private",
+    "keep_alive",
+    "listener_url",
+    "peer_host",
+    "peer_name",
+    "peer_place",
+]
 
 _BACKLOG: Final = 128
 _CREDENTIALS: Final = struct.Struct("3i")
@@ -36,7 +45,16 @@ async def connect(url: Url) -> trio.abc.Stream:
     """
     if url.scheme == "amqp+unix":
         return await trio.open_unix_socket(url.path)
-    return await trio.open_tcp_stream(url.host, url.port)
+    stream = await trio.open_tcp_stream(url.host, url.port)
+    keep_alive(stream)
+    return stream
+
+
+def keep_alive(stream: trio.abc.Stream) -> None:
+    """Switch TCP keep-alive on, where there is TCP: it finds a dead peer where no idle time-out was agreed (2.4.5)."""
+    if isinstance(stream, trio.SocketStream) and stream.socket.family != socket.AF_UNIX:
+        with contextlib.suppress(OSError):  # the peer is gone already: reading will tell
+            stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
 async def bind(url: Url) -> list[trio.SocketListener]:

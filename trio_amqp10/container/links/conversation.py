@@ -424,7 +424,9 @@ class Conversation(Host):
         _ends(link)[0].terminus = claimed.terminus
         self._claimed[end] = claimed
         ended = partial(self._container.termini.session_ended, claimed, end)
-        end.session.on_end = [*(end.session.on_end or ()), ended]
+        if end.session.on_end is None:
+            end.session.on_end = {}
+        end.session.on_end[claimed] = ended  # once for each terminus, however often its link comes back
 
     def forget(self, link: ReceiverInlet | SenderOutlet, *, closed: bool) -> None:
         """The link is over; what was made for it alone goes too."""

@@ -1,0 +1,104 @@
+"""Input read in slices gives what it gives when it is read at once, and each slice is short."""
+
+# pyright: reportUnusedExpression=false
+
+from __future__ import annotations
+
+import pytest
+
+from tests.naive.performatives import frame
+from trio_amqp10.engine.connection import Connection
+from trio_amqp10.engine.stack import Stack
+from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
+from trio_amqp10.frames import EMPTY_FRAME
+from trio_amqp10.headers import AMQP_HEADER
+
+from .helpers import BEGIN, flow, opened, receiving, sending
+from .links import disposition, transfer
+
+
+def slices(connection: Connection | Stack, octets: bytes) -> list[int]:
+    """How many frames each slice had."""
+    inner = connection.connection if isinstance(connection, Stack) else connection
+    counts, before = list[int](), inner.frames_in
+    connection.receive_slice(octets, 0.0)
+    while True:
+        counts.append(inner.frames_in - before)
+        before = inner.frames_in
+        if not connection.has_input():
+            return counts
+        connection.receive_slice(b"", 0.0)
+
+
+def test_slice_has_64_usual_frames() -> None:
+    link, _script = receiving(credit=100)
+    octets = b"".join(transfer(0, n, b"m") for n in range(100))
+    assert slices(link.session.connection, octets) == [64, 36]
+    assert [d.delivery_id for d in link.queue] == list(range(100))
+
+
+def test_slice_has_8_frames_of_other_kinds() -> None:
+    link, _script = receiving()
+    assert slices(link.session.connection, flow() * 20) == [8, 8, 4]
+
+
+def test_slice_has_64_kib() -> None:
+    link, _script = receiving(credit=100)
+    link.max_message_size = None
+    octets = b"".join(transfer(0, n, bytes(30_000)) for n in range(7))
+    assert slices(link.session.connection, octets + octets[:9]) == [3, 3, 1]
+
+
+def test_slice_ends_with_a_disposition_that_changes_much() -> None:
+    link, script = sending(credit=2_000, remote={"max_frame_size": 65_536})
+    script << flow(handle=0, delivery_count=0, link_credit=2_000, incoming_window=2_000)
+    for _each in range(1_200):
+        link.send(b"m")
+    script.collect()
+    one = disposition(True, 0, 599)
+    assert slices(link.session.connection, one + disposition(True, 600, 1_199) + one * 60) == [1, 1, 60]
+
+
+def test_slice_ends_with_a_settlement_that_changes_much() -> None:
+    link, script = receiving(credit=400)
+    script << b"".join(transfer(0, n, b"m") for n in range(400))
+    octets = disposition(False, 0, 399) + flow(next_outgoing_id=400) * 6
+    assert slices(link.session.connection, octets) == [3, 4]
+
+
+def test_slices_go_on_with_what_came_meanwhile_and_behind_a_fault() -> None:
+    connection, _script = opened()
+    begin = frame("begin", **BEGIN)
+    connection.receive_slice(begin + flow() * 12, 0.0)
+    assert connection.has_input()
+    connection.receive_slice(flow() * 4 + flow()[:5], 0.0)
+    assert connection.has_input()
+    connection.receive_data(flow()[5:], 0.0)
+    assert not connection.has_input()
+    assert connection.frames_in == 19
+    connection.receive_slice(EMPTY_FRAME * 8 + frame("end", channel=9) + frame("close"), 0.0)
+    with pytest.raises(RemoteProtocolError, match="not mapped"):
+        connection.receive_slice(b"", 0.0)
+    assert not connection.has_input()
+    assert connection.data_to_send() is not None
+    assert connection.data_to_send() is None
+
+
+def test_stack_reads_what_follows_its_layers_in_slices() -> None:
+    octets = AMQP_HEADER + frame("open", container_id="peer") + EMPTY_FRAME * 20
+    stack = Stack(Connection("engine"), 0.0, accepting=True)
+    assert slices(stack, octets) == [8, 8, 5]
+    stack = Stack(Connection("engine"), 0.0, accepting=True)
+    stack.receive_data(octets, 0.0)
+    assert not stack.has_input()
+    assert stack.connection.frames_in == 21
+
+
+def test_session_is_the_only_one_before_the_peers_open() -> None:
+    connection = Connection("engine")
+    connection.open()
+    assert connection.session().channel == 0
+    with pytest.raises(LocalProtocolError, match="channel-max"):
+        connection.session()
+    connection.receive_data(AMQP_HEADER + frame("open", container_id="peer"), 0.0)
+    assert connection.session().channel == 1
