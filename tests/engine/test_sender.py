@@ -374,6 +374,29 @@ def test_every_part_of_a_message_says_its_state() -> None:
     assert b"".join(one.payload for one in frames) == bytes(1200)
 
 
+@pytest.mark.parametrize("settled", [True, False])
+@pytest.mark.parametrize("outcome", ["accepted", "released", "modified"])
+def test_message_in_parts_is_sent_to_its_end_when_its_outcome_comes_before(
+    outcome: str, settled: bool
+) -> None:
+    link, script = sending(remote={"max_frame_size": 512})
+    script << flow(incoming_window=1)
+    delivery = link.send(bytes(1200))
+    assert delivery is not None
+    got = script.expect("transfer", delivery_id=0, more=True).payload
+    script << disposition(True, 0, settled=settled, state=(outcome, {}))
+    assert delivery.settled
+    assert delivery.state is not None
+    if not settled:
+        script >> expected("disposition", role=False, first=0, settled=True, state=(outcome, {}))
+    script << flow(next_incoming_id=1, incoming_window=9)
+    got += script.expect("transfer", more=True, aborted=None).payload
+    got += script.expect("transfer", aborted=None).payload
+    assert got == bytes(1200)
+    script.expect_nothing()
+    assert link.send(b"next") is not None
+
+
 def test_messages_in_parts_take_turns_on_one_session() -> None:
     link, script = sending(credit=10, remote={"max_frame_size": 512})
     other = link.session.sender("other")

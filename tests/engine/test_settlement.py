@@ -295,6 +295,19 @@ def test_sender_may_settle_before_it_has_heard_anything() -> None:
     script.expect_nothing()
 
 
+def test_sender_settles_without_a_state_when_the_receiver_has_told_only_how_far_it_has_come() -> None:
+    link, script = sending()
+    delivery = link.send(b"m")
+    assert delivery is not None
+    script >> expected("transfer")
+    script << disposition(
+        True, 0, settled=False, state=("received", {"section_number": 0, "section_offset": 1})
+    )
+    assert delivery.state == Received(section_number=0, section_offset=1)
+    delivery.settle()
+    script >> expected("disposition", role=False, first=0, settled=True, state=None)
+
+
 def test_receiver_keeps_what_the_sender_settled_first_and_tells_nobody_of_its_outcome() -> None:
     link, script, (one, two) = receive(2)
     one.watcher = Owner()

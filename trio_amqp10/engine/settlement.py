@@ -42,6 +42,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from trio_amqp10 import rules
 from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.spec.messaging import Received
 from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Disposition, ReceiverSettleMode, Role
 from trio_amqp10.wire.values import Described
@@ -201,6 +202,8 @@ class Settlement:
             return
         self._let_go(delivery)
         state = delivery.word
+        if isinstance(state, Received):
+            state = None  # how far the receiver has come is not for the sender to say (3.4.1)
         try:
             self._check(state)
         except LocalProtocolError:
