@@ -19,6 +19,7 @@ from trio_amqp10._sections import BODY, HEADER, PROPERTIES, read_section, scan
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Data, Message, Sequence, Value, encode_around, encode_message
 from trio_amqp10.spec.messaging import Header, Properties
+from trio_amqp10.spec.transport import Error
 from trio_amqp10.wire.encode import encode
 from trio_amqp10.wire.pairs import PairMap
 from trio_amqp10.wire.values import Array, Char, Described, Symbol, Timestamp, UByte, UInt, ULong
@@ -353,6 +354,24 @@ def test_class_gives_the_attributes_themselves() -> None:
     assert Message.footer.place == 6
 
 
+@pytest.mark.parametrize(
+    "body", [b"octets", Data(b"a", b"b"), Sequence([1]), Value("v"), "text", {"k": 1}, None]
+)
+def test_message_says_nothing_of_its_content_when_its_program_does_not(body: Any) -> None:
+    for message in (received(encode_message(body)), received(Message(body, subject="s").to_payload())):
+        assert (message.content_type, message.content_encoding) == (None, None)
+
+
+def test_body_is_left_as_it_is_when_a_content_encoding_says_how_to_read_it() -> None:
+    made = Message(b"packed", content_type="text/plain", content_encoding="gzip")
+    for message in (made, received(made.to_payload())):
+        assert (message.body, message.content_type, message.content_encoding) == (
+            b"packed",
+            "text/plain",
+            "gzip",
+        )
+
+
 text = st.text(max_size=12) | st.just("x" * 300)
 times = st.integers(-(2**63), 2**63 - 1).map(Timestamp)
 ids = text | st.binary(max_size=300) | st.uuids() | st.integers(0, 2**64 - 1).map(ULong)
@@ -510,6 +529,24 @@ def test_annotation_keys_travel_as_symbols_and_ulongs(name: str) -> None:
 def test_annotation_key_of_another_type_is_refused_when_sent(key: Any) -> None:
     with pytest.raises(LocalProtocolError):
         Message(None, annotations={key: 1}).to_payload()
+
+
+@pytest.mark.parametrize(
+    "error", [Error(condition="a:b"), Described(Symbol("amqp:error:list"), [Symbol("a:b")])]
+)
+def test_annotation_rejected_goes_out_when_it_is_an_error(error: Any) -> None:
+    back = received(Message("x", delivery_annotations={"rejected": error}).to_payload())
+    assert back.delivery_annotations["rejected"].value == ["a:b"]
+    back.delivery_annotations["hop"] = 2
+    assert received(back.to_payload()).delivery_annotations == back.delivery_annotations
+
+
+@pytest.mark.parametrize("value", [None, "a:b", {"condition": "a:b"}, Described(ULong(0x24), []), Header()])
+def test_annotation_rejected_is_refused_when_it_is_no_error(value: Any) -> None:
+    for name in ("annotations", "footer"):
+        Message("x", **{name: {"rejected": value}}).to_payload()
+    with pytest.raises(LocalProtocolError, match="rejected"):
+        Message("x", delivery_annotations={"rejected": value}).to_payload()
 
 
 SIMPLE = [

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 from ._sections import Data, Mark, Sequence, Value
 from .errors import LocalProtocolError
 from .spec import messaging as standard
+from .spec.transport import Error
 from .wire import codes
 from .wire.budget import MAX_DEPTH
 from .wire.composite import plan_of
 from .wire.encode import WRITERS, Writer, write_compound, write_value
 from .wire.pairs import PairMap
-from .wire.values import TYPE_NAMES, Array, Symbol
+from .wire.values import TYPE_NAMES, Array, Described, Symbol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -39,6 +40,8 @@ _APPLICATION_PROPERTIES_BEGIN: Final = standard.APPLICATION_PROPERTIES.prefix + 
 _DATA_PREFIX: Final = standard.DATA.prefix
 _SEQUENCE_PREFIX: Final = standard.AMQP_SEQUENCE.prefix
 _VALUE_PREFIX: Final = standard.AMQP_VALUE.prefix
+
+_ERROR: Final = (plan_of(Error).code, plan_of(Error).name)
 
 _write_binary: Final = WRITERS["binary"]
 _write_list: Final = WRITERS["list"]
@@ -199,7 +202,14 @@ def _write_annotations(out: bytearray, prefix: bytes, annotations: Mapping[Any, 
 
 
 def _write_delivery_annotations(out: bytearray, annotations: Mapping[Any, Any]) -> None:
+    if "rejected" in annotations and not _is_error(annotations["rejected"]):
+        raise LocalProtocolError("the delivery annotation 'rejected' is an error of the standard (3.2.2)")
     _write_annotations(out, standard.DELIVERY_ANNOTATIONS.prefix, annotations)
+
+
+def _is_error(value: Any) -> bool:
+    """Whether it is an error (2.8.14), made here or as it is read from a message."""
+    return isinstance(value, Error) or (isinstance(value, Described) and value.descriptor in _ERROR)
 
 
 def _write_message_annotations(out: bytearray, annotations: Mapping[Any, Any]) -> None:

@@ -135,7 +135,8 @@ class Message:
         delivery_count: earlier attempts to deliver it that failed.
         application_properties: for filters and the application; simple values by str (3.2.5).
         annotations: message annotations (3.2.3); str keys travel as symbols, ints as ulongs.
-        delivery_annotations: for the next hop only (3.2.2); keys as in ``annotations``.
+        delivery_annotations: for the next hop only (3.2.2); keys as in ``annotations``. The value of
+            ``rejected`` is an ``Error``.
         footer: hashes and signatures of what came before (3.2.9); keys as in ``annotations``.
 
     Every argument is an attribute too, to be read and written; the four maps read as an empty
