@@ -45,6 +45,14 @@ async def test_queue_passes_on_the_octets_that_came() -> None:
             delivery.accept()
 
 
+async def test_queue_keeps_a_message_whose_to_names_another_node() -> None:
+    async with open_container(["q", "other"]) as container, container.connect() as conn:
+        await fill(conn, "q", amqp.Message("x", to="other"))
+        assert (len(queue_of(container)), len(queue_of(container, "other"))) == (1, 0)
+        async with conn.open_receiver("q") as receiver:
+            assert (await receiver.receive()).message.to == "other"
+
+
 async def test_queue_drops_delivery_annotations_which_were_for_this_hop_only() -> None:
     plain = amqp.Message("body", priority=7, annotations={"kept": 1})
     annotated = amqp.Message("body", priority=7, annotations={"kept": 1}, delivery_annotations={"hop": 1})

@@ -159,6 +159,14 @@ async def test_queue_gives_urgent_messages_first_and_keeps_order_among_equals() 
             assert deliveries[1].message.priority == 255
 
 
+async def test_queue_tells_ten_priorities_apart_and_takes_those_above_as_the_highest() -> None:
+    async with open_container(["q"]) as container, container.connect() as conn:
+        above = [amqp.Message(n, priority=n) for n in (12, 9, 255, 10)]
+        await fill(conn, "q", *[amqp.Message(n, priority=n) for n in range(9)], *above)
+        async with conn.open_receiver("q") as receiver:
+            assert await bodies(receiver, 13) == [12, 9, 255, 10, 8, 7, 6, 5, 4, 3, 2, 1, 0]
+
+
 async def test_queue_keeps_groups_and_their_sequence_as_they_were_sent() -> None:
     sent = [amqp.Message(n, group_id="g", group_sequence=(2**32 - 1 + n) % 2**32) for n in range(3)]
     async with open_container(["q"]) as container, container.connect() as conn:

@@ -60,6 +60,22 @@ async def test_request_leaves_the_callers_message_as_it_is() -> None:
         assert (await requester.request(amqp.Message("d"))).body == "D"
 
 
+async def test_requests_have_ids_of_their_own_when_their_program_names_none() -> None:
+    container = Container()
+
+    @container.function("ids")
+    async def ids(message: amqp.Message) -> Any:
+        return message.message_id
+
+    async with container.connect() as conn:
+        found = []
+        for _ in range(2):
+            async with open_requester(conn, "ids") as requester:
+                found += [(await requester.request("?")).body for _ in range(3)]
+        assert None not in found
+        assert len(set(found)) == 6
+
+
 async def test_requests_go_at_once_and_get_each_its_own_reply() -> None:
     async with asking() as (_, requester), trio.open_nursery() as nursery:
         got: dict[str, Any] = {}
