@@ -57,6 +57,17 @@ async def test_queue_counts_a_failed_attempt_and_merges_annotations_when_modifie
             assert (message.body, message.subject) == ("body", "s")
 
 
+async def test_queue_puts_no_section_into_a_bare_message_that_it_gives_again() -> None:
+    sent = amqp.Message("body")
+    async with open_container(["q"]) as container, container.connect() as conn:
+        await fill(conn, "q", sent)
+        async with conn.open_receiver("q", credit=0) as receiver:
+            (await receiver.receive()).modify(delivery_failed=True, annotations={"x-a": 1})
+            again = (await receiver.receive()).message
+            assert (again.delivery_count, again.annotations) == (1, {"x-a": 1})
+            assert again.bare == sent.to_payload()
+
+
 async def test_queue_keeps_a_message_from_the_link_that_finds_it_undeliverable_here() -> None:
     async with (
         open_container(["q"]) as container,
