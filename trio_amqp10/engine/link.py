@@ -25,7 +25,6 @@ from .faults import error_of, fit
 from .maps import unsettled_fields
 from .serial import MASK
 from .states import LINK, Lifecycle, LinkState, SessionState, Step
-from .terminus import UNBOUND
 
 if TYPE_CHECKING:
     from trio_amqp10.errors import RemoteProtocolError
@@ -304,10 +303,13 @@ class Link(Lifecycle):
             self._close_anew()
 
     def _discard_terminus(self) -> None:
-        """The link is closed: nothing is kept of it (2.6.6). Deliveries that were not resumed have no id to be found by."""
+        """The link is closed: nothing is kept of it (2.6.6).
+
+        The settlement does not find its deliveries if they were not resumed, or if we had detached before.
+        """
         terminus, self.terminus = self.terminus, None
         for delivery in () if terminus is None else terminus.deliveries():
-            if delivery.delivery_id == UNBOUND:
+            if delivery.link is self:
                 self.session.connection.touch(delivery.watcher)
 
     def _close_anew(self) -> None:
