@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from . import part1, part2, part345
 from .requirement import KINDS, RULE, Requirement
-from .rows import closing, connections, definitions, frames, headers, network, opening, sessions
+from .rows import (
+    closing,
+    connection_states,
+    connections,
+    definitions,
+    frames,
+    headers,
+    idle_timeouts,
+    network,
+    opening,
+    sessions,
+)
 from .rst import find_test, table, title
 
 __all__ = ["PARTS", "page"]
@@ -16,6 +27,8 @@ PARTS: dict[str, list[Requirement]] = {
         *headers.REQUIREMENTS,
         *frames.REQUIREMENTS,
         *connections.REQUIREMENTS,
+        *idle_timeouts.REQUIREMENTS,
+        *connection_states.REQUIREMENTS,
         *sessions.REQUIREMENTS,
         *opening.REQUIREMENTS,
         *closing.REQUIREMENTS,

@@ -171,3 +171,7 @@ def test_session_carries_any_number_of_links_of_both_directions() -> None:
         )
         script.expect_event(LinkAttached, link=link)
     assert session.links == links
+    for handle, link in enumerate(links):
+        if not link.role:
+            script << flow(handle=9 - handle, delivery_count=0, link_credit=handle + 1)
+            assert link.credit == handle + 1

@@ -37,6 +37,16 @@ REQUIREMENTS = [
         "an open names a container",
         "connection_closes_when_an_open_names_no_container",
         "open_says_who_we_are",
+        mutants=(
+            Change(
+                "            container_id=container_id,\n            hostname=hostname,\n            max_frame_size",
+                "            container_id='x',\n            hostname=hostname,\n            max_frame_size",
+            ),
+            Change(
+                "    container_id: string\n    hostname: string",
+                '    container_id: string = ""\n    hostname: string',
+            ),
+        ),
     ),
     need(
         "2.7.1-3",
@@ -114,6 +124,12 @@ REQUIREMENTS = [
         "there are at most channel-max plus one sessions at once",
         "connection_begins_no_more_sessions_than_the_smaller_channel_max_has_room_for",
         "row_59_session_more_than_the_peers_own_channel_max_closes",
+        mutants=(
+            Change(
+                "return limit if connection.remote is None else min(limit, connection.remote.channel_max)",
+                "return limit",
+            ),
+        ),
     ),
     need(
         "2.7.1-11",
@@ -137,6 +153,10 @@ REQUIREMENTS = [
         "an idle-time-out of 0 is none",
         "idle_time_out_of_zero_is_none",
         "idle_has_no_deadline_when_neither_end_minds_silence",
+        mutants=(
+            Change("        if milliseconds:", "        if milliseconds is not None:"),
+            Change("timeout / 1000 if timeout else None", "timeout / 1000 if timeout is not None else None"),
+        ),
     ),
     need(
         "2.7.1-14",
@@ -165,6 +185,10 @@ REQUIREMENTS = [
         RULE,
         "an end that announces no outgoing-locales writes en-US only",
         "locale_is_the_first_that_the_reader_wants_and_the_writer_can",
+        mutant=Change(
+            "known = {tag.lower(): str(tag) for tag in (DEFAULT_LOCALE, *written)}",
+            "known = {tag.lower(): str(tag) for tag in wanted}",
+        ),
     ),
     need(
         "2.7.1-18",
@@ -182,6 +206,10 @@ REQUIREMENTS = [
         MAY,
         "the peer's outgoing-locales tell which of our incoming-locales it has chosen",
         "locales_are_told_and_chosen_at_both_ends",
+        mutant=Change(
+            "choose_locale(self.engine.local.incoming_locales, self.remote.outgoing_locales)",
+            "choose_locale(self.engine.local.incoming_locales, ())",
+        ),
     ),
     need(
         "2.7.1-20",
