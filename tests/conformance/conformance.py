@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-from . import part1, part2, part345
+from . import part3
 from .requirement import KINDS, RULE, Requirement
 from .rows import (
+    attach,
     closing,
     connection_states,
     connections,
+    credit,
     definitions,
+    deliveries,
+    disposition,
+    flow,
     frames,
     headers,
     idle_timeouts,
+    links,
     network,
     opening,
+    overview,
+    security,
     sessions,
+    transactions,
+    transfer,
+    types,
 )
 from .rst import find_test, table, title
 
 __all__ = ["PARTS", "page"]
 
 PARTS: dict[str, list[Requirement]] = {
-    "Part 1: types": part1.REQUIREMENTS,
+    "Part 0: overview": overview.REQUIREMENTS,
+    "Part 1: types": types.REQUIREMENTS,
     "Part 2: transport": [
         *network.REQUIREMENTS,
         *headers.REQUIREMENTS,
@@ -30,14 +42,20 @@ PARTS: dict[str, list[Requirement]] = {
         *idle_timeouts.REQUIREMENTS,
         *connection_states.REQUIREMENTS,
         *sessions.REQUIREMENTS,
+        *links.REQUIREMENTS,
+        *credit.REQUIREMENTS,
+        *deliveries.REQUIREMENTS,
         *opening.REQUIREMENTS,
+        *attach.REQUIREMENTS,
+        *flow.REQUIREMENTS,
+        *transfer.REQUIREMENTS,
+        *disposition.REQUIREMENTS,
         *closing.REQUIREMENTS,
         *definitions.REQUIREMENTS,
-        *part2.REQUIREMENTS,
     ],
-    "Part 3: messaging": part345.MESSAGING,
-    "Part 4: transactions": part345.TRANSACTIONS,
-    "Part 5: security": part345.SECURITY,
+    "Part 3: messaging": part3.REQUIREMENTS,
+    "Part 4: transactions": transactions.REQUIREMENTS,
+    "Part 5: security": security.REQUIREMENTS,
 }
 
 _HEAD = """

@@ -189,3 +189,26 @@ async def test_modes_of_the_peer_are_taken() -> None:
             async with conn.open_sender("q", guarantee=guarantee) as sender:
                 await sender.send("x")
     assert got == [(1, 0, True), (0, 0, False), (0, 1, False)]
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+async def test_receiver_is_accepted_with_the_settle_mode_that_the_sender_wants(
+    mode: int, autojump_clock: MockClock
+) -> None:
+    async with dialled() as (conn, peer):
+        await peer.send(attach(rcv_settle_mode=mode))
+        link = await conn.incoming_links().__anext__()
+        async with link.accept():
+            await peer.expect("attach", role=True, rcv_settle_mode=mode or None)
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+async def test_sender_is_accepted_with_the_settle_mode_that_the_receiver_wants(
+    mode: int, autojump_clock: MockClock
+) -> None:
+    async with dialled() as (conn, peer):
+        await peer.send(attach(sender=False, snd_settle_mode=mode))
+        link = await conn.incoming_links().__anext__()
+        async with link.accept():
+            got = await peer.expect("attach", role=False)
+            assert (2 if got["snd_settle_mode"] is None else got["snd_settle_mode"]) == mode

@@ -54,7 +54,9 @@ REQUIREMENTS = [
             ),
             (
                 Change("while not (self.deaf or connection.state is _END):", "while not self.deaf:"),
-                Change("                if connection.state is _END:\n                    return\n", ""),
+                Change(
+                    "                if connection.state is _END:\n                    return False\n", ""
+                ),
             ),
         ),
     ),

@@ -10,7 +10,8 @@ _FRAME_LIMIT_IGNORED = Change(
     "self.frame_size = min(max_frame_size, PEER_FRAME_CAP)", "self.frame_size = PEER_FRAME_CAP"
 )
 _CHANNEL_LIMIT_IGNORED = Change(
-    "return limit if connection.remote is None else min(limit, connection.remote.channel_max)", "return limit"
+    "else min(connection.limits.channel_max, connection.remote.channel_max)",
+    "else connection.limits.channel_max",
 )
 _HANDLE_LIMIT_IGNORED = Change("limit = min(limit, self.remote.handle_max)", "pass")
 _CLOSE_WITHOUT_ERROR = Change("encode(Close(error=error))", "encode(Close())")
@@ -56,11 +57,11 @@ REQUIREMENTS = [
         "2.4.1-2",
         RULE,
         "channel 0 is the only one until the peer's open was read",
-        "session_begins_before_the_peers_open_on_channel_0",
+        "one_session_begins_before_the_peers_open_on_channel_0",
         mutant=Change(
-            "        channel = 0\n        while channel", "        channel = 1\n        while channel"
+            "            0\n            if connection.remote is None",
+            "            connection.limits.channel_max\n            if connection.remote is None",
         ),
-        gap="a second session that is begun before then is on channel 1",
     ),
     need(
         "2.4.1-3",
@@ -120,7 +121,7 @@ REQUIREMENTS = [
         RULE,
         "frames that are sent so are such that every peer takes them",
         "frame_over_512_octets_is_held_with_all_that_follows_when_no_open_was_read",
-        "session_begins_before_the_peers_open_on_channel_0",
+        "one_session_begins_before_the_peers_open_on_channel_0",
         "row_33_held_frame_that_the_peer_does_not_take_closes",
         mutants=(
             Change(
@@ -128,11 +129,12 @@ REQUIREMENTS = [
                 "        if False:\n            self.check(",
             ),
             Change(
-                "        channel = 0\n        while channel", "        channel = 1\n        while channel"
+                "            0\n            if connection.remote is None",
+                "            connection.limits.channel_max\n            if connection.remote is None",
             ),
             Change("            if largest > max_frame_size:", "            if False:"),
         ),
-        gap="channels and handles above 0 are used before the peer has said how many it takes",
+        gap="handles above 0 are used before the peer has said how many it takes",
     ),
     need(
         "2.4.3-1",

@@ -10,7 +10,8 @@ _FRAME_LIMIT_IGNORED = Change(
     "self.frame_size = min(max_frame_size, PEER_FRAME_CAP)", "self.frame_size = PEER_FRAME_CAP"
 )
 _CHANNEL_LIMIT_IGNORED = Change(
-    "return limit if connection.remote is None else min(limit, connection.remote.channel_max)", "return limit"
+    "else min(connection.limits.channel_max, connection.remote.channel_max)",
+    "else connection.limits.channel_max",
 )
 _HANDLE_LIMIT_IGNORED = Change("limit = min(limit, self.remote.handle_max)", "pass")
 _OTHER_DEFAULT_LOCALE = Change('DEFAULT_LOCALE: Final = "en-US"', 'DEFAULT_LOCALE: Final = "en-GB"')
@@ -124,11 +125,9 @@ REQUIREMENTS = [
         "there are at most channel-max plus one sessions at once",
         "connection_begins_no_more_sessions_than_the_smaller_channel_max_has_room_for",
         "row_59_session_more_than_the_peers_own_channel_max_closes",
-        mutants=(
-            Change(
-                "return limit if connection.remote is None else min(limit, connection.remote.channel_max)",
-                "return limit",
-            ),
+        mutant=Change(
+            "else min(connection.limits.channel_max, connection.remote.channel_max)",
+            "else connection.limits.channel_max",
         ),
     ),
     need(
@@ -228,14 +227,19 @@ REQUIREMENTS = [
         "2.7.1-21",
         MAY,
         "a capability is used that was desired and is offered",
+        "sender_without_an_address_is_attached_when_the_peer_offers_the_relay",
         "connection_of_another_container_is_not_in_the_way",
-        "remote_is_what_the_peer_said_of_itself",
     ),
     need(
         "2.7.1-22",
         MUST_NOT,
         "a capability is used that was not desired",
-        gap="not yet: a link to the anonymous terminus is opened without ANONYMOUS-RELAY among the desired-capabilities",
+        "sender_without_an_address_is_refused_when_our_open_did_not_desire_the_relay",
+        "sender_without_an_address_is_attached_when_the_peer_offers_the_relay",
+        mutants=(
+            Change("if ANONYMOUS_RELAY not in connection.engine.local.desired_capabilities:", "if False:"),
+            Change("*sole, ANONYMOUS_RELAY)", "*sole)"),
+        ),
     ),
     need(
         "2.7.2-1",

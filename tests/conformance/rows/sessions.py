@@ -46,9 +46,7 @@ REQUIREMENTS = [
         "session_of_the_peer_is_answered_on_a_channel_that_is_free",
         "[channel-in-use]",
         mutants=(
-            Change(
-                "while channel in self.ours or channel in self._resting:", "while channel in self._resting:"
-            ),
+            Change("channel = self._free.take()", "channel = 0"),
             Change(
                 "        if channel in self.theirs:\n            raise",
                 "        if False:\n            raise",
@@ -75,8 +73,11 @@ REQUIREMENTS = [
         "connection_begins_no_more_sessions_than_the_smaller_channel_max_has_room_for",
         "channels_are_used_again_when_they_have_rested",
         mutants=(
-            Change("channel = next((each for each in self._resting if each <= highest), channel)", "pass"),
-            Change("            self._resting[session.channel] = None", "            pass"),
+            Change("if self._free.lowest() <= self._highest():", "if True:"),
+            Change(
+                "            self._resting[session.channel] = None",
+                "            self._free.free(session.channel)",
+            ),
         ),
         gap="the lowest that does not rest: a channel is not used again before eight others were freed, because some "
         "peers free theirs late",
@@ -183,7 +184,9 @@ REQUIREMENTS = [
         "session_echoes_a_flow_of_a_link_when_its_attach_is_answered",
         mutants=(
             Change("        self.dirty()  # flows that were", "        # flows that were"),
-            Change("        if link in self._flow_links:\n            self.dirty()", "        pass"),
+            Change(
+                "        if link.state in _WITH_HANDLE and link in self._later_flows:", "        if False:"
+            ),
         ),
     ),
     need(
@@ -320,8 +323,8 @@ REQUIREMENTS = [
         "next_incoming_id_is_what_the_peers_flow_says",
         "remote_window_equals_the_naive_sum_after_each_flow",
         mutant=Change(
-            "        self._tally()\n        self.next_incoming_id = self._received_mark = next_outgoing_id\n",
-            "        self._tally()\n",
+            "        self.acknowledged = base\n        self.next_incoming_id = self._received_mark = next_outgoing_id\n",
+            "        self.acknowledged = base\n",
         ),
     ),
     need(

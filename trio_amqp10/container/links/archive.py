@@ -1,7 +1,7 @@
 """Archive: the termini that a container's store has, so that exactly-once outlives the process (2.6.5, 3.5.5).
 
-There is a row for each terminus that is to survive, with whose it is and when it expires; and one for each
-delivery that must not be forgotten, by its tag:
+There is a row for each terminus that is to survive, with whose it is and when it expires; one with the source or
+target as it was told the peer, for one that recovers the link by its name (2.6.3); and one for each delivery that must not be forgotten, by its tag:
 
 ================  ==================================================================================
 a peer sends      the tag of a message that was accepted. It is written in the commit that has the
@@ -33,9 +33,12 @@ from trio_amqp10.engine.terminus import ReceiverTerminus, SenderTerminus, Sent
 from trio_amqp10.errors import Condition
 from trio_amqp10.peer.delivery import OutgoingDelivery
 from trio_amqp10.peer.memory import Retention
+from trio_amqp10.spec import TYPES
 from trio_amqp10.spec.messaging import Accepted, TerminusDurability
+from trio_amqp10.wire.decode import Budget, decode
+from trio_amqp10.wire.encode import encode
 
-from .kept import Kept, Key
+from .kept import UNKNOWN, Kept, Key
 from .watch import Absent, Watch
 
 if TYPE_CHECKING:
@@ -46,13 +49,14 @@ if TYPE_CHECKING:
     from trio_amqp10.container.stores.base import Row, StoreError
     from trio_amqp10.container.stores.journal import Journal
 
-__all__ = ["TERMINI", "UNSETTLED", "Archive"]
+__all__ = ["ENDS", "TERMINI", "UNSETTLED", "Archive"]
 
 TERMINI: Final = Table(
     "termini",
     ("id", "container", "name", "role", "user", "durable", "policy", "timeout", "deadline"),
     str,
 )
+ENDS: Final = Table("ends", ("id", "terminus"), str)
 UNSETTLED: Final = Table("unsettled", ("id", "terminus", "place", "tag", "record"), str)
 
 MOST: Final = 10_000
@@ -74,6 +78,7 @@ class Archive:
         self._clock = ledger.clock
         self.journal = ledger.journal
         self._termini: list[Any] = list(self.journal.rows(TERMINI))
+        self._ends: dict[Any, Any] = dict(cast("Any", self.journal.rows(ENDS)))
         self._unsettled: list[Any] = sorted(self.journal.rows(UNSETTLED), key=_place_of)
         self._records: set[int] = set()
         self._places = itertools.count(1 + max(map(_place_of, self._unsettled), default=0))
@@ -92,6 +97,8 @@ class Archive:
             return
         kept.stored = True
         self.write(kept)
+        octets = encode(kept.end)
+        self.journal.note(ENDS, _id_of(kept.key), (_id_of(kept.key), octets), len(octets))
         if level == TerminusDurability.CONFIGURATION:
             _close_keeper(kept)
         elif terminus.keeper is None:
@@ -114,7 +121,7 @@ class Archive:
                 key.container_id,
                 key.name,
                 int(key.role),
-                kept.user,
+                key.user,
                 int(agreed.durable),
                 str(agreed.expiry_policy),
                 agreed.timeout,
@@ -128,6 +135,7 @@ class Archive:
         if kept.stored:
             kept.stored = False
             self.journal.drop(TERMINI, _id_of(kept.key))
+            self.journal.drop(ENDS, _id_of(kept.key))
 
     # -- after a restart --------------------------------------------------------------------
 
@@ -135,21 +143,31 @@ class Archive:
         """What was there when the last process ended; once, and under trio."""
         found: dict[str, Kept] = {}
         for name, container, link, role, user, durable, policy, timeout, deadline in self._termini:
-            kept = found[name] = Kept(Key(container, link, bool(role)), user)
+            key = Key(container, link, bool(role), user)
+            kept = found[name] = Kept(key, UNKNOWN if user is None else key.origin(None))
             kept.retention = Retention(TerminusDurability(durable), policy, timeout)
             kept.stored = True
             kept.terminus.known = True
+            if name in self._ends:
+                kept.end = decode(self._ends[name], 0, Budget(types=TYPES))[0]
             if deadline is not None:
                 kept.deadline = self._clock.from_wall(deadline)
             if durable == TerminusDurability.UNSETTLED_STATE:
                 kept.terminus.keeper = self._new_keeper(kept)
+            if name != _id_of(key):  # written when users were not part of the key
+                self.journal.drop(TERMINI, name)
+                self.write(kept)
         self._records = self._ledger.records if self._unsettled else set()
         for row in self._unsettled:
             there = found.get(row[1])
             keeper = None if there is None else there.terminus.keeper
             if not isinstance(keeper, _Keeper) or not keeper.restore(row):
                 self.journal.drop(UNSETTLED, row[0])
+            elif not keeper.has(row):
+                self.journal.drop(UNSETTLED, row[0])
+                keeper.write(row)
         self._termini.clear()
+        self._ends.clear()
         self._unsettled.clear()
         self._records.clear()
         return list(found.values())
@@ -196,6 +214,14 @@ class _Keeper:
 
     def _key(self, tag: bytes) -> str:
         return f"{self._name} {tag.hex()}"
+
+    def has(self, row: Any) -> bool:
+        """Whether a row that was restored has the key that it would get now."""
+        return bool(row[0] == self._key(row[3]))
+
+    def write(self, row: Any) -> None:
+        """Write a row that was restored under the key that it has now."""
+        self._note(row[3], row[2], row[4])
 
     def sent(self, delivery: Any, payload: bytes, message_format: int) -> None:
         """As ``Keeper.sent``."""
@@ -335,7 +361,7 @@ class OutletKeeper(_Keeper):
         sent.payload = self._archive.payload_of(entry)
         sent.message_format = entry.message.message_format
         sent.delivery.watcher = Absent(sent.delivery, len(sent.payload), entry)
-        entry.outlet_key = self._kept.key[:2]
+        entry.outlet_key = self._kept.key.link
         return True
 
     def claimed(self) -> None:
@@ -371,7 +397,7 @@ def _nothing() -> None:
 
 
 def _id_of(key: Key) -> str:
-    return json.dumps([key.container_id, key.name, int(key.role)])
+    return json.dumps([key.container_id, key.name, int(key.role), key.user])
 
 
 def _place_of(row: Any) -> int:

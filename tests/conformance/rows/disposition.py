@@ -1,0 +1,67 @@
+"""2.7.6: the fields of disposition."""
+
+from __future__ import annotations
+
+from tests.conformance.requirement import MAY, MUST, RULE, Change, need
+
+__all__ = ["REQUIREMENTS"]
+
+REQUIREMENTS = [
+    need(
+        "2.7.6-1",
+        MAY,
+        "a disposition may name deliveries of many links",
+        "disposition_may_name_deliveries_of_many_links",
+        "outcomes_of_deliveries_of_many_links_are_one_disposition",
+    ),
+    need(
+        "2.7.6-2",
+        MUST,
+        "all of the direction that its role says",
+        "disposition_is_for_the_direction_that_its_role_says",
+        "row_53_dispositions_of_the_wrong_end_touch_nothing",
+        mutant=Change(
+            "session.settlement.on_range(*fields)",
+            "session.settlement.on_range(not fields[0], *fields[1:])",
+        ),
+    ),
+    need(
+        "2.7.6-3",
+        RULE,
+        "of a delivery that is partly sent, the sender had better speak in its next transfer",
+        gap="not yet: a sender that settles in the middle of a delivery says so by a disposition",
+    ),
+    need(
+        "2.7.6-4",
+        MAY,
+        "a disposition may name deliveries of links that are not attached any more",
+        gap="not yet: what is said of a delivery after both have detached is dropped",
+    ),
+    need(
+        "2.7.6-5",
+        MUST,
+        "its state counts for them, unless the link was closed or detached with an error",
+        gap="not yet: what is said of a delivery after both have detached is dropped",
+    ),
+    need(
+        "2.7.6-6",
+        RULE,
+        "last that is left out is first; it does not come before first, and ids that are not known are no fault",
+        "row_53_range_of_one_may_leave_out_its_last",
+        "row_53_ids_that_nobody_knows_are_ignored",
+        "[disposition-range]",
+    ),
+    need(
+        "2.7.6-7",
+        RULE,
+        "settled: the end that says so holds the deliveries no more",
+        "ranges_settle_what_a_model_of_single_ids_says",
+        "receiver_keeps_what_the_sender_settled_first_and_tells_nobody_of_its_outcome",
+    ),
+    need(
+        "2.7.6-8",
+        MAY,
+        "batchable: an answer may wait for others",
+        "outcome_counts_whatever_batchable_says",
+    ),
+]
