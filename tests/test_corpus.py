@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import random
+import struct
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.fuzz.corpus import CORPUS, load, store
-from tests.fuzz.mutate import mutated
-from tests.fuzz.targets import TARGETS, attempt
+from tests.fuzz.judge import measured
+from tests.fuzz.script import Act, Move, pack, unpack
+from tests.fuzz.shrink import shrunk
+from tests.fuzz.targets import TARGETS, FuzzTarget, attempt
+from tests.meter import TooMuchError, steps
 from trio_amqp10.errors import RemoteProtocolError
+from trio_amqp10.wire.encode import encode
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,10 +42,10 @@ def test_seed_is_read_to_its_end_when_nothing_is_broken(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(TARGETS))
 def test_target_raises_nothing_else_when_octets_are_broken(name: str) -> None:
-    rng = random.Random(name)
+    rng = random.Random(f"{name} 3")
     target = TARGETS[name]
-    for _ in range(300):
-        attempt(target, mutated(rng, target.seeds, framed=target.framed))
+    for _ in range(300 if target.make is None else 30):
+        attempt(target, target.octets(rng))
 
 
 def test_corpus_file_gives_back_what_was_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,3 +53,45 @@ def test_corpus_file_gives_back_what_was_stored(tmp_path: Path, monkeypatch: pyt
     file = store("sasl-server", bytes(range(256)), "a story\nof two lines")
     assert file.read_text().startswith("# a story of two lines\n")
     assert load(file) == ("sasl-server", bytes(range(256)))
+
+
+@pytest.mark.parametrize("name", sorted(TARGETS))
+def test_target_takes_steps_and_memory_in_proportion(name: str) -> None:
+    rng = random.Random(f"{name} 3")
+    target = TARGETS[name]
+    for how in ("steps", "memory"):
+        for _ in range(30 if target.make is None else 3):
+            assert measured(target, target.octets(rng), how) is None
+
+
+def test_meter_stops_what_takes_more_steps_than_it_may() -> None:
+    with pytest.raises(TooMuchError, match="more than 100 steps"):
+        steps(lambda: [encode(each) for each in range(1000)], 100)
+
+
+def test_script_is_read_back_whatever_its_octets_are() -> None:
+    moves = [Move(Act.SAY, 2, b"octets"), Move(Act.CUT, 0), Move(Act.CLOCK, 1, struct.pack(">I", 1500))]
+    assert unpack(pack(moves)) == moves
+    assert moves[2].seconds == 1.5
+    rng = random.Random(0)
+    for _ in range(100):
+        unpack(rng.randbytes(50))
+
+
+@pytest.mark.parametrize("name", ["container", "program"])
+def test_script_does_the_same_each_time(name: str) -> None:
+    target = TARGETS[name]
+    octets = target.octets(random.Random(3))
+    attempt(target, octets)  # what is made once for all is made
+    first = steps(lambda: attempt(target, octets))
+    assert first == steps(lambda: attempt(target, octets))
+
+
+def test_failure_of_a_script_is_kept_when_it_is_made_smaller() -> None:
+    def run(octets: bytes) -> None:
+        acts = [move.act for move in unpack(octets)]
+        assert not (Act.CUT in acts and Act.EOF in acts)
+
+    moves = [Move(Act.SAY, 0), Move(Act.CUT, 0), Move(Act.SAY, 1), Move(Act.EOF, 1), Move(Act.DEAF, 1)]
+    smaller = shrunk(FuzzTarget(run), pack(moves))
+    assert [move.act for move in unpack(smaller)] == [Act.CUT, Act.EOF]

@@ -20,6 +20,7 @@ from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Data, Message, Sequence, Value, encode_around, encode_message
 from trio_amqp10.spec.messaging import Header, Properties
 from trio_amqp10.wire.encode import encode
+from trio_amqp10.wire.pairs import PairMap
 from trio_amqp10.wire.values import Array, Char, Described, Symbol, Timestamp, UByte, UInt, ULong
 
 UTC = datetime.UTC
@@ -50,6 +51,47 @@ def refused(payload: bytes, attribute: str = "body") -> RemoteProtocolError:
     assert caught.value.scope == "link"
     assert message.to_payload() == payload
     return caught.value
+
+
+# Maps that no dict can hold (1.6.23)
+
+TWINS = PairMap([(Symbol("k"), 1), ("k", 2), (UInt(1), 3), (True, 4), ([1], 5)])
+SECTIONS = (
+    ("delivery_annotations", "71"),
+    ("annotations", "72"),
+    ("application_properties", "74"),
+    ("body", "77"),
+    ("footer", "78"),
+)
+
+
+@pytest.mark.parametrize(("name", "code"), SECTIONS)
+def test_map_that_no_dict_can_hold_is_read_and_goes_on_octet_for_octet(name: str, code: str) -> None:
+    payload = bytes.fromhex("0053" + code) + encode(TWINS)
+    message = received(payload)
+    assert getattr(message, name) == TWINS
+    assert message.to_payload() == payload
+    message.durable = True
+    assert message.to_payload() == HEADER_OCTETS + payload
+    getattr(message, name)["k"] = 9
+    changed = received(message.to_payload())
+    assert [*getattr(changed, name).values()] == [1, 9, 3, 4, 5]
+    assert message == changed
+    assert message != received(payload)
+    assert "PairMap" in repr(message)
+
+
+@pytest.mark.parametrize(("name", "code"), SECTIONS)
+def test_map_that_no_dict_can_hold_is_sent_as_it_is(name: str, code: str) -> None:
+    message = Message(**{"body": "x", name: TWINS})
+    octets = bytes.fromhex("0053" + code) + encode(TWINS)
+    assert octets in message.to_payload()
+    other = Message("x")
+    setattr(other, name, TWINS)
+    assert octets in other.to_payload()
+    if name != "body":
+        getattr(message, name).clear()
+        assert len(TWINS) == 5
 
 
 # Bodies

@@ -99,6 +99,7 @@ from .message import Data as Data
 from .message import Message as Message
 from .message import Sequence as Sequence
 from .message import Value as Value
+from .wire.pairs import PairMap as PairMap
 from .wire.values import Array as Array
 from .wire.values import Byte as Byte
 from .wire.values import Char as Char
@@ -137,6 +138,7 @@ from .spec.transport import SenderSettleMode as SenderSettleMode
 from .errors import AmqpError as AmqpError
 from .errors import Condition as Condition
 from .errors import LocalProtocolError as LocalProtocolError
+from .errors import MessageSizeError as MessageSizeError
 from .errors import RemoteProtocolError as RemoteProtocolError
 from .errors import SecurityError as SecurityError
 from .peer.errors import ConnectionClosedError as ConnectionClosedError

@@ -15,10 +15,11 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast, overload
 
 from .errors import LocalProtocolError
+from .wire.pairs import copied
 from .wire.values import Symbol, Timestamp, UInt, ULong
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, MutableMapping
 
     from .message import Message
 
@@ -199,7 +200,7 @@ class MapField:
     @overload
     def __get__(self, message: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, message: Message, owner: type) -> dict[Any, Any]: ...
+    def __get__(self, message: Message, owner: type) -> MutableMapping[Any, Any]: ...
     def __get__(self, message: Message | None, owner: type) -> Any:
         if message is None:
             return self
@@ -211,4 +212,4 @@ class MapField:
         return value
 
     def __set__(self, message: Message, value: Mapping[Any, Any] | None) -> None:
-        message._replace(self.place, dict(value or {}))
+        message._replace(self.place, copied(value))

@@ -20,6 +20,7 @@ from .wire import codes
 from .wire.budget import MAX_DEPTH
 from .wire.composite import plan_of
 from .wire.encode import WRITERS, Writer, write_compound, write_value
+from .wire.pairs import PairMap
 from .wire.values import TYPE_NAMES, Array, Symbol
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ _VALUE_PREFIX: Final = standard.AMQP_VALUE.prefix
 
 _write_binary: Final = WRITERS["binary"]
 _write_list: Final = WRITERS["list"]
+_write_map: Final = WRITERS["map"]
 _write_string: Final = WRITERS["string"]
 _write_symbol: Final = WRITERS["symbol"]
 _write_ulong: Final = WRITERS["ulong"]
@@ -148,6 +150,10 @@ _SIMPLE: Final[frozenset[type]] = (frozenset(TYPE_NAMES) - {list, dict, Array}) 
 def _write_application_properties(out: bytearray, properties: Mapping[str, Any]) -> None:
     if not properties:
         return
+    if properties.__class__ is PairMap:
+        out += standard.APPLICATION_PROPERTIES.prefix
+        _write_map(out, properties, MAX_DEPTH)
+        return
     start = len(out) + 3
     out += _APPLICATION_PROPERTIES_BEGIN
     for key, value in properties.items():
@@ -176,6 +182,9 @@ def _write_annotations(out: bytearray, prefix: bytes, annotations: Mapping[Any, 
     if not annotations:
         return
     out += prefix
+    if annotations.__class__ is PairMap:
+        _write_map(out, annotations, MAX_DEPTH)
+        return
     start = len(out)
     out += _MAP_BEGIN
     for key, value in annotations.items():

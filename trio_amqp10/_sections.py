@@ -21,6 +21,7 @@ from .wire import codes
 from .wire.budget import MAX_NODES, Budget
 from .wire.composite import Plan, Registry, Section, plan_of
 from .wire.decode import decode
+from .wire.pairs import PairMap
 from .wire.values import Symbol, Timestamp, UByte, UInt, ULong
 
 __all__ = [
@@ -293,7 +294,7 @@ _LISTS: Final = Registry(standard.Header, standard.Properties)
 
 
 def read_section(place: int, payload: bytes, span: Span, allow_duplicates: bool = False) -> Any:
-    """What is in the section: a list of fields, a dict, or a body; the last of equal map keys, if they are allowed.
+    """What is in the section: a list of fields, a map, or a body; the last of identical map keys, if they are allowed.
 
     Raises:
         RemoteProtocolError: with scope ``link``, so that only this message need be refused.
@@ -306,7 +307,7 @@ def read_section(place: int, payload: bytes, span: Span, allow_duplicates: bool 
     value, _ = _decode(payload, pos, name, Budget(allow_duplicate_keys=True) if allow_duplicates else None)
     if place in (HEADER, PROPERTIES):
         return _plain_fields(place, value) or _read_fields(place, payload, start, name)
-    if value.__class__ is not dict:
+    if value.__class__ is not dict and value.__class__ is not PairMap:
         raise malformed(f"{name} is not a map")
     return value
 

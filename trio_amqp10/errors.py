@@ -16,6 +16,7 @@ __all__ = [
     "AmqpError",
     "Condition",
     "LocalProtocolError",
+    "MessageSizeError",
     "RemoteProtocolError",
     "Scope",
     "SecurityError",
@@ -73,6 +74,23 @@ class AmqpError(Exception):
 
 class LocalProtocolError(AmqpError):
     """You broke a rule; nothing was changed and nothing was sent."""
+
+
+class MessageSizeError(LocalProtocolError):
+    """A message is larger than the peer takes on this link (2.7.3); nothing was sent.
+
+    Args:
+        size: octets of the message.
+        limit: octets of the largest message that the peer takes.
+    """
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(
+            f"{Condition.MESSAGE_SIZE_EXCEEDED}: a message of {size} octets, "
+            f"where the peer takes {limit} on this link (2.7.3)"
+        )
+        self.size = size
+        self.limit = limit
 
 
 class RemoteProtocolError(AmqpError):

@@ -11,6 +11,7 @@ import uuid
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from trio_amqp10.wire.pairs import PairMap
 from trio_amqp10.wire.values import Described, ZeroWidthArray
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def to_json(value: Any) -> Any:
 
     Binary is ``{"base64": ...}``, a timestamp milliseconds, a uuid or a decimal a string, a
     described value ``{"descriptor": ..., "value": ...}``, and a map whose keys are not all
-    strings a list of pairs.
+    strings, or not all different as such, a list of pairs.
     """
     raw: Any = value  # what a type checker does not narrow to a list or dict of unknowns
     if value is None or isinstance(value, (bool, str)):
@@ -37,7 +38,7 @@ def to_json(value: Any) -> Any:
         return {"base64": base64.b64encode(value).decode()}
     if isinstance(value, (uuid.UUID, Decimal)):
         return str(value)
-    if isinstance(value, dict):
+    if isinstance(value, (dict, PairMap)):
         return _map_to_json(raw)
     if isinstance(value, (list, tuple)):
         return [to_json(item) for item in raw]
@@ -50,5 +51,7 @@ def to_json(value: Any) -> Any:
 
 def _map_to_json(items: Mapping[Any, Any]) -> Any:
     if all(isinstance(key, str) for key in items):
-        return {str(key): to_json(item) for key, item in items.items()}
+        named = {str(key): to_json(item) for key, item in items.items()}
+        if len(named) == len(items):
+            return named
     return [[to_json(key), to_json(item)] for key, item in items.items()]

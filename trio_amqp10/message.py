@@ -50,6 +50,7 @@ from ._sections import (
     stored_body,
 )
 from .errors import LocalProtocolError, RemoteProtocolError
+from .wire.pairs import copied
 from .wire.values import Symbol, Timestamp
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class Message:
         footer: hashes and signatures of what came before (3.2.9); keys as in ``annotations``.
 
     Every argument is an attribute too, to be read and written; the four maps read as an empty
-    dict where there is none. The body of a received message may hold at most 65,536 values.
+    dict where there is none, and as a ``PairMap`` where a dict cannot hold what was received. The body of a received message may hold at most 65,536 values.
 
     Raises:
         LocalProtocolError: an argument is of a type, or outside the range, that its field may have. What is in
@@ -225,14 +226,14 @@ class Message:
         self._lent = 0
         self._sections: list[Any] = [
             None if header == _NO_HEADER else checked_fields(HEADER_FIELDS, HEADER_CHECKS, header),
-            dict(delivery_annotations) if delivery_annotations else None,
-            dict(annotations) if annotations else None,
+            copied(delivery_annotations) if delivery_annotations else None,
+            copied(annotations) if annotations else None,
             None
             if properties == _NO_PROPERTIES
             else checked_fields(PROPERTY_FIELDS, PROPERTY_CHECKS, properties),
-            dict(application_properties) if application_properties else None,
+            copied(application_properties) if application_properties else None,
             stored_body(body),
-            dict(footer) if footer else None,
+            copied(footer) if footer else None,
         ]
 
     @classmethod

@@ -330,7 +330,7 @@ INCOMPLETE_UNSETTLED: Final = Rule(
     "2.7.3",
     _C.ILLEGAL_STATE,
     "link",
-    "no new delivery is sent while an unsettled map was incomplete",
+    "no new delivery is sent to a receiver whose unsettled map was incomplete",
 )
 UNSETTLED_MAP_SIZE: Final = Rule(
     "unsettled-map-size",

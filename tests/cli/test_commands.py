@@ -21,7 +21,7 @@ from click.testing import CliRunner
 
 import trio_amqp10 as amqp
 from trio_amqp10.cli import app
-from trio_amqp10.cli.rules import parse_queue, parse_quota, quotas_of
+from trio_amqp10.cli.rules import parse_limit, parse_queue, parse_quota, parse_size, quotas_of
 
 from .conftest import SECONDS, amqp10, done, failed, interrupt, serving, start
 
@@ -265,6 +265,32 @@ async def test_serve_holds_identities_to_their_quotas() -> None:
 def test_serve_says_what_is_wrong_with_a_quota(quota: str, why: str) -> None:
     with pytest.raises(click.BadParameter, match=re.escape(why)):
         quotas_of([parse_quota(quota)])
+
+
+def test_serve_lets_a_user_wait_after_so_many_failures_as_it_says() -> None:
+    with serving("--user", "ada:enigma", "--user", "bob:b", "--max-failures", "1") as url:
+        ada, wrong, bob = (url.replace("//", f"//{who}@") for who in ("ada:enigma", "ada:guess", "bob:b"))
+        assert "refused the credentials" in failed("send", f"{wrong}/q", "--body", "x")
+        assert "a later attempt may succeed" in failed("send", f"{ada}/q", "--body", "x")
+        assert done("send", f"{bob}/q", "--body", "x") == b"sent 1\n"
+
+
+def test_limits_are_numbers_or_none() -> None:
+    assert (parse_limit("3"), parse_limit("none")) == (3, None)
+    assert [parse_size(each) for each in ("7", "2KiB", "512MiB", "3GiB", "none")] == [
+        7,
+        2 * 1024,
+        512 * 1024**2,
+        3 * 1024**3,
+        None,
+    ]
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "many", "", "1MB", "MiB", "0KiB", "1.5GiB", "1KiBKiB"])
+def test_serve_says_what_is_wrong_with_a_limit(value: str) -> None:
+    for parse in (parse_limit, parse_size):
+        with pytest.raises(click.BadParameter, match="or none"):
+            parse(value)
 
 
 def test_serve_lets_in_only_users_when_it_has_some() -> None:

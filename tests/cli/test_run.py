@@ -94,7 +94,9 @@ async def test_receive_never_grants_more_than_it_was_asked_for(capfd: pytest.Cap
     assert max(granted) == count
 
 
-async def test_receive_rejects_what_it_cannot_decode_and_fails(capfd: pytest.CaptureFixture[str]) -> None:
+async def test_receive_releases_what_it_cannot_decode_at_the_end_and_fails(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     outcomes: list[Any] = []
     bad = amqp.Message.from_payload(b"\x00\x53\x77\xc1\xff")
 
@@ -111,10 +113,83 @@ async def test_receive_rejects_what_it_cannot_decode_and_fails(capfd: pytest.Cap
         with pytest.raises(CommandError, match="1 of 2"):
             await receive(options, Interrupts(trio.CancelScope()))
         nursery.cancel_scope.cancel()
-    assert [type(outcome) for outcome in outcomes] == [amqp.Rejected, amqp.Accepted]
+    assert [type(outcome) for outcome in outcomes] == [amqp.Released, amqp.Accepted]
     captured = capfd.readouterr()
     assert captured.out == "good\n"
     assert "could not be decoded" in captured.err
+
+
+async def test_receive_prints_maps_with_keys_that_only_the_standard_tells_apart(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    pairs: Any = amqp.PairMap([(amqp.Symbol("k"), 1), ("k", 2), ([1], 3)])
+    message = amqp.Message(pairs, annotations={"x-opt": pairs})
+    container = amqp.Container("shop")
+    container.add_queue("q")
+    async with trio.open_nursery() as nursery:
+        listeners: Any = await nursery.start(container.serve, "amqp://127.0.0.1:0")
+        url = listeners[0].url
+        async with amqp.open_connection(url) as conn, conn.open_sender("q") as sender:
+            for _ in range(2):
+                await sender.send(message)
+        for json, shown in (
+            (True, '"body": [["k", 1], ["k", 2], [[1], 3]]'),
+            (False, '[["k", 1], ["k", 2], [[1], 3]]'),
+        ):
+            options = ReceiveOptions(url=url, address="q", count=1, timeout=5, json=json)
+            await receive(options, Interrupts(trio.CancelScope()))
+            assert shown in capfd.readouterr().out
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("guarantee", ["at-least-once", "at-most-once"])
+async def test_receive_says_where_a_message_is_that_it_could_not_print(
+    guarantee: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    bad = amqp.Message.from_payload(b"\x00\x53\x77\xc1\xff")
+    container = amqp.Container("shop")
+    queue = container.add_queue("q")
+    async with trio.open_nursery() as nursery:
+        listeners: Any = await nursery.start(container.serve, "amqp://127.0.0.1:0")
+        async with amqp.open_connection(listeners[0].url) as conn, conn.open_sender("q") as sender:
+            await sender.send(bad)
+        options = ReceiveOptions(
+            url=listeners[0].url, address="q", count=1, timeout=5, json=True, guarantee=guarantee
+        )
+        with pytest.raises(CommandError, match="0 of 1"):
+            await receive(options, Interrupts(trio.CancelScope()))
+        if guarantee == "at-least-once":
+            async with amqp.open_connection(listeners[0].url) as conn, conn.open_receiver("q") as receiver:
+                (await receiver.receive()).accept()
+        else:
+            assert not len(queue)
+        nursery.cancel_scope.cancel()
+    where = "stays at the peer" if guarantee == "at-least-once" else "is gone"
+    assert where in capfd.readouterr().err
+
+
+async def test_receive_ends_when_more_cannot_be_decoded_than_it_holds(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("trio_amqp10.cli.receive._MOST_WITHHELD", 2)
+    outcomes: list[Any] = []
+    bad = amqp.Message.from_payload(b"\x00\x53\x77\xc1\xff")
+
+    async def handle(connection: amqp.Connection) -> None:
+        async for link in connection.incoming_links():
+            assert isinstance(link, amqp.IncomingSender)
+            async with link.accept() as sender:
+                deliveries = [await sender.transmit(bad) for _ in range(2)]
+                outcomes.extend([await delivery.outcome() for delivery in deliveries])
+
+    async with trio.open_nursery() as nursery:
+        listeners: Any = await nursery.start(amqp.serve, handle, "amqp://127.0.0.1:0")
+        options = ReceiveOptions(url=listeners[0].url, address="q", count=None, timeout=None, json=False)
+        with pytest.raises(CommandError, match="2 of the messages"):
+            await receive(options, Interrupts(trio.CancelScope()))
+        nursery.cancel_scope.cancel()
+    assert [type(outcome) for outcome in outcomes] == [amqp.Released] * 2
+    assert not capfd.readouterr().out
 
 
 async def test_shown_stream_passes_octets_on_and_shows_frames() -> None:

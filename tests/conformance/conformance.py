@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
-from . import part1, part2, part345
+from . import part2, part3
 from .requirement import KINDS, RULE, Requirement
-from .rows import attach, credit, deliveries, disposition, flow, frames, links, transfer
+from .rows import (
+    attach,
+    connections,
+    credit,
+    deliveries,
+    disposition,
+    flow,
+    frames,
+    headers,
+    links,
+    network,
+    overview,
+    security,
+    transactions,
+    transfer,
+    types,
+)
 from .rst import find_test, table, title
 
 __all__ = ["PARTS", "page"]
 
 PARTS: dict[str, list[Requirement]] = {
-    "Part 1: types": part1.REQUIREMENTS,
+    "Part 0: overview": overview.REQUIREMENTS,
+    "Part 1: types": types.REQUIREMENTS,
     "Part 2: transport": [
+        *network.REQUIREMENTS,
+        *headers.REQUIREMENTS,
         *frames.REQUIREMENTS,
+        *connections.REQUIREMENTS,
         *part2.REQUIREMENTS,
         *links.REQUIREMENTS,
         *credit.REQUIREMENTS,
@@ -22,9 +42,9 @@ PARTS: dict[str, list[Requirement]] = {
         *transfer.REQUIREMENTS,
         *disposition.REQUIREMENTS,
     ],
-    "Part 3: messaging": part345.MESSAGING,
-    "Part 4: transactions": part345.TRANSACTIONS,
-    "Part 5: security": part345.SECURITY,
+    "Part 3: messaging": part3.REQUIREMENTS,
+    "Part 4: transactions": transactions.REQUIREMENTS,
+    "Part 5: security": security.REQUIREMENTS,
 }
 
 _HEAD = """

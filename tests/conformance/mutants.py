@@ -202,9 +202,9 @@ def _drive(waiting: Iterator[_Run], jobs: int) -> list[_Run]:
         for run in [each for each in running if each.ended()]:
             running.remove(run)
             done.append(run)
-            print(f"\r{len(done)} mutants", end="", file=sys.stderr, flush=True)
+            if sys.stderr.isatty():
+                print(f"{len(done)} runs", end="\r", file=sys.stderr, flush=True)
         time.sleep(0.01)
-    print(file=sys.stderr)
     return done
 
 

@@ -30,7 +30,7 @@ RULE = "is"
 BINDING = (MUST, MUST_NOT, SHOULD)
 """A row of these levels has a mutant, unless no test could see the requirement."""
 
-KINDS = ("not yet", "not offered", "nothing to show")
+KINDS = ("not yet", "not offered", "shown elsewhere", "nothing to show")
 """How the gap of a row without tests begins."""
 
 _NUMBERED = re.compile(r"[0-9X]\.[0-9A-Z.]+-\d+")
@@ -64,8 +64,8 @@ class Requirement:
         tests: the tests that show it, in the form that ``rst.find_test`` takes.
         mutants: each makes at least one of the tests fail; each test fails for at least one of them.
         gap: the limits of what is shown; "" without one. Without tests it begins with one of ``KINDS`` and a colon:
-            "not yet", "not offered" for behaviour that the standard leaves open, and "nothing to show" where no test
-            of this product could see the statement.
+            "not yet", "not offered" for behaviour that the standard leaves open, "shown elsewhere" for what other rows
+            say piece by piece, and "nothing to show" where no test of this product could see the statement.
     """
 
     number: str

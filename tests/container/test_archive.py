@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 import trio
@@ -139,9 +140,11 @@ async def test_link_that_comes_back_asks_for_its_state_to_survive(
 async def test_one_user_cannot_have_all_that_is_kept(disk: Disk) -> None:
     life = Life(disk)
     life.container.termini = type(life.container.termini)(
-        trio.current_time, lambda _when, _call: None, limit_each=1
+        trio.current_time, lambda _when, _call: Any, limit_each=1
     )
-    async with life.program() as conn, life.program("other") as other:
+    users = amqp.sasl.Server(users={"ada": "a"})
+    ada = amqp.sasl.Plain("ada", "a")
+    async with life.program() as conn, life.program("other", users=users, sasl=ada) as other:
         async with (
             conn.open_sender("q", **lasting(name="a")) as kept,
             conn.open_sender("q", **lasting(name="b")) as not_kept,
@@ -365,11 +368,63 @@ async def test_link_of_another_user_is_not_given_away_after_a_restart(disk: Disk
         await life.end(conn)
     life = Life(disk)
     life.queue()
-    async with life.program(users=users, sasl=bob) as conn:
-        with pytest.raises(amqp.LinkRefusedError, match="unauthorized-access"):
-            await conn.open_sender("q", **lasting()).__aenter__()
-    async with life.program(users=users, sasl=ada) as conn, conn.open_sender("q", **lasting()) as mine:
-        await mine.send("mine still")
+    async with (
+        life.program(users=users, sasl=bob) as conn,
+        conn.open_sender("q", **lasting()) as other,
+        life.program(users=users, sasl=ada) as mine,
+        mine.open_sender("q", **lasting()) as sender,
+    ):
+        assert len(life.container.termini) == 2
+        await other.send("another's")
+        await sender.send("mine still")
+
+
+@pytest.mark.parametrize("user", ["ada", None])
+async def test_terminus_of_an_older_store_is_found_by_whose_it_was(disk: Disk, user: str | None) -> None:
+    """Its rows were named without the user, who stood beside the name."""
+    users = amqp.sasl.Server(users={"ada": "a", "bob": "b"}, anonymous=True)
+    ada = amqp.sasl.Plain("ada", "a")
+    owner, other = (ada, amqp.sasl.Anonymous()) if user else (amqp.sasl.Anonymous(), ada)
+    life, store = Life(disk), amqp.MemoryTerminusStore()
+    life.queue()
+    await life.container.send("q", "one")
+    async with life.program(users=users, sasl=owner) as conn:
+        receiver = await conn.open_receiver("q", **lasting(store=store)).__aenter__()
+        held = await receiver.receive()
+        await life.end(conn)
+    make_older(disk)
+    for _ in range(2):  # the first life writes them anew
+        life = Life(disk)
+        queue = life.queue()
+        async with life.program(users=users, sasl=other) as conn:
+            async with conn.open_receiver("q", **lasting()) as theirs:
+                await wait_all_tasks_blocked()
+                assert (theirs.buffered, queue.leased) == (0, 1)
+            await life.end(conn)
+    life = Life(disk)
+    queue = life.queue()
+    async with life.program(users=users, sasl=owner) as conn:
+        async with conn.open_receiver("q", **lasting(store=store)):
+            held.accept()
+            await held.wait_settled()
+        await life.end(conn)
+    assert (len(queue), disk.rows(TERMINI), disk.rows(UNSETTLED)) == (0, [], [])
+
+
+def make_older(disk: Disk) -> None:
+    """Name the rows of links as they were named before users were part of the name."""
+    names: dict[Any, str] = {}
+    changes: dict[Any, dict[Any, Any]] = {TERMINI: {}, UNSETTLED: {}}
+    for row in disk.rows(TERMINI):
+        names[row[0]] = json.dumps([row[1], row[2], row[3]])
+        changes[TERMINI] |= {row[0]: None, names[row[0]]: (names[row[0]], *row[1:])}
+    for key, terminus, place, tag, record in disk.rows(UNSETTLED):
+        name = names[terminus]
+        older = f"{name} {cast('bytes', tag).hex()}"
+        changes[UNSETTLED] |= {key: None, older: (older, name, place, tag, record)}
+    assert names
+    assert changes[UNSETTLED]
+    disk.write(changes, lambda _failure: None)
 
 
 @pytest.mark.parametrize("outcome", ["release", "modify", "reject"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -143,7 +144,107 @@ async def test_coordinator_detaches_a_control_link_that_sends_settled() -> None:
         control_of(conn, snd_settle_mode=amqp.SenderSettleMode.MIXED) as control,
     ):
         await control.link.transmit(amqp.Message(amqp.Value(Declare())), settled=True)
-        assert await gone(control.link) == "amqp:not-allowed"
+        assert await gone(control.link) == "amqp:illegal-state"
+
+
+async def test_coordinator_detaches_a_control_link_whose_discharge_is_settled() -> None:
+    async with (
+        open_container() as container,
+        container.connect() as conn,
+        control_of(conn, snd_settle_mode=amqp.SenderSettleMode.MIXED) as control,
+    ):
+        discharge = Discharge(txn_id=await control.declare())
+        await control.link.transmit(amqp.Message(amqp.Value(discharge)), settled=True)
+        assert await gone(control.link) == "amqp:illegal-state"
+
+
+# -- no work on a control link (4.1) ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["message", "declare", "discharge"])
+@pytest.mark.parametrize("known", [True, False])
+async def test_coordinator_rejects_work_on_a_control_link_and_the_rest_is_committed(
+    what: str, known: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_container(["q"]) as container, container.connect() as conn:
+        async with control_of(conn) as control, conn.open_sender("q") as sender:
+            txn = await control.declare()
+            bodies = {"message": "lost?", "declare": amqp.Value(Declare())}
+            body = bodies.get(what) or amqp.Value(Discharge(txn_id=txn))
+            post(sender, "work", txn)
+            outcome = await post(control.link, body, txn if known else b"none").outcome()
+            assert isinstance(outcome, amqp.Rejected)  # bare: it is part of no transaction
+            assert outcome.error is not None
+            assert str(outcome.error.condition) == "amqp:illegal-state"
+            assert not len(queue_of(container))
+            assert await control.discharge(txn) is None
+        assert len(queue_of(container)) == 1
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+async def test_coordinator_detaches_for_work_on_a_control_link_that_takes_no_rejection() -> None:
+    async with open_container(["q"]) as container, container.connect() as conn:
+        async with control_of(conn, source=NO_REJECTING) as control, conn.open_sender("q") as sender:
+            txn = await control.declare()
+            post(sender, "work", txn)
+            post(control.link, "lost?", txn)
+            assert await gone(control.link) == "amqp:illegal-state"
+        assert not len(queue_of(container))
+
+
+async def test_settled_work_on_a_control_link_fails_the_transaction_of_another() -> None:
+    mixed = amqp.SenderSettleMode.MIXED
+    async with open_container(["q"]) as container, container.connect() as conn:
+        async with (
+            control_of(conn) as control,
+            control_of(conn, snd_settle_mode=mixed) as other,
+            conn.open_sender("q") as sender,
+        ):
+            txn = await control.declare()
+            post(sender, "work", txn)
+            post(other.link, "lost?", txn, settled=True)
+            assert await gone(other.link) == "amqp:illegal-state"
+            assert await control.discharge(txn) == "amqp:illegal-state"
+        assert not len(queue_of(container))
+
+
+async def test_settled_work_on_a_control_link_for_no_transaction_ends_that_link() -> None:
+    mixed = amqp.SenderSettleMode.MIXED
+    async with (
+        open_container() as container,
+        container.connect() as conn,
+        control_of(conn, snd_settle_mode=mixed) as control,
+    ):
+        post(control.link, "lost?", b"none", settled=True)
+        assert await gone(control.link) == "amqp:illegal-state"
+
+
+async def test_transaction_of_another_connection_is_unknown_and_goes_on() -> None:
+    async with open_container(["q", "r"]) as container, two(container) as (conn, other):
+        await fill(other, "r", "in", "more")
+        async with (
+            control_of(conn) as control,
+            control_of(other) as stranger,
+            conn.open_sender("q") as sender,
+            other.open_sender("q") as strange,
+            other.open_receiver("r", credit=1) as receiver,
+            other.open_receiver("r", credit=0) as acquiring,
+        ):
+            txn = await control.declare()
+            post(sender, "work", txn)
+            outcome = await post(strange, "strange", txn).outcome()
+            assert str(outcome.error.condition) == "amqp:transaction:unknown-id"
+            for fail in (True, False):
+                assert await stranger.discharge(txn, fail=fail) == "amqp:transaction:unknown-id"
+            retire(await receiver.receive(), txn)
+            assert await gone(receiver) == "amqp:transaction:unknown-id"
+            acquiring.acquire_in(txn)
+            acquiring.grant(1)
+            assert await gone(acquiring) == "amqp:transaction:unknown-id"
+            assert await control.discharge(txn) is None
+        await wait_all_tasks_blocked()
+        assert len(queue_of(container)) == 1
+        assert len(queue_of(container, "r")) == 2
 
 
 async def test_coordinator_declares_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -302,7 +302,10 @@ async def test_dead_letter_goes_without_annotations_where_they_cannot_be_made(oc
                 (await receiver.receive()).reject()
                 async with conn.open_receiver("dead") as letters:
                     delivery = await letters.receive()
-                    assert (delivery.payload, delivery.message_format) == (octets, message_format)
+                    assert delivery.payload.endswith(
+                        octets
+                    )  # behind a header that counts, if it was readable
+                    assert delivery.message_format == message_format
                     delivery.accept()
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from trio.testing import wait_all_tasks_blocked
 
 from tests.container.helpers import bodies, fill, queue_of, two
 from trio_amqp10.container import Container
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.peer.errors import LinkDetachedError
 from trio_amqp10.spec.messaging import Source
 from trio_amqp10.spec.transport import SenderSettleMode
 from trio_amqp10.testing import open_container
+
+if TYPE_CHECKING:
+    import trio_amqp10 as amqp
 
 COPY = Source(address="q", distribution_mode="copy")
 
@@ -54,21 +58,59 @@ async def test_queue_refuses_a_length_that_is_none() -> None:
         Container().add_queue("q", max_length=0)
 
 
-async def test_row_62_queue_detaches_a_link_that_leaves_too_much_unsettled() -> None:
+async def test_row_62_queue_gives_no_more_to_a_peer_that_leaves_too_much_unsettled_until_it_settles() -> None:
     container = Container(max_unsettled_octets=10_000)
-    container.add_queue("q")
+    container.add_queue("q", delivery_limit=1)
     async with two(container) as (one, other):
         await fill(one, "q", *[bytes(1000)] * 20)
         async with other.open_receiver("q", credit=0) as receiver:
             receiver.grant(100)
-            with pytest.raises(LinkDetachedError) as detached:
-                async for _ in receiver:
-                    pass
-        assert detached.value.condition == "amqp:resource-limit-exceeded"
-        assert "max_unsettled_octets=10000" in str(detached.value)
-        assert len(queue_of(container)) == 20
-        async with one.open_receiver("q", credit=5) as receiver:
-            assert len(await bodies(receiver, 20)) == 20
+            held: list[amqp.Delivery] = []
+            while queue_of(container).available:
+                await wait_all_tasks_blocked()
+                got = [await receiver.receive() for _ in range(receiver.buffered)]
+                assert sum(len(each.payload) for each in got) <= 11_000
+                held += got
+                for each in got:
+                    each.accept()
+            await wait_all_tasks_blocked()
+            held += [await receiver.receive() for _ in range(receiver.buffered)]
+            assert len(held) == 20
+            assert receiver.credit == 80
+            assert {each.message.delivery_count for each in held} == {0}
+
+
+async def test_queue_gives_a_message_larger_than_may_be_unsettled_when_nothing_else_is() -> None:
+    container = Container(max_unsettled_octets=10_000)
+    container.add_queue("q")
+    async with two(container) as (one, other):
+        await fill(one, "q", b"1", bytes(50_000), b"3")
+        async with other.open_receiver("q") as receiver:
+            deliveries = [await receiver.receive() for _ in range(2)]
+            await wait_all_tasks_blocked()
+            assert not receiver.buffered
+            deliveries[0].accept()
+            await wait_all_tasks_blocked()
+            assert queue_of(container).available == 1  # the large one is still too much
+            deliveries[1].accept()
+            assert await bodies(receiver, 1) == [b"3"]
+
+
+async def test_queue_gives_credit_back_to_a_receiver_that_drains_while_it_holds_too_much() -> None:
+    container = Container(max_unsettled_octets=5_000)
+    container.add_queue("q")
+    async with two(container) as (one, other):
+        await fill(one, "q", *[bytes(1000)] * 20)
+        async with other.open_receiver("q", credit=0) as receiver:
+            receiver.grant(20)
+            held = [await receiver.receive() for _ in range(4)]
+            held += await receiver.drain()
+            assert len(held) == 5
+            assert receiver.credit == 0
+            for delivery in held:
+                delivery.accept()
+            receiver.grant(20)
+            assert len(await bodies(receiver, 5)) == 5
 
 
 async def test_queue_shows_all_messages_in_order_and_keeps_them_when_copied() -> None:

@@ -108,8 +108,10 @@ async def test_queue_counts_an_attempt_when_the_connection_is_lost() -> None:
     async with open_container(["q"]) as container, container.connect() as other:
         await fill(other, "q", *range(3))
         async with container.connect() as conn:
-            receiver = await conn.open_receiver("q", credit=2).__aenter__()
+            receiver = await conn.open_receiver("q", credit=0).__aenter__()
+            receiver.grant(2)  # credit=2 would be renewed, and the third message be on its way too
             assert await bodies(receiver, 2, accept=False) == [0, 1]
+            await wait_all_tasks_blocked()
             conn.pump.cancel()
         async with other.open_receiver("q") as receiver:
             deliveries = [await receiver.receive() for _ in range(3)]

@@ -44,6 +44,7 @@ class Out:
     peer: Any = None
     target = None
     closed = False
+    max_message_size = None
 
     def __init__(self, key: int, copying: bool = False, selective: bool = False) -> None:
         self.key = key

@@ -96,12 +96,29 @@ async def test_connection_is_not_closed_for_another_user() -> None:
     container = amqp.Container()
     ada, bob = (amqp.sasl.Plain(name, "secret") for name in ("ada", "bob"))
     async with container.connect(users=users, sasl=ada, **CLOSE) as conn:
-        failure = await refused(container, users=users, sasl=bob, **CLOSE)
-        assert failure.condition == "amqp:invalid-field"
-        assert not conn.closed
+        async with container.connect(
+            users=users, sasl=bob, **REFUSE
+        ):  # the container of another user is another
+            assert not conn.closed
         async with container.connect(users=users, sasl=ada, **CLOSE):
             with pytest.raises(amqp.ConnectionClosedError):
                 await conn.wait_closed()
+
+
+async def test_name_of_a_container_is_not_held_against_a_user_by_a_peer_that_proves_nothing() -> None:
+    users = amqp.sasl.Server(users={"ada": "secret"}, anonymous=True)
+    container = amqp.Container()
+    ada, nobody = amqp.sasl.Plain("ada", "secret"), amqp.sasl.Anonymous()
+    async with (
+        container.connect(users=users, sasl=nobody, **REFUSE) as first,
+        container.connect(users=users, sasl=ada, **REFUSE) as conn,
+    ):
+        async with container.connect(users=users, sasl=ada, container_id="you"):
+            pass
+        failure = await refused(container, users=users, sasl=nobody, **CLOSE | {"sole_connection": None})
+        assert failure.condition == "amqp:invalid-field"
+        assert not first.closed
+        assert not conn.closed
 
 
 async def test_refusal_is_told_in_the_open_before_the_close() -> None:
@@ -194,6 +211,7 @@ class Stranger:
     identity = None
 
     def __init__(self, name: str) -> None:
+        self.identity = None
         self.remote = type(
             "Remote", (), {"container_id": name, "desired_capabilities": (), "properties": {}}
         )()

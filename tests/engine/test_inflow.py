@@ -46,6 +46,17 @@ def first(link: ReceiverLink) -> tuple[IncomingDelivery, Inflow]:
     return delivery, delivery.inflow
 
 
+def test_delivery_that_we_settled_goes_on_when_its_sender_has_not_settled() -> None:
+    link, script = streaming()
+    script << transfer(0, 0, b"one", more=True, settled=False)
+    delivery, _inflow = first(link)
+    delivery.reject()
+    script >> expected("disposition", first=0, settled=True)
+    script << transfer(0, None, b"two", settled=False)
+    script.expect_nothing()
+    assert link.error is None
+
+
 def test_delivery_is_queued_at_its_first_transfer_and_grows() -> None:
     link, script = streaming()
     link.owner = owner = Owner()

@@ -138,9 +138,11 @@ def test_sender_takes_up_its_link_when_the_outcomes_there_are_written() -> None:
     script.expect_nothing()
     assert book.lines == [("concluded", b"a", Accepted())]
     book.write()
-    script >> expected("transfer", delivery_tag=b"a", settled=True, resume=True)
+    script >> expected("transfer", delivery_tag=b"a", settled=False, state=ACCEPTED, resume=True)
     script >> expected("transfer", delivery_tag=b"b", resume=None)
-    script >> expected("transfer", delivery_tag=b"c", settled=True, resume=True)
+    script >> expected("transfer", delivery_tag=b"c", settled=False, state=ACCEPTED, resume=True)
+    script >> expected("disposition", role=False, first=0, last=None, settled=True, state=ACCEPTED)
+    script >> expected("disposition", role=False, first=2, last=None, settled=True, state=ACCEPTED)
 
 
 def test_sender_takes_up_nothing_when_its_link_went_while_it_was_written() -> None:

@@ -20,7 +20,7 @@ from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import SenderSettleMode
 
 from .helpers import begun, flow
-from .links import ACCEPTED, Owner, attach, disposition
+from .links import ACCEPTED, Owner, attach, attached, disposition
 
 RECEIVED = ("received", {"section_number": 1, "section_offset": 0})
 REJECTED: tuple[str, dict[str, Any]] = ("rejected", {})
@@ -48,6 +48,7 @@ def taken_up(
     credit: int = 10,
     resend: bool = False,
     source: Source | None = None,
+    snd: SenderSettleMode = SenderSettleMode.UNSETTLED,
     **fields: Any,
 ) -> tuple[SenderLink, Script, SenderTerminus, list[OutgoingDelivery]]:
     """Our sender, attached anew with what it remembers; the peer answers with its own map."""
@@ -56,9 +57,7 @@ def taken_up(
     terminus = remembered(link, *deliveries, resend=resend)
     held = [sent.delivery for sent in terminus.unsettled.values()]
     link.terminus = terminus
-    link.attach(
-        source=source or Source(), target=Target(address="q"), snd_settle_mode=SenderSettleMode.UNSETTLED
-    )
+    link.attach(source=source or Source(), target=Target(address="q"), snd_settle_mode=snd)
     script.expect("attach", name="x", incomplete_unsettled=None)
     script << attach("x", 0, role=True, unsettled=theirs, **fields)
     script.collect()
@@ -112,8 +111,9 @@ def test_resume_begins_with_our_attach_when_the_peer_has_attached_first() -> Non
     link.attach(source=Source(), target=Target(address="q"), snd_settle_mode=SenderSettleMode.UNSETTLED)
     script << flow(handle=0, delivery_count=0, link_credit=10)
     script >> expected("attach", unsettled={b"a": None, b"b": None})
-    script >> expected("transfer", delivery_tag=b"a", settled=True, resume=True)
+    script >> expected("transfer", delivery_tag=b"a", settled=False, resume=True)
     script >> expected("transfer", delivery_tag=b"b", resume=None)
+    script >> expected("disposition", role=False, first=0, settled=True, state=ACCEPTED)
 
 
 # -- every pair of states -----------------------------------------------------------------------
@@ -167,8 +167,10 @@ def test_resending_resumes_from_where_the_receiver_wants_it(
 
 def test_resending_takes_the_outcome_when_the_receiver_has_one() -> None:
     _link, script, terminus, [delivery] = taken_up((b"a", None), theirs={b"a": REJECTED})
-    script >> expected("transfer", delivery_tag=b"a", resume=True, settled=True, state=REJECTED, payload=b"")
+    script >> expected("transfer", delivery_tag=b"a", resume=True, settled=False, state=REJECTED, payload=b"")
+    script >> expected("disposition", role=False, first=0, settled=True, state=REJECTED)
     assert delivery.settled
+    assert not _link.unsettled
     assert delivery.state == Rejected()
     assert not terminus.unsettled
 
@@ -176,8 +178,20 @@ def test_resending_takes_the_outcome_when_the_receiver_has_one() -> None:
 def test_resending_takes_the_default_outcome_when_the_source_does_not_permit_the_receivers() -> None:
     source = Source(outcomes=("amqp:accepted:list",), default_outcome=RELEASED)
     _link, script, _terminus, [delivery] = taken_up((b"a", None), theirs={b"a": REJECTED}, source=source)
-    script >> expected("transfer", settled=True, state=("released", {}))
+    script >> expected("transfer", settled=False, state=("released", {}))
+    script >> expected("disposition", settled=True, state=("released", {}))
     assert delivery.state == RELEASED
+
+
+def test_resending_settles_by_the_transfer_when_the_link_leaves_the_choice() -> None:
+    link, script, terminus, [delivery] = taken_up(
+        (b"a", None), theirs={b"a": ACCEPTED}, snd=SenderSettleMode.MIXED
+    )
+    script >> expected("transfer", delivery_tag=b"a", resume=True, settled=True, state=ACCEPTED)
+    script.expect_nothing()
+    assert delivery.settled
+    assert not link.unsettled
+    assert not terminus.unsettled
 
 
 def test_resending_settles_without_a_word_when_only_the_sender_holds_an_outcome() -> None:
@@ -191,7 +205,7 @@ def test_resending_settles_without_a_word_when_only_the_sender_holds_an_outcome(
 @pytest.mark.parametrize("theirs", [None, RECEIVED])
 def test_resending_aborts_what_the_receiver_has_when_the_sender_holds_the_outcome(theirs: Any) -> None:
     _link, script, terminus, [delivery] = taken_up((b"a", Accepted()), theirs={b"a": theirs})
-    script >> expected("transfer", delivery_tag=b"a", resume=True, aborted=True, payload=b"")
+    script >> expected("transfer", delivery_tag=b"a", resume=True, aborted=True, settled=True, payload=b"")
     assert delivery.settled
     assert delivery.state == Accepted()
     assert not terminus.unsettled
@@ -200,7 +214,8 @@ def test_resending_aborts_what_the_receiver_has_when_the_sender_holds_the_outcom
 @pytest.mark.parametrize("theirs", [ACCEPTED, REJECTED])
 def test_resending_settles_with_its_own_outcome_when_both_hold_one(theirs: Any) -> None:
     _link, script, terminus, [delivery] = taken_up((b"a", Accepted()), theirs={b"a": theirs})
-    script >> expected("transfer", resume=True, settled=True, state=ACCEPTED, aborted=None)
+    script >> expected("transfer", resume=True, settled=False, state=ACCEPTED, aborted=None)
+    script >> expected("disposition", role=False, settled=True, state=ACCEPTED)
     assert delivery.settled
     assert delivery.state == Accepted()
     assert not terminus.unsettled
@@ -250,7 +265,8 @@ def test_resending_goes_before_anything_new_and_waits_for_credit() -> None:
     script >> expected("transfer", delivery_tag=b"a")
     assert link.send(b"new") is None
     script << flow(handle=0, delivery_count=1, link_credit=2)
-    script >> expected("transfer", delivery_tag=b"b", delivery_id=1, settled=True)
+    script >> expected("transfer", delivery_tag=b"b", delivery_id=1, settled=False)
+    script >> expected("disposition", role=False, first=1, settled=True)
     assert link.resending is None
     assert link.credit == 1
     assert owner.touched or owner in script.touched
@@ -315,7 +331,8 @@ def test_resending_says_nothing_of_what_an_incomplete_map_does_not_name_and_send
     link, script, terminus, held = taken_up(
         (b"a", Accepted()), (b"b", None), (b"c", None), theirs={b"b": ACCEPTED}, incomplete_unsettled=True
     )
-    script >> expected("transfer", delivery_tag=b"b", settled=True)
+    script >> expected("transfer", delivery_tag=b"b", settled=False)
+    script >> expected("disposition", role=False, first=0, settled=True)
     script.expect_nothing()
     assert [d.settled for d in held] == [False, True, False]
     assert list(terminus.unsettled) == [b"a", b"c"]
@@ -325,6 +342,16 @@ def test_resending_says_nothing_of_what_an_incomplete_map_does_not_name_and_send
     assert link.credit == 9
     assert link.send(b"new") is None
     script << flow(handle=0, delivery_count=1, link_credit=9)
+    script.expect_nothing()
+
+
+def test_nothing_new_is_sent_when_the_receivers_map_is_incomplete_and_we_remember_nothing() -> None:
+    session, script = begun()
+    link = session.sender("x")
+    attached(script, session, link, 0, unsettled={b"a": None}, incomplete_unsettled=True)
+    script << flow(handle=0, delivery_count=0, link_credit=10)
+    assert link.send(b"new") is None
+    assert link.begin(b"new") is None
     script.expect_nothing()
 
 

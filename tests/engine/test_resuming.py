@@ -60,10 +60,15 @@ def before_the_cut(
 
 
 def taken_up(
-    terminus: ReceiverTerminus, theirs: dict[bytes, Any] | None, *, second: bool = True, **fields: Any
+    terminus: ReceiverTerminus,
+    theirs: dict[bytes, Any] | None,
+    *,
+    second: bool = True,
+    frame_size: int | None = None,
+    **fields: Any,
 ) -> tuple[ReceiverLink, Script, Any]:
     """The link attached on another connection, where ids begin anew; and what our attach said of it."""
-    _connection, script = opened()
+    _connection, script = opened(remote={"max_frame_size": frame_size} if frame_size else None)
     session = _connection.session()
     session.begin()
     script.expect("begin")
@@ -153,6 +158,19 @@ def test_deliveries_that_an_incomplete_map_does_not_name_are_kept() -> None:
     assert not delivery.settled
     assert list(terminus.unsettled) == [TAG]
     script << transfer(0, 0, PAYLOAD, delivery_tag=b"new")
+    script.expect_nothing()  # who sent that map is to judge whether it may send something new
+    assert [d.tag for d in link.queue] == [b"new"]
+
+
+def test_new_delivery_is_refused_when_our_own_map_was_incomplete() -> None:
+    terminus = ReceiverTerminus()
+    terminus.known = True
+    for number in range(100):
+        terminus.restore(b"%d" % number, ACCEPT)
+    link, script, said = taken_up(terminus, {}, frame_size=512)
+    assert 0 < len(said) < 100
+    assert link.incomplete
+    script << transfer(0, 0, PAYLOAD, delivery_tag=b"new")
     got = script.expect("detach", closed=True)
     assert got["error"][1]["condition"] == "amqp:illegal-state"
     script.expect_event(LinkDetached, link=link)
@@ -219,14 +237,22 @@ def test_resumed_delivery_is_settled_when_the_sender_took_our_outcome() -> None:
     assert not link.tags
 
 
-def test_resumed_delivery_is_settled_when_the_sender_holds_an_outcome_and_waits_for_us() -> None:
-    terminus, [delivery], _link = before_the_cut(transfer(0, 7, PAYLOAD), taken=False)
-    link, script, _said = taken_up(terminus, {TAG: ACCEPTED})
+@pytest.mark.parametrize("second", [True, False])
+def test_resumed_delivery_is_settled_when_the_sender_holds_an_outcome_and_waits_for_us(
+    second: bool,
+) -> None:
+    terminus, [delivery], _link = before_the_cut(transfer(0, 7, PAYLOAD), taken=False, second=second)
+    link, script, _said = taken_up(terminus, {TAG: ACCEPTED}, second=second)
     script << resumed(TAG, state=ACCEPTED)
-    script >> expected("disposition", first=0, settled=True, state=ACCEPTED)
-    assert delivery.settled
+    script >> expected("disposition", role=True, first=0, settled=None if second else True, state=ACCEPTED)
     assert not link.queue
+    assert delivery.settled is not second
+    if second:
+        script << disposition(False, 0)
+    assert delivery.settled
+    assert delivery.state == Accepted()
     assert not terminus.unsettled
+    assert link.error is None
 
 
 @pytest.mark.parametrize("fields", [{"aborted": True}, {"settled": True, "state": ("rejected", {})}])

@@ -16,11 +16,13 @@ from tests.sasl.frames import CountClient
 from trio_amqp10 import sasl
 from trio_amqp10._body_reader import BodyReader
 from trio_amqp10.engine.connection import Connection
+from trio_amqp10.engine.delivery import ACCEPTED
 from trio_amqp10.engine.limits import Limits
+from trio_amqp10.engine.terminus import ReceiverTerminus
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.message import Message
 from trio_amqp10.rules import RULES, Strict
-from trio_amqp10.spec.messaging import Source
+from trio_amqp10.spec.messaging import Source, Target
 from trio_amqp10.spec.transport import End
 
 from .helpers import BEGIN, attach, begun, begun_by_peer, flow, opened, receiving, sending, transfer
@@ -352,7 +354,15 @@ def _() -> Told:
 
 @case("incomplete-unsettled")
 def _() -> Told:
-    return told(receiving(incomplete_unsettled=True)[1], transfer(0))
+    session, script = begun(remote={"max_frame_size": 512})
+    link = session.receiver("x")
+    link.terminus = ReceiverTerminus()
+    link.terminus.known = True
+    for number in range(100):
+        link.terminus.restore(b"%d" % number, ACCEPTED)
+    link.attach(source=Source(), target=Target())
+    link.set_credit(1)
+    return told(script, attach(handle=0, unsettled={}), transfer(0))
 
 
 @case("link-credit")

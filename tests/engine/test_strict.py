@@ -22,6 +22,8 @@ from trio_amqp10.rules import Strict
 from trio_amqp10.sasl.layer import sasl_frame_size
 from trio_amqp10.spec.messaging import Modified, Released, Source
 from trio_amqp10.spec.transactions import TransactionalState
+from trio_amqp10.wire.pairs import PairMap
+from trio_amqp10.wire.values import Symbol
 
 from .helpers import BEGIN, attach, error, flow, refused, transfer
 from .links import ACCEPTED, disposition
@@ -136,6 +138,16 @@ def test_row_29_map_with_a_key_twice_in_a_message_is_refused_when_strict_only() 
     tolerant = message_class(TOLERANT).from_payload(PROPERTIES + VALUE)
     assert tolerant.application_properties == tolerant.body == {"k": False}
     assert tolerant.to_payload() == PROPERTIES + VALUE
+
+
+def test_row_29_keys_that_differ_in_their_type_only_do_not_end_a_connection() -> None:
+    fields = b"\xa1\x01x" + b"\x40" * 8 + bytes.fromhex("c10904a3016b41a1016b42")
+    octets = header() + raw_frame(bytes((0, 0x53, 0x10, 0xC0, len(fields) + 1, 10)) + fields)
+    for strict in (STRICT, TOLERANT):
+        script = Script(Connection("engine", strict=strict))
+        script << octets
+        properties = script.expect_event(ConnectionOpened).open.properties
+        assert properties == PairMap([(Symbol("k"), True), ("k", False)])
 
 
 # -- messages ---------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
 
-__all__ = ["mutated", "refitted"]
+__all__ = ["accident", "mutated", "refitted"]
 
 _OCTETS = bytes(
     (0x00, 0x01, 0x02, 0x40, 0x41, 0x43, 0x44, 0x45, 0x53, 0x80, 0xA0, 0xA1, 0xC0, 0xC1, 0xD0, 0xD1, 0xE0)
@@ -35,6 +35,11 @@ def mutated(random: Random, seeds: Sequence[bytes], *, framed: bool) -> bytes:
         else:
             octets = random.choice(_ACCIDENTS)(random, octets, seeds)
     return octets[:_MOST]
+
+
+def accident(random: Random, octets: bytes) -> bytes:
+    """These octets after one accident."""
+    return random.choice(_ACCIDENTS)(random, octets, [octets])
 
 
 Accident = "Callable[[Random, bytes, Sequence[bytes]], bytes]"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tests.naive.performatives import frame, header
 from trio_amqp10.engine.connection import Connection
@@ -26,10 +26,12 @@ from trio_amqp10.spec.messaging import Source, Target
 from trio_amqp10.wire.decode import decode
 from trio_amqp10.wire.encode import encode
 
-from . import seeds
+from . import container, program, scenario, seeds
+from .mutate import mutated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from random import Random
 
 __all__ = ["TARGETS", "FuzzTarget", "attempt"]
 
@@ -43,12 +45,22 @@ class FuzzTarget:
     Attributes:
         framed: the octets are frames.
         share: how much of the time it gets: the deep ones are slow.
+        make: makes octets for an attempt; None to break the seeds.
+        steps: lines of the library that an attempt may run, and how many more for each octet (``meter``).
+        memory: octets of memory that an attempt may take, and how many more for each octet.
     """
 
     run: Callable[[bytes], None]
-    seeds: Sequence[bytes]
+    seeds: Sequence[bytes] = ()
     framed: bool = False
     share: int = 1
+    make: Callable[[Random], bytes] | None = None
+    steps: tuple[int, int] = (20_000, 40)
+    memory: tuple[int, int] = (256 * 1024, 64)
+
+    def octets(self, random: Random) -> bytes:
+        """Octets for the next attempt; the same random numbers give the same."""
+        return mutated(random, self.seeds, framed=self.framed) if self.make is None else self.make(random)
 
 
 def attempt(target: FuzzTarget, octets: bytes) -> None:
@@ -236,6 +248,9 @@ def _chunks(octets: bytes) -> list[bytes]:
     return [octets[at : at + size] for at in range(0, len(octets), size)]
 
 
+_WHOLE: Final[Any] = {"steps": (150_000, 60), "memory": (2 * 1024 * 1024, 256)}
+"""To fill a container, and to have a good client use it afterwards, takes 90,000 steps by itself."""
+
 TARGETS = {
     "framer": FuzzTarget(framer, [*seeds.LISTENING, header()], framed=True),
     "values": FuzzTarget(values, seeds.VALUES),
@@ -245,4 +260,7 @@ TARGETS = {
     "sasl-client": FuzzTarget(sasl_client, seeds.SASL_CLIENT, framed=True),
     "engine-listening": FuzzTarget(listening, seeds.LISTENING, framed=True, share=5),
     "engine-dialled": FuzzTarget(dialled, seeds.DIALLED, framed=True, share=5),
+    "container": FuzzTarget(container.play, make=scenario.against_container, share=10, **_WHOLE),
+    "container-stored": FuzzTarget(container.play_stored, make=scenario.against_container, share=5, **_WHOLE),
+    "program": FuzzTarget(program.play, make=scenario.against_program, share=5, steps=(20_000, 60)),
 }

@@ -11,6 +11,7 @@ from trio.testing import MockClock, lockstep_stream_pair, memory_stream_pair, wa
 import trio_amqp10 as amqp
 from tests.naive.peer import WINDOWS, ScriptedPeer
 from tests.naive.performatives import frame, header
+from trio_amqp10.spec.transport import Open
 
 from .helpers import Node, acceptor, dialled, idle, served, stream_pair
 
@@ -67,7 +68,7 @@ async def test_open_says_who_we_are() -> None:
             assert opened["channel_max"] == 3
             assert opened["idle_time_out"] == 10_000
             assert opened["properties"] == {"product": "ours"}
-            assert opened["desired_capabilities"] == ["x"]
+            assert opened["desired_capabilities"] == ["x", "ANONYMOUS-RELAY"]
             assert opened["offered_capabilities"] == ["y", "z"]
             await peer.accept_begin()
             await peer.accept_close()
@@ -544,8 +545,19 @@ async def test_idle_connections_keep_each_other_alive(autojump_clock: MockClock)
 async def test_row_36_silent_peer_is_given_up(autojump_clock: MockClock) -> None:
     async with dialled(idle_timeout=60) as (conn, peer):
         began = trio.current_time()
-        with pytest.raises(amqp.RemoteProtocolError, match="no frame from the peer for 60 s") as caught:
+        with pytest.raises(
+            amqp.ConnectionClosedError, match="was lost: no frame from the peer for 60 s"
+        ) as caught:
             await conn.wait_closed()
-        assert caught.value.condition == "amqp:resource-limit-exceeded"
+        assert isinstance(caught.value, trio.BrokenResourceError)
+        assert caught.value.error is None
+        assert isinstance(caught.value.__cause__, amqp.RemoteProtocolError)
         await peer.expect("close", error=("error", {"condition": "amqp:resource-limit-exceeded"}))
         assert trio.current_time() - began <= 66
+
+
+def test_properties_of_a_peer_keep_keys_that_no_dict_can_hold() -> None:
+    pairs: Any = amqp.PairMap([(amqp.Symbol("k"), 1), ("k", 2)])
+    remote = amqp.Remote.of(Open(container_id="x", properties=pairs))
+    assert remote.properties == pairs
+    assert remote.properties is not pairs

@@ -104,6 +104,15 @@ async def transport_ends(t: Talk) -> None:
     await t.peer.stream.aclose()
 
 
+async def transport_ends_within_a_frame(t: Talk) -> None:
+    await t.peer.send(frame("close")[:9])
+    await t.peer.stream.aclose()
+
+
+async def peer_is_silent(t: Talk) -> None:
+    await trio.sleep(70)
+
+
 async def peer_talks_nonsense(t: Talk) -> None:
     await t.peer.send(b"\0\0\0\7\2\0\0\0")
 
@@ -149,6 +158,8 @@ ENDINGS: list[tuple[Ending, type[Exception] | None, type[Exception]]] = [
     (peer_closes, None, DETACHED),
     (peer_closes_with_error, CLOSED, CLOSED),
     (transport_ends, CLOSED, CLOSED),
+    (transport_ends_within_a_frame, CLOSED, CLOSED),
+    (peer_is_silent, CLOSED, CLOSED),
     (peer_talks_nonsense, amqp.RemoteProtocolError, amqp.RemoteProtocolError),
     (link_is_closed_here, None, HERE),
     (session_is_closed_here, None, HERE),
@@ -328,6 +339,8 @@ async def test_ending_never_cancels_the_body(
         (peer_closes, None),
         (peer_closes_with_error, CLOSED),
         (transport_ends, CLOSED),
+        (transport_ends_within_a_frame, CLOSED),
+        (peer_is_silent, CLOSED),
         (peer_talks_nonsense, amqp.RemoteProtocolError),
         (connection_is_closed_here, None),
     ],
@@ -378,6 +391,8 @@ async def test_wait_closed_and_incoming_links_tell_how_the_connection_ended(
         (peer_closes, CLOSED),
         (peer_closes_with_error, CLOSED),
         (transport_ends, CLOSED),
+        (transport_ends_within_a_frame, CLOSED),
+        (peer_is_silent, CLOSED),
         (peer_talks_nonsense, amqp.RemoteProtocolError),
         (connection_is_closed_here, HERE),
     ],

@@ -13,7 +13,7 @@ from trio_amqp10.peer.failures import PERIOD, Failures
 
 from .helpers import acceptor, idle, listening, never
 
-USERS = {"ann": "s3cret"}
+USERS = {"ann": "s3cret", "bob": "b0b"}
 SERVER = amqp.sasl.Server(USERS)
 RIGHT = amqp.sasl.Scram("ann", "s3cret")
 WRONG = amqp.sasl.Scram("ann", "0ther")
@@ -27,30 +27,53 @@ class Time:
         return self.now
 
 
-def test_failures_send_a_host_away_until_one_is_forgiven() -> None:
+HOST = "192.0.2.1"
+
+
+def test_user_of_a_host_waits_after_failures_until_one_is_forgiven() -> None:
     clock = Time()
     failures = Failures(10, clock)
     for _ in range(9):
-        failures.add("192.0.2.1", "ann")
-        assert failures.wait("192.0.2.1") == 0
-    failures.add("192.0.2.1", "ann")
-    assert failures.wait("192.0.2.1") == pytest.approx(30)
-    assert failures.wait("192.0.2.2") == 0
+        failures.add(HOST, "ann")
+        assert failures.wait(HOST, "ann") == 0
+    failures.add(HOST, "ann")
+    assert failures.wait(HOST, "ann") == pytest.approx(30)
+    assert failures.wait("192.0.2.2", "ann") == 0
     clock.now += 29.9
-    assert failures.wait("192.0.2.1") == pytest.approx(0.1)
+    assert failures.wait(HOST, "ann") == pytest.approx(0.1)
     clock.now += 0.2
-    assert failures.wait("192.0.2.1") == 0
-    failures.add("192.0.2.1", "ann")
-    assert failures.wait("192.0.2.1") == pytest.approx(29.9)
+    assert failures.wait(HOST, "ann") == 0
+    failures.add(HOST, "ann")
+    assert failures.wait(HOST, "ann") == pytest.approx(29.9)
     clock.now += PERIOD
-    assert failures.wait("192.0.2.1") == 0
+    assert failures.wait(HOST, "ann") == 0
 
 
-def test_failures_of_a_host_that_is_to_wait_make_it_wait_no_longer() -> None:
+def test_failures_of_one_user_do_not_shut_out_the_others_of_its_host() -> None:
+    failures = Failures(10, Time())
+    for _ in range(50):
+        failures.add(HOST, "ann")
+    assert failures.wait(HOST, "ann") > 0
+    assert failures.wait(HOST, "bob") == failures.wait(HOST) == 0
+
+
+def test_failures_of_many_users_shut_out_their_host() -> None:
+    clock = Time()
+    failures = Failures(10, clock)
+    for number in range(99):
+        failures.add(HOST, f"user {number}")
+    assert failures.wait(HOST, "bob") == 0
+    failures.add(HOST, None)  # no user was claimed
+    assert failures.wait(HOST, "bob") == failures.wait(HOST) == pytest.approx(3)
+    assert failures.wait("192.0.2.2", "bob") == 0
+
+
+def test_failures_of_who_has_to_wait_make_it_wait_no_longer() -> None:
     failures = Failures(2, Time())
     for _ in range(100):
-        failures.add("192.0.2.1", None)
-    assert failures.wait("192.0.2.1") == pytest.approx(150)
+        failures.add(HOST, "ann")
+    assert failures.wait(HOST, "ann") == pytest.approx(150)
+    assert failures.wait(HOST) == pytest.approx(15)
 
 
 @pytest.mark.parametrize(
@@ -66,16 +89,17 @@ def test_failures_of_a_host_that_is_to_wait_make_it_wait_no_longer() -> None:
 )
 def test_failures_count_as_one_host_who_is_one_subscriber(failed: str, other: str, same: bool) -> None:
     failures = Failures(1, Time())
-    failures.add(failed, None)
-    assert bool(failures.wait(other)) is same
+    failures.add(failed, "ann")
+    assert bool(failures.wait(other, "ann")) is same
 
 
-def test_failures_remember_so_many_hosts_and_no_more() -> None:
-    failures = Failures(1, Time(), hosts=3)
+def test_failures_remember_so_many_users_and_no_more() -> None:
+    failures = Failures(1, Time(), numbers=4)
     for last in (1, 2, 3, 4):
-        failures.add(f"192.0.2.{last}", None)
-    assert [bool(failures.wait(f"192.0.2.{last}")) for last in (1, 2, 3, 4)] == [False, True, True, True]
-    assert len(failures) == 3
+        failures.add(f"192.0.2.{last}", "ann")  # two numbers each
+    waits = [bool(failures.wait(f"192.0.2.{last}", "ann")) for last in (1, 2, 3, 4)]
+    assert waits == [False, False, True, True]
+    assert len(failures) == 4
 
 
 @pytest.mark.parametrize(("most", "host"), [(None, "192.0.2.1"), (1, None)])
@@ -84,7 +108,7 @@ def test_failures_without_a_limit_or_a_host_are_logged_and_nothing_else(
 ) -> None:
     failures = Failures(most, Time())
     failures.add(host, "a\nb" + "c" * 1000)
-    assert failures.wait(host) == 0
+    assert failures.wait(host, "a\nb" + "c" * 1000) == 0
     assert len(failures) == 0
     [record] = caplog.records
     assert record.levelno == logging.WARNING
@@ -110,23 +134,39 @@ async def dial(where: str | trio.abc.Stream, sasl: amqp.sasl.ClientMechanism) ->
 
 
 @pytest.mark.usefixtures("at_once")
-async def test_row_16_host_that_guesses_is_sent_away_before_anything_is_read(
+async def test_row_16_user_that_guesses_waits_and_is_told_and_others_of_its_host_do_not(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level(logging.DEBUG, "trio_amqp10.listen")
+    caplog.set_level(logging.INFO, "trio_amqp10.listen")
     async with listening(idle, sasl=SERVER, max_failures=3) as [listener]:
         for _ in range(3):
             await dial(listener.url, RIGHT)  # is no failure, nor does it make any forgotten
-            with pytest.raises(amqp.sasl.AuthenticationError):
+            with pytest.raises(amqp.sasl.AuthenticationError, match="refused the credentials"):
                 await dial(listener.url, WRONG)
         for sasl in (RIGHT, WRONG):
-            with pytest.raises(amqp.ConnectionClosedError):
+            with pytest.raises(amqp.sasl.AuthenticationError, match="a later attempt may succeed") as caught:
                 await dial(listener.url, sasl)
-    warned = [each.message for each in caplog.records if each.levelno == logging.WARNING]
+            assert caught.value.temporary
+        await dial(listener.url, amqp.sasl.Scram("bob", "b0b"))
+    told = [
+        each.message for each in caplog.records if each.levelno >= logging.INFO and "'ann'" in each.message
+    ]
     failed = "a peer at 127.0.0.1 failed to authenticate as 'ann'"
-    away = "who dials from 127.0.0.1 is sent away for the next 100 s: too many failures"
-    assert warned == [failed, failed, failed, away]
-    assert sum("is sent away: it is to wait 100 s" in each.message for each in caplog.records) == 2
+    away = "'ann' does not get in from 127.0.0.1 for the next 100 s: too many failures"
+    waits = "a peer at 127.0.0.1 does not get in as 'ann': it has to wait 100 s, it failed too often"
+    assert told == [failed, failed, failed, away, waits, waits]
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_row_16_host_that_guesses_many_names_waits_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trio_amqp10.peer.failures._USERS", 2)
+    async with listening(idle, sasl=SERVER, max_failures=3) as [listener]:
+        for number in range(6):
+            with pytest.raises(amqp.sasl.AuthenticationError, match="refused the credentials"):
+                await dial(listener.url, amqp.sasl.Scram(f"user {number}", "0ther"))
+        for sasl in (RIGHT, WRONG):
+            with pytest.raises(amqp.sasl.AuthenticationError, match="a later attempt may succeed"):
+                await dial(listener.url, sasl)
 
 
 @pytest.mark.usefixtures("at_once")

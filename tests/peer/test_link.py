@@ -17,12 +17,16 @@ from .helpers import Node, detached, dialled, served
 
 async def answer_attach(peer: Any, *more: bytes, **fields: Any) -> None:
     """Answer an attach with these fields, and send more in the same write."""
-    attach = await peer.expect("attach")
-    answer: dict[str, Any] = {k: attach[k] for k in ("name", "handle", "source", "target")}
-    answer["role"] = not attach["role"]
+    await answer(peer, await peer.expect("attach"), *more, **fields)
+
+
+async def answer(peer: Any, attach: Any, *more: bytes, **fields: Any) -> None:
+    """Answer this attach, likewise."""
+    answered: dict[str, Any] = {k: attach[k] for k in ("name", "handle", "source", "target")}
+    answered["role"] = not attach["role"]
     if attach["role"]:
-        answer["initial_delivery_count"] = 0
-    await peer.send(frame("attach", **(answer | fields)), *more)
+        answered["initial_delivery_count"] = 0
+    await peer.send(frame("attach", **(answered | fields)), *more)
 
 
 def opening(conn: amqp.Connection, kind: str, **options: Any) -> Any:
@@ -103,6 +107,68 @@ async def test_link_that_the_peer_steals_later_raises_that(kind: str, autojump_c
         await peer.send(detached(0, "amqp:link:stolen"))
         with pytest.raises(amqp.LinkStolenError):
             await (link.send("x") if kind == "sender" else link.receive())
+
+
+@both
+async def test_link_is_attached_again_when_the_peers_unsettled_map_is_incomplete(kind: str) -> None:
+    async with dialled() as (conn, peer):
+
+        async def remember_too_much() -> None:
+            first = await peer.expect("attach", unsettled=None)
+            await answer(peer, first, unsettled={b"t": None}, incomplete_unsettled=True)
+            first_detach = await peer.skip_to("detach")
+            assert not first_detach["closed"]
+            second = await peer.expect("attach", name=first["name"], handle=1, unsettled=None)
+            await peer.send(detached(0, closed=False))
+            await answer(peer, second)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(remember_too_much)
+            link = await opening(conn, kind).__aenter__()
+        assert not link.closed
+        assert link.remote.unsettled is None
+
+
+@both
+async def test_link_is_given_up_when_the_peers_unsettled_map_is_incomplete_again(kind: str) -> None:
+    async with dialled() as (conn, peer):
+
+        async def remember_too_much() -> None:
+            first = await peer.expect("attach")
+            await answer(peer, first, unsettled={b"t": None}, incomplete_unsettled=True)
+            await peer.skip_to("detach")
+            second = await peer.expect("attach")
+            await peer.send(detached(0, closed=False))
+            await answer(peer, second, unsettled={b"t": None}, incomplete_unsettled=True)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(remember_too_much)
+            with pytest.raises(amqp.LinkDetachedError, match="unsettled-map-size"):
+                await opening(conn, kind).__aenter__()
+        assert (await peer.skip_to("detach"))["closed"]
+        assert not conn.closed
+
+
+@both
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"dynamic": True, "address": "mine"}, "chooses the address"),
+        ({"dynamic_node_properties": {"lifetime-policy": None}}, "dynamic=True only"),
+    ],
+)
+async def test_opening_refuses_a_dynamic_node_that_is_half_one(
+    kind: str, fields: dict[str, Any], wrong: str
+) -> None:
+    async with dialled() as (conn, peer):
+        with pytest.raises(amqp.LocalProtocolError, match=wrong):
+            if kind == "sender":
+                conn.open_sender(None, target=amqp.Target(**fields))
+            else:
+                conn.open_receiver(None, source=amqp.Source(**fields))
+        await wait_all_tasks_blocked()
+        await conn.aclose()
+        await peer.expect("close")
 
 
 @both

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,12 @@ from trio.testing import MockClock, memory_stream_pair, wait_all_tasks_blocked
 import trio_amqp10 as amqp
 from tests.naive.peer import ScriptedPeer
 from tests.naive.performatives import frame, header
+from trio_amqp10.peer.transports import peer_place
 
 from .helpers import Node, acceptor, idle, listening, never, served
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
     from pathlib import Path
 
     from trio_amqp10.peer.connection import Connection
@@ -272,7 +275,7 @@ async def test_no_limit_is_no_limit() -> None:
         pass
 
 
-async def test_row_17_strangers_above_the_limit_wait_outside_and_those_inside_are_not_disturbed() -> None:
+async def test_row_17_strangers_above_the_limit_wait_and_those_inside_are_not_disturbed() -> None:
     limits = amqp.Limits(header_timeout=0.3, handshake_timeout=0.3)
     async with (
         listening(max_handshakes=3, limits=limits) as [listener],
@@ -281,15 +284,79 @@ async def test_row_17_strangers_above_the_limit_wait_outside_and_those_inside_ar
         strangers = [await scripted(listener.url) for _ in range(3)]
         await wait_all_tasks_blocked(0.01)
         with trio.move_on_after(0.05) as scope:
-            await amqp.open_connection(listener.url).__aenter__()
+            await amqp.open_connection(listener.url).__aenter__()  # of the same host: it waits for its turn
         assert scope.cancelled_caught
         await conn.open_session().__aenter__()
-        # They are sent away in time, and make room.
+        # They are closed when their time is over, and make room.
         async with amqp.open_connection(listener.url):
             pass
         for stranger in strangers:
             await stranger.expect_eof()
             await stranger.aclose()
+
+
+async def dial_from(host: str, listener: amqp.Listener) -> trio.SocketStream:
+    """A socket of another host of this machine, of which nothing is sent yet."""
+    stream = await trio.open_tcp_stream("127.0.0.1", listener.port, local_address=host)
+    assert isinstance(stream, trio.SocketStream)
+    return stream
+
+
+@asynccontextmanager
+async def strangers_from(
+    host: str, count: int, listener: amqp.Listener
+) -> AsyncGenerator[list[trio.SocketStream]]:
+    """So many half-open sockets."""
+    async with AsyncExitStack() as stack:
+        streams = [await stack.enter_async_context(await dial_from(host, listener)) for _ in range(count)]
+        await wait_all_tasks_blocked(0.01)
+        yield streams
+
+
+async def are_gone(streams: list[trio.SocketStream]) -> list[bool]:
+    """Which of them the listener has closed by now."""
+    gone: list[bool] = []
+    for stream in streams:
+        with trio.move_on_after(0.05) as scope:
+            assert await stream.receive_some(1) == b""
+        gone.append(not scope.cancelled_caught)
+    return gone
+
+
+@pytest.mark.parametrize("limit", [{"max_handshakes": 40}, {"max_connections": 40}])
+async def test_row_17_half_open_sockets_of_one_host_keep_no_other_host_out(limit: dict[str, Any]) -> None:
+    async with (
+        listening(**limit) as [listener],
+        strangers_from("127.0.0.3", 2, listener) as few,
+        strangers_from("127.0.0.1", 1000, listener) as many,
+    ):
+        with trio.fail_after(1):
+            stream = await dial_from("127.0.0.2", listener)
+            async with amqp.open_connection(stream) as conn:
+                await conn.open_session().__aenter__()
+        assert await are_gone(few) == [False, False]
+        gone = await are_gone(many[:3] + many[-3:])
+        # As many as there may be are there: above that the oldest of the greediest host goes first.
+        assert gone == [True, *[limit == {"max_connections": 40}] * 2, *[False] * 3]
+
+
+async def test_row_17_users_of_this_machine_have_shares_of_a_unix_socket(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    async with listening(idle, f"amqp+unix://{path}"):
+        ours = await trio.open_unix_socket(path)
+        assert peer_place(ours) == f"this machine, user {os.getuid()}"
+        await ours.aclose()
+        assert peer_place(ours) == "this machine"
+
+
+async def test_connection_that_is_open_gives_way_to_nobody() -> None:
+    async with (
+        listening(max_connections=2) as [listener],
+        amqp.open_connection(listener.url) as conn,
+        strangers_from("127.0.0.1", 3, listener) as streams,
+    ):
+        assert await are_gone(streams) == [True, True, False]
+        assert not conn.closed
 
 
 class Tired:

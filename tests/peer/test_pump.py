@@ -38,7 +38,10 @@ class Lines:
         self.touched: list[Any] = []
         self.calls: list[str] = []
 
-    def receive_data(self, data: bytes, now: float) -> None:
+    def has_input(self) -> bool:
+        return False
+
+    def receive_slice(self, data: bytes, now: float) -> None:
         self._deadline = now + PATIENCE
         *lines, self._in = (self._in + data).split(b"\n")
         for line in lines:
@@ -48,7 +51,7 @@ class Lines:
                 raise RemoteProtocolError("boo is no word")
             if line.startswith(b"!"):
                 self._broken = line[1:].decode()
-                self.maybe_break("receive_data")
+                self.maybe_break("receive_slice")
             self._events.append(line.decode())
             self.say(line.upper() + b"\n")
             self._over = self._over or line == b"bye"
@@ -279,6 +282,7 @@ async def test_pump_has_the_peer_read_the_last_words_after_a_fault(autojump_cloc
         await theirs.send_all(b"much more\n")
         assert await read(theirs) == b"FIE\n"
         assert await read(theirs) == b""
+        await theirs.send_all(b"more still\n")  # it shut its own direction only
         began = trio.current_time()
         await owner.pump.finished.wait()
         assert trio.current_time() - began <= 1.0
@@ -388,7 +392,7 @@ async def test_pump_ends_when_the_stream_fails_on_its_way_out(
 @pytest.mark.parametrize(
     "call",
     [
-        "receive_data",
+        "receive_slice",
         "receive_eof",
         "next_event",
         "data_to_send",

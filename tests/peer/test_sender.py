@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ from trio.testing import MockClock, lockstep_stream_pair, memory_stream_pair, wa
 
 import trio_amqp10 as amqp
 from tests.naive.peer import WINDOWS
+from tests.naive.peer import ScriptedPeer as NaivePeer
 from tests.naive.performatives import frame, parse_sections
 
 from .helpers import STREAMS, Node, acceptor, dialled, served, stream_pair
@@ -637,3 +639,63 @@ async def test_leaving_by_an_exception_waits_for_no_outcome(autojump_clock: Mock
     accepted, took = await left_after_transmitting(1.0, ValueError("no more"))
     assert accepted == []
     assert took == 0.0
+
+
+# -- the anonymous terminus -----------------------------------------------------------------
+
+
+RELAY = "ANONYMOUS-RELAY"
+
+
+@asynccontextmanager
+async def to_a_peer_that_offers(*capabilities: str) -> AsyncGenerator[tuple[amqp.Connection, Any]]:
+    ours, theirs = memory_stream_pair()
+    peer = NaivePeer(theirs)
+    opened: list[Any] = []
+
+    async def answer() -> None:
+        opened.append(await peer.accept_open(offered_capabilities=list(capabilities)))
+        await peer.accept_begin()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(answer)
+        async with amqp.open_connection(ours, close_timeout=0) as conn:
+            assert opened[0]["desired_capabilities"] == [RELAY]
+            yield conn, peer
+        await peer.aclose()
+
+
+async def test_sender_without_an_address_is_attached_when_the_peer_offers_the_relay() -> None:
+    async with to_a_peer_that_offers("other", RELAY) as (conn, peer), trio.open_nursery() as nursery:
+        nursery.start_soon(partial(peer.accept_attach, target=("target", {})))
+        sender = await conn.open_sender(None).__aenter__()
+        assert sender.address is None
+
+
+async def test_sender_without_an_address_is_refused_here_when_the_peer_does_not_offer_the_relay() -> None:
+    async with to_a_peer_that_offers("other") as (conn, peer):
+        with pytest.raises(amqp.GuaranteeNotSupportedError, match=f"does not offer {RELAY}"):
+            await conn.open_sender(None).__aenter__()
+        with pytest.raises(amqp.GuaranteeNotSupportedError, match=f"does not offer {RELAY}"):
+            await conn.open_sender(None, own_session=True).__aenter__()
+        await conn.aclose()
+        await peer.expect("close")  # and no attach, nor a session for it
+
+
+async def test_sender_without_an_address_tries_all_the_same_when_it_is_told_to() -> None:
+    async with to_a_peer_that_offers() as (conn, peer), trio.open_nursery() as nursery:
+        nursery.start_soon(partial(peer.accept_attach, target=("target", {})))
+        async with conn.open_sender(None, target=amqp.Target()) as sender:
+            assert sender.address is None
+            nursery.cancel_scope.cancel()
+
+
+async def test_sender_without_an_address_is_refused_when_our_open_did_not_desire_the_relay() -> None:
+    async def handle(conn: amqp.Connection) -> None:
+        with pytest.raises(amqp.LocalProtocolError, match=f"desired_capabilities='{RELAY}'"):
+            await conn.open_sender(None).__aenter__()
+        tried.set()
+
+    tried = trio.Event()
+    async with served(handle):
+        await tried.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping  # noqa: TC003 - annotations are read at run time
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import (
     Annotated,
@@ -21,6 +22,7 @@ import pytest
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.typed import REST, Key, Registry
 from trio_amqp10.wire.fields import Multiple, symbol, uint, ulong  # noqa: TC001 - annotations are read at run time
+from trio_amqp10.wire.pairs import PairMap
 from trio_amqp10.wire.values import Described, Symbol, UInt, ULong
 
 TYPES = Registry()
@@ -182,6 +184,27 @@ def test_trailing_none_of_a_list_is_left_out_only_where_its_absence_reads_as_non
     assert types.to_value(Row(None, c=None)).value == [None, None, None]
     assert types.from_value(Row, Described("test:row:list", [])) == Row(None, None, 5)
     assert types.from_value(Row, Described("test:row:list", [None, None, None])) == Row(None, None, None)
+
+
+@dataclass
+class Kept:
+    name: str
+    others: Annotated[Mapping[Any, Any], REST]
+
+
+def test_rest_of_a_map_may_have_keys_that_no_dict_can_hold() -> None:
+    types = Registry()
+    types.composite("test:kept:map", encoding="map")(Kept)
+    rest = PairMap([(1, 1), (True, 2), ([1], 3), (Symbol("name"), 4)])
+    value = Described("test:kept:map", PairMap([*rest.items(), ("name", "a")]))
+    read = types.from_value(Kept, value)
+    assert read == Kept("a", rest)
+    del rest["name"]
+    pairs = types.to_value(Kept("a", rest)).value
+    assert pairs == PairMap([("name", "a"), *rest.items()])
+    plain = types.from_value(Kept, Described("test:kept:map", PairMap([("name", "a"), (1, 1)])))
+    assert plain == Kept("a", {1: 1})
+    assert plain.others.__class__ is dict
 
 
 def test_keys_of_a_map_are_of_the_declared_type() -> None:

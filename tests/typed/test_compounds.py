@@ -7,6 +7,7 @@ import datetime
 import enum
 import uuid
 from collections import abc
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -16,7 +17,8 @@ import pytest
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.spec.transport import Error
 from trio_amqp10.typed import Registry
-from trio_amqp10.wire.fields import Multiple, symbol, ulong
+from trio_amqp10.wire.fields import Multiple, symbol, uint, ulong
+from trio_amqp10.wire.pairs import PairMap
 from trio_amqp10.wire.values import (
     Array,
     Decimal128,
@@ -146,6 +148,11 @@ def test_list_is_read_from_an_array(annotation: Any, value: Any, obj: Any) -> No
         (dict[str, int], {1: 1}, "value[1]: expected string, got long 1"),
         (dict[datetime.timedelta, int], {1: 1, 2: 2}, "value: two keys of this map become one"),
         (dict[list[int], int], {(1,): 1}, "value[(1,)]: expected a list"),
+        (dict[list[int], int], PairMap([([1], 1)]), "cannot be hashed: read it as a PairMap"),
+        (dict[Any, int], PairMap([(1, 1), (True, 2)]), "become one in a dict, or cannot be hashed"),
+        (PairMap[uint, int], [], "value: expected a map, got a list"),
+        (PairMap[datetime.timedelta, int], {1: 1, 2: "x"}, "value[2]: expected an integer"),
+        (str, PairMap([(1, 1), (True, 2)]), "value: expected string, got a map"),
         (Array[ulong], [ULong(1)], "value: expected an array of ulong, got a list"),
         (Array[ulong], Array([ULong(1)], "ulong", ["a"]), "value: expected an array of ulong, got an array"),
         (Array[ulong], Array([UInt(1)], "uint"), "value[0]: expected ulong, got uint 1"),
@@ -161,6 +168,42 @@ def test_value_that_does_not_fit_is_refused_with_its_path(annotation: Any, value
     assert text in caught.value.description
 
 
+EVERY = PairMap([(Symbol("k"), 1), ("k", 2), (UInt(1), 3), (True, 4), ([1], 5)])
+
+
+@pytest.mark.parametrize(
+    "annotation", [PairMap[Any, int], Mapping[Any, int], MutableMapping[Any, Any], PairMap, Any]
+)
+def test_map_with_keys_that_no_dict_can_hold_is_read_and_sent_whole(annotation: Any) -> None:
+    read = TYPES.from_value(annotation, EVERY)
+    assert read.__class__ is PairMap
+    assert read == EVERY
+    assert TYPES.to_value(read, annotation) == EVERY
+    assert TYPES.from_value(list[annotation], [EVERY, {"a": 1}]) == [EVERY, {"a": 1}]
+
+
+def test_pair_map_is_read_where_it_is_asked_for_and_a_dict_elsewhere() -> None:
+    assert TYPES.from_value(PairMap[str, int], {"a": 1}).__class__ is PairMap
+    for annotation in (dict[str, int], Mapping[str, int], Any):
+        assert TYPES.from_value(annotation, {"a": 1}).__class__ is dict
+    assert TYPES.from_value(PairMap[Any, int] | int, EVERY) == EVERY
+    assert TYPES.from_value(PairMap[Any, int] | int, 5) == 5
+
+
+def test_map_whose_keys_become_lists_is_sent() -> None:
+    value = TYPES.to_value({(1,): 1}, dict[tuple[int, ...], int])
+    assert value == PairMap([([1], 1)])
+    assert TYPES.from_value(PairMap[tuple[int, ...], int], value) == PairMap([((1,), 1)])
+
+
+def test_object_whose_keys_become_identical_is_refused() -> None:
+    types = Registry(TYPES)
+    types.adapt(datetime.timedelta, int, lambda _: 0, lambda _: datetime.timedelta(0))
+    pairs = {datetime.timedelta(1): 1, datetime.timedelta(2): 2}
+    with pytest.raises(LocalProtocolError, match="two keys of this map become one"):
+        types.to_value(pairs, dict[datetime.timedelta, int])
+
+
 @pytest.mark.parametrize(
     ("annotation", "obj", "text"),
     [
@@ -172,7 +215,6 @@ def test_value_that_does_not_fit_is_refused_with_its_path(annotation: Any, value
         (tuple[int, str], (1, 2), "value[1]: expected str, got int 2"),
         (dict[str, int], [], "value: expected a map, got list []"),
         (dict[str, int], {"a": "x"}, "value['a']: expected int, got str 'x'"),
-        (dict[tuple[int, ...], int], {(1,): 1}, "value[(1,)]: cannot be the key of a map"),
         (Array[ulong], {1}, "value: expected an array of ulong, got set {1}"),
         (Array[ulong], [1, -1], "value[1]: expected ulong"),
         (Multiple[symbol], "ab", "value: expected zero or more of symbol, got str 'ab'"),

@@ -20,7 +20,7 @@ from .demo import demo
 from .dialling import DialOptions, dialling
 from .receive import ReceiveOptions, browse, receive
 from .request import RequestOptions, request
-from .rules import parse_queue, parse_quota, quotas_of
+from .rules import parse_limit, parse_queue, parse_quota, parse_size, quotas_of
 from .run import run
 from .secrets import certs_command, passwd_command
 from .send import SendOptions, send
@@ -174,6 +174,14 @@ def demo_command(frames: bool) -> None:
     multiple=True,
     help="What one identity may have at most, or one node, as in links=100 or ada:connections=5. May be repeated.",
 )
+@click.option(
+    "--max-failures",
+    metavar="N",
+    type=parse_limit,
+    default="10",
+    show_default=True,
+    help="Failed log-ins of one user from one host before it has to wait, ten times as many of one host; or none.",
+)
 @click.option("--management", is_flag=True, help="Let peers create and delete nodes, at $management.")
 def serve_command(
     urls: tuple[str, ...],
@@ -187,6 +195,7 @@ def serve_command(
     tls_client_ca: str | None,
     strict: bool,
     quotas: tuple[tuple[str | None, str, int], ...],
+    max_failures: int | None,
     management: bool,
     store: str | None,
 ) -> None:
@@ -213,6 +222,7 @@ def serve_command(
         allow_plaintext_password=allow_plaintext_password,
         store=store,
         quotas=quotas_of(quotas),
+        max_failures=max_failures,
     )
     run(partial(serve, options))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from trio_amqp10.errors import Condition, RemoteProtocolError
+from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.spec.messaging import Source
 
 from .dialling import DialOptions
@@ -28,6 +28,8 @@ __all__ = ["ReceiveOptions", "browse", "receive"]
 
 _BATCH = 256
 _CREDIT = 1000
+_MOST_WITHHELD = 1000
+"""Messages that cannot be decoded, held until the end: they are in memory, and the peer may wait for them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,10 +46,11 @@ class ReceiveOptions:
 
 
 class _Printer:
-    """Writes messages, and settles those that are written: what is accepted has been seen."""
+    """Writes messages, and accepts those that are written: what could not be written is never consumed."""
 
     def __init__(self, options: ReceiveOptions, progress: Progress, *, keep: bool = False) -> None:
         self.undecodable = 0
+        self._withheld: list[amqp.Delivery] = []
         self._render: Callable[[Message], bytes] = message_json if options.json else body_octets
         self._progress = progress
         self._keep = keep
@@ -64,9 +67,13 @@ class _Printer:
                 lines.append(self._render(delivery.message))
             except RemoteProtocolError as failure:
                 self.undecodable += 1
-                say(f"amqp10: a message could not be decoded, and was rejected: {failure.description}")
-                if not delivery.settled:
-                    delivery.reject(Condition.DECODE_ERROR, failure.description)
+                if delivery.settled:
+                    say(f"amqp10: a message could not be decoded, and is gone: {failure.description}")
+                else:
+                    say(
+                        f"amqp10: a message could not be decoded, and stays at the peer: {failure.description}"
+                    )
+                    self._withheld.append(delivery)
             else:
                 good.append(delivery)
         if lines:
@@ -78,6 +85,15 @@ class _Printer:
                 else:
                     delivery.accept()
         self._progress.advance(len(good))
+        if len(self._withheld) >= _MOST_WITHHELD:
+            self.give_back()
+            raise CommandError(f"{self.undecodable} of the messages could not be decoded")
+
+    def give_back(self) -> None:
+        """Release what could not be printed: at the end, for it would come again at once."""
+        for delivery in self._withheld:
+            delivery.release()
+        self._withheld.clear()
 
 
 async def receive(options: ReceiveOptions, interrupts: Interrupts) -> None:
@@ -95,6 +111,7 @@ async def receive(options: ReceiveOptions, interrupts: Interrupts) -> None:
                 printer = _Printer(options, progress)
                 with interrupts.here() as scope:
                     why = await _receive_all(options, receiver, printer)
+                printer.give_back()
                 if scope.cancelled_caught:
                     why = "interrupted"
     if options.count is not None and progress.count < options.count:
@@ -144,6 +161,7 @@ async def browse(options: ReceiveOptions, interrupts: Interrupts) -> None:
                 printer = _Printer(options, progress, keep=True)
                 with interrupts.here() as scope:
                     await _browse_all(options, receiver, printer)
+                printer.give_back()
     if options.count is not None and progress.count < options.count:
         raise CommandError(f"{progress.count} of {options.count}: there are no more messages")
     if scope.cancelled_caught:

@@ -16,7 +16,7 @@ from trio_amqp10.errors import LocalProtocolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["parse_queue", "parse_quota", "quotas_of"]
+__all__ = ["parse_limit", "parse_queue", "parse_quota", "parse_size", "quotas_of"]
 
 
 def _flag(value: str) -> bool:
@@ -56,6 +56,39 @@ def parse_queue(value: str) -> tuple[str, dict[str, Any]]:
     except LocalProtocolError as wrong:
         raise click.BadParameter(str(wrong)) from None
     return name, rules
+
+
+def parse_limit(value: str) -> int | None:
+    """A limit; None for ``none``, which is no limit.
+
+    Raises:
+        click.BadParameter: it is neither.
+    """
+    if value == "none":
+        return None
+    if not value.isdecimal() or not int(value):
+        raise click.BadParameter(f"{value!r}: a number from 1 is possible, or none for no limit")
+    return int(value)
+
+
+_UNITS: Final = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+
+def parse_size(value: str) -> int | None:
+    """Octets, as in ``512MiB``; None for ``none``, which is no limit.
+
+    Raises:
+        click.BadParameter: it is neither.
+    """
+    if value == "none":
+        return None
+    number = value.rstrip("KMGiB")
+    unit = _UNITS.get(value[len(number) :])
+    if unit is None or not number.isdecimal() or not int(number):
+        raise click.BadParameter(
+            f"{value!r}: octets are possible, as in 512MiB or 2GiB, or none for no limit"
+        )
+    return int(number) * unit
 
 
 _QUOTAS: Final = tuple(field.name.replace("_", "-") for field in fields(Quotas) if field.name != "users")

@@ -41,6 +41,7 @@ class ServeOptions:
     allow_plaintext_password: bool = False
     store: str | None = None
     quotas: amqp.Quotas | None = None
+    max_failures: int | None = 10
 
 
 async def serve(options: ServeOptions, interrupts: Interrupts) -> None:
@@ -73,6 +74,7 @@ async def _serve(options: ServeOptions, interrupts: Interrupts, store: amqp.Sqli
         sasl=sasl,
         ssl_context=context,
         allow_plaintext_password=options.allow_plaintext_password,
+        max_failures=options.max_failures,
     )
     # Without a file, a hangup is what it is to every program.
     if (options.users_file is None and context is None) or not hasattr(signal, "SIGHUP"):

@@ -3,7 +3,6 @@
 from .links.conversation import Conversation as Conversation
 from .nodes.handlers import Consumer as Consumer
 from .nodes.handlers import Function as Function
-from .nodes.handlers import Producer as Producer
 from .nodes.node import Arrival as Arrival
 from .nodes.node import House as House
 from .nodes.node import Inlet as Inlet
@@ -15,6 +14,7 @@ from .nodes.node import Peer as Peer
 from .nodes.node import RefusedError as RefusedError
 from .nodes.policy import Overflow as Overflow
 from .nodes.policy import QueuePolicy as QueuePolicy
+from .nodes.producer import Producer as Producer
 from .nodes.queue import Queue as Queue
 from .nodes.topic import Topic as Topic
 from .rights.access import Access as Access

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 import time
 import uuid
 from collections import Counter
@@ -22,7 +23,7 @@ from trio_amqp10.filters import capabilities
 from trio_amqp10.peer.dial import effective_limits, open_connection
 from trio_amqp10.peer.kinds import Kinds
 from trio_amqp10.peer.listen import Acceptor, Listener, serve
-from trio_amqp10.peer.options import strictness
+from trio_amqp10.peer.options import ANONYMOUS_RELAY, strictness
 from trio_amqp10.peer.sole import CAPABILITY
 from trio_amqp10.peer.statistics import TOTALS
 from trio_amqp10.sasl import Server
@@ -35,7 +36,7 @@ from .links.archive import Archive
 from .links.conversation import Conversation
 from .links.lifetimes import TEMPORARY, kept_by
 from .links.outlets import SenderOutlet
-from .links.termini import Termini
+from .links.termini import LONGEST, Termini
 from .local import LocalConnection
 from .management import ADDRESS, Management
 from .memory import memory_stream_pair
@@ -69,7 +70,6 @@ __all__ = ["Container"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
-_RELAY: Final = "ANONYMOUS-RELAY"
 _PAIRS: Final = "LINK_PAIR_V1_0"
 _RESERVED: Final = (TEMPORARY, "$")
 """Addresses that begin so are made here, and by nobody's wish: a late reply must not bring a dynamic node back,
@@ -85,9 +85,9 @@ class Container(Handled):
         name: the container id that peers see (2.4.1); a fresh UUID if None.
         strict: refuse addresses that nobody has added; otherwise they are queues, made when first
             used, and forgotten when neither links nor messages are left.
-        max_unsettled_octets: octets of messages that one connection may hold unsettled; the link that
-            goes beyond is detached with ``amqp:resource-limit-exceeded``. None for no limit. As many
-            may wait for the commit of one transaction, and one that goes beyond is rolled back.
+        max_unsettled_octets: octets of messages that one connection may hold unsettled; None for no limit. Once
+            it holds so many, its links get no more until it settles some; one message may be larger by itself. As
+            many may wait for the commit of one transaction, and one that goes beyond is rolled back.
         transaction_timeout: seconds that a transaction may take before it is rolled back with
             ``amqp:transaction:timeout``; None for any time.
         wall_clock: seconds since 1970; messages with an absolute expiry time are measured by it once, when they come.
@@ -98,6 +98,10 @@ class Container(Handled):
         store: keeps durable messages (3.2.1) and subscriptions (3.5.5) so that they outlive the process: a
             ``SqliteStore``. A message is accepted once it is there. It is the caller's to close, when ``serve``
             has ended. None: what nodes hold is gone with the process.
+        quotas: how much one identity may have; None for any number.
+        max_terminus_age: seconds that the state of a link is kept at most while the link is not attached, whatever its
+            peer asks for (3.5.6); a day. A peer that asks for the expiry policy ``never`` is answered
+            ``connection-close`` and this time. None for no limit.
 
     Raises:
         StoreError: what the store has cannot be read.
@@ -128,6 +132,7 @@ class Container(Handled):
         authorise: Authorise | None = None,
         store: Store | None = None,
         quotas: Quotas | None = None,
+        max_terminus_age: float | None = LONGEST,
     ) -> None:
         self.name = str(uuid.uuid4()) if name is None else name
         self.strict = strict
@@ -155,7 +160,8 @@ class Container(Handled):
         self._timers = Timers(self._clock.now, self._hosts)
         self._clock.call_at = self._timers.call_at
         archive = None if self._ledger is None else Archive(self._ledger)
-        self.termini = Termini(self._clock.now, self._timers.call_at, archive=archive)
+        longest = math.inf if max_terminus_age is None else max_terminus_age
+        self.termini = Termini(self._clock.now, self._timers.call_at, archive=archive, longest=longest)
         self.past: Counter[str] = Counter()
         self._listeners: list[Listener] = []
         self._idle = trio.lowlevel.ParkingLot()
@@ -435,7 +441,7 @@ class Container(Handled):
     @staticmethod
     def offered_capabilities() -> tuple[str, ...]:
         """What a container offers to every peer in its ``open``."""
-        return (_RELAY, _PAIRS, CAPABILITY, *capabilities())
+        return (ANONYMOUS_RELAY, _PAIRS, CAPABILITY, *capabilities())
 
     def vet(self, connection: Connection) -> Error | None:
         """Why this peer is not let in; None for one that is. For ``serve(vet=...)``: before we open too.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from trio_amqp10 import rules
 from trio_amqp10.errors import LocalProtocolError
 
+from .numbers import Numbers
 from .session import Session
 from .states import SessionState
 
@@ -34,13 +35,14 @@ class Channels:
         theirs: those that the peer has begun, by the channel that it writes them on.
     """
 
-    __slots__ = ("_connection", "_resting", "ours", "theirs")
+    __slots__ = ("_connection", "_free", "_resting", "ours", "theirs")
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self.ours: dict[int, Session] = {}
         self.theirs: dict[int, Session] = {}
         self._resting: dict[int, None] = {}
+        self._free = Numbers()
 
     def add(self) -> Session:
         """A new session on our lowest free channel that does not rest.
@@ -58,18 +60,20 @@ class Channels:
         return len(self.ours) <= self._highest()
 
     def _highest(self) -> int:
+        """Before the peer's open nobody knows how many channels it takes: then there is channel 0 (2.4.1)."""
         connection = self._connection
-        limit = connection.limits.channel_max
-        return limit if connection.remote is None else min(limit, connection.remote.channel_max)
+        return (
+            0
+            if connection.remote is None
+            else min(connection.limits.channel_max, connection.remote.channel_max)
+        )
 
     def _add(self) -> Session:
-        channel = 0
-        while channel in self.ours or channel in self._resting:
-            channel += 1
-        highest = self._highest()
-        if channel > highest:
-            channel = next((each for each in self._resting if each <= highest), channel)
-            self._resting.pop(channel, None)
+        if self._free.lowest() <= self._highest():
+            channel = self._free.take()
+        else:
+            channel = next(iter(self._resting))
+            del self._resting[channel]
         session = self.ours[channel] = Session(self._connection, channel)
         return session
 
@@ -79,9 +83,6 @@ class Channels:
         Raises:
             RemoteProtocolError: it is about none that could be.
         """
-        highest = self._connection.limits.channel_max
-        if channel > highest:
-            raise rules.CHANNEL_MAX.broken(f"channel {channel} is over the channel-max of {highest}")
         if channel in self.theirs:
             raise rules.CHANNEL_IN_USE.broken(f"begin on channel {channel}, which is mapped already")
         if begin.remote_channel is None:
@@ -120,7 +121,9 @@ class Channels:
             self.theirs.pop(session.remote_channel, None)
             self._resting[session.channel] = None
             if len(self._resting) > _RESTING:
-                del self._resting[next(iter(self._resting))]
+                rested = next(iter(self._resting))
+                del self._resting[rested]
+                self._free.free(rested)
 
     def drop(self) -> None:
         """The connection is over: so is every session."""

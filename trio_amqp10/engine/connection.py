@@ -10,6 +10,7 @@ Longer than 400 lines: the eight calls of a pump and the handlers behind them ar
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +85,8 @@ class Connection(Lifecycle):
         channels: the sessions.
         names: the links by name.
         partial_octets: octets of deliveries begun and not complete, on all links.
+        feeding: sessions on which deliveries in progress may go on when octets are next taken.
+        hungry: sessions with senders to be woken when octets were taken.
     """
 
     __slots__ = (
@@ -100,6 +103,8 @@ class Connection(Lifecycle):
         "channels",
         "container_id",
         "error",
+        "feeding",
+        "hungry",
         "inbox",
         "incoming_class",
         "limits",
@@ -161,8 +166,10 @@ class Connection(Lifecycle):
         self.channels = Channels(self)
         self.names = LinkNames()
         self.partial_octets = 0
+        self.feeding: dict[Session, None] = {}
+        self.hungry: dict[Session, None] = {}
         self._dirty: list[Session] = []
-        self._events: list[Event] = []
+        self._events: deque[Event] = deque()
         self._touched: list[Touchable] = []
         self._wants_open = False
         self._now = 0.0
@@ -284,10 +291,25 @@ class Connection(Lifecycle):
             RemoteProtocolError: the peer broke a rule that ends the connection. A ``close`` that
                 says so is in ``data_to_send``; whatever else comes in is discarded.
         """
+        self._receive(data, now, sliced=False)
+
+    def receive_slice(self, data: bytes, now: float) -> None:
+        """As ``receive_data``, but leaves what is more than a slice: see ``has_input``.
+
+        Raises:
+            RemoteProtocolError: as ``receive_data``; what is left is to be read all the same.
+        """
+        self._receive(data, now, sliced=True)
+
+    def has_input(self) -> bool:
+        """Whether octets are left of those that came: call ``receive_slice`` again, with no octets or with more."""
+        return self.inbox.more and self.state is not ConnectionState.END
+
+    def _receive(self, data: bytes, now: float, *, sliced: bool) -> None:
         self._now = self._idle.last_received = now
         if self.inbox.deaf or self.state is ConnectionState.END:
             return
-        fault = self.inbox.read(data)
+        fault = self.inbox.read(data, sliced=sliced)
         if self.limits.output_hard is not None and self.outbox.size > self.limits.output_hard:
             self.abandon(f"more than {self.limits.output_hard} octets wait for a peer that does not read")
         if fault is not None:
@@ -329,6 +351,9 @@ class Connection(Lifecycle):
         """
         if kind != AMQP_FRAME:
             raise rules.FRAME_TYPE.broken(f"frame type {kind} in the AMQP layer")
+        if channel > self.limits.channel_max:
+            highest = self.limits.channel_max
+            raise rules.CHANNEL_MAX.broken(f"channel {channel} is over the channel-max of {highest}")
         if not body:
             self._on_empty_frame()
             return
@@ -473,22 +498,25 @@ class Connection(Lifecycle):
         """
         if self._dirty:
             self._flush()
-        for session in self.channels.ours.values():
-            if session.partials:
+        if self.feeding:
+            feeding, self.feeding = self.feeding, {}
+            for session in feeding:
                 session.feed_partials()
         octets = self.outbox.take()
         if not octets:
             # The deaf will not hear the answer to their close: there is nothing to wait for.
             return None if self.state is ConnectionState.END or self.inbox.deaf else b""
-        for session in self.channels.ours.values():
-            session.wake_hungry()
+        if self.hungry:
+            hungry, self.hungry = self.hungry, {}
+            for session in hungry:
+                session.wake_hungry()
         return octets
 
     # -- events, touched objects, time ------------------------------------------------------
 
     def next_event(self) -> Event | None:
         """What the peer did, oldest first; None when all is told."""
-        return self._events.pop(0) if self._events else None
+        return self._events.popleft() if self._events else None
 
     def touch(self, item: Touchable | None) -> None:
         """List ``item`` for ``take_touched``, once."""
@@ -547,9 +575,9 @@ class Connection(Lifecycle):
             session.told = True
             self._events.append(SessionEnded(session, error))
 
-    def charge_churn(self, what: str) -> None:
-        """The peer ended what we had no chance to answer: cheap for it, dear for us."""
-        if not self._churn.allows(self._now):
+    def charge_churn(self, what: str, times: float = 1.0) -> None:
+        """The peer ended what we had no chance to answer, or the like: cheap for it, dear for us."""
+        if not self._churn.allows(self._now, times):
             raise rules.CHURN.broken(f"{what} at too high a rate")
 
     def too_many_links(self) -> bool:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .inflow import Inflow
     from .receiver import ReceiverLink
     from .sender import SenderLink
+    from .settlement import Settlement
 
 __all__ = [
     "ACCEPTED",
@@ -73,8 +74,8 @@ class IncomingDelivery:
             transfer (``ReceiverLink.stream``); None of any other.
         settled: whether this end may forget it.
         state: what we last said of it, or None.
-        remote_state: what the sender last said of it, or None.
-        watcher: woken when the sender settles it or changes its state.
+        watcher: woken when the sender settles it.
+        word: what the sender said of it with a transfer (2.7.5).
         memo: what the adapter makes of the payload, to make it once.
     """
 
@@ -85,11 +86,11 @@ class IncomingDelivery:
         "memo",
         "message_format",
         "payload",
-        "remote_state",
         "settled",
         "state",
         "tag",
         "watcher",
+        "word",
     )
 
     def __init__(
@@ -108,10 +109,26 @@ class IncomingDelivery:
         self.settled = settled
         self.payload = payload
         self.state: Any = None
-        self.remote_state: Any = None
+        self.word: Any = None
         self.memo: Any = None
         self.inflow: Inflow | None = None
         self.watcher: Touchable | None = None
+
+    @property
+    def remote_state(self) -> Any:
+        """What the sender last said of it, or None: with a transfer, or later with a disposition.
+
+        An outcome that came with a transfer stays: the sender cannot change it (2.7.5).
+        """
+        settlement = _settlement(self)
+        if settlement is not None and settlement.received.words is not None:
+            word = settlement.received.word(self.delivery_id, self)
+            return self.word if word is None or isinstance(self.word, OUTCOMES) else word
+        return self.word
+
+    @remote_state.setter
+    def remote_state(self, state: Any) -> None:
+        self.word = state
 
     def foretell(self) -> None:
         """It will be accepted once what is being written in this moment is safe; a keeper of our state writes it with that.
@@ -177,11 +194,11 @@ class OutgoingDelivery:
         tag: our name for it, unique among the link's unsettled ones.
         settled: whether this end may forget it.
         sent_settled: whether it went out settled, so that no outcome will ever come.
-        state: what the receiver last said of it, or None.
-        watcher: woken when the receiver settles it or changes its state.
+        watcher: woken when the receiver settles it or gives it an outcome.
+        word: its outcome, as far as there is one.
     """
 
-    __slots__ = ("delivery_id", "link", "sent_settled", "settled", "state", "tag", "watcher")
+    __slots__ = ("delivery_id", "link", "sent_settled", "settled", "tag", "watcher", "word")
 
     def __init__(self, link: SenderLink, delivery_id: int, tag: bytes, settled: bool) -> None:
         self.link = link
@@ -189,8 +206,26 @@ class OutgoingDelivery:
         self.tag = tag
         self.settled = settled
         self.sent_settled = settled
-        self.state: Any = None
+        self.word: Any = None
         self.watcher: Touchable | None = None
+
+    @property
+    def state(self) -> Any:
+        """What the receiver last said of it, or None. An outcome is followed by no other (3.4).
+
+        Set it to None when an outcome did not come to count (4.4): then another may follow.
+        """
+        if self.word is None:
+            settlement = _settlement(self)
+            if settlement is not None and settlement.sent.words is not None:
+                return settlement.sent.word(self.delivery_id, self)
+        return self.word
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        self.word = state
+        if state is None and (settlement := _settlement(self)) is not None:
+            settlement.reopen(self)
 
     def settle(self) -> None:
         """Forget the delivery without waiting for the receiver.
@@ -201,3 +236,9 @@ class OutgoingDelivery:
         if self.settled:
             raise LocalProtocolError(f"delivery {self.tag!r} is settled already")
         self.link.session.settlement.settle_outgoing(self)
+
+
+def _settlement(delivery: IncomingDelivery | OutgoingDelivery) -> Settlement | None:
+    """Where ranges are noted that may name this delivery; None for one that was restored, and is on no link yet."""
+    link: ReceiverLink | SenderLink | None = delivery.link
+    return None if link is None else link.session.settlement

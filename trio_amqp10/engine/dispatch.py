@@ -197,6 +197,7 @@ def _on_flow(session: Session, flow: Flow) -> None:
             )
         )
         return
+    session.settlement.tally()
     session.feed_partials()
     session.wake_hungry()
     link: Link | None = None

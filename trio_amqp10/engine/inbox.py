@@ -2,12 +2,16 @@
 
 Knows where frames begin and end, and the usual ones by their first octets; what any of them means is for
 the connection and its sessions to know.
+
+Octets are read whole, or in slices, between which other connections may have their turn. A slice is
+64 frames of the usual kind, or 64 KiB, or as much work of other kinds: a frame of another kind counts
+for eight, and so do 64 deliveries that one disposition changes. That is about half a millisecond.
 """
 
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from trio_amqp10 import rules
 from trio_amqp10.errors import RemoteProtocolError
@@ -27,6 +31,13 @@ _END = ConnectionState.END
 _MAPPED = SessionState.MAPPED
 _FRAME_HEADER = Struct(">IBBH")
 
+_SLICE_OCTETS: Final = 64 * 1024
+_SLICE: Final = 64
+_OTHER_FRAME: Final = 8
+_CHANGED: Final = 8
+"""Usual frames that are a slice; that count as one of another kind; and deliveries that count as one of those."""
+_ENDLESS: Final = 1 << 62
+
 
 class Inbox:
     """Octets on their way to a connection.
@@ -35,9 +46,23 @@ class Inbox:
         frames: that were read so far, empty ones included.
         greeted: whether the peer's protocol header was read.
         deaf: where frames begin is lost: nothing is read any more.
+        more: a slice has ended before the octets did: read on, with more octets or none.
     """
 
-    __slots__ = ("_chunks", "_connection", "_have", "_need", "_pos", "deaf", "frames", "greeted")
+    __slots__ = (
+        "_budget",
+        "_chunks",
+        "_connection",
+        "_have",
+        "_left",
+        "_need",
+        "_pos",
+        "_spent",
+        "deaf",
+        "frames",
+        "greeted",
+        "more",
+    )
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -45,23 +70,34 @@ class Inbox:
         self._have = 0
         self._need = 0
         self._pos = 0
+        self._left: bytes = b""  # behind _pos, if there is more
+        self._budget = 0
+        self._spent = 0
         self.frames = 0
         self.greeted = False
         self.deaf = False
+        self.more = False
 
-    def read(self, data: bytes) -> RemoteProtocolError | None:
-        """Read what is whole by now, and keep the rest; the first fault that the peer was told of.
+    def read(self, data: bytes, *, sliced: bool = False) -> RemoteProtocolError | None:
+        """Read what is whole by now, or a slice of it, and keep the rest; the first fault that the peer was told of.
 
         What is behind a fault is read too, for the peer's close may be in it.
         """
-        if self._chunks:
-            self._chunks.append(data)
-            self._have += len(data)
-            if self._have < self._need:
-                return None
-            data = b"".join(self._chunks)
+        if self.more:
+            self.more = False
+            if data:
+                self._left, self._pos = self._left[self._pos :] + data, 0
+            data, self._left = self._left, b""
+        else:
+            if self._chunks:
+                self._chunks.append(data)
+                self._have += len(data)
+                if self._have < self._need:
+                    return None
+                data = b"".join(self._chunks)
+            self._pos = 0
         connection = self._connection
-        self._pos = 0
+        self._budget = _SLICE if sliced else _ENDLESS
         if not self.greeted:
             try:
                 if not self._read_header(data):
@@ -73,13 +109,20 @@ class Inbox:
         told: RemoteProtocolError | None = None
         while not (self.deaf or connection.state is _END):
             try:
-                self._read_frames(data)
+                self.more = self._read_frames(data, sliced=sliced)
             except RemoteProtocolError as fault:
                 told = told or connection.fail(fault)
             else:
                 break
-        self._keep(data)
+        if self.more:
+            self._left, self._chunks = data, []
+        else:
+            self._keep(data)
         return told
+
+    def spend(self, deliveries: int) -> None:
+        """So many deliveries were changed by one frame."""
+        self._spent += deliveries // _CHANGED
 
     def _keep(self, buf: bytes) -> None:
         """No whole frame yet: do not look again before there are as many octets as it needs."""
@@ -99,14 +142,17 @@ class Inbox:
         self._connection.on_header()
         return True
 
-    def _read_frames(self, buf: bytes) -> None:
+    def _read_frames(self, buf: bytes, *, sliced: bool) -> bool:
+        """Read frame by frame; whether it was a slice that ended, and perhaps not the frames."""
         connection = self._connection
         pos, length = self._pos, len(buf)
         mapped = connection.channels.theirs
         limit = connection.frame_limit()
-        last, session, frames = -1, None, 0
+        last, session, frames, budget = -1, None, 0, self._budget
+        end_of_frames = length - FRAME_HEADER_SIZE
+        stop = min(end_of_frames, pos + _SLICE_OCTETS) if sliced else end_of_frames
         try:
-            while length - pos >= FRAME_HEADER_SIZE:
+            while pos <= stop and frames < budget:
                 size, doff, kind, channel = _FRAME_HEADER.unpack_from(buf, pos)
                 # The usual frame; parse_frame has the rules, and the error for each.
                 if doff == 2 and 8 < size <= limit and pos + size <= length:
@@ -114,7 +160,7 @@ class Inbox:
                 else:
                     frame = self._find_frame(buf, pos, limit)
                     if frame is None:
-                        return
+                        return False
                     kind, channel, body, end = frame
                 pos = end
                 frames += 1
@@ -126,15 +172,24 @@ class Inbox:
                         if fast_transfer(session, buf, body, end):
                             continue
                     elif head == DISPOSITION and fast_disposition(session, buf, body, end):
+                        budget -= self._spent
+                        self._spent = 0
                         continue
+                budget -= _OTHER_FRAME - 1
                 connection.on_frame(kind, channel, buf[body:end])
+                budget -= self._spent
+                self._spent = 0
                 if connection.state is _END:
-                    return
+                    return False
                 last, limit = -1, connection.frame_limit()
+            if pos <= end_of_frames:
+                return True
             self._find_frame(buf, pos, limit)  # judges a size from its first four octets
+            return False
         finally:
             self._pos = pos  # behind a frame that is at fault, too
             self.frames += frames
+            self._budget = budget - frames
 
     def _find_frame(self, buf: bytes, pos: int, limit: int) -> tuple[int, int, int, int] | None:
         usual = limit == self._connection.limits.max_frame_size

@@ -34,9 +34,10 @@ class Incoming:
     Attributes:
         ignored: it resumes a delivery that we do not know, and nothing is made of it (2.7.5).
         size: octets so far; those of a streamed delivery are kept, and counted, by its ``inflow``.
+        settled: whether a transfer so far was settled by the sender; we may settle without that.
     """
 
-    __slots__ = ("chunks", "delivery", "empty", "ignored", "size")
+    __slots__ = ("chunks", "delivery", "empty", "ignored", "settled", "size")
 
     def __init__(self, delivery: IncomingDelivery, *, ignored: bool = False) -> None:
         self.delivery = delivery
@@ -44,6 +45,7 @@ class Incoming:
         self.chunks: list[bytes] = []
         self.size = 0
         self.empty = 0
+        self.settled = False
 
     @property
     def held(self) -> int:
@@ -72,7 +74,7 @@ def on_transfer(
         and delivery_id == session.next_incoming_delivery_id
         and link.credit > 0
         and link.incoming is None
-        and not link.incomplete
+        and not link.incomplete_here
         and len(tag) <= MAX_TAG
         and tag not in link.tags
         and link.state is _ATTACHED
@@ -87,7 +89,7 @@ def on_transfer(
         )
         if not settled:
             session.settlement.incoming[delivery_id] = delivery
-            link.tags.add(tag)
+            link.tags[tag] = delivery
             if link.terminus is not None:
                 link.terminus.unsettled[tag] = delivery
         link.enqueue(delivery)
@@ -129,8 +131,8 @@ def _general(
     if not link.take_credit() and not (resumes and link.terminus is not None):
         link.fail(rules.LINK_CREDIT.broken("a delivery without credit"))
         return
-    if link.incomplete and not resumes:
-        link.fail(rules.INCOMPLETE_UNSETTLED.broken("a new delivery, where an unsettled map was incomplete"))
+    if link.incomplete_here and not resumes:
+        link.fail(rules.INCOMPLETE_UNSETTLED.broken("a new delivery, where our unsettled map was incomplete"))
         return
     if rare is not None and rare.resume and (held := retake(link, delivery_id, tag, rare)) is not None:
         _go_on(link, *held)
@@ -182,11 +184,11 @@ def _register(link: ReceiverLink, delivery: IncomingDelivery, rare: Transfer | N
         return False
     if not delivery.settled:
         settlement.incoming[delivery.delivery_id] = delivery
-        link.tags.add(delivery.tag)
+        link.tags[delivery.tag] = delivery
         if link.terminus is not None:
             link.terminus.unsettled[delivery.tag] = delivery
     if rare is not None:
-        delivery.remote_state = rare.state
+        delivery.word = rare.state
         if rare.rcv_settle_mode is not None and not delivery.settled:
             if rare.rcv_settle_mode > link.rcv_settle_mode:
                 link.fail(
@@ -231,9 +233,9 @@ def _continue(
     if rare is not None:
         delivery.on_remote_state(rare.state)
     if settled:
-        delivery.settled = True
         link.session.settlement.drop(delivery)
-    elif settled is False and delivery.settled:
+        incoming.settled = delivery.settled = True
+    elif settled is False and incoming.settled:
         link.fail(rules.SETTLED_STAYS.broken(f"delivery {delivery.tag!r} was settled, and is not any more"))
         return
     if not payload:
@@ -308,8 +310,8 @@ def _drop(link: ReceiverLink, incoming: Incoming) -> None:
 
 def _withdraw(link: ReceiverLink, delivery: IncomingDelivery) -> None:
     """It will never be complete: take it back, or wake who has it."""
-    if delivery in link.queue:
-        link.queue.remove(delivery)
+    if link.queue and link.queue[-1] is delivery:  # nothing is queued behind what is not complete
+        link.queue.pop()
     link.session.connection.touch(delivery.watcher)
 
 

@@ -54,8 +54,9 @@ class Link(Lifecycle):
         flow_properties: what our flows say beside the numbers, e.g. a ``txn-id`` (4.4.3).
         owner: woken when credit, deliveries or settlements came.
         error: why the link is gone, where an error ended it.
-        incomplete: one end's unsettled map did not fit its attach: only what is resumed may be sent,
+        incomplete: the unsettled map of one end did not fit its attach: only what is resumed may be sent,
             and then the link has to be attached anew (2.7.3).
+        incomplete_here: it was ours.
     """
 
     __slots__ = (
@@ -71,6 +72,7 @@ class Link(Lifecycle):
         "flow_properties",
         "handle",
         "incomplete",
+        "incomplete_here",
         "name",
         "owner",
         "rcv_settle_mode",
@@ -113,6 +115,7 @@ class Link(Lifecycle):
         self.error: Error | None = None
         self.told = False
         self.incomplete = False
+        self.incomplete_here = False
 
     def __repr__(self) -> str:
         role = "receiver" if self.role is Role.RECEIVER else "sender"
@@ -175,6 +178,7 @@ class Link(Lifecycle):
             self.snd_settle_mode = snd_settle_mode
         else:
             self.rcv_settle_mode = rcv_settle_mode
+        self.incomplete_here = attach.incomplete_unsettled
         self.incomplete = self.incomplete or attach.incomplete_unsettled
         self._on_bound()
         if self.terminus is not None:

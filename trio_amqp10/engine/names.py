@@ -25,15 +25,16 @@ class LinkNames:
     of ours. It is kept until then: the answers on one session come in the order of the attaches.
     """
 
-    __slots__ = ("_leaving", "_links", "_past")
+    __slots__ = ("_leaving", "_leaving_count", "_links", "_past")
 
     def __init__(self) -> None:
         self._past = (0, 0)  # deliveries of links that are over: that we sent, that we received
         self._links: dict[tuple[str, bool], Link] = {}
         self._leaving: dict[tuple[str, bool], list[Link]] = {}
+        self._leaving_count = 0
 
     def __len__(self) -> int:
-        return len(self._links) + sum(map(len, self._leaving.values()))
+        return len(self._links) + self._leaving_count
 
     def __iter__(self) -> Iterator[Link]:
         yield from self._links.values()
@@ -62,6 +63,7 @@ class LinkNames:
                 )
             if holder.remote is None:
                 self._leaving.setdefault(key, []).append(holder)
+                self._leaving_count += 1
             else:
                 self._count(holder)
         self._links[key] = link
@@ -75,6 +77,7 @@ class LinkNames:
         elif link in self._leaving.get(key, ()):
             self._count(link)
             self._leaving[key].remove(link)
+            self._leaving_count -= 1
             if not self._leaving[key]:
                 del self._leaving[key]
 

@@ -124,7 +124,7 @@ class Outgoing:
 
     def _go_on(self) -> None:
         session = self._link.session
-        session.partials[self._link] = None
+        session.await_window(self._link)
         session.feed_partials()
 
     def send_part(self) -> None:

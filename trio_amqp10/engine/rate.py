@@ -19,13 +19,14 @@ class Rate:
         self._left = float(burst or 0)
         self._since = 0.0
 
-    def allows(self, now: float) -> bool:
-        """Take one token, if there is one."""
+    def allows(self, now: float, tokens: float = 1.0) -> bool:
+        """Take one token, if there is one, or so many; what takes more than a quarter of all at once takes that."""
         if self._burst is None:
             return True
         self._left = min(float(self._burst), self._left + (now - self._since) * self._per_second)
         self._since = now
-        if self._left < 1.0:
+        tokens = max(1.0, min(tokens, self._burst / 4))
+        if self._left < tokens:
             return False
-        self._left -= 1.0
+        self._left -= tokens
         return True

@@ -38,7 +38,7 @@ class ReceiverLink(Link):
         incoming: the delivery that has begun to come in and is not complete.
         streaming: deliveries in several transfers are queued at their first, and grow.
         inflows: those that are not both complete and read.
-        tags: of the unsettled deliveries.
+        tags: the unsettled deliveries by their tags.
         terminus: what is remembered beyond this endpoint, or None.
         hold: how many octets the queue may hold; None for any number.
     """
@@ -64,7 +64,7 @@ class ReceiverLink(Link):
         self.available = 0
         self.max_message_size: int | None = session.connection.limits.max_message_size
         self.incoming: Incoming | None = None
-        self.tags: set[bytes] = set()
+        self.tags: dict[bytes, IncomingDelivery] = {}
         self.terminus: ReceiverTerminus | None = None
         self.streaming = False
         self.hold: Hold | None = None

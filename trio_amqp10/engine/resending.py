@@ -17,6 +17,9 @@ no outcome                 (it has forgotten the link itself)   send it as new, 
 an outcome                 (the same)                           settle
 =========================  ===================================  =======================================
 
+A resumed transfer is not settled on a link in mode ``unsettled``, unless it is aborted (2.7.5): there a
+disposition follows it, which settles the delivery.
+
 What only the receiver still holds it settles by itself. Where either map was too large for its
 frame (``incomplete-unsettled``), not being in it says nothing: what is in both is taken up, nothing
 new is sent, and the link has to be detached and attached again, until both maps are whole (2.7.3).
@@ -28,7 +31,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from trio_amqp10.spec.messaging import Received
-from trio_amqp10.spec.transport import Transfer
+from trio_amqp10.spec.transport import SenderSettleMode, Transfer
 from trio_amqp10.wire.encode import encode
 
 from .sections import offset_of
@@ -109,7 +112,7 @@ class Resending:
         link = self._link
         self._begun = True
         if link.resending is self:
-            link.session.partials[link] = None
+            link.session.await_window(link)
             link.session.feed_partials()
 
     def go_on(self) -> None:
@@ -134,6 +137,7 @@ class Resending:
             self._send(sent, theirs)
             return
         abort = there is None
+        settled = abort or link.snd_settle_mode != SenderSettleMode.UNSETTLED
         if ours is None:
             delivery.state = link.permitted(there)
         link.session.write_body(
@@ -143,7 +147,7 @@ class Resending:
                     delivery_id=delivery.delivery_id,
                     delivery_tag=delivery.tag,
                     message_format=sent.message_format,
-                    settled=True,
+                    settled=settled,
                     state=None if abort else delivery.state,
                     resume=True,
                     aborted=abort,
@@ -151,6 +155,9 @@ class Resending:
             )
         )
         link.session.windows.sent()
+        if not settled:
+            link.keep(delivery)
+            link.session.settlement.settle_outgoing(delivery)
         _settle(link, self._terminus, sent)
 
     def _send(self, sent: Sent, theirs: Any) -> None:

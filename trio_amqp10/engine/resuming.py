@@ -57,7 +57,7 @@ def retake(
     have = terminus.partials.pop(tag, None)
     delivery.link = link
     delivery.delivery_id = delivery_id
-    delivery.remote_state = rare.state
+    delivery.word = rare.state
     settlement = link.session.settlement
     settlement.incoming[delivery_id] = delivery
     if rare.rcv_settle_mode is not None and rare.rcv_settle_mode < link.rcv_settle_mode:
@@ -66,7 +66,8 @@ def retake(
         if final(delivery.state) is None and delivery in link.queue:
             link.queue.remove(delivery)  # the sender has an outcome, so nobody here may give it one
         if not rare.aborted and not rare.settled:
-            settlement.settle_incoming(delivery, rare.state)
+            delivery.state = None  # the sender's outcome counts; in mode second it settles first (2.7.5)
+            settlement.dispose(delivery, rare.state)
         return delivery, None
     if is_terminal(delivery.state):
         state, delivery.state = delivery.state, None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.errors import Condition, LocalProtocolError, MessageSizeError
 from trio_amqp10.frames import FRAME_HEADER_SIZE
 from trio_amqp10.spec.messaging import Received
 from trio_amqp10.spec.transactions import TransactionalState
@@ -46,6 +46,7 @@ class SenderLink(Link):
             settles it, with that outcome or another.
         partial: the delivery that has begun to go out and is not complete.
         resending: what is said again, after the link was taken up (2.6.13), before anything new is.
+        size_limit: octets of the largest message that the peer takes (2.7.3); None for any.
         terminus: what is remembered beyond this endpoint, or None.
     """
 
@@ -55,7 +56,6 @@ class SenderLink(Link):
         "_first_count",
         "_head",
         "_next_tag",
-        "_size_limit",
         "_whole_limit",
         "available",
         "confirms",
@@ -63,6 +63,7 @@ class SenderLink(Link):
         "outcomes",
         "partial",
         "resending",
+        "size_limit",
         "terminus",
         "txn_id",
         "unsettled",
@@ -84,7 +85,7 @@ class SenderLink(Link):
         self.confirms = False
         self._always_settled: bool | None = None
         self._first_count = 0
-        self._size_limit: int | None = None
+        self.size_limit: int | None = None
         self._whole_limit = 0
         self._chosen: ChosenTags | None = None
         self._next_tag = 0
@@ -109,9 +110,9 @@ class SenderLink(Link):
     def on_attach(self, attach: Attach) -> None:
         super().on_attach(attach)
         frame_size = self.session.connection.outbox.frame_size
-        self._size_limit = attach.max_message_size or None  # 0 says as much as nothing (2.7.3)
+        self.size_limit = attach.max_message_size or None  # 0 says as much as nothing (2.7.3)
         self._whole_limit = (
-            frame_size if self._size_limit is None else min(frame_size, WHOLE_OVERHEAD + self._size_limit)
+            frame_size if self.size_limit is None else min(frame_size, WHOLE_OVERHEAD + self.size_limit)
         )
 
     def permitted(self, state: Any) -> Any:
@@ -137,7 +138,7 @@ class SenderLink(Link):
         if flow.properties:
             self.txn_id = flow.properties.get("txn-id", self.txn_id)
         if self.resending is not None:
-            self.session.partials[self] = None
+            self.session.await_window(self)
             self.session.feed_partials()
         self.wake()
 
@@ -148,6 +149,7 @@ class SenderLink(Link):
             self.credit > 0
             and self.partial is None
             and self.resending is None
+            and not self.incomplete
             and session.windows.remote_incoming_window > 0
             and session.connection.outbox.has_room()
             and self.state is _ATTACHED
@@ -158,6 +160,7 @@ class SenderLink(Link):
         if not self.waiting:
             self.waiting = True
             self.session.hungry.append(self)
+            self.session.connection.hungry[self.session] = None
 
     def send(
         self,
@@ -179,8 +182,8 @@ class SenderLink(Link):
             state: sent with every transfer, e.g. a transactional state (4.4.1).
 
         Raises:
-            LocalProtocolError: a tag that is too long, a message larger than the peer takes, or a state
-                too large for a frame.
+            LocalProtocolError: a tag that is too long, or a state too large for a frame.
+            MessageSizeError: a message larger than the peer takes.
         """
         if not self.sendable():
             return None
@@ -248,13 +251,10 @@ class SenderLink(Link):
         """Refuse a message of ``size`` octets that the peer would not take.
 
         Raises:
-            LocalProtocolError: it takes less (2.7.3).
+            MessageSizeError: it takes less (2.7.3).
         """
-        if self._size_limit is not None and size > self._size_limit:
-            raise LocalProtocolError(
-                f"{Condition.MESSAGE_SIZE_EXCEEDED}: a message of {size} octets, "
-                f"where the peer takes {self._size_limit} on this link (2.7.3)"
-            )
+        if self.size_limit is not None and size > self.size_limit:
+            raise MessageSizeError(size, self.size_limit)
 
     def send_parts(
         self,
@@ -314,7 +314,7 @@ class SenderLink(Link):
         if isinstance(state, Received):
             state = None  # where the payload goes on is for the first transfer to say (3.4.1)
         self.partial = partial = Outgoing(self, delivery, head, octets, state, ended=ended)
-        self.session.partials[self] = None
+        self.session.await_window(self)
         partial.send_part()
         return partial
 

@@ -16,6 +16,7 @@ from .annotations import CheckedReceiverLink
 from .fast import TransferReader
 from .faults import error_of, fit
 from .incoming import drop_incoming
+from .numbers import Numbers
 from .receiver import ReceiverLink
 from .sender import SenderLink
 from .settlement import Settlement
@@ -55,8 +56,9 @@ class Session(Lifecycle):
     __slots__ = (
         "_by_handle",
         "_flow_links",
+        "_handles",
         "_is_dirty",
-        "_lowest_free",
+        "_later_flows",
         "_owes_flow",
         "answered",
         "by_remote_handle",
@@ -99,10 +101,11 @@ class Session(Lifecycle):
         self.partials: dict[SenderLink, None] = {}
         self.hungry: list[SenderLink] = []
         self._by_handle: dict[int, Link] = {}
-        self._lowest_free = 0  # no handle below it is free
+        self._handles = Numbers()
         self.by_remote_handle: dict[int, Link] = {}
         self.errant: dict[int, None] = {}
         self._flow_links: dict[Link, None] = {}
+        self._later_flows: dict[Link, None] = {}  # of links that are to be attached first
         self._owes_flow = False
         self._is_dirty = False
         self.transfers = TransferReader()
@@ -197,7 +200,6 @@ class Session(Lifecycle):
         self.connection.touch(self.owner)
 
     def _drop_links(self) -> None:
-        self.settlement.forget()  # at once: link by link would look through what all others hold
         for link in self.links:
             link.lost()
             self._forget(link)
@@ -235,9 +237,7 @@ class Session(Lifecycle):
         Raises:
             LocalProtocolError: no more links are possible on this session: each needs a handle of both ends.
         """
-        while self._lowest_free in self._by_handle:
-            self._lowest_free += 1
-        handle = self._lowest_free
+        handle = self._handles.lowest()
         limit = self.connection.limits.handle_max
         if self.remote is not None:
             limit = min(limit, self.remote.handle_max)
@@ -253,9 +253,12 @@ class Session(Lifecycle):
 
     def bind(self, link: Link) -> None:
         """``link.handle`` is taken: the link has attached, or is to answer an attach."""
-        self._by_handle[link.handle] = link
-        if link in self._flow_links:
-            self.dirty()
+        if link.handle not in self._by_handle:
+            self._handles.take()
+            self._by_handle[link.handle] = link
+        if link.state in _WITH_HANDLE and link in self._later_flows:
+            del self._later_flows[link]
+            self.owe_flow(link)
 
     def unbind(self, link: Link, *, errant: bool = False) -> None:
         """Free what a link that is detaching or gone no longer needs.
@@ -265,7 +268,7 @@ class Session(Lifecycle):
         self._drop_begun(link)
         if link.state is LinkState.GONE:
             if self._by_handle.pop(link.handle, None) is not None:
-                self._lowest_free = min(self._lowest_free, link.handle)
+                self._handles.free(link.handle)
             assert link.remote_handle is not None
             self.by_remote_handle.pop(link.remote_handle, None)
             if errant:
@@ -276,6 +279,7 @@ class Session(Lifecycle):
 
     def _forget(self, link: Link) -> None:
         self._flow_links.pop(link, None)
+        self._later_flows.pop(link, None)
         self.settlement.forget(link)
         self._drop_begun(link)
 
@@ -304,6 +308,9 @@ class Session(Lifecycle):
         """A flow is due; however many are asked for until then, one is written."""
         if link is None:
             self._owes_flow = True
+        elif link.state not in _WITH_HANDLE:
+            self._later_flows[link] = None
+            return
         else:
             self._flow_links[link] = None
         self.dirty()
@@ -314,14 +321,14 @@ class Session(Lifecycle):
         if self.state is not SessionState.MAPPED and self.state is not SessionState.BEGIN_SENT:
             return
         self.settlement.flush()
-        # Of those that are not attached yet the flow stays owed.
-        links = [link for link in self._flow_links if link.state in _WITH_HANDLE] if self._flow_links else []
-        if not links and not self._owes_flow:
+        if not self._flow_links and not self._owes_flow:
             return
+        links = [link for link in self._flow_links if link.state in _WITH_HANDLE]  # others detach since
+        self._flow_links.clear()
         windows = self.windows
+        self.settlement.tally()
         windows.refill(self._window_room())  # and never without a flow that tells the peer
         for link in links:
-            del self._flow_links[link]
             link.write_flow()
         self._owes_flow = False
         if not links:
@@ -347,6 +354,11 @@ class Session(Lifecycle):
         ):
             self.owe_flow()
 
+    def await_window(self, link: SenderLink) -> None:
+        """A delivery of this link is in progress: go on with it as window and room allow."""
+        self.partials[link] = None
+        self.connection.feeding[self] = None
+
     def feed_partials(self) -> None:
         """Go on with deliveries in progress, link by link in turn, while window and room last."""
         while self.partials and self.windows.remote_incoming_window > 0 and self.connection.outbox.has_room():
@@ -354,10 +366,16 @@ class Session(Lifecycle):
             del self.partials[link]  # to the end of the line: one frame each
             self.partials[link] = None
             link.send_part()
+        if self.partials and self.windows.remote_incoming_window > 0:
+            self.connection.feeding[self] = None  # room is short; of the window a flow will tell
 
     def wake_hungry(self) -> None:
         """There may be room again: let the senders that wait for it look."""
-        if self.hungry and self.windows.remote_incoming_window > 0:
+        if not self.hungry or self.windows.remote_incoming_window <= 0:
+            return  # a flow will tell
+        if not self.connection.outbox.has_room():
+            self.connection.hungry[self] = None
+        else:
             hungry, self.hungry = self.hungry, []
             for link in hungry:
                 link.waiting = False

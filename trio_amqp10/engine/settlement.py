@@ -24,13 +24,19 @@ A receiver's second word on a delivery changes nothing: outcomes are terminal.
 Two maps hold what is not settled, keyed by delivery-id, one each way, for the whole session: a
 disposition names a range of ids and no link. Ranges are what makes settlement cheap. What we
 have to say is gathered while ids are consecutive and the state is the same, and written when
-the writer next asks for octets, or before anything that must not overtake it.
+the writer next asks for octets, or before anything that must not overtake it. What the peer says
+of a range costs what it changes; see ``ranges``.
+
+A link that goes has to find its own among them. A receiver has them by tag. Of a sender nothing is
+noted while it sends: when the first link with unsettled deliveries goes, all that were sent since
+the last time are filed by link, each of them once.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, cast
 
 from trio_amqp10 import rules
 from trio_amqp10.errors import LocalProtocolError
@@ -40,22 +46,30 @@ from trio_amqp10.wire.values import Described
 
 from .delivery import ACCEPTED, RELEASED, IncomingDelivery, OutgoingDelivery, is_refusal, is_terminal
 from .fast import write_disposition
+from .ranges import FEW, Ranges, Rank
 from .serial import MASK, distance
 from .states import LinkState
 
 if TYPE_CHECKING:
     from .link import Link
+    from .receiver import ReceiverLink
+    from .sender import SenderLink
     from .session import Session
 
 __all__ = ["Settlement"]
 
 _FIRST = ReceiverSettleMode.FIRST
 
+_CHEAP = 1_000
+"""Deliveries to which the peer may give another outcome again and again, at the price of ending one session unanswered."""
+
 
 class Settlement:
     """The unsettled deliveries of one session, both ways, and the dispositions we owe."""
 
     __slots__ = (
+        "_filed",
+        "_filed_to",
         "_first",
         "_last",
         "_role",
@@ -65,6 +79,8 @@ class Settlement:
         "modes",
         "outgoing",
         "pending",
+        "received",
+        "sent",
         "session",
     )
 
@@ -72,12 +88,16 @@ class Settlement:
         self.session = session
         self.incoming: dict[int, IncomingDelivery] = {}
         self.outgoing: dict[int, OutgoingDelivery] = {}
+        self.received = Ranges(self.incoming)
+        self.sent = Ranges(self.outgoing)
         self.modes: dict[int, int] = {}  # deliveries that settle otherwise than their link (2.7.5)
         self.pending = False
         self._role = Role.RECEIVER
         self._first = self._last = 0
         self._settled = True
         self._state: Any = None
+        self._filed: dict[SenderLink, list[int]] = {}
+        self._filed_to = -2 * MASK  # the position of the last that was; before any
 
     # -- what we say ------------------------------------------------------------------------
 
@@ -118,7 +138,7 @@ class Settlement:
         if settles:
             delivery.settled = True
             del self.incoming[delivery_id]
-            link.tags.discard(delivery.tag)
+            link.tags.pop(delivery.tag, None)
             if link.terminus is not None:
                 link.terminus.forget(delivery.tag)
             if self.modes:
@@ -147,15 +167,18 @@ class Settlement:
             raise LocalProtocolError(f"cannot settle delivery {delivery.tag!r}: its link is gone")
         self._check(state)
         delivery.state = state
-        delivery.settled = True
         self.drop(delivery)
+        delivery.settled = True
         self._say(Role.RECEIVER, delivery.delivery_id, True, state)
 
     def drop(self, delivery: IncomingDelivery) -> None:
         """A received delivery is settled, or aborted: nothing will be said of it any more."""
-        if self.incoming.pop(delivery.delivery_id, None) is not None:
+        if delivery.delivery_id in self.incoming:
+            if self.received.words is not None:
+                delivery.word = delivery.remote_state  # what was said by ranges, while it is known
+            del self.incoming[delivery.delivery_id]
             link = delivery.link
-            link.tags.discard(delivery.tag)
+            link.tags.pop(delivery.tag, None)
             if link.terminus is not None:
                 link.terminus.forget(delivery.tag)
         if self.modes:
@@ -167,7 +190,7 @@ class Settlement:
         Raises:
             LocalProtocolError: its link is gone.
         """
-        if self.outgoing.pop(delivery.delivery_id, None) is None:
+        if delivery.delivery_id not in self.outgoing:
             terminus = delivery.link.terminus if delivery.link.state is LinkState.GONE else None
             if terminus is None or delivery.tag not in terminus.unsettled:
                 raise LocalProtocolError(f"cannot settle delivery {delivery.tag!r}: its link is gone")
@@ -175,7 +198,7 @@ class Settlement:
             delivery.settled = True  # the receiver will miss it when the link is taken up again (2.6.13)
             return
         self._let_go(delivery)
-        state = delivery.state
+        state = delivery.word
         try:
             self._check(state)
         except LocalProtocolError:
@@ -184,12 +207,15 @@ class Settlement:
 
     def forget_outgoing(self, delivery: OutgoingDelivery) -> None:
         """A sent delivery is aborted, which settles it without a word more (2.7.5)."""
-        if self.outgoing.pop(delivery.delivery_id, None) is not None:
+        if delivery.delivery_id in self.outgoing:
             self._let_go(delivery)
             self.session.connection.touch(delivery.watcher)
 
     def _let_go(self, delivery: OutgoingDelivery) -> None:
         """A sent delivery is no longer held."""
+        if self.sent.words is not None:
+            delivery.word = delivery.state  # what was said by ranges, while it is known
+        del self.outgoing[delivery.delivery_id]
         delivery.settled = True
         link = delivery.link
         link.unsettled -= 1
@@ -197,6 +223,11 @@ class Settlement:
             link.terminus.drop(delivery.tag)
         if link.watch_unsettled and not link.unsettled:
             self.session.connection.touch(link.owner)
+
+    def reopen(self, delivery: OutgoingDelivery) -> None:
+        """The outcome of a sent delivery did not come to count: the receiver may give it another."""
+        if self.outgoing.get(delivery.delivery_id) is delivery:
+            self.sent.forget_word(delivery.delivery_id)
 
     def _check(self, state: Any) -> None:
         """Refuse a state that fits no frame now, while it can be refused."""
@@ -232,13 +263,20 @@ class Settlement:
 
     # -- what the peer says -----------------------------------------------------------------
 
+    def tally(self) -> None:
+        """Note how far the ids of both directions have come; with every flow, so long before half of them are used."""
+        self.sent.reach(self.session.next_delivery_id)
+        self.received.reach(self.session.next_incoming_delivery_id or 0)
+
     def on_disposition(self, disposition: Disposition) -> None:
         """A disposition in its general form."""
         first, state = disposition.first, disposition.state
         last = first if disposition.last is None else disposition.last
-        if isinstance(state, Described) and distance(last, first) >= 0:
-            held = self.outgoing if disposition.role is Role.RECEIVER else self.incoming
-            for link in {held[i].link: None for i in self._held(held, first, distance(last, first))}:
+        ahead = distance(last, first)
+        if isinstance(state, Described) and ahead >= 0:
+            self.tally()
+            said: Ranges[Any] = self.sent if disposition.role is Role.RECEIVER else self.received
+            for link in {each.link: None for each in said.due(first, ahead, Rank.UNKNOWN)}:
                 link.fail(
                     rules.DELIVERY_STATE.broken(f"delivery state {state.descriptor!r} is not known here")
                 )
@@ -253,25 +291,35 @@ class Settlement:
                 rules.DISPOSITION_RANGE.broken(f"disposition runs backwards, from {first} to {last}")
             )
             return
+        if ahead >= FEW or not settled:
+            self.tally()
         if role is Role.RECEIVER:
-            for delivery_id in self._held(self.outgoing, first, ahead):
-                self._on_outgoing(self.outgoing[delivery_id], settled, state)
-        else:
-            for delivery_id in self._held(self.incoming, first, ahead):
-                self._on_incoming(self.incoming[delivery_id], settled, state)
+            rank = Rank.SETTLED if settled else _rank(state)
+            if rank is not Rank.NONE:
+                in_transaction = rank is Rank.IN_TRANSACTION
+                due = self.sent.due(first, ahead, rank, state if in_transaction else True)
+                connection = self.session.connection
+                connection.inbox.spend(len(due))
+                if in_transaction and len(due) > FEW and due[0].word is not None:
+                    connection.charge_churn("outcomes in a transaction changed", len(due) / _CHEAP)
+                for sent in due:
+                    self._on_outgoing(sent, rank, state)
+            elif state is not None:
+                self.sent.note(first, ahead, state)
+        elif settled:
+            gone = self.received.due(first, ahead, Rank.SETTLED)
+            self.session.connection.inbox.spend(len(gone))
+            for received in gone:
+                self._on_incoming(received, state)
+        elif state is not None:
+            self.received.note(first, ahead, state)
 
-    @staticmethod
-    def _held(unsettled: dict[int, Any], first: int, ahead: int) -> list[int]:
-        """The ids of the range that we hold, at a cost of the smaller of the two."""
-        if ahead == 0:
-            return [first] if first in unsettled else []
-        if ahead < len(unsettled):
-            ids = (i & MASK for i in range(first, first + ahead + 1))
-            return [i for i in ids if i in unsettled]
-        return [i for i in unsettled if (i - first) & MASK <= ahead]
-
-    def _on_outgoing(self, delivery: OutgoingDelivery, settled: bool, state: Any) -> None:
+    def _on_outgoing(self, delivery: OutgoingDelivery, rank: Rank, state: Any) -> None:
         link = delivery.link
+        if rank is not Rank.SETTLED and delivery.word is not None:
+            before = _rank(delivery.word)
+            if before > rank or (before is rank and (rank is Rank.OUTCOME or delivery.word == state)):
+                return  # an outcome is terminal; before the discharge it is none yet
         if state is not None:
             taken = state if link.outcomes is None else link.permitted(state)
             if taken is not state and taken != state and self.session.connection.strict.permitted_outcome:
@@ -280,17 +328,16 @@ class Settlement:
                 )
                 link.fail(rules.PERMITTED_OUTCOME.broken(text))
                 return
-            delivery.state = taken
-        if settled:
-            del self.outgoing[delivery.delivery_id]
+            delivery.word = taken
+        if rank is Rank.SETTLED:
             self._let_go(delivery)
-        elif is_terminal(state) and not isinstance(state, TransactionalState) and not link.confirms:
+        elif rank is Rank.OUTCOME and not link.confirms:
             # (An outcome inside a transaction is none before the discharge: who knows of that settles, 4.4.2.)
             # The receiver settles second: our settlement is what it waits for.
             if link.terminus is None:
                 self.settle_outgoing(delivery)
             else:
-                link.terminus.conclude(delivery.tag, delivery.state, partial(self._settle_if_held, delivery))
+                link.terminus.conclude(delivery.tag, delivery.word, partial(self._settle_if_held, delivery))
         if delivery.watcher is not None:
             self.session.connection.touch(delivery.watcher)
 
@@ -299,35 +346,66 @@ class Settlement:
         if self.outgoing.get(delivery.delivery_id) is delivery:
             self.settle_outgoing(delivery)
 
-    def _on_incoming(self, delivery: IncomingDelivery, settled: bool, state: Any) -> None:
+    def _on_incoming(self, delivery: IncomingDelivery, state: Any) -> None:
+        """The sender has settled it."""
+        self.drop(delivery)
         delivery.on_remote_state(state)
-        if settled:
-            delivery.settled = True
-            self.drop(delivery)
+        delivery.settled = True
         if delivery.watcher is not None:
             self.session.connection.touch(delivery.watcher)
 
     # -- the end of a link ------------------------------------------------------------------
 
-    def forget(self, link: Link | None = None) -> None:
-        """Drop what a link that is gone leaves unsettled, or every link; waiters are woken and find it gone.
+    def forget(self, link: Link) -> None:
+        """Drop what a link that is gone leaves unsettled; waiters are woken and find it gone.
 
-        What their termini hold stays there, without an id.
+        What its terminus holds stays there, without an id.
         """
-        touch = self.session.connection.touch
-        if link is None or link.role is Role.RECEIVER:
-            for received in [d for d in self.incoming.values() if link is None or d.link is link]:
-                del self.incoming[received.delivery_id]
-                received.link.tags.discard(received.tag)
-                self.modes.pop(received.delivery_id, None)
-                touch(received.watcher)
-        if link is None or link.role is Role.SENDER:
-            for sent in [d for d in self.outgoing.values() if link is None or d.link is link]:
-                del self.outgoing[sent.delivery_id]
-                sent.link.unsettled -= 1
-                if sent.link.terminus is None or sent.tag not in sent.link.terminus.unsettled:
-                    sent.link.in_doubt += 1
-                touch(sent.watcher)
+        if link.role is Role.RECEIVER:
+            self._forget_received(cast("ReceiverLink", link))
+        else:
+            self._forget_sent(cast("SenderLink", link))
+
+    def _forget_received(self, link: ReceiverLink) -> None:
+        for delivery in link.tags.values():
+            if self.incoming.get(delivery.delivery_id) is delivery:
+                del self.incoming[delivery.delivery_id]
+                self.modes.pop(delivery.delivery_id, None)
+                self.session.connection.touch(delivery.watcher)
+        link.tags.clear()
+
+    def _forget_sent(self, link: SenderLink) -> None:
+        if link.unsettled:
+            self._file()
+        for delivery_id in self._filed.pop(link, ()):
+            delivery = self.outgoing.get(delivery_id)
+            if delivery is not None:
+                del self.outgoing[delivery_id]
+                if link.terminus is None or delivery.tag not in link.terminus.unsettled:
+                    link.in_doubt += 1
+                self.session.connection.touch(delivery.watcher)
+        link.unsettled = 0
+
+    def _file(self) -> None:
+        """File by link what was sent since the last time; settled ones are thrown out where they may be half."""
+        self.tally()
+        position, filed = self.sent.position, self._filed
+        new = list(takewhile(lambda each: position(each) > self._filed_to, reversed(self.outgoing)))
+        links: dict[SenderLink, None] = {}
+        for delivery_id in reversed(new):
+            link = self.outgoing[delivery_id].link
+            filed.setdefault(link, []).append(delivery_id)
+            links[link] = None
+            self._filed_to = position(delivery_id)
+        for link in links:
+            if len(filed[link]) > 2 * link.unsettled:
+                filed[link] = [each for each in filed[link] if each in self.outgoing]
+
+
+def _rank(state: Any) -> Rank:
+    if not is_terminal(state):
+        return Rank.NONE
+    return Rank.IN_TRANSACTION if isinstance(state, TransactionalState) else Rank.OUTCOME
 
 
 def _give(delivery: IncomingDelivery, state: Any) -> None:

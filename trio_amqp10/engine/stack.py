@@ -53,7 +53,7 @@ class Layer(Enum):
 
 
 class Stack:
-    """The eight calls that a pump makes, over the layers that this conversation has.
+    """The calls that a pump makes, over the layers that this conversation has.
 
     Args:
         connection: the AMQP layer. A dialler may open it, begin and attach at once: its octets wait.
@@ -121,7 +121,7 @@ class Stack:
         else:
             self.layer = Layer.AMQP
 
-    # -- the eight calls --------------------------------------------------------------------
+    # -- what a pump calls ------------------------------------------------------------------
 
     def receive_data(self, data: bytes, now: float) -> None:
         """Octets from the transport.
@@ -130,16 +130,35 @@ class Stack:
             RemoteProtocolError: the peer broke a rule that ends the connection; see ``Connection``.
             SecurityError: SASL failed, or the peer offered a weaker layer than we asked for.
         """
+        try:
+            self.receive_slice(data, now)
+        finally:
+            self._read_on(now)
+
+    def receive_slice(self, data: bytes, now: float) -> None:
+        """As ``receive_data``, but leaves what is more than a slice: see ``Connection.has_input``.
+
+        Raises:
+            RemoteProtocolError, SecurityError: as ``receive_data``.
+        """
         if self.layer is Layer.AMQP:
             if self._looks:
                 self._look_at_answer(data)
-            self.connection.receive_data(data, now)
+            self.connection.receive_slice(data, now)
             return
         try:
             self._receive_below(data, now)
         except Exception as failure:
             self._fail(failure)
             raise
+
+    def has_input(self) -> bool:
+        """Whether octets are left of those that came: call ``receive_slice`` again."""
+        return self.connection.has_input()
+
+    def _read_on(self, now: float) -> None:
+        if self.connection.has_input():
+            self.connection.receive_data(b"", now)
 
     def receive_eof(self, now: float) -> None:
         """The peer will send no more octets."""
@@ -258,6 +277,7 @@ class Stack:
         try:
             go_on(self.sasl)
             self._after_sasl(now)
+            self._read_on(now)
         except Exception as failure:
             self._fail(failure)
             raise
@@ -305,7 +325,7 @@ class Stack:
         elif protocol_id == AMQP_ID and self._accept_plain:
             self.layer = Layer.AMQP
             self._accept_sasl = None
-            self.connection.receive_data(AMQP_HEADER + rest, now)
+            self.connection.receive_slice(AMQP_HEADER + rest, now)
         else:
             self._out = self._wanted_header()
             without = " without SASL" if protocol_id == AMQP_ID else ""
@@ -342,7 +362,7 @@ class Stack:
         # It may live as long as the connection, and has secrets and buffers that nobody wants any more.
         self.sasl = self._accept_sasl = self._asked = None
         if rest:
-            self.connection.receive_data(rest, now)
+            self.connection.receive_slice(rest, now)
 
     def _waiting_for(self) -> str:
         if self.layer is Layer.AMQP:

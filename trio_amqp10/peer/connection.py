@@ -28,7 +28,8 @@ from trio_amqp10.engine.events import (
     SessionEnded,
 )
 from trio_amqp10.engine.states import ConnectionState, SessionState
-from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError
+from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError, RemoteProtocolError
+from trio_amqp10.rules import IDLE
 from trio_amqp10.spec.transport import Error, Role
 from trio_amqp10.wire.values import Symbol
 
@@ -251,11 +252,14 @@ class Connection(Waiter, trio.abc.AsyncResource):
                 return None
             return connection_error(error)
         failure = self.pump.failure
-        if isinstance(failure, AmqpError):
+        silent = isinstance(failure, RemoteProtocolError) and failure.rule == IDLE.name
+        if isinstance(failure, AmqpError) and not silent:
             return anew(failure)
         if self._closed or (failure is None and self._lost is None):
             return None
         reason = self._lost if failure is None else str(failure) or str(failure.__cause__ or self._lost)
+        if isinstance(failure, RemoteProtocolError):
+            reason = failure.description  # a peer that is silent for too long counts as dead (2.4.5)
         gone = ConnectionClosedError(f"the connection was lost: {reason}")
         gone.__cause__ = failure
         return gone
@@ -269,7 +273,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
 
         Raises:
             trio.ClosedResourceError: we closed it.
-            ConnectionClosedError: the peer did, or the transport died.
+            ConnectionClosedError: the peer did, or the transport died, or nothing came for ``idle_timeout``.
             RemoteProtocolError: the peer broke a rule.
             SecurityError: it could not be agreed who is who.
         """

@@ -151,11 +151,11 @@ class Delivery(EngineIncoming):
         transaction: Transactional | None = None,
     ) -> None:
         """Say that the message is invalid, and why (3.4.3)."""
-        self._give(Rejected(error=Error(condition=condition, description=description)), transaction)
+        self._decline(Rejected(error=Error(condition=condition, description=description)), transaction)
 
     def release(self, *, transaction: Transactional | None = None) -> None:
         """Give the message back, as if it had never been delivered (3.4.4)."""
-        self._give(RELEASED, transaction)
+        self._decline(RELEASED, transaction)
 
     def modify(
         self,
@@ -178,6 +178,16 @@ class Delivery(EngineIncoming):
             undeliverable_here=undeliverable_here or None,
             message_annotations=annotations,
         )
+        self._decline(state, transaction)
+
+    def _decline(self, state: Outcome, transaction: Transactional | None) -> None:
+        """Give it an outcome other than accepted, or tell in another way what its sender's source does not permit."""
+        if transaction is None and self.state is None and not self.settled:
+            permitted = _owner(self).permitted(self, state)
+            if permitted is None:
+                self.state = state
+                return
+            state = permitted
         self._give(state, transaction)
 
     def _streamed_message(self, inflow: Inflow) -> Message:

@@ -11,7 +11,7 @@ from trio_amqp10.errors import LocalProtocolError
 
 from .backoff import Backoff
 from .dialling import Dialling, DialTls, Follow, Speaker
-from .options import strictness, symbols
+from .options import ANONYMOUS_RELAY, strictness, symbols
 from .redirects import hops_of
 from .sole import CAPABILITY as SOLE
 from .sole import sole_properties
@@ -89,7 +89,8 @@ def open_connection(
         idle_timeout: seconds of silence after which the peer counts as gone (2.4.5); None: never.
         max_frame_size, channel_max: as in ``limits``, which they override.
         properties: about us, for the peer; str keys travel as symbols.
-        desired_capabilities, offered_capabilities: extensions to ask for and to offer.
+        desired_capabilities, offered_capabilities: extensions to ask for and to offer. ``ANONYMOUS-RELAY`` is always
+            desired, for senders without an address.
         outgoing_locales, incoming_locales: languages that we can tell of errors in, and those that we want to be told
             in, best first, as ``"fr-CA"``; ``en-US`` is understood. See ``Connection.outgoing_locale``.
         limits: what the peer may cost us.
@@ -111,7 +112,7 @@ def open_connection(
     Raises (on entering):
         OSError: nobody answers there.
         SecurityError: it was not agreed who is who, or a side would have had to go on with less security.
-        ConnectionClosedError: the peer closed, or the transport died.
+        ConnectionClosedError: the peer closed, or is dead: its transport ended, or it was silent for too long.
         GuaranteeNotSupportedError: ``sole_connection`` was asked for, and the peer does not see to that.
         ConnectionRedirectError: it is to be found elsewhere, and that was not, or no further, followed.
         RemoteProtocolError: what answers does not speak AMQP 1.0.
@@ -123,7 +124,9 @@ def open_connection(
     if sole_connection is not None and container_id is None:
         raise LocalProtocolError("sole_connection is about a container_id: give one that is yours")
     said = {**(properties or {}), **sole_properties(sole_connection)} or None
-    desired = symbols(desired_capabilities) + ((SOLE,) if sole_connection is not None else ())
+    sole = () if sole_connection is None else (SOLE,)
+    # Senders without an address are opened later, and what was not desired may not be used (2.7.1).
+    desired = tuple(dict.fromkeys((*symbols(desired_capabilities), *sole, ANONYMOUS_RELAY)))
     speaker = Speaker(
         container_id=name,
         limits=effective_limits(limits, max_frame_size, channel_max),

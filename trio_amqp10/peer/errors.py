@@ -66,7 +66,11 @@ class _GoneError(AmqpError, trio.BrokenResourceError):
 
 
 class ConnectionClosedError(_GoneError):
-    """The peer closed the connection, or the transport died (then ``error`` is None)."""
+    """The peer closed the connection, or it is dead (then ``error`` is None).
+
+    Dead is a peer whose transport ended or broke without a close, that read nothing for ``Limits.write_stall``
+    seconds, or that was silent for longer than ``idle_timeout`` (2.4.5).
+    """
 
 
 class _RedirectError(_GoneError):

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .connection import Connection
+    from .delivery import Delivery, Outcome
     from .memory import Memory
     from .options import LinkOptions
     from .session import Session
@@ -83,6 +84,13 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             remote = self._memory.remote or remote
         assert remote is not None
         return remote
+
+    def permitted(self, delivery: Delivery, outcome: Outcome) -> Outcome | None:  # noqa: ARG002
+        """What to say in place of an outcome that is not accepted; None if it was told in another way.
+
+        What the source of a sender permits (3.5.3) is a program's own to know; a container looks.
+        """
+        return outcome
 
     @property
     def credit(self) -> int:
@@ -393,6 +401,29 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
     def _new_end(self, session: Session) -> E:
         raise NotImplementedError
 
+    @property
+    def needs_new_attach(self) -> bool:
+        """Whether the peer's unsettled map was incomplete, of a link of which nothing is remembered here (2.7.3)."""
+        return self._link.incomplete and self._memory is None
+
+    def attach_again(self, options: LinkOptions) -> None:
+        """Detach, and attach as before: the peer, which has heard that nothing is unsettled here, has settled all."""
+        self._link.owner = None
+        self._link.detach(closed=False)
+        self._bind(self.session, self._new_end(self.session))
+        self.start(options)
+
+    def check_complete(self) -> None:
+        """Detach a link on which no new delivery is possible for ever.
+
+        Raises:
+            LinkDetachedError: the peer's unsettled map is incomplete again.
+        """
+        if self._link.incomplete:
+            fault = UNSETTLED_MAP_SIZE.broken("an incomplete unsettled map, where nothing is unsettled here")
+            self._link.fail(fault)
+            raise link_error(self.name, self._link.error, True)
+
     def wake(self) -> None:
         if self._link.incomplete and self._memory is not None and self._is_reduced():
             self._attach_anew()
@@ -406,7 +437,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         """An unsettled map was incomplete, and is shorter now (2.7.3)."""
         link, memory = self._link, self._memory
         assert memory is not None
-        left = len(memory.terminus.unsettled)
+        left = 0 if memory.terminus is None else len(memory.terminus.unsettled)
         if link.state is not LinkState.ATTACHED:
             return
         if memory.left is not None and left >= memory.left:

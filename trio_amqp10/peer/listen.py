@@ -28,13 +28,14 @@ from trio_amqp10.spec.transport import Error
 from .connection import Connection
 from .delivery import OutgoingDelivery, delivery_class
 from .dial import effective_limits
+from .doors import Doors, Place
 from .errors import ConnectionClosedError
 from .failures import Failures, HostFailures
 from .layers import Entrance, Transport, check_layers, has_tls, layers_of, no_less_secret
 from .listener import Listener
 from .options import strictness, symbols
 from .tls import check_server_context
-from .transports import bind, is_private, listener_url, peer_host, peer_name
+from .transports import bind, is_private, listener_url, peer_host, peer_name, peer_place
 from .urls import Url, parse_url
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ class Acceptor:
         connection.server_name = transport.server_name
         connection.host = host
         if transport.head:
-            connection.pump.feed(stack.receive_data, transport.head, trio.current_time())
+            connection.pump.feed(stack.receive_slice, transport.head, trio.current_time())
         return connection
 
     async def run(
@@ -276,12 +277,16 @@ async def serve(
             is read; who gets False is sent away.
         vet: called with each connection whose peer has opened it, before we open it too; returns None to let it in, or
             an error, e.g. ``redirect(url)``, that our close then brings right behind our open.
-        max_connections: above this, those who dial wait; None for no limit.
-        max_handshakes: the same, for those who have not opened their connection yet.
-        max_failures: failed authentications after which whoever dials from the same IP address (the same /64
-            of IPv6) is sent away, before anything is read: one is forgiven each ``300 / max_failures`` seconds.
-            Each is logged as a warning, with host and user. None for no limit, as behind a proxy, where all
-            come from one address.
+        max_connections: above this, those who dial wait; None for no limit. Peers that have not opened their connection
+            count, but give way: the oldest of the host that has most goes for each newcomer.
+        max_handshakes: how many may be in the handshakes at a time; None for no limit. The others wait for
+            their turn, but a peer of a host that has fewer than another gets in at once, in place of the oldest of the host
+            that has most. A host is an IPv4 address, the /64 of an IPv6 address, or a user of this machine at a Unix socket.
+        max_failures: failed authentications of one user from one host (an IP address, or the same /64 of IPv6) after
+            which neither right nor wrong credentials of that user count from there; and ten times as many for all
+            users of that host. One is forgiven each ``300 / max_failures`` seconds. Meanwhile the outcome is ``sys-temp``
+            (5.3.3.6). Each failure is logged as a warning, with host and user. None for no limit, as behind a
+            proxy, where all come from one address.
         others: as for ``open_connection``.
 
     Raises:
@@ -311,7 +316,7 @@ async def serve(
     )
     parsed = [parse_url(url) for url in urls]
     entrances = [_entrance(url, ssl_context, layers, detect, origins, acceptor.limits) for url in parsed]
-    gates = (_gate(max_connections), _gate(max_handshakes))
+    doors = Doors(max_connections, max_handshakes)
     sockets: list[tuple[trio.SocketListener, Acceptor]] = []
     listening: list[Listener] = []
     try:
@@ -322,9 +327,10 @@ async def serve(
                 listening.append(Listener(reached, parse_url(reached).port, listener.socket.close))
         async with trio.open_nursery() as nursery:
             for listener, its_acceptor in sockets:
-                nursery.start_soon(_accept_loop, listener, its_acceptor, handler, admit, *gates, nursery)
+                nursery.start_soon(_accept_loop, listener, its_acceptor, handler, admit, doors, nursery)
             task_status.started(listening)
     finally:
+        doors.close()
         for listener, _ in sockets:
             listener.socket.close()
 
@@ -357,100 +363,55 @@ def _entrance(
     )
 
 
-class _Gate:
-    """A semaphore without a limit."""
-
-    async def acquire(self) -> None:
-        await trio.lowlevel.checkpoint()
-
-    def release(self) -> None:
-        pass
-
-
-def _gate(most: int | None) -> trio.Semaphore | _Gate:
-    return _Gate() if most is None else trio.Semaphore(most)
-
-
 async def _accept_loop(
     listener: trio.SocketListener,
     acceptor: Acceptor,
     handler: Handler,
     admit: Callable[[str | None], bool] | None,
-    connections: trio.Semaphore | _Gate,
-    handshakes: trio.Semaphore | _Gate,
+    doors: Doors,
     nursery: trio.Nursery,
 ) -> None:
+    def begin(place: Place) -> None:
+        nursery.start_soon(_run_one, place, acceptor, handler)
+
     while listener.socket.fileno() != -1:  # it is after Listener.close()
-        # Who is too many waits outside. And only who is there takes a place: a listener that waits
-        # for somebody must not keep others out of the last one.
-        try:
-            await trio.lowlevel.wait_readable(listener.socket)
-        except trio.ClosedResourceError:
-            return
-        await connections.acquire()
-        await handshakes.acquire()
+        await doors.until_place()
         try:
             stream = await listener.accept()
         except trio.ClosedResourceError:
-            connections.release()
-            handshakes.release()
             return
         except OSError as failure:
-            connections.release()
-            handshakes.release()
             if failure.errno not in _OUT_OF_RESOURCES:
                 raise
             _log.warning("cannot accept for now: %s", failure)
+            doors.turn_out()  # what it has is given back as soon as its task runs
             await trio.sleep(0.1)
             continue
-        if not _is_admitted(admit, acceptor.failures, stream):
-            connections.release()
-            handshakes.release()
+        if not _is_admitted(admit, stream):
             await trio.aclose_forcefully(stream)
             continue
-        nursery.start_soon(_run_one, stream, acceptor, handler, connections, handshakes)
+        try:
+            await doors.until_place()  # another listener may have let in the last one meanwhile
+        except BaseException:
+            await trio.aclose_forcefully(stream)
+            raise
+        doors.enter(Place(doors, peer_place(stream), stream, begin))
 
 
-def _is_admitted(
-    admit: Callable[[str | None], bool] | None, failures: Failures, stream: trio.SocketStream
-) -> bool:
-    host = peer_host(stream)
-    if wait := failures.wait(host):
-        _log.debug("a peer at %s is sent away: it is to wait %.0f s, for it failed too often", host, wait)
-        return False
+def _is_admitted(admit: Callable[[str | None], bool] | None, stream: trio.SocketStream) -> bool:
     try:
-        return admit is None or admit(host)
+        return admit is None or admit(peer_host(stream))
     except Exception:
         _log.exception("admit() failed: nobody gets in")
         return False
 
 
-async def _run_one(
-    stream: trio.abc.Stream,
-    acceptor: Acceptor,
-    handler: Handler,
-    connections: trio.Semaphore | _Gate,
-    handshakes: trio.Semaphore | _Gate,
-) -> None:
-    place = _Place(handshakes)
+async def _run_one(place: Place, acceptor: Acceptor, handler: Handler) -> None:
     try:
-        await acceptor.run(stream, handler, place.leave)
+        with place.scope:
+            await acceptor.run(place.stream, handler, place.open)
     except Exception:
         _log.exception("a connection failed in a way that it should not")
     finally:
-        connections.release()
+        await trio.aclose_forcefully(place.stream)
         place.leave()
-
-
-class _Place:
-    """Among those who have not opened yet; left once."""
-
-    __slots__ = ("_gate",)
-
-    def __init__(self, gate: trio.Semaphore | _Gate) -> None:
-        self._gate: trio.Semaphore | _Gate | None = gate
-
-    def leave(self) -> None:
-        gate, self._gate = self._gate, None
-        if gate is not None:
-            gate.release()

@@ -55,6 +55,9 @@ class Opening(Generic[L]):
     def _make(self, session: Session, name: str) -> L:
         raise NotImplementedError
 
+    def _check(self) -> None:
+        """Raise where the peer, whose open is known by now, does not do what the link needs."""
+
     def _covering(self, name: str) -> Memory | None:
         """What a link is attached again with by itself, where the peer is not asked to remember it."""
         options, connection = self._options, self._connection
@@ -77,6 +80,7 @@ class Opening(Generic[L]):
         elif connection.recovery is not None:
             memory = self._covering(name)
         await connection.until_up()
+        self._check()
         session = connection.session_for(self._session, own=options.own_session)
         try:
             self._link = link = self._make(session, name)
@@ -88,6 +92,10 @@ class Opening(Generic[L]):
                 session.opening[link] = None
                 link.start(options)
                 await link.attached()
+                if link.needs_new_attach:
+                    link.attach_again(options)
+                    await link.attached()
+                    link.check_complete()
                 link.check_guarantee(options)
             except BaseException:
                 link.abandon()

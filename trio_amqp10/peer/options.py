@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.rules import Strict
-from trio_amqp10.spec.messaging import ExpiryPolicy, TerminusDurability
+from trio_amqp10.spec.messaging import ExpiryPolicy, Source, Target, TerminusDurability
 from trio_amqp10.spec.transactions import Coordinator
 from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
 
@@ -20,9 +20,20 @@ from .memory import NOTHING_KEPT, Retention, TerminusStore
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from trio_amqp10.spec.messaging import Source
+__all__ = [
+    "ANONYMOUS_RELAY",
+    "Guarantee",
+    "LinkOptions",
+    "check_address",
+    "check_dynamic",
+    "retention",
+    "settle_modes",
+    "strictness",
+    "symbols",
+]
 
-__all__ = ["Guarantee", "LinkOptions", "check_address", "retention", "settle_modes", "strictness", "symbols"]
+ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
+"""The capability of a connection whose senders need name no address (Anonymous Terminus 1.0, 2.2.1)."""
 
 _KEPT = 300
 """Seconds that a peer is asked to keep a link whose program may come back."""
@@ -61,6 +72,7 @@ class LinkOptions:
     max_message_size: int | None = None
     store: TerminusStore | None = None
     retention: Retention = NOTHING_KEPT
+    anonymous: bool = False
 
     @property
     def restorable(self) -> bool:
@@ -90,6 +102,22 @@ def check_address(address: object) -> None:
     """Refuse an address that no terminus can have."""
     if address is not None and not isinstance(address, str):
         raise LocalProtocolError(f"an address is a str, not {address!r}")
+
+
+def check_dynamic(terminus: object) -> None:
+    """Refuse a terminus that asks the peer for a dynamic node and names it, or says of one what is about another (3.5.3, 3.5.4).
+
+    Raises:
+        LocalProtocolError: it has an address although it is dynamic, or properties although it is not.
+    """
+    if not isinstance(terminus, (Source, Target)):
+        return
+    if terminus.dynamic and terminus.address is not None:
+        raise LocalProtocolError(
+            f"a dynamic node with the address {terminus.address!r}: the peer chooses the address (3.5.3)"
+        )
+    if terminus.dynamic_node_properties and not terminus.dynamic:
+        raise LocalProtocolError("dynamic_node_properties are for dynamic=True only (3.5.3)")
 
 
 def retention(

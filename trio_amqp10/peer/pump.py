@@ -20,13 +20,19 @@ calls on its way out, after the close handshake or its time-out. The writer has 
 single wait, which is shield, time-out and timer in one: scopes are much of what a connection
 costs.
 
+What one read brought may be 256 KiB, and a third of a second's work. So the engine takes it in slices, and
+between two of them all other tasks have their turn, whoever is the peer and whatever it sends. What is
+woken is woken slice by slice; the writer waits for the last of a read, or for sixteen, because a
+write for each slice would cost more than the slices.
+
 Errors of the peer's and of the transport are kept in ``failure`` and never raised here: they
 reach the user through the calls that need the connection. ``finished`` is set last, when the
 stream is closed. ``on_over`` is called for both, since no event need go with either. What an
 engine, or who is told its events, raises without meaning to is logged, and ends this connection
 and no other.
 
-An engine offers eight calls: ``receive_data``, ``receive_eof``, ``transport_lost``, ``next_event``,
+An engine offers nine calls: ``receive_slice``, which reads as much as one connection may in one go, and
+``has_input``, whether it is to be called again, without octets; ``receive_eof``, ``transport_lost``, ``next_event``,
 ``data_to_send`` (``b""`` for nothing now, None for never again, as it has to say once the transport
 is lost), ``next_deadline``, ``handle_timer`` and ``take_touched``.
 """
@@ -61,6 +67,8 @@ _LINGER: Final = 1.0
 _REST: Final = 1.0
 """Seconds of silence after which the writer ends: to start it anew costs some microseconds, and to keep it 3 KB."""
 
+_SLICES_BETWEEN_WRITES: Final = 16
+
 _log = logging.getLogger("trio_amqp10.pump")
 
 
@@ -71,7 +79,8 @@ class Wakeable(Protocol):
 class Engine(Protocol):
     """What a pump can drive."""
 
-    def receive_data(self, data: bytes, now: float) -> None: ...
+    def receive_slice(self, data: bytes, now: float) -> None: ...
+    def has_input(self) -> bool: ...
     def receive_eof(self, now: float) -> None: ...
     def transport_lost(self) -> None: ...
     def next_event(self) -> Any | None: ...
@@ -111,6 +120,7 @@ class Pump:
         "_reader",
         "_reading",
         "_rung",
+        "_silent",
         "_sleeper",
         "_stopped",
         "_stream",
@@ -138,6 +148,7 @@ class Pump:
         self._on_over = on_over
         self._write_stall = inf if write_stall is None else write_stall
         self._rung = False
+        self._silent = False  # the bell is, while a read is taken in slices
         self._idle = False
         self._lost = False
         self._flushed = Waiter()
@@ -163,6 +174,8 @@ class Pump:
         """There may be something to send, or a new deadline."""
         self._rung = True
         self._idle = False
+        if self._silent:
+            return
         if self._alarm is None:
             self._sleeper.wake()
         else:
@@ -247,11 +260,28 @@ class Pump:
                         return
                     totals.reads += 1
                     totals.octets_in += len(data)
-                    self.feed(engine.receive_data, bytes(data), trio.current_time())
+                    await self._take(bytes(data))
                     del data  # or an idle connection would hold what it read last
         finally:
             self._reading = False
             self._flushed.wake()
+
+    async def _take(self, data: bytes) -> None:
+        """Have the engine read these octets, and others have their turn after each slice but the last."""
+        engine = self._engine
+        slices = 0
+        try:
+            while True:
+                slices += 1
+                self._silent = slices % _SLICES_BETWEEN_WRITES != 0
+                self.feed(engine.receive_slice, data, trio.current_time())
+                if not engine.has_input():
+                    return
+                data = b""
+                await trio.lowlevel.checkpoint()
+        finally:
+            self._silent = False
+            self.ring()
 
     async def _write(self, patience: float) -> None:
         try:

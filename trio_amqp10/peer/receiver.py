@@ -19,7 +19,7 @@ from trio_amqp10.spec.transport import Role
 
 from .link import Link
 from .opening import Opening
-from .options import Guarantee, LinkOptions, check_address, retention, symbols
+from .options import Guarantee, LinkOptions, check_address, check_dynamic, retention, symbols
 from .statistics import receiver_statistics
 
 if TYPE_CHECKING:
@@ -441,6 +441,7 @@ def open_receiver(
     usual size, at most ``credit`` (1000), and the window of the session, which is the link's own, by what there is room for.
     """
     check_address(address)
+    check_dynamic(source)
     if credit_octets is not None:
         if streaming or session is not None or own_session is False or credit == 0 or credit_octets <= 0:
             raise LocalProtocolError(

@@ -8,7 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from trio_amqp10.wire.pairs import copied
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from trio_amqp10.spec.transport import Open
 
 __all__ = ["Remote"]
@@ -24,7 +28,7 @@ class Remote:
         max_frame_size: octets of the largest frame that it takes.
         channel_max: sessions that it takes, less one.
         idle_timeout: seconds of silence after which it gives us up, or None.
-        properties: about it; symbols to values.
+        properties: about it; symbols to values. A ``PairMap`` where the peer sent keys that a dict cannot hold.
         offered_capabilities, desired_capabilities: extensions.
         outgoing_locales, incoming_locales: languages of what it tells of errors, and of what it wants to be told.
     """
@@ -34,7 +38,7 @@ class Remote:
     max_frame_size: int
     channel_max: int
     idle_timeout: float | None
-    properties: dict[Any, Any]
+    properties: Mapping[Any, Any]
     offered_capabilities: tuple[str, ...]
     desired_capabilities: tuple[str, ...]
     outgoing_locales: tuple[str, ...] = ()
@@ -50,7 +54,7 @@ class Remote:
             max_frame_size=performative.max_frame_size,
             channel_max=performative.channel_max,
             idle_timeout=timeout / 1000 if timeout else None,
-            properties=dict(performative.properties or {}),
+            properties=copied(performative.properties),
             offered_capabilities=tuple(performative.offered_capabilities),
             desired_capabilities=tuple(performative.desired_capabilities),
             outgoing_locales=tuple(performative.outgoing_locales),

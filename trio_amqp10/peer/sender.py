@@ -6,14 +6,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import trio
 
+from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.message import Message, encode_message
 from trio_amqp10.spec.transport import Role
 
 from .delivery import Outcome, OutgoingDelivery, Transactional, raise_unless_accepted
-from .errors import DeliveryInDoubtError
+from .errors import DeliveryInDoubtError, GuaranteeNotSupportedError
 from .link import Link
 from .opening import Opening
-from .options import Guarantee, LinkOptions, check_address, retention, symbols
+from .options import (
+    ANONYMOUS_RELAY,
+    Guarantee,
+    LinkOptions,
+    check_address,
+    check_dynamic,
+    retention,
+    symbols,
+)
 from .statistics import sender_statistics
 from .stream import StreamSender
 
@@ -316,10 +325,32 @@ class Sender(Link["SenderLink"]):
         return f"<Sender {self.address!r} {self._link.state.name} credit={self.credit} unsettled={self.unsettled}>"
 
 
+def check_relay(connection: Connection) -> None:
+    """Refuse to open a link without an address where the two ends have not agreed on the anonymous terminus.
+
+    Raises:
+        LocalProtocolError: our open did not desire the capability, and who has not may not use it (2.7.1).
+        GuaranteeNotSupportedError: the peer's open does not offer it.
+    """
+    if ANONYMOUS_RELAY not in connection.engine.local.desired_capabilities:
+        raise LocalProtocolError(
+            f"a sender without an address needs desired_capabilities={ANONYMOUS_RELAY!r} in our open (2.7.1)"
+        )
+    if ANONYMOUS_RELAY not in connection.remote.offered_capabilities:
+        raise GuaranteeNotSupportedError(
+            f"{connection.remote.container_id!r} does not offer {ANONYMOUS_RELAY}: open a sender for each address, "
+            "or give target=Target() to try all the same"
+        )
+
+
 class _Opening(Opening[Sender]):
     __slots__ = ()
 
     _role = Role.SENDER
+
+    def _check(self) -> None:
+        if self._options.anonymous:
+            check_relay(self._connection)
 
     def _make(self, session: Session, name: str) -> Sender:
         return session.connection.kinds.sender(session, session.engine.sender(name))
@@ -344,8 +375,13 @@ def open_sender(
     expiry_policy: str | None = None,
     expiry_timeout: float = 0,
 ) -> Opening[Sender]:
-    """See ``Connection.open_sender``, which this is."""
+    """See ``Connection.open_sender``, which this is.
+
+    Without an address (None) messages go where their ``to`` says. Entering then raises ``GuaranteeNotSupportedError``
+    where the peer does not offer ``ANONYMOUS-RELAY`` (2.7.1); ``target=Target()`` attaches all the same.
+    """
     check_address(address)
+    check_dynamic(target)
     comes_back = store is not None or (connection.recovering and guarantee == "exactly-once")
     kept = retention(durable, expiry_policy, expiry_timeout, comes_back=comes_back)
     options = LinkOptions(
@@ -356,6 +392,7 @@ def open_sender(
         own_session=own_session,
         source=source or kept.source(None),
         target=kept.target(address) if target is None else target,
+        anonymous=address is None and target is None,
         properties=properties,
         desired_capabilities=symbols(capabilities),
         store=store,

@@ -61,9 +61,9 @@ class _Traced:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    def receive_data(self, data: bytes, now: float) -> None:
+    def receive_slice(self, data: bytes, now: float) -> None:
         self._tell("<-", self._read, data)
-        self._engine.receive_data(data, now)
+        self._engine.receive_slice(data, now)
 
     def data_to_send(self) -> bytes | None:
         data = self._engine.data_to_send()

@@ -10,18 +10,23 @@ import ipaddress
 import os
 import socket
 import stat
+import struct
 from typing import TYPE_CHECKING, Final
 
 import trio
 
 from trio_amqp10.errors import LocalProtocolError
 
+from .failures import place_of
+
 if TYPE_CHECKING:
     from .urls import Url
 
-__all__ = ["bind", "connect", "is_private", "listener_url", "peer_host", "peer_name"]
+__all__ = ["bind", "connect", "is_private", "listener_url", "peer_host", "peer_name", "peer_place"]
 
 _BACKLOG: Final = 128
+_CREDENTIALS: Final = struct.Struct("3i")
+"""Of the process on the other side of a Unix socket: its number, its user, its group."""
 
 
 async def connect(url: Url) -> trio.abc.Stream:
@@ -80,6 +85,19 @@ def peer_host(stream: trio.abc.Stream) -> str | None:
         return str(stream.socket.getpeername()[0])
     except OSError:
         return None
+
+
+def peer_place(stream: trio.SocketStream) -> str:
+    """Whose share of a listener a peer takes: its network's; that of its user on this machine for a Unix socket."""
+    host = peer_host(stream)
+    if host is not None or stream.socket.family != socket.AF_UNIX or not hasattr(socket, "SO_PEERCRED"):
+        return place_of(host)
+    try:
+        octets = stream.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    except OSError:
+        return place_of(None)
+    _, user, _ = _CREDENTIALS.unpack(octets)
+    return f"this machine, user {user}"
 
 
 def peer_name(stream: trio.abc.Stream) -> str:

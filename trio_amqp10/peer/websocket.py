@@ -2,7 +2,8 @@
 
 Octets travel in binary messages, wherever these begin and end. Extensions are neither offered nor taken:
 compression would let a few octets become many, and tell of secrets by their length. Pings are answered, the
-latest of them only, without ever holding up the reader behind a writer that waits.
+latest of them only, without ever holding up the reader behind a writer that waits. Frames may be as small as six
+octets: after 64 of them other tasks have their turn, whether there was an octet of AMQP in them or none.
 
 Needs wsproto (extra ``ws``). Knows nothing of AMQP but the name of the subprotocol.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 from importlib import import_module
+from itertools import islice
 from operator import index
 from typing import TYPE_CHECKING, Final
 
@@ -35,7 +37,9 @@ _HEAD_LIMIT: Final = 16 * 1024
 """Octets of an HTTP request or response."""
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _CHUNK: Final = 64 * 1024
-"""Octets of one binary message that we send."""
+"""Octets of one binary message that we send, and of one read from the stream below."""
+_SLICE: Final = 64
+"""Frames that are read in one go."""
 _CLOSE_PATIENCE: Final = 0.5
 _CLOSE_DISCARDS: Final = 256 * 1024
 """Seconds, and octets, until the peer's close must have come once ours is out."""
@@ -81,8 +85,10 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
         self._over = False  # nothing more is read
         self._fault: str | None = None
         self._read = b""
+        self._events: Generator[Event, None, None] | None = None  # of the octets that were read last
         if head:
-            self._take(head)
+            self._begin(head)
+            self._take()
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """As of any stream. Cancelled: the stream is of no use any more."""
@@ -129,8 +135,9 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
         if self._read or self._over:
             await trio.lowlevel.checkpoint()
         while not (self._read or self._over):
-            self._take(bytes(await self._stream.receive_some(limit)))
-            await self._pay()
+            await self._take_more(min(limit, _CHUNK))
+            if self._events is None:
+                await self._pay()
         if self._closed:
             raise trio.ClosedResourceError("this WebSocket was closed here")
         if self._fault is not None and not self._read:
@@ -157,9 +164,7 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
         await self._close_here()
         discarded = 0
         while not self._over and discarded < _CLOSE_DISCARDS:
-            data = bytes(await self._stream.receive_some(_CHUNK))
-            discarded += len(data)
-            self._take(data)
+            discarded += await self._take_more(_CHUNK)
             self._read = b""
 
     async def _close_here(self) -> None:
@@ -172,16 +177,32 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
                 self._owed = self._connection.send(CloseConnection(code=1000))
             await self._write(b"")
 
-    def _take(self, data: bytes) -> None:
-        """Read what came; empty at the end of the stream below."""
+    async def _take_more(self, limit: int) -> int:
+        """Go on with what came, or else read more; gives back how many octets were read for that."""
+        if self._events is not None:
+            await trio.lowlevel.checkpoint()
+            self._take()
+            return 0
+        data = bytes(await self._stream.receive_some(limit))
+        if data:
+            self._begin(data)
+            self._take()
+        else:
+            self._over = True
+        return len(data)
+
+    def _begin(self, data: bytes) -> None:
+        self._connection.receive_data(data)
+        self._events = self._connection.events()
+
+    def _take(self) -> None:
+        """Read the next few frames of what came."""
         from wsproto.events import BytesMessage, CloseConnection, Ping, TextMessage
 
-        if not data:
-            self._over = True
-            return
-        self._connection.receive_data(data)
+        assert self._events is not None
         parts: list[bytes] = []
-        for event in self._connection.events():
+        frames = 0
+        for frames, event in enumerate(islice(self._events, _SLICE), 1):
             if isinstance(event, BytesMessage):
                 parts.append(bytes(event.data))
             elif isinstance(event, Ping):
@@ -192,6 +213,8 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
             elif isinstance(event, TextMessage):
                 self._fail(_NO_TEXT, "AMQP travels in binary messages, and this is text")
                 break
+        if frames < _SLICE:
+            self._events = None
         self._read += b"".join(parts)
 
     def _on_close(self, event: CloseConnection) -> None:

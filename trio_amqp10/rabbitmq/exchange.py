@@ -15,12 +15,11 @@ Knows queues; knows no links.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from trio_amqp10.container.nodes.answers import accept, refuse
 from trio_amqp10.container.nodes.hops import for_next_hop
 from trio_amqp10.container.nodes.node import Node, RefusedError
+from trio_amqp10.container.nodes.refusals import accept, refuse, release
 from trio_amqp10.container.nodes.terms import terms_of
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
@@ -30,7 +29,7 @@ from .addresses import exchange_address
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from trio_amqp10.container.nodes.node import Arrival, Inlet, Peer
+    from trio_amqp10.container.nodes.node import Inlet, Peer
     from trio_amqp10.container.nodes.queue import Queue
 
     from .addresses import Binding
@@ -128,7 +127,7 @@ class Exchange(Node):
             queues = list(self._destinations(self, key_))
             if not queues:
                 self.figures["unroutable"] += 1
-                _release(arrival)
+                release(arrival)
                 continue
             marked = _marked(message, self.name, key_)
             terms = terms_of(marked)
@@ -172,11 +171,6 @@ class Route(Node):
         super().remove_inlet(inlet)
         if not self.inlets:
             self._exchange.leave(self)
-
-
-def _release(arrival: Arrival) -> None:
-    with suppress(LocalProtocolError):  # settled already, or its link is gone: nobody wants to know
-        arrival.release()
 
 
 def _marked(message: Message, exchange: str, key: str) -> Message:

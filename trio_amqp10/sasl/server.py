@@ -1,7 +1,8 @@
 """The server's side of the SASL layer: offer mechanisms, challenge, and decide (5.3.2).
 
 Whatever is wrong with a client's credentials ends in the same outcome, ``auth``: a name that was
-not offered, a message out of its order, a malformed one, an unknown user, a wrong password. Only
+not offered, a message out of its order, a malformed one, an unknown user, a wrong password. While
+a tally permits no attempt, right and wrong ones end in ``sys-temp`` alike. Only
 what no client of the SASL layer would send is irrecoverable, see ``layer``.
 
 Against guessing there is one attempt a connection, and a delay. The layer knows no time: it has
@@ -57,13 +58,13 @@ FAILURE_PENALTY: Final = 1.0
 class Tally(Protocol):
     """Who counts attempts across connections, e.g. those of one host; it has a clock, and the layer has none."""
 
-    def permits(self) -> bool:
-        """Asked where credentials are right. False has them fail all the same: attempts that go on side by
-        side must not tell more than those that come one after the other."""
+    def permits(self, username: str | None) -> bool:
+        """Whether credentials of this user count; of any user, for None. False has right and wrong ones end in
+        ``sys-temp`` alike, so that attempts that go on side by side tell no more than those one after the other."""
         ...
 
     def failed(self, username: str | None) -> None:
-        """Told of each outcome of ``auth``: whom the client claimed to be, if it came so far."""
+        """Each outcome of ``auth`` is reported: whom the client claimed to be, if it came so far."""
         ...
 
 
@@ -77,7 +78,7 @@ class SaslServer(SaslLayer):
         context: what is known of the connection below; the same that ``Server.offer`` was given.
         max_frame_size: octets of a frame, in either direction; 512 is strictly the standard.
         max_rounds: challenges that a mechanism may send.
-        tally: is told of failures, and may have more of them; None: nobody is.
+        tally: is told of failures, and may refuse further attempts for a while; None: nobody is.
 
     Attributes:
         mechanism: the name that the client chose, once it did, if it was offered.
@@ -167,6 +168,9 @@ class SaslServer(SaslLayer):
 
     def _begin(self, init: SaslInit) -> None:
         self.hostname = init.hostname
+        if not self._permits(None):
+            self._fail(SaslCode.SYS_TEMP)
+            return
         mechanism = self._mechanisms.get(init.mechanism)
         if mechanism is None:
             self._fail(SaslCode.AUTH)  # (5.3.3.2)
@@ -195,7 +199,9 @@ class SaslServer(SaslLayer):
             self._rounds += 1
             self._send(SaslChallenge(challenge=step.data))
             self._enter(SaslState.EXPECT_RESPONSE)
-        elif isinstance(step, Verified) and (self._tally is None or self._tally.permits()):
+        elif isinstance(step, Verified) and not self._permits(self._claimed_name):
+            self._fail(SaslCode.SYS_TEMP)
+        elif isinstance(step, Verified):
             assert self.mechanism is not None
             self._send(SaslOutcome(code=SaslCode.OK, additional_data=step.data))
             self.identity = Identity(step.name, self.mechanism)
@@ -203,11 +209,22 @@ class SaslServer(SaslLayer):
         else:
             self._fail(SaslCode.AUTH)
 
+    @property
+    def _claimed_name(self) -> str | None:
+        return None if self._exchange is None else self._exchange.claimed_name
+
+    def _permits(self, username: str | None) -> bool:
+        return self._tally is None or self._tally.permits(username)
+
     def _fail(self, code: SaslCode) -> None:
+        """End with this outcome; with ``sys-temp`` where wrong credentials do not count either (5.3.3.6)."""
+        if code is SaslCode.AUTH and self._tally is not None:
+            if self._tally.permits(self._claimed_name):
+                self._tally.failed(self._claimed_name)
+            else:
+                code = SaslCode.SYS_TEMP
         self._send(SaslOutcome(code=code))
         self._penalty = FAILURE_PENALTY
-        if code is SaslCode.AUTH and self._tally is not None:
-            self._tally.failed(None if self._exchange is None else self._exchange.claimed_name)
         self._enter(SaslState.FAILED)
 
     def _running(self) -> ServerExchange:

@@ -11,13 +11,15 @@ that is how a ledger learns of a rollback. Records stay until somebody takes the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.container.nodes.node import Inlet, Node, RefusedError
 from trio_amqp10.container.nodes.queue import Queue
 from trio_amqp10.errors import Condition
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from trio_amqp10.container.nodes.clock import Clock
     from trio_amqp10.container.nodes.entry import Entry
     from trio_amqp10.container.nodes.node import Arrival, Peer
@@ -105,8 +107,13 @@ class _Single:
         arrival, self._arrival = self._arrival, None
         return arrival
 
-    def close(self, condition: str | None = None, description: str | None = None) -> None:
-        self._inlet.close(condition, description)
+    def close(
+        self,
+        condition: str | None = None,
+        description: str | None = None,
+        info: Mapping[Any, Any] | None = None,
+    ) -> None:
+        self._inlet.close(condition, description, info)
 
 
 class _Claim(Node):

@@ -97,5 +97,5 @@ def keeps_nothing(options: ReadOptions) -> LocalProtocolError:
 
 def _echoes(receiver: amqp.Receiver) -> bool:
     """Whether the peer's source is ours once more, and no promise."""
-    told: dict[Any, Any] = receiver.session.connection.remote.properties or {}
+    told = receiver.session.connection.remote.properties
     return told.get(Symbol("product")) == "RabbitMQ"

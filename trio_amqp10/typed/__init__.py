@@ -63,6 +63,7 @@ What an annotation means
 ``list[T]``, ``set[T]``, ``deque``    a list; read from an array too
 ``tuple[T, ...]``, ``tuple[A, B]``    a list; a list of two
 ``dict[K, V]``                        a map
+``Mapping[K, V]``, ``PairMap[K, V]``  a map, also with keys that no dict can hold
 ``amqp.Array[amqp.ulong]``            an array
 ``amqp.Multiple[amqp.symbol]``        null, one, or an array, as in fields of the standard
 ``T | None``                          null

@@ -18,6 +18,7 @@ from collections import abc
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.wire.fields import MULTIPLE, FieldType
+from trio_amqp10.wire.pairs import PairMap
 from trio_amqp10.wire.values import TYPE_NAMES, Array
 
 from .choices import enum_codec, literal_codec
@@ -48,12 +49,14 @@ _LISTS: Final[dict[Any, Callable[[list[Any]], Any] | None]] = {
     abc.Set: frozenset,
     collections.deque: collections.deque,
 }
-_MAPS: Final[dict[Any, Callable[[dict[Any, Any]], Any] | None]] = {
+_MAPS: Final[dict[Any, Callable[[Any], Any] | None]] = {
     dict: None,
     abc.Mapping: None,
     abc.MutableMapping: None,
+    PairMap: PairMap,
     collections.OrderedDict: collections.OrderedDict,
 }
+_DICTS: Final = (dict, collections.OrderedDict)
 _UNIONS: Final = (typing.Union, types.UnionType)
 _WRAPPERS: Final = (typing.Required, typing.NotRequired, typing.Final)
 _SIMPLE: Final = (bool, int, float, str, bytes)
@@ -165,7 +168,7 @@ class Builder:
             return list_of(self.codec(arguments[0] if arguments else Any), _LISTS[cls])
         if cls in _MAPS:
             key, item = arguments or (Any, Any)
-            return map_of(self.codec(key), self.codec(item), _MAPS[cls])
+            return map_of(self.codec(key), self.codec(item), _MAPS[cls], every=cls not in _DICTS)
         value = value_class(cls)
         if value is not None:
             return value

@@ -9,12 +9,25 @@ from __future__ import annotations
 from reprlib import Repr
 from typing import TYPE_CHECKING, Any, Final
 
+from trio_amqp10.wire.pairs import PairMap
 from trio_amqp10.wire.values import TYPE_NAMES, Array, Described, ZeroWidthArray
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CLOSED", "EXACT", "PLAIN", "Codec", "Misfit", "got", "sent", "shown", "wrong", "wrong_object"]
+__all__ = [
+    "CLOSED",
+    "EXACT",
+    "MAPS",
+    "PLAIN",
+    "Codec",
+    "Misfit",
+    "got",
+    "sent",
+    "shown",
+    "wrong",
+    "wrong_object",
+]
 
 CLOSED: Final = 0
 EXACT: Final = 1
@@ -97,9 +110,13 @@ class _BoundedRepr(Repr):
 
 _SHORT: Final = _BoundedRepr()
 
+MAPS: Final[frozenset[type]] = frozenset({dict, PairMap})
+"""Classes of maps that were decoded."""
+
 _COMPOUNDS: Final = {
     list: "a list",
     dict: "a map",
+    PairMap: "a map",
     Array: "an array",
     ZeroWidthArray: "an array without octets",
 }

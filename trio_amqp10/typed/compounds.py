@@ -14,9 +14,10 @@ from typing import Any, Final
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.wire.decode import decode
 from trio_amqp10.wire.encode import encode
+from trio_amqp10.wire.pairs import PairMap, simplest
 from trio_amqp10.wire.values import TYPE_NAMES, Array, Described, ZeroWidthArray
 
-from .codec import CLOSED, Codec, Misfit, shown, wrong, wrong_object
+from .codec import CLOSED, MAPS, Codec, Misfit, shown, wrong, wrong_object
 from .leaves import PLAIN_CODECS
 
 __all__ = ["adapted", "any_codec", "array_of", "list_of", "map_of", "multiple_of", "tuple_of"]
@@ -133,33 +134,38 @@ def tuple_of(items: tuple[Codec, ...]) -> Codec:
     return Codec(expects, read, write, _LISTS, takes=_is_list, wire="list")
 
 
-def map_of(key: Codec, item: Codec, make: Callable[[dict[Any, Any]], Any] | None = None) -> Codec:
-    """A map, its keys of one type and its values of another, read as a dict or what ``make`` makes of it."""
+def map_of(
+    key: Codec, item: Codec, make: Callable[[Any], Any] | None = None, *, every: bool = False
+) -> Codec:
+    """A map, its keys of one type and its values of another, read as a dict or what ``make`` makes of it.
+
+    ``every``: read a map that no dict can hold as a ``PairMap``; otherwise it is refused.
+    """
     expects = "a map"
 
-    def convert(
-        pairs: Mapping[Any, Any], each_key: Callable[[Any], Any], each: Callable[[Any], Any]
-    ) -> dict[Any, Any]:
-        done: dict[Any, Any] = {}
+    def convert(pairs: Mapping[Any, Any], each_key: Callable[[Any], Any], each: Callable[[Any], Any]) -> Any:
+        done: list[tuple[Any, Any]] = []
         name: Any = None
         try:
             for name, value in pairs.items():
-                new, content = each_key(name), each(value)
-                try:
-                    done[new] = content
-                except TypeError:
-                    raise Misfit("cannot be the key of a map") from None
+                done.append((each_key(name), each(value)))
         except Misfit as misfit:
             misfit.path.append(f"[{shown(name)}]")
             raise
-        if len(done) != len(pairs):
-            raise Misfit("two keys of this map become one")
-        return done
+        try:
+            return simplest(done)
+        except LocalProtocolError:
+            raise Misfit("two keys of this map become one") from None
 
     def read(value: Any) -> Any:
-        if value.__class__ is not dict:
+        if value.__class__ not in MAPS:
             raise wrong(expects, value)
-        pairs = convert(value, key.read, item.read)
+        raw: Any = value  # what a type checker does not narrow to an object
+        pairs = convert(raw, key.read, item.read)
+        if pairs.__class__ is PairMap and not every:
+            raise Misfit(
+                "two keys of this map become one in a dict, or cannot be hashed: read it as a PairMap"
+            )
         return pairs if make is None else make(pairs)
 
     def write(obj: Any) -> Any:
@@ -167,7 +173,7 @@ def map_of(key: Codec, item: Codec, make: Callable[[dict[Any, Any]], Any] | None
             raise wrong_object(expects, obj)
         return convert(obj, key.write, item.write)
 
-    return Codec(expects, read, write, frozenset({dict}), takes=_is_mapping, wire="map")
+    return Codec(expects, read, write, MAPS, takes=_is_mapping, wire="map")
 
 
 def array_of(item: Codec) -> Codec:
@@ -276,7 +282,7 @@ def any_codec(
             return _described(read(value.value), (value.descriptor,)) if known is None else known.read(value)
         if cls is list:
             return lists.read(value)
-        return maps.read(value) if cls is dict else value
+        return maps.read(value) if cls in MAPS else value
 
     def write(obj: Any) -> Any:
         cls = obj.__class__
@@ -304,7 +310,7 @@ def any_codec(
 
     codec = Codec("any value", read, write, None, takes=lambda _obj: True, nullable=True)
     lists = list_of(codec)
-    maps = map_of(codec, codec)
+    maps = map_of(codec, codec, every=True)
     return codec
 
 

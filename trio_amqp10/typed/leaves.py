@@ -41,7 +41,7 @@ from trio_amqp10.wire.values import (
     ZeroWidthArray,
 )
 
-from .codec import CLOSED, EXACT, Codec, Misfit, wrong, wrong_object
+from .codec import CLOSED, EXACT, MAPS, Codec, Misfit, wrong, wrong_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -319,7 +319,7 @@ def _write_described(obj: Any) -> Any:
 
 _READ_AS: Final[dict[str, frozenset[type]]] = {name: _one(cls) for name, cls in _CLASSES.items()} | {
     "list": _one(list),
-    "map": _one(dict),
+    "map": MAPS,
     "array": frozenset({Array, ZeroWidthArray}),
     "null": _one(type(None)),
 }

@@ -15,10 +15,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.wire.pairs import copied, simplest
 from trio_amqp10.wire.plan import descriptor_key
 from trio_amqp10.wire.values import Described, Symbol, ULong
 
-from .codec import CLOSED, Codec, Misfit, shown, wrong, wrong_object
+from .codec import CLOSED, MAPS, Codec, Misfit, shown, wrong, wrong_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -132,12 +133,12 @@ class Struct(Codec):
             "value": (self._read_only, self._write_only),
         }[declaration.encoding]
         described = declaration.name is not None
-        bare = list if declaration.encoding == "list" else dict
+        bare = frozenset({list}) if declaration.encoding == "list" else MAPS
         super().__init__(
             cls.__name__,
             self._described_reader(read) if described else self._bare_reader(read),
             self._writer(write),
-            frozenset({Described if described else bare}),
+            frozenset({Described}) if described else bare,
             takes=self._is_ours,
             keys=declaration.descriptors,
             rank=CLOSED,
@@ -269,36 +270,40 @@ class Struct(Codec):
     # -- maps
 
     def _read_map(self, value: Any) -> Any:
-        if value.__class__ is not dict:
+        raw: Any = value  # what a type checker does not narrow to an object
+        if value.__class__ not in MAPS:
             raise wrong(f"the map of {self.expects}", value)
+        pairs: Mapping[Any, Any] = raw
         found: dict[str, Any] = {}
         key = ""
         try:
             for name, key, read, nullable, optional in self._readers:
-                item = value.get(key)
+                item = pairs.get(key)
                 if item is not None:
                     found[name] = read(item)
-                elif nullable and (not optional or key in value):
+                elif nullable and (not optional or key in pairs):
                     found[name] = read(None)
                 elif not optional:
-                    what = "got null" if key in value else "and it is missing"
+                    what = "got null" if key in pairs else "and it is missing"
                     raise Misfit(f"expected {self._expected(name)}, {what}")
         except Misfit as misfit:
             misfit.path.append(f".{key}")
             raise
         if self._rest is not None or self._declaration.unknown == "refuse":
-            self._read_rest(value, found)
+            self._read_rest(pairs, found)
         return self._made(found)
 
     def _read_rest(self, pairs: Mapping[Any, Any], found: dict[str, Any]) -> None:
         """The keys that are no field's: for the field that holds them, or refused."""
-        rest = {key: value for key, value in pairs.items() if key not in self._known}
+        rest = copied(pairs)
+        for key in self._known:
+            rest.pop(key, None)
         if self._rest is not None:
-            found[self._rest.name] = self._rest.codec.read(rest)
+            found[self._rest.name] = self._rest.codec.read(simplest(rest.items()))
         elif rest:
             raise Misfit(f"has no field {shown(next(iter(rest)))}")
 
-    def _write_map(self, obj: Any) -> dict[Any, Any]:
+    def _write_map(self, obj: Any) -> Mapping[Any, Any]:
         pairs: dict[Any, Any] = {}
         name = ""
         values = self._get(obj)
@@ -308,17 +313,18 @@ class Struct(Codec):
                     pairs[key] = write(item)
             if self._rest is not None:
                 name = self._rest.name
-                self._write_rest(pairs, self._rest.codec.write(getattr(obj, name)))
+                return self._with_rest(pairs, self._rest.codec.write(getattr(obj, name)))
         except Misfit as misfit:
             misfit.path.append(f".{name}")
             raise
         return pairs
 
-    def _write_rest(self, pairs: dict[Any, Any], rest: dict[Any, Any]) -> None:
-        for key, item in rest.items():
-            if key in self._known:
+    def _with_rest(self, pairs: dict[Any, Any], rest: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        for key in self._known:
+            if key in rest:
                 raise Misfit(f"the key {key!r} is a field of its own")
-            pairs[key] = item
+        every: Mapping[Any, Any] = simplest([*pairs.items(), *rest.items()])
+        return every
 
     # -- the value of the only field
 

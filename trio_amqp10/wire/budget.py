@@ -48,9 +48,8 @@ class Budget:
         nodes: how many values may be made.
         depth: how many levels of compound and described values.
         types: what to make of described values; without it they are ``Described``.
-        allow_duplicate_keys: let the last of equal map keys win, where the standard calls such a map
-            invalid (1.6.23). Keys that are equal in Python only (1 and 1.0) stay an error, since one
-            dict cannot hold both and nothing should be lost in silence.
+        allow_duplicate_keys: let the last of identical map keys win, where the standard calls such a map
+            invalid (1.6.23).
     """
 
     __slots__ = ("allow_duplicate_keys", "depth", "nodes", "types")

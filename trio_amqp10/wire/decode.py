@@ -10,9 +10,8 @@ while all is well; only slices are checked by hand, because a slice that is too 
 shortens. A value inside a compound may run past the compound's end: the check at that end finds
 it, so each octet is still read once.
 
-Keys of a map that are equal in Python (1, 1.0, True and UInt(1), or "a" and Symbol("a")) are
-duplicates where they have one wire type; where they have two, no dict can hold both, and the map is
-refused rather than cut.
+A map becomes a dict. Where its keys are equal in Python but not in AMQP (1, 1.0, True and UInt(1), or
+"a" and Symbol("a")), or cannot be hashed, it becomes a ``PairMap``; identical keys are a fault (1.6.23).
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from trio_amqp10.rules import DUPLICATE_MAP_KEYS
 
 from . import codes
 from .budget import Budget, check_compound, enter, malformed, read_fault, size_fault, spend
+from .pairs import PairMap, simplest
 from .readers import SCALARS, Reader
 from .values import Array, Described, ZeroWidthArray
 
@@ -95,32 +95,51 @@ def _pairs(buf: bytes, pos: int, end: int, count: int, budget: Budget) -> tuple[
     enter(budget, count)
     table = TABLE
     pairs: dict[Any, Any] = {}
-    kinds: dict[Any, type] = {}
-    for _ in range(count >> 1):
+    for index in range(count >> 1):
         key, pos = table[buf[pos]](buf, pos + 1, budget)
         value, pos = table[buf[pos]](buf, pos + 1, budget)
         try:
-            known = key in pairs
-        except TypeError:
-            raise malformed(f"a {key.__class__.__name__} as a map key is not supported") from None
-        if known:
-            kinds = kinds or {each: each.__class__ for each in pairs}
-            _check_duplicate(key, kinds, budget)
-        elif kinds:
-            kinds[key] = key.__class__
-        pairs[key] = value
+            if key not in pairs:
+                pairs[key] = value
+                continue
+        except TypeError:  # no dict can hold this key
+            pass
+        return _all_pairs(buf, pos, end, budget, pairs, (key, value), (count >> 1) - index - 1)
     if pos != end:
         raise size_fault(pos, end)
     budget.depth += 1
     return pairs, end
 
 
-def _check_duplicate(key: Any, kinds: dict[Any, type], budget: Budget) -> None:
-    """Two keys that are one to Python: a duplicate if of one type, else more than a dict can tell."""
-    if kinds[key] is not key.__class__:
-        raise malformed(f"map keys that differ in their type only: {key!r} and a {kinds[key].__name__}")
-    if not budget.allow_duplicate_keys:
-        raise malformed(f"map key {key!r} appears twice", DUPLICATE_MAP_KEYS)
+def _all_pairs(
+    buf: bytes,
+    pos: int,
+    end: int,
+    budget: Budget,
+    before: dict[Any, Any],
+    pair: tuple[Any, Any],
+    left: int,
+) -> tuple[Any, int]:
+    """Go on with a map at a pair that a dict cannot take: those before it, the pair, and those that are left."""
+    table = TABLE
+    pairs = PairMap(before)
+    repeated = False
+    key, value = pair
+    while True:
+        if not pairs.add(key, value):
+            if not budget.allow_duplicate_keys:
+                raise malformed(f"map key {key!r} appears twice", DUPLICATE_MAP_KEYS)
+            pairs[key] = value
+            repeated = True
+        if not left:
+            break
+        key, pos = table[buf[pos]](buf, pos + 1, budget)
+        value, pos = table[buf[pos]](buf, pos + 1, budget)
+        left -= 1
+    if pos != end:
+        raise size_fault(pos, end)
+    budget.depth += 1
+    return (simplest(pairs.items()) if repeated else pairs), end
 
 
 def _array8(buf: bytes, pos: int, budget: Budget) -> tuple[Any, int]:

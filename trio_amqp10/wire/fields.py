@@ -21,6 +21,7 @@ from trio_amqp10.rules import FIELD
 from . import codes
 from .decode import TABLE, Reader
 from .encode import WRITERS, Writer, below, write_compound, write_value
+from .pairs import PairMap
 from .values import Array, Described, ZeroWidthArray
 from .writers import check_class
 
@@ -204,6 +205,8 @@ def _scalar(name: str, write: Writer | None = None) -> FieldType:
 
 
 def _write_keyed(out: bytearray, value: Any, depth: int, integers: bool) -> None:
+    if value.__class__ is PairMap:  # as a peer sent it, with keys that it may not have
+        return WRITERS["map"](out, value, depth)
     check_class(value, Mapping, "a mapping")
     pairs: Mapping[Any, Any] = value
     depth = below(depth)
@@ -217,6 +220,7 @@ def _write_keyed(out: bytearray, value: Any, depth: int, integers: bool) -> None
             raise LocalProtocolError(f"a key of this map is a symbol, not {key!r}")
         write_value(body, each, depth)
     write_compound(out, codes.MAP8, codes.MAP32, 2 * len(pairs), body)
+    return None
 
 
 def write_symbol_map(out: bytearray, value: Any, depth: int) -> None:

@@ -52,7 +52,10 @@ REQUIREMENTS = [
         "link_of_another_user_is_not_given_away",
         mutants=(
             Change("if holder.state is not LinkState.DETACH_SENT:", "if False:"),
-            Change("elif kept.user != user:", "elif False:"),
+            Change(
+                'return None if identity is None or identity.mechanism == "ANONYMOUS" else identity.name',
+                "return None",
+            ),
         ),
     ),
     need(
@@ -174,7 +177,7 @@ REQUIREMENTS = [
                 'return {\n        "lifetime-policy": _policy(asked),',
                 'return dict(asked or {}) or {\n        "lifetime-policy": _policy(asked),',
             ),
-            Change("timeout = min(asked.timeout, int(self._longest))", "timeout = asked.timeout"),
+            Change("return asked._replace(timeout=min(asked.timeout, longest))", "return asked"),
         ),
     ),
     need(

@@ -35,7 +35,7 @@ from trio_amqp10.peer.delivery import OutgoingDelivery
 from trio_amqp10.peer.memory import Retention
 from trio_amqp10.spec.messaging import Accepted, TerminusDurability
 
-from .kept import Kept, Key
+from .kept import UNKNOWN, Kept, Key
 from .watch import Absent, Watch
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Archive:
                 key.container_id,
                 key.name,
                 int(key.role),
-                kept.user,
+                key.user,
                 int(agreed.durable),
                 str(agreed.expiry_policy),
                 agreed.timeout,
@@ -135,7 +135,8 @@ class Archive:
         """What was there when the last process ended; once, and under trio."""
         found: dict[str, Kept] = {}
         for name, container, link, role, user, durable, policy, timeout, deadline in self._termini:
-            kept = found[name] = Kept(Key(container, link, bool(role)), user)
+            key = Key(container, link, bool(role), user)
+            kept = found[name] = Kept(key, UNKNOWN if user is None else key.origin(None))
             kept.retention = Retention(TerminusDurability(durable), policy, timeout)
             kept.stored = True
             kept.terminus.known = True
@@ -143,12 +144,18 @@ class Archive:
                 kept.deadline = self._clock.from_wall(deadline)
             if durable == TerminusDurability.UNSETTLED_STATE:
                 kept.terminus.keeper = self._new_keeper(kept)
+            if name != _id_of(key):  # written when users were not part of the key
+                self.journal.drop(TERMINI, name)
+                self.write(kept)
         self._records = self._ledger.records if self._unsettled else set()
         for row in self._unsettled:
             there = found.get(row[1])
             keeper = None if there is None else there.terminus.keeper
             if not isinstance(keeper, _Keeper) or not keeper.restore(row):
                 self.journal.drop(UNSETTLED, row[0])
+            elif not keeper.has(row):
+                self.journal.drop(UNSETTLED, row[0])
+                keeper.write(row)
         self._termini.clear()
         self._unsettled.clear()
         self._records.clear()
@@ -196,6 +203,14 @@ class _Keeper:
 
     def _key(self, tag: bytes) -> str:
         return f"{self._name} {tag.hex()}"
+
+    def has(self, row: Any) -> bool:
+        """Whether a row that was restored has the key that it would get now."""
+        return bool(row[0] == self._key(row[3]))
+
+    def write(self, row: Any) -> None:
+        """Write a row that was restored under the key that it has now."""
+        self._note(row[3], row[2], row[4])
 
     def sent(self, delivery: Any, payload: bytes, message_format: int) -> None:
         """As ``Keeper.sent``."""
@@ -335,7 +350,7 @@ class OutletKeeper(_Keeper):
         sent.payload = self._archive.payload_of(entry)
         sent.message_format = entry.message.message_format
         sent.delivery.watcher = Absent(sent.delivery, len(sent.payload), entry)
-        entry.outlet_key = self._kept.key[:2]
+        entry.outlet_key = self._kept.key.link
         return True
 
     def claimed(self) -> None:
@@ -371,7 +386,7 @@ def _nothing() -> None:
 
 
 def _id_of(key: Key) -> str:
-    return json.dumps([key.container_id, key.name, int(key.role)])
+    return json.dumps([key.container_id, key.name, int(key.role), key.user])
 
 
 def _place_of(row: Any) -> int:

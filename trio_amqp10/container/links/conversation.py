@@ -14,6 +14,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+import trio
+
 from trio_amqp10.container.host import Host
 from trio_amqp10.container.nodes.node import Interest, Node, Owner, RefusedError
 from trio_amqp10.container.nodes.subscribers import wanted_by
@@ -85,6 +87,7 @@ class Conversation(Host):
         self.guard = Guard(self, container.authorise, container.resolve, container.unasked)
         self._container = container
         self._retained = 0
+        self._waiting: dict[SenderOutlet, None] = {}
         self._made: dict[object, Any] = {}
         self._claimed: dict[ReceiverInlet | SenderOutlet, Kept] = {}
 
@@ -106,26 +109,43 @@ class Conversation(Host):
     # -- what the peer owes us an answer for ------------------------------------------------
 
     def retain(self, outlet: SenderOutlet, size: int) -> None:
-        """One more delivery waits for its outcome; the link is detached where they are too much."""
+        """One more delivery waits for its outcome; a link of an identity that is beyond its quota is detached."""
         self.leases += 1
         self._retained += size
-        limit = self._container.max_unsettled_octets
-        if limit is not None and self._retained > limit:
-            outlet.close(
-                Condition.RESOURCE_LIMIT_EXCEEDED.value,
-                f"unsettled deliveries take more than max_unsettled_octets={limit} on this connection",
-            )
         if self.account is not None and (refusal := self.account.retain(size)) is not None:
             outlet.close(refusal.condition, refusal.description)
+
+    def is_full(self, outlet: SenderOutlet) -> bool:
+        """Whether the peer is to get no more until it settles something; then ``outlet`` is woken."""
+        limit = self._container.max_unsettled_octets
+        if limit is None or self._retained < limit:
+            return False
+        if not self._waiting:
+            _log.debug(
+                "%r holds max_unsettled_octets=%d: no more until it settles some", self.container_id, limit
+            )
+        self._waiting[outlet] = None
+        return True
 
     def let_go(self, size: int) -> None:
         """A delivery has its outcome."""
         self.leases -= 1
         self._retained -= size
+        limit = self._container.max_unsettled_octets
+        if self._waiting and (limit is None or self._retained < limit):
+            waiting, self._waiting = self._waiting, {}
+            if self.open:
+                self.start_soon(self._wake, waiting)
         if self.account is not None:
             self.account.let_go(size)
         if self.resting:
             self._container.check_idle(self)
+
+    async def _wake(self, waiting: dict[SenderOutlet, None]) -> None:
+        """There is room again; the outcomes that came with the one that made it count first."""
+        await trio.lowlevel.checkpoint()
+        for outlet in waiting:
+            outlet.wake()
 
     # -- links ------------------------------------------------------------------------------
 
@@ -162,7 +182,7 @@ class Conversation(Host):
             return
         if not isinstance(asked, Target):
             raise RefusedError(Condition.NOT_IMPLEMENTED, f"no {type(asked).__name__.lower()} here")
-        made = asked.dynamic
+        made = _is_to_be_made(asked)
         if made:
             address = temporary_address(self.container_id, link.name)
             node: Node = self._container.make_temporary(address, asked.dynamic_node_properties)
@@ -221,7 +241,7 @@ class Conversation(Host):
                 f"distribution-mode {asked.distribution_mode!r}: move or copy is possible",
             )
         copying = asked.distribution_mode == DistributionMode.COPY
-        made = asked.dynamic
+        made = _is_to_be_made(asked)
         if made:
             address = temporary_address(self.container_id, link.name)
             node: Node = self._container.make_temporary(address, asked.dynamic_node_properties)
@@ -337,20 +357,20 @@ class Conversation(Host):
     # -- what outlasts a link ---------------------------------------------------------------
 
     def _key(self, link: IncomingLink) -> Key:
-        return Key(self.container_id, link.name, link.role)
+        return Key(self.container_id, link.name, link.role, user_of(self.identity))
 
     def _retention(self, link: IncomingLink, asked: Source | Target, *, storable: bool) -> Retention:
         """What we keep of the link when it is gone."""
-        user = user_of(self.identity)
-        return self._container.termini.grant(self._key(link), user, asked, storable=storable)
+        host = self.connection.host
+        return self._container.termini.grant(self._key(link), host, asked, storable=storable)
 
     def _claim(self, link: IncomingLink, end: ReceiverInlet | SenderOutlet, agreed: Retention) -> None:
         """Give the link the terminus that is kept for it, if one is to be."""
         if not agreed.survives:
             return
         forgotten = link.remote.unsettled is None
-        user = user_of(self.identity)
-        claimed = self._container.termini.claim(self._key(link), user, agreed, end, forgotten=forgotten)
+        host = self.connection.host
+        claimed = self._container.termini.claim(self._key(link), host, agreed, end, forgotten=forgotten)
         if isinstance(claimed.terminus, SenderTerminus):
             assert isinstance(end, SenderOutlet)
             end.inherit(claimed.terminus)
@@ -364,6 +384,8 @@ class Conversation(Host):
 
     def forget(self, link: ReceiverInlet | SenderOutlet, *, closed: bool) -> None:
         """The link is over; what was made for it alone goes too."""
+        if isinstance(link, SenderOutlet):
+            self._waiting.pop(link, None)
         self.guard.forget(link)
         claimed = self._claimed.get(link)
         if claimed is not None:
@@ -408,6 +430,16 @@ def _paired(link: IncomingLink, node: Node) -> dict[Any, Any] | None:
     """What tells a peer that this link and the one of the same name belong together."""
     properties: Any = link.remote.properties or {}
     return {_PAIRED: True} if node.pairs and properties.get(_PAIRED) is True else None
+
+
+def _is_to_be_made(asked: Source | Target) -> bool:
+    """Whether a dynamic node is asked for, which must not be named, for the address is ours to choose (3.5.3, 3.5.4)."""
+    if asked.dynamic and asked.address is not None:
+        raise RefusedError(
+            Condition.INVALID_FIELD,
+            "a dynamic node with an address, which is for the container to choose (3.5.3, 3.5.4)",
+        )
+    return bool(asked.dynamic)
 
 
 def _checked(address: object) -> str:

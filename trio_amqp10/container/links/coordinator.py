@@ -55,6 +55,9 @@ CONTROL_CREDIT: Final = 10
 _MOST: Final = 1000
 """Transactions that one connection may have open."""
 
+_SENT_SETTLED: Final = "a declare or discharge must not be sent settled (4.2, 4.3)"
+_NO_WORK: Final = "no transactional work on a control link: send it without a transactional-state (4.1)"
+
 
 class ControlInlet(ReceiverInlet):
     """A control link: its turn comes last, and it is served also while the service ends."""
@@ -68,6 +71,9 @@ class ControlInlet(ReceiverInlet):
     def take(self) -> Delivery | None:
         # A message that waits for permission came before: it is part of what is discharged.
         return self._take() if self._queue and not self.peer.guard.deciding else None
+
+    def _post(self) -> None:
+        """Nothing here is work of a transaction: the coordinator refuses what claims to be (4.1)."""
 
     def go_on(self) -> None:
         """What was waited for is decided."""
@@ -114,13 +120,21 @@ class Coordinator(Node):
     def on_arrivals(self, inlet: Inlet) -> None:
         assert isinstance(inlet, ControlInlet)
         while (request := inlet.take()) is not None:
+            work = request.remote_state.__class__ is TransactionalState
             if request.settled:
-                inlet.close(
-                    Condition.NOT_ALLOWED.value,
-                    "what is asked of a coordinator must not be sent settled (4.2)",
-                )
-                return
-            self._answer(inlet, request)
+                if work:
+                    self._doom(request.remote_state.txn_id)
+                inlet.close(Condition.ILLEGAL_STATE.value, _SENT_SETTLED)
+            elif work:
+                self._refuse(inlet, request, Condition.ILLEGAL_STATE.value, _NO_WORK)
+            else:
+                self._answer(inlet, request)
+
+    def _doom(self, txn_id: object) -> None:
+        """A settled message of this transaction was refused: its sender learns it from the discharge (4.4.4.1)."""
+        work = self.find(txn_id)
+        if work is not None:
+            work.doom(Condition.ILLEGAL_STATE, _NO_WORK)
 
     def _answer(self, inlet: ControlInlet, request: Delivery) -> None:
         try:
@@ -273,7 +287,8 @@ class Coordinator(Node):
         elif delivery.settled:
             inlet.close(*fate)
         if not delivery.settled:
-            self._say(delivery, _rejected(*fate))
+            with suppress(LocalProtocolError):  # its link is gone: no answer reaches its sender
+                delivery.reject(*fate)
 
     def retire(self, watch: Watch) -> bool:
         """The peer has spoken of a delivery in a transaction, or its link is gone; True if that counts now (4.4.2)."""

@@ -13,6 +13,8 @@ from trio_amqp10.rules import ONE_ATTACHMENT
 from trio_amqp10.spec.transport import Error
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from trio_amqp10.peer.link import Link
 
 __all__ = ["error_of", "steal", "suspend"]
@@ -34,6 +36,8 @@ def suspend(link: Link[Any], condition: str, description: str) -> None:
         conn.pump.feed(lambda: end.fail(fault, closed=False))
 
 
-def error_of(condition: str | None, description: str | None) -> Error | None:
+def error_of(
+    condition: str | None, description: str | None, info: Mapping[Any, Any] | None = None
+) -> Error | None:
     """The error of a detach; None for one without."""
-    return None if condition is None else Error(condition=condition, description=description)
+    return None if condition is None else Error(condition=condition, description=description, info=info)

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.engine.states import LinkState
-from trio_amqp10.errors import Condition
+from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.peer.receiver import Receiver
+from trio_amqp10.spec.messaging import RELEASED, Modified, Rejected
 from trio_amqp10.spec.transactions import TransactionalState
+from trio_amqp10.spec.transport import Error
 
 from .archive import why
 from .detaching import error_of, steal, suspend
+from .verdicts import permits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from trio_amqp10.container.nodes.node import Node
     from trio_amqp10.container.stores.base import StoreError
     from trio_amqp10.engine.receiver import ReceiverLink
-    from trio_amqp10.peer.delivery import Delivery
+    from trio_amqp10.peer.delivery import Delivery, Outcome
     from trio_amqp10.peer.session import Session
 
     from .conversation import Conversation
@@ -36,7 +40,7 @@ class ReceiverInlet(Receiver):
 
     Attributes:
         peer: whose it is.
-        key: names the link: its peer and its name (2.6.1).
+        key: names the link: its peer, with the user that it proved to be, and its name (2.6.1).
     """
 
     __slots__ = ("_granting", "_node", "_over", "key", "peer")
@@ -48,7 +52,7 @@ class ReceiverInlet(Receiver):
     ) -> None:
         super().__init__(session, link, credit)
         self.peer = peer
-        self.key: object = (peer.container_id, link.name)
+        self.key: object = (peer.owner, link.name)
         self._node = node
         self._over = False
         self._granting = credit
@@ -87,6 +91,24 @@ class ReceiverInlet(Receiver):
             self.peer.coordinator.post(self, self._node, delivery)
         return None
 
+    def permitted(self, delivery: Delivery, outcome: Outcome) -> Outcome | None:
+        """The outcome, or one in its place that the peer's source has; a rejection without that ends the link (3.5.3)."""
+        source = self.remote.source
+        if permits(source, outcome):
+            return outcome
+        if not isinstance(outcome, Rejected):
+            for other in (RELEASED, Modified()):
+                if permits(source, other):
+                    return other
+            outcome = Rejected(
+                error=Error(condition=Condition.PRECONDITION_FAILED, description="not accepted")
+            )
+        error = outcome.error
+        assert error is not None
+        # As a coordinator does (4.2), and the anonymous terminus ("Using the Anonymous Terminus", 2.2.2).
+        self.close(error.condition, error.description, {"delivery-tag": delivery.tag})
+        return None
+
     def _post(self) -> None:
         """What came in transactions waits for their end, not for room in the node (4.4.1)."""
         kept: list[Delivery] = []
@@ -107,6 +129,8 @@ class ReceiverInlet(Receiver):
         try:
             if self._queue and self.peer.coordinator.busy:
                 self._post()
+            if self._over:
+                return  # what came in a transaction that there is none of has ended it
             self._top_up()
             self._node.on_arrivals(self)
             if self._is_over:
@@ -114,21 +138,29 @@ class ReceiverInlet(Receiver):
         except Exception:
             self._fail()
 
-    def close(self, condition: str | None = None, description: str | None = None) -> None:
+    def close(
+        self,
+        condition: str | None = None,
+        description: str | None = None,
+        info: Mapping[Any, Any] | None = None,
+    ) -> None:
         """Detach, without waiting for the peer's answer; what was not taken goes back."""
-        if not self._closed:
-            self._release_queued()
-            self._closed = True
-            self._link.detach(error=error_of(condition, description))
-        self._end()
+        try:
+            if not self._closed:
+                self._closed = True
+                self._release_queued()
+                self._link.detach(error=error_of(condition, description, info))
+        finally:
+            self._end()
 
     suspend = suspend
 
     def _release_queued(self) -> None:
         if self._link.state is _ATTACHED:
             for delivery in self._queue:
-                if not delivery.settled:
-                    delivery.release()
+                if not delivery.settled and permits(self.remote.source, RELEASED):
+                    with suppress(LocalProtocolError):  # the peer took it back
+                        delivery.release()
         self._queue.clear()
 
     def _end(self) -> None:
@@ -143,4 +175,7 @@ class ReceiverInlet(Receiver):
 
     def _fail(self) -> None:
         _log.exception("%r failed, and with it %r", self._node, self)
-        self.close(Condition.INTERNAL_ERROR.value, "the node failed")
+        try:
+            self.close(Condition.INTERNAL_ERROR.value, "the node failed")
+        except Exception:
+            _log.exception("%r could not be closed", self)

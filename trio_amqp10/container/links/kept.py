@@ -7,28 +7,47 @@ Knows what was agreed with the peer; does not know when it is over (``termini``)
 from __future__ import annotations
 
 from math import inf
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from trio_amqp10.engine.terminus import ReceiverTerminus, SenderTerminus
+from trio_amqp10.peer.failures import place_of
 from trio_amqp10.peer.memory import Retention
 from trio_amqp10.spec.messaging import ExpiryPolicy
 from trio_amqp10.spec.transport import Role
 
-__all__ = ["NOTHING", "Holder", "Kept", "Key"]
+if TYPE_CHECKING:
+    from trio_amqp10.container.nodes.node import Owner
+
+__all__ = ["NOTHING", "UNKNOWN", "Holder", "Kept", "Key"]
 
 NOTHING: Final = Retention(expiry_policy=ExpiryPolicy.LINK_DETACH)
 
 
+UNKNOWN: Final = "a peer from before the restart that was not authenticated"
+
+
 class Key(NamedTuple):
-    """Which link: names are unique between two containers, in one direction (2.6.1)."""
+    """Which link: names are unique between two containers, in one direction (2.6.1).
+
+    A container-id proves nothing. So the containers of two users are two, whatever they call themselves; the peers
+    that are not authenticated have names of their own together.
+    """
 
     container_id: str
     name: str
     role: bool
+    user: str | None
 
-    def owned_by(self, user: str | None) -> str:
-        """Whose it is, for counting: the user's, whatever it calls its containers; else the container's."""
-        return f"container {self.container_id}" if user is None else f"user {user}"
+    @property
+    def link(self) -> tuple[Owner, str]:
+        """The same without the direction: two links of one name may be a pair."""
+        return (self.container_id, self.user), self.name
+
+    def origin(self, host: str | None) -> str:
+        """Which share it counts in: its user's; that of the peer's network if the peer is not authenticated."""
+        if self.user is not None:
+            return f"user {self.user!r}"
+        return f"a peer at {place_of(host)} that is not authenticated"
 
 
 class Holder(Protocol):
@@ -56,7 +75,7 @@ class Kept:
 
     Attributes:
         key: of its link.
-        user: whose it is: the name that the peer proved to have, or None.
+        origin: the share that it counts in.
         terminus: what is unsettled.
         retention: what was agreed.
         holder: the link that has it, or had it last; None where that was before a restart.
@@ -65,11 +84,11 @@ class Kept:
         stored: whether the store has a row of it.
     """
 
-    __slots__ = ("attached", "deadline", "holder", "key", "retention", "stored", "terminus", "user")
+    __slots__ = ("attached", "deadline", "holder", "key", "origin", "retention", "stored", "terminus")
 
-    def __init__(self, key: Key, user: str | None) -> None:
+    def __init__(self, key: Key, origin: str) -> None:
         self.key = key
-        self.user = user
+        self.origin = origin
         self.terminus: SenderTerminus | ReceiverTerminus = self.new_terminus()
         self.retention = NOTHING
         self.holder: Holder | None = None

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from trio_amqp10.container.nodes.entry import Entry
 
 from .archive import why
+from .verdicts import return_unsent
 
 if TYPE_CHECKING:
     from trio_amqp10.container.nodes.node import Lease
@@ -83,7 +84,10 @@ class Loans:
             self._keeper.journal.after(partial(self._written, loan))
         else:
             self._waiting.append(_Loan(payload, message_format, lease, None))
-            self.send()
+            try:
+                self.send()
+            except Exception:
+                self._outlet.fail()
 
     def _written(self, loan: _Loan, failure: StoreError | None) -> None:
         if failure is None:
@@ -97,8 +101,12 @@ class Loans:
         waiting = self._waiting
         while waiting and waiting[0].safe and self._outlet.can_send():
             loan = waiting.popleft()
+            try:
+                self._outlet.send_lent(loan.payload, loan.message_format, loan.lease, loan.tag)
+            except Exception:
+                self._waiting.appendleft(loan)  # it goes back with the others, when the link ends
+                raise
             self._octets -= len(loan.payload)
-            self._outlet.send_lent(loan.payload, loan.message_format, loan.lease, loan.tag)
 
     def release(self) -> None:
         """The link is gone, or detached."""
@@ -106,4 +114,4 @@ class Loans:
         for loan in waiting:
             if loan.tag is not None:
                 self._keeper.drop(loan.tag)
-            loan.lease.released()
+            return_unsent(loan.lease)

@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.engine.states import LinkState
-from trio_amqp10.errors import Condition
+from trio_amqp10.errors import Condition, LocalProtocolError, MessageSizeError
 from trio_amqp10.peer.sender import Sender
 from trio_amqp10.spec.messaging import RELEASED, Accepted
 from trio_amqp10.spec.transport import SenderSettleMode
@@ -18,7 +18,7 @@ from trio_amqp10.spec.transport import SenderSettleMode
 from .archive import OutletKeeper
 from .detaching import error_of, steal, suspend
 from .loans import Loans
-from .verdicts import tell
+from .verdicts import accept_sent, return_unsent, tell
 from .watch import Absent, Watch
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class SenderOutlet(Sender):
 
     Attributes:
         peer: whose it is.
-        key: names the link: its peer and its name (2.6.1).
+        key: names the link: its peer, with the user that it proved to be, and its name (2.6.1).
         copying: whether messages are copied to it (3.5.7).
         interest: what the peer wants to have by it.
         wants: its filter, given a message and its sender's container-id; None for all (3.5.8).
@@ -70,7 +70,7 @@ class SenderOutlet(Sender):
     ) -> None:
         super().__init__(session, link)
         self.peer = peer
-        self.key: object = (peer.container_id, link.name)
+        self.key: object = (peer.owner, link.name)
         self.copying = copying
         self.interest = interest
         self.wants = wants
@@ -87,7 +87,7 @@ class SenderOutlet(Sender):
         try:
             self._node.add_outlet(self)
         except Exception:
-            self._fail()
+            self.fail()
         else:
             self.wake()
 
@@ -101,10 +101,17 @@ class SenderOutlet(Sender):
         """Whether the peer has closed the link, and not only detached it (2.6.6)."""
         return self._detached is not None and self._detached.closed
 
+    @property
+    def max_message_size(self) -> int | None:
+        """Octets of the largest message that the peer takes; None for any size (2.7.3)."""
+        return self._link.size_limit
+
     def ready(self) -> bool:
         """Whether a message may go out now; if not, the node hears when it may."""
         link = self._link
         if link.sendable():
+            if self.peer.is_full(self):
+                return False  # it wakes us
             if self._loans and (link.txn_id is not None or not self._loans.has_room(link.credit)):
                 return False  # they wake us
             if link.txn_id is not None and not self.copying and not self.peer.coordinator.live(link.txn_id):
@@ -115,9 +122,25 @@ class SenderOutlet(Sender):
         return False
 
     def give(self, message: Message, lease: Lease | None, tag: bytes | None = None) -> None:
-        """Send now, without waiting; the lease hears of the outcome."""
+        """Send now, without waiting; the lease hears of the outcome. What fails ends this link, and is not raised."""
+        try:
+            self._give(message, lease, tag)
+        except MessageSizeError as too_large:
+            self._return(lease, Condition.MESSAGE_SIZE_EXCEEDED, str(too_large))
+        except Exception:
+            _log.exception("%r could not send a message of %r", self, self._node)
+            self._return(lease, Condition.INTERNAL_ERROR, "a message could not be sent")
+
+    def _return(self, lease: Lease | None, condition: Condition, description: str) -> None:
+        """Nothing was sent: end the link, then give the message back, so that another link gets it."""
+        self._close_anyway(condition, description)
+        if lease is not None:
+            return_unsent(lease)
+
+    def _give(self, message: Message, lease: Lease | None, tag: bytes | None) -> None:
         payload = message.to_payload()
         link = self._link
+        link.check_size(len(payload))
         work: Work | None = None
         if link.txn_id is not None and lease is not None:
             work = self.peer.coordinator.live(link.txn_id)
@@ -137,28 +160,45 @@ class SenderOutlet(Sender):
         """Send what the store knows of by now."""
         self._send(payload, message_format, lease, tag, None)
 
+    def outgrow(self, size: int) -> None:
+        """All that the node has for us is too large: detach, once nothing is unsettled."""
+        link = self._link
+        if link.unsettled or self._loans or link.in_progress:
+            link.watch_unsettled = True
+            link.await_sendable()
+        else:
+            self.close(
+                Condition.MESSAGE_SIZE_EXCEEDED.value,
+                f"{self._node.address!r} has only messages that are larger than the max-message-size "
+                f"{link.size_limit} of this link, e.g. one of {size} octets (2.7.3)",
+            )
+
     def _send(
         self, payload: bytes, message_format: int, lease: Lease | None, tag: bytes | None, work: Work | None
     ) -> None:
         state = None if work is None else work.state
         delivery = self._link.send(payload, lease is None, tag, message_format, state)
-        assert delivery is not None  # ready() said so
+        if delivery is None:
+            raise LocalProtocolError(f"{self!r} is not ready to send")
         if not delivery.settled:
             delivery.watcher = watch = Watch(self, delivery, len(payload) + _OVERHEAD, lease)
             if work is not None:
                 work.acquire(watch)
         elif lease is not None:
             if work is None:
-                lease.accepted()  # at most once: gone when it is sent
+                accept_sent(lease)  # at most once: gone when it is sent
             else:
                 work.consume(lease)
 
     def rest(self, more: int) -> None:
         """Tell how many more there are, and give credit back where the receiver drains (2.6.7)."""
         link = self._link
+        if self._over:
+            return
         link.available = more
         busy = link.in_progress or self.waiting or self._loans
-        if link.drain and not busy and not (more and link.credit):
+        # What waits until something is settled is not available to a receiver that drains.
+        if link.drain and not busy and (not (more and link.credit) or self.peer.is_full(self)):
             link.drained()
 
     def wake(self) -> None:
@@ -175,11 +215,12 @@ class SenderOutlet(Sender):
             elif not waited:  # else it is a producer's, who goes first
                 if self._link.txn_id is not None:
                     self._enlist(self._link.txn_id)
-                self._node.on_demand(self)
+                if not self._over:
+                    self._node.on_demand(self)
             elif self._link.txn_id is not None:
                 self._enlist(self._link.txn_id)
         except Exception:
-            self._fail()
+            self.fail()
 
     def _enlist(self, txn_id: Any) -> None:
         """The receiver wants what it gets to be acquired in a transaction (4.4.3)."""
@@ -199,24 +240,35 @@ class SenderOutlet(Sender):
             link.txn_id = link.flow_properties = None
             self._conn.engine.touch(self)
 
-    def _fail(self) -> None:
+    def fail(self) -> None:
+        """An exception is being handled: detach, whatever that raises."""
         _log.exception("%r failed, and with it %r", self._node, self)
-        self.close(Condition.INTERNAL_ERROR.value, "the node failed")
+        self._close_anyway(Condition.INTERNAL_ERROR, "the node failed")
+
+    def _close_anyway(self, condition: Condition, description: str) -> None:
+        try:
+            self.close(condition.value, description)
+        except Exception:
+            _log.exception("%r could not be closed", self)
 
     def close(self, condition: str | None = None, description: str | None = None) -> None:
         """Detach, without waiting for the peer's answer."""
-        if not self._closed:
-            self._closed = True
-            self._link.detach(error=error_of(condition, description))
-        self._end()
+        try:
+            if not self._closed:
+                self._closed = True
+                self._link.detach(error=error_of(condition, description))
+        finally:
+            self._end()
 
     def _end(self) -> None:
         if not self._over:
             self._over = True
-            self._node.remove_outlet(self)
-            if self._loans:
-                self._loans.release()
-            self.peer.forget(self, closed=self._link.terminus is None)
+            try:
+                self._node.remove_outlet(self)
+                if self._loans:
+                    self._loans.release()
+            finally:
+                self.peer.forget(self, closed=self._link.terminus is None)
 
     def inherit(self, terminus: SenderTerminus) -> None:
         """Deliveries of an older link are this one's now."""
@@ -240,6 +292,17 @@ class SenderOutlet(Sender):
     def verdict(self, delivery: OutgoingDelivery, lease: Lease) -> None:
         """Tell the lease what the peer made of its message (3.4)."""
         tell(lease, self._final(delivery.state))
+
+    def lose(self, lease: Lease) -> None:
+        """The link went, and what became of the message is not known: its source's default-outcome counts (3.5.3).
+
+        Leases of a node that confirms outlast the link: the receiver may still say what became of the message.
+        """
+        default: Any = getattr(self._link.source, "default_outcome", None)
+        if default is None or self._node.confirms:
+            lease.lost()
+        else:
+            tell(lease, default)
 
     def accepts(self, outcome: Any) -> bool:
         """Whether this counts as accepted here."""

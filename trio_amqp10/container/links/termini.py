@@ -1,34 +1,62 @@
-"""Termini that outlive the links they were made for, until their time is up or somebody comes back (2.6.1, 3.5).
+"""Termini that outlive their links, until they expire or their peer attaches the link again (2.6.1, 3.5).
 
-When the timer of a terminus starts, its expiry policy says (3.5.6): when its link is detached, when the
+The expiry policy says when the timer of a terminus starts (3.5.6): when its link is detached, when the
 session of that link ends, when the connection is closed, or never. A peer that attaches a link of the
-same name gets the terminus that is kept for it, and takes it from the link that has it, if that still
-lives: that one is stolen. All this only where it is the same peer, by name and by identity.
+same name gets the terminus that is kept for it. If another link has the terminus, that link is stolen. The peer is
+the same if its container-id is the same and it proved to be the same user.
+
+How many there may be
+---------------------
+
+================  ==================================================================================
+each origin       ``limit_each``. The origin is the user; all peers of one network (an IPv4 address, the /64 of an
+                  IPv6 address) that are not authenticated are one
+anonymous         half of ``limit``: all peers that are not authenticated, so that they cannot take the place of users
+all               ``limit``. A new one takes the place of the oldest that has no link, of the origin that has
+                  most of these, if that origin has more than the new one's; the same within the anonymous half
+each by age       ``longest`` seconds without a link. Where the policy ``never`` is asked for, the answer is
+                  ``connection-close`` and this time, because that is what happens
+================  ==================================================================================
+
+An attach that is beyond a limit is accepted, but nothing is kept of it: its answer says ``link-detach`` and a timeout
+of 0, and the log says why.
 
 Knows when things are over; does not know what a terminus holds.
 """
 
 from __future__ import annotations
 
+import heapq
+import itertools
+import logging
 from collections import Counter
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.container.nodes.node import RefusedError
-from trio_amqp10.errors import Condition
+from trio_amqp10.container.nodes.alarm import Alarm
 from trio_amqp10.peer.memory import Retention
+from trio_amqp10.peer.shares import Shares
 from trio_amqp10.spec.messaging import ExpiryPolicy, TerminusDurability
 from trio_amqp10.spec.transport import Role
 
 from .kept import NOTHING, Kept
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from trio_amqp10.container.nodes.alarm import CallAt
 
     from .archive import Archive
     from .kept import Holder, Key
 
-__all__ = ["Termini"]
+__all__ = ["LONGEST", "Termini"]
+
+_log = logging.getLogger("trio_amqp10.container")
+
+LONGEST: Final = 86_400.0
+"""Seconds that a terminus is kept without a link, unless the container says otherwise: a day."""
+_STALE: Final = 64
+"""Deadlines that do not hold any more, above as many as there are termini, before they are removed."""
 
 _POLICIES: Final = (
     ExpiryPolicy.LINK_DETACH,
@@ -39,84 +67,143 @@ _POLICIES: Final = (
 
 
 class Termini:
-    """All that one container keeps.
+    """All termini that one container keeps.
 
     Args:
         now: seconds on any clock.
         call_at: has ``sweep`` called at a time on that clock.
         archive: has those that are to survive the container; None without a store.
-        limit: how many are kept; beyond, peers are told that theirs is not.
-        limit_each: how many of one user; or of one container, where it has not proved whose it is.
-        longest: seconds that one is kept at most, whatever its peer asks for.
+        limit: how many are kept.
+        limit_each: how many of one origin: a user, or a network for peers that are not authenticated.
+        longest: seconds that one is kept at most without a link, whatever its peer asks for; infinite for no limit.
     """
 
     def __init__(
         self,
         now: Callable[[], float],
-        call_at: Callable[[float, Callable[[], object]], object],
+        call_at: CallAt,
         *,
         archive: Archive | None = None,
         limit: int = 10_000,
         limit_each: int = 2_500,
-        longest: float = 86_400.0,
+        longest: float = LONGEST,
     ) -> None:
         self._now = now
-        self._call_at = call_at
         self._archive = archive
         self._limit = limit
         self._limit_each = limit_each
         self._longest = longest
         self._kept: dict[Key, Kept] = {}
-        self._owned: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
+        self._anonymous = 0
+        self._orphans = (Shares[Kept](), Shares[Kept]())
+        """Those without a link: of users, and of peers that are not authenticated."""
+        self._full: set[str] = set()
+        self._deadlines: list[tuple[float, int, Kept]] = []
+        self._numbers = itertools.count()
+        self._alarm = Alarm(self._next_deadline, self.sweep, call_at)
 
     def __len__(self) -> int:
         return len(self._kept)
 
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._kept)
+
     def restore(self) -> None:
         """Take back what the store has, once, before the nodes do: what was attached has lost its link."""
-        if self._archive is not None:
-            for kept in self._archive.restore():
-                self._add(kept)
-                if kept.deadline == inf and kept.retention.expiry_policy != ExpiryPolicy.NEVER:
-                    kept.deadline = self._now() + kept.retention.timeout
-                    self._archive.write(kept)
-                self._call_at(kept.deadline, self.sweep)
+        if self._archive is None:
+            return
+        for kept in self._archive.restore():
+            self._add(kept)
+            self._orphans[kept.key.user is None].add(kept.origin, kept)
+            if kept.retention.expiry_policy == ExpiryPolicy.NEVER:
+                kept.retention = self._bounded(kept.retention)
+            if kept.deadline == inf and kept.retention.expiry_policy != ExpiryPolicy.NEVER:
+                kept.deadline = self._now() + kept.retention.timeout
+                self._archive.write(kept)
+            self._expect(kept)
 
-    def grant(self, key: Key, user: str | None, asked: Any, *, storable: bool) -> Retention:
-        """What a peer gets that asks for this; durable where there is a store, and the node is ``storable``."""
+    # -- what is granted --------------------------------------------------------------------
+
+    def grant(self, key: Key, host: str | None, asked: Any, *, storable: bool) -> Retention:
+        """What a peer gets that asks for this; durable if there is a store and the node is ``storable``.
+
+        Args:
+            key: of its link.
+            host: the IP address that the peer comes from; None for one without.
+            asked: its source or target.
+            storable: whether the store can have what the node gives.
+        """
         policy = asked.expiry_policy if asked.expiry_policy in _POLICIES else ExpiryPolicy.SESSION_END
-        timeout = min(asked.timeout, int(self._longest))
         durable = TerminusDurability.NONE
         if storable and self._archive is not None:
             durable = TerminusDurability(min(asked.durable, TerminusDurability.UNSETTLED_STATE))
-        given = Retention(durable, policy, timeout)
-        if not given.survives or (key not in self._kept and self._is_full(key.owned_by(user))):
+        given = self._bounded(Retention(durable, policy, asked.timeout))
+        if not given.survives or (key not in self._kept and not self._has_room(key, key.origin(host))):
             return NOTHING
         return given
 
-    def _is_full(self, owner: str) -> bool:
-        return len(self._kept) >= self._limit or self._owned[owner] >= self._limit_each
+    def _bounded(self, asked: Retention) -> Retention:
+        """What is asked for, but no longer than is possible."""
+        if self._longest == inf:
+            return asked
+        longest = int(self._longest)
+        if asked.expiry_policy == ExpiryPolicy.NEVER:
+            return asked._replace(expiry_policy=ExpiryPolicy.CONNECTION_CLOSE, timeout=longest)
+        return asked._replace(timeout=min(asked.timeout, longest))
+
+    def _has_room(self, key: Key, origin: str) -> bool:
+        why = self._obstacle(key, origin)
+        if why is None:
+            self._full.discard(origin)
+            return True
+        if origin not in self._full:  # one line for each time that it becomes full
+            self._full.add(origin)
+            _log.warning("the termini of links of %s are not kept: %s", origin, why)
+        _log.info("the terminus of link %.64r of %s is not kept", key.name, origin)
+        return False
+
+    def _obstacle(self, key: Key, origin: str) -> str | None:
+        """Why no more is kept for this origin; None if more is."""
+        if self._counts[origin] >= self._limit_each:
+            return f"there are {self._limit_each} already, the most for one user or network"
+        if self._is_full(key) and self._expendable(key, origin) is None:
+            return "there are as many as there may be, and none is older of an origin that has more"
+        return None
+
+    def _is_full(self, key: Key) -> bool:
+        if key.user is None and self._anonymous >= (self._limit + 1) // 2:
+            return True
+        return len(self._kept) >= self._limit
+
+    def _expendable(self, key: Key, origin: str) -> Kept | None:
+        """What a new one of this origin would take the place of: that of a user, for a user only."""
+        most, found = self._counts[origin], None
+        for orphans in self._orphans[key.user is None :]:
+            greediest = orphans.greediest()
+            if greediest is not None and orphans.count(greediest) > most:
+                most, found = orphans.count(greediest), orphans.oldest(greediest)
+        return found
 
     def claim(
-        self, key: Key, user: str | None, retention: Retention, holder: Holder, *, forgotten: bool
+        self, key: Key, host: str | None, retention: Retention, holder: Holder, *, forgotten: bool
     ) -> Kept:
-        """The terminus of this link, for ``holder`` from now on; a new one where there is none.
+        """The terminus of this link, for ``holder`` from now on; a new one if there is none.
 
-        Where the peer has ``forgotten`` the link, what it was sent before comes back first of all.
-
-        Raises:
-            RefusedError: ``amqp:unauthorized-access``, where it is somebody else's.
+        If the peer has ``forgotten`` the link, what it was sent before goes back first.
         """
         self.sweep()
+        origin = key.origin(host)
         kept = self._kept.get(key)
         if kept is None:
-            kept = Kept(key, user)
+            self._make_room(key, origin)
+            kept = Kept(key, origin)
             self._add(kept)
-        elif kept.user != user:
-            raise RefusedError(
-                Condition.UNAUTHORIZED_ACCESS,
-                f"link {key.name!r} of {key.container_id!r} is another's (2.6.1)",
-            )
+        else:
+            self._orphans[kept.key.user is None].discard(kept.origin, kept)
+            self._uncount(kept)
+            kept.origin = origin
+            self._count(kept)
         if kept.holder is not None and kept.attached:
             kept.holder.steal()
         if forgotten and key.role is Role.SENDER:
@@ -131,9 +218,10 @@ class Termini:
         return kept
 
     def release(self, kept: Kept, holder: Holder, *, closed: bool) -> None:
-        """The link of ``holder`` is gone, for good or for now. Who has lost it to another says nothing here."""
+        """The link of ``holder`` is gone, for good or for now. A link that was stolen says nothing here."""
         if kept.holder is holder and kept.attached:
             kept.attached = False
+            self._orphans[kept.key.user is None].add(kept.origin, kept)
             if closed:
                 self._remove(kept)
             elif kept.retention.expiry_policy == ExpiryPolicy.LINK_DETACH:
@@ -153,16 +241,48 @@ class Termini:
         if not kept.attached and kept.deadline == inf and self._kept.get(kept.key) is kept:
             kept.deadline = self._now() + kept.retention.timeout
             if kept.retention.timeout:
-                self._call_at(kept.deadline, self.sweep)
+                self._expect(kept)
                 if self._archive is not None:
                     self._archive.write(kept)
             else:
-                self.sweep()
+                self._expire(kept)
+                self._remove(kept)
 
     def sweep(self) -> None:
         """Forget what has expired."""
+        if not self._deadlines:
+            return
         now = self._now()
-        for kept in [kept for kept in self._kept.values() if kept.deadline <= now]:
+        while self._deadlines and self._deadlines[0][0] <= now:
+            deadline, _, kept = heapq.heappop(self._deadlines)
+            if self._holds(deadline, kept):
+                self._expire(kept)
+                self._remove(kept)
+
+    def _expect(self, kept: Kept) -> None:
+        """Its deadline is set."""
+        if kept.deadline == inf:
+            return
+        deadlines = self._deadlines
+        if len(deadlines) > 2 * len(self._kept) + _STALE:
+            deadlines[:] = [each for each in deadlines if self._holds(each[0], each[2])]
+            heapq.heapify(deadlines)
+        heapq.heappush(deadlines, (kept.deadline, next(self._numbers), kept))
+        self._alarm.expect(kept.deadline)
+
+    def _holds(self, deadline: float, kept: Kept) -> bool:
+        return kept.deadline == deadline and self._kept.get(kept.key) is kept
+
+    def _next_deadline(self) -> float:
+        while self._deadlines and not self._holds(self._deadlines[0][0], self._deadlines[0][2]):
+            heapq.heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else inf
+
+    def _make_room(self, key: Key, origin: str) -> None:
+        if self._is_full(key) and (kept := self._expendable(key, origin)) is not None:
+            _log.warning(
+                "the oldest terminus of %s without a link is given up for one of %s", kept.origin, origin
+            )
             self._expire(kept)
             self._remove(kept)
 
@@ -177,13 +297,22 @@ class Termini:
 
     def _add(self, kept: Kept) -> None:
         self._kept[kept.key] = kept
-        self._owned[kept.key.owned_by(kept.user)] += 1
+        self._count(kept)
 
     def _remove(self, kept: Kept) -> None:
         del self._kept[kept.key]
-        owner = kept.key.owned_by(kept.user)
-        self._owned[owner] -= 1
-        if not self._owned[owner]:
-            del self._owned[owner]
+        self._uncount(kept)
+        self._orphans[kept.key.user is None].discard(kept.origin, kept)
         if self._archive is not None:
             self._archive.forget(kept)
+
+    def _count(self, kept: Kept) -> None:
+        self._counts[kept.origin] += 1
+        self._anonymous += kept.key.user is None
+
+    def _uncount(self, kept: Kept) -> None:
+        self._anonymous -= kept.key.user is None
+        self._counts[kept.origin] -= 1
+        if not self._counts[kept.origin]:
+            del self._counts[kept.origin]
+            self._full.discard(kept.origin)

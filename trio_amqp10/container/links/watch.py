@@ -64,6 +64,12 @@ class Watch:
         return lease.record if isinstance(lease, Entry) and lease.book is not None else None
 
     def wake(self) -> None:
+        try:
+            self._look()
+        except Exception:
+            self.outlet.fail()
+
+    def _look(self) -> None:
         delivery = self.delivery
         if delivery.watcher is not self:
             return  # touched, and then told at once
@@ -121,7 +127,7 @@ class Watch:
             elif told or delivery.settled:
                 outlet.verdict(delivery, lease)
             else:
-                lease.lost()
+                outlet.lose(lease)
         except RefusedError as refusal:
             return refusal
         except LocalProtocolError as gone:  # a node that hands outcomes through finds its arrival's link gone

@@ -36,6 +36,8 @@ from trio_amqp10.spec.messaging import ACCEPTED, Rejected
 from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Error
 
+from .verdicts import accept_sent, permits, return_unsent
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -132,8 +134,13 @@ class Work:
             self._hold(node, delivery)
         except (RefusedError, RemoteProtocolError) as refusal:
             outcome = Rejected(error=Error(condition=refusal.condition, description=refusal.description))
-            if delivery.settled:  # nobody waits for an outcome, so the discharge has to fail (4.4.4)
+            permitted = permits(getattr(delivery.link.remote, "source", None), outcome)
+            if (
+                delivery.settled or not permitted
+            ):  # no outcome can say so, and the discharge has to fail (4.4.4)
                 self.doom(refusal.condition, refusal.description)
+            if not permitted:
+                return
         with suppress(LocalProtocolError):  # its link is gone, and the message came all the same
             state = TransactionalState(txn_id=self.id, outcome=outcome)
             delivery.link.session.settlement.dispose(delivery, state)
@@ -236,7 +243,7 @@ class Work:
         acquired, self._acquired = self._acquired, {}
         consumed, self._consumed = self._consumed, []
         for lease in consumed:
-            lease.accepted()
+            accept_sent(lease)
         for watch, outcome in retired.items():
             watch.conclude(outcome)
         for watch in acquired:
@@ -295,7 +302,7 @@ class Work:
         for node, inlet in posts.items():
             node.remove_inlet(inlet)
         for lease in reversed(consumed):
-            lease.released()
+            return_unsent(lease)
         for watch in acquired:
             watch.give_back()
         for watch in retired:

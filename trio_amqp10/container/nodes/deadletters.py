@@ -128,6 +128,8 @@ class Letter:
 
     __slots__ = ("_done", "_letters", "_strike", "_undo", "message", "settled", "state")
 
+    tag = b""
+
     def __init__(
         self,
         letters: DeadLetters,

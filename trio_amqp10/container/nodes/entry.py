@@ -102,6 +102,8 @@ class Entry:
         place: who may have it.
         group: the messages that it belongs to; None where that is nobody's business.
         size: its octets, as it came.
+        length: its octets, as it goes out.
+        turn: how often it was leased.
         failures: failed attempts to deliver it, from here.
         outlet_key: the link that has, or last had, a lease on it.
         deadline: when it expires, in seconds on the queue's clock; None for never.
@@ -119,6 +121,7 @@ class Entry:
         "ended",
         "failures",
         "group",
+        "length",
         "message",
         "noted",
         "order",
@@ -127,6 +130,7 @@ class Entry:
         "place",
         "record",
         "size",
+        "turn",
     )
 
     def __init__(self, keeper: Keeper, order: int, message: Message, origin: str | None) -> None:
@@ -140,7 +144,8 @@ class Entry:
         self.ended = False
         self.place = EVERYWHERE
         self.group: str | None = None
-        self.size = len(message.to_payload())
+        self.size = self.length = len(message.to_payload())
+        self.turn = 0
         self.failures = 0
         self.outlet_key: object = None
         self.deadline: float | None = None
@@ -186,6 +191,7 @@ class Entry:
         info: Mapping[Any, Any] | None = None,  # noqa: ARG002
     ) -> None:
         _log.debug("%r: a message was rejected, %.100s: %.1000s", self._keeper, condition, description)
+        self._acquired(failed=True)  # it counts as an attempt too (3.4.3)
         self._keeper.reject(self, condition, description)
 
     def released(self) -> None:
@@ -218,7 +224,9 @@ class Entry:
                 message.delivery_count = min(message.delivery_count + 1, 0xFFFFFFFF)
             if annotations:
                 message.annotations = {**message.annotations, **annotations}
-            self.message = Message.from_payload(message.to_payload())
+            payload = message.to_payload()
+            self.message = Message.from_payload(payload)
+            self.length = len(payload)
             if self.book is not None and (failed or annotations or first):
                 self.book.write(self)
         except (RemoteProtocolError, LocalProtocolError) as fault:

@@ -98,6 +98,12 @@ class Groups:
             group.shown = None
         group.lend(key)
 
+    def unleased(self, name: str, entry: Entry) -> None:
+        """The link did not get it, after all: as before ``leased``, but that it is not shown."""
+        group = self._groups[name]
+        group.waiting.add(entry)
+        group.end_lease()
+
     def go_on_lending(self, name: str, key: object) -> None:
         """A link has one of its messages since before a restart."""
         self._of(name).lend(key)

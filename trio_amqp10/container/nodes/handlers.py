@@ -1,8 +1,8 @@
-"""Nodes that are a function of the user's: request and reply, consume, produce.
+"""Nodes that are a function of the user's: request and reply, consume.
 
 Handlers run in tasks of their own, several for each peer if allowed. What a handler raises is
 logged here, in full, and the peer learns only that it failed. A handler is not cancelled because
-its peer has gone; a producer is, because nothing but its link is there for it to work on.
+its peer has gone.
 
 Knows messages, inlets and outlets; knows no links.
 """
@@ -14,19 +14,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from copy import copy
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import trio
 
-from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError, RemoteProtocolError
+from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
 
 from .node import Arrival, Inlet, Interest, Node, Outlet, Peer, RefusedError
 
-__all__ = ["Around", "Consumer", "Function", "Producer", "Worked"]
+__all__ = ["Around", "Consumer", "Function", "Worked"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
@@ -75,8 +74,8 @@ class Worked(Node):
         self._crews.pop(inlet, None)
 
     def on_arrivals(self, inlet: Inlet) -> None:
-        crew = self._crews[inlet]
-        while crew.working < self._concurrency:
+        crew = self._crews.get(inlet)
+        while crew is not None and crew.working < self._concurrency:
             arrival = inlet.take()
             if arrival is None:
                 return
@@ -115,11 +114,17 @@ class Worked(Node):
     def statistics(self) -> dict[str, int]:
         return super().statistics() | self._figures
 
-    def _answer(self, arrival: Arrival, failure: Exception | None) -> None:
-        """Settle what the handler has not settled, by what became of it."""
+    def _answer(
+        self, arrival: Arrival, failure: Exception | None, refusal: RefusedError | None = None
+    ) -> None:
+        """Settle what the handler has not settled, by what became of it, and of its reply."""
         self._figures["handled"] += 1
         self._figures["failed"] += failure is not None
         try:
+            if failure is None and refusal is not None:
+                if arrival.state is None:
+                    arrival.reject(refusal.condition, refusal.description)
+                return
             if failure is None:
                 if arrival.state is None:
                     arrival.accept()
@@ -179,7 +184,9 @@ class Answering(Worked):
     ``correlation_id``, or else its ``message_id``. Replies leave in the order of the requests of
     one link, also where their handlers finish in another, unless ``ordered`` is False. The request is
     accepted when its reply is out, and rejected with ``amqp:internal-error`` when answering raises.
-    A reply that comes too late, because nobody is there to take it any more, is dropped and counted.
+    A reply that comes too late, because its link or node is gone, is dropped and counted. So is one that is larger than
+    its link takes: the request is rejected with ``amqp:link:message-size-exceeded``, or, if it was sent settled, the link for
+    replies is ended so.
 
     Args:
         address: what links name to reach it.
@@ -223,35 +230,43 @@ class Answering(Worked):
             failure = raised
         if self._ordered and before is not None and not before.is_set():
             await before.wait()
+        refusal: RefusedError | None = None
         if reply is not None:
-            await self._send(inlet, address, reply)
-        self._answer(arrival, failure)
+            try:
+                refusal = await self._send(inlet, address, reply, waits=not arrival.settled)
+            except Exception as raised:
+                failure = raised
+        self._answer(arrival, failure, refusal)
 
     async def _ask(self, peer: Peer, request: Message) -> Any:
         """The answer to a request of this peer: any AMQP value, or a ``Message``."""
         raise NotImplementedError
 
-    async def _send(self, inlet: Inlet, address: str | None, reply: Message) -> None:
-        peer = inlet.peer
-        if address is None:
-            for outlet in reversed(self.outlets) if self.answers_unasked else ():
-                if outlet.peer is peer:
-                    await self._send_through(outlet, reply)
-                    return
-            return
-        for outlet in self.outlets:
-            if outlet.peer is not peer:
-                continue
-            if outlet.target == address if address != PAIRED else outlet.key == inlet.key:
-                await self._send_through(outlet, reply)
-                return
+    async def _send(
+        self, inlet: Inlet, address: str | None, reply: Message, *, waits: bool
+    ) -> RefusedError | None:
+        """Send a reply, or drop it; returns why the request is to be rejected, if its peer ``waits`` to hear."""
+        outlet = self._outlet_for(inlet, address)
+        if outlet is not None:
+            return await self._send_through(outlet, reply, waits=waits)
         if address == PAIRED:
             self._drop(f"no link is paired with {inlet!r}")
-            return
-        try:
-            await self._post(address, reply, peer)
-        except RefusedError as refusal:
-            self._drop(refusal)
+        elif address is not None:
+            try:
+                await self._post(address, reply, inlet.peer)
+            except RefusedError as refusal:
+                self._drop(refusal)
+        return None
+
+    def _outlet_for(self, inlet: Inlet, address: str | None) -> Outlet | None:
+        """The link of the same peer that takes replies to this address, or to none."""
+        mine = [outlet for outlet in self.outlets if outlet.peer is inlet.peer]
+        if address is None:
+            return mine[-1] if mine and self.answers_unasked else None
+        for outlet in mine:
+            if outlet.target == address if address != PAIRED else outlet.key == inlet.key:
+                return outlet
+        return None
 
     def _drop(self, why: object) -> None:
         self._dropped += 1
@@ -275,23 +290,38 @@ class Answering(Worked):
         self._demand[outlet] = trio.lowlevel.ParkingLot()
 
     def on_demand(self, outlet: Outlet) -> None:
-        lot = self._demand[outlet]
+        lot = self._demand.get(outlet)
         if not lot:
             outlet.rest(0)
-        lot.unpark_all()
+        else:
+            lot.unpark_all()
 
     def remove_outlet(self, outlet: Outlet) -> None:
         super().remove_outlet(outlet)
-        self._demand.pop(outlet).unpark_all()
+        lot = self._demand.pop(outlet, None)
+        if lot is not None:
+            lot.unpark_all()
 
-    async def _send_through(self, outlet: Outlet, reply: Message) -> None:
-        while not outlet.ready():
-            lot = self._demand.get(outlet)
-            if lot is None:
-                self._drop("its link is gone")
-                return
-            await lot.park()
-        outlet.give(reply, None)
+    async def _send_through(self, outlet: Outlet, reply: Message, *, waits: bool) -> RefusedError | None:
+        limit, size = outlet.max_message_size, len(reply.to_payload())
+        if limit is not None and size > limit:
+            text = f"the reply takes {size} octets, and the link for replies takes {limit} (2.7.3)"
+            self._drop(text)
+            if not waits:
+                outlet.outgrow(size)  # nothing else can tell the peer
+            return RefusedError(Condition.MESSAGE_SIZE_EXCEEDED, text)
+        try:
+            while not outlet.ready():
+                lot = self._demand.get(outlet)
+                if lot is None:
+                    self._drop("its link is gone")
+                    return None
+                await lot.park()
+            outlet.give(reply, None)
+        except Exception:
+            self._drop("its link failed")
+            self.end_link(outlet)
+        return None
 
 
 class Function(Answering):
@@ -326,60 +356,3 @@ def _reply(result: Any, address: str | None, correlation: Any) -> Message:
     if reply.to is None and address != PAIRED:
         reply.to = address
     return Message.from_payload(reply.to_payload())
-
-
-class Producer(Node):
-    """Runs ``handler(link)`` for every peer that wants to receive.
-
-    Returning closes the link once all that was sent is settled; what the handler raises detaches
-    it at once, with ``amqp:internal-error``. The handler is cancelled when its link is gone.
-
-    Args:
-        address: what links name to reach it.
-        handler: an async function of the link, a ``Sender``.
-    """
-
-    gives = True
-
-    def __init__(self, address: str, handler: Callable[[Any], Awaitable[object]]) -> None:
-        super().__init__(address)
-        self._handler = handler
-        self._scopes: dict[Outlet, trio.CancelScope] = {}
-
-    def add_outlet(self, outlet: Outlet) -> None:
-        super().add_outlet(outlet)
-        self._scopes[outlet] = trio.CancelScope()
-        outlet.peer.start_soon(self._produce, outlet, self._scopes[outlet])
-
-    def on_demand(self, outlet: Outlet) -> None:
-        outlet.rest(0)
-
-    def remove_outlet(self, outlet: Outlet) -> None:
-        super().remove_outlet(outlet)
-        scope = self._scopes.pop(outlet, None)
-        if scope is not None:
-            scope.cancel()
-
-    async def _produce(self, outlet: Outlet, scope: trio.CancelScope) -> None:
-        with scope:
-            try:
-                await self._handler(outlet)
-            except Exception as failure:
-                if outlet.closed and _is_loss(failure):
-                    _log.debug("%r: %s", self, failure)
-                    return
-                _log.exception("%r: the handler failed", self)
-                outlet.close(Condition.INTERNAL_ERROR.value, "the producer failed")
-                return
-            with suppress(AmqpError, trio.ClosedResourceError):
-                await outlet.flush()
-                self._scopes.pop(outlet, None)  # from here on, that the link goes is no reason to cancel
-                await outlet.aclose()
-
-
-def _is_loss(failure: BaseException) -> bool:
-    """Whether this is what every use of a lost link raises."""
-    if isinstance(failure, BaseExceptionGroup):
-        group = cast("BaseExceptionGroup[BaseException]", failure)
-        return all(_is_loss(one) for one in group.exceptions)
-    return isinstance(failure, (trio.BrokenResourceError, trio.ClosedResourceError))

@@ -176,7 +176,7 @@ class Holding(Node):
                 self._forget(entry)
             self._on_change()
         if arrival is not None and inlet is not None:
-            answer(inlet, arrival, failure)
+            self.attempt(inlet, answer, inlet, arrival, failure)
 
     def _offer(self, entry: Entry) -> None:
         """Give what is held to who waits for it, or make it available."""

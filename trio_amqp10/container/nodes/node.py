@@ -6,8 +6,9 @@ it). An adapter makes inlets and outlets of the links of a protocol; a node neve
 So nothing here is a type of any one dialect: no link, no credit, no delivery state.
 
 All calls between nodes and links are synchronous and happen in the task that reads from the peer:
-they must not block, and what they raise is logged and ends that one link. A node with something
-long to do has ``peer.start_soon``.
+they must not block. What a node raises is logged and ends the link that called it; what a link raises ends
+that link, and the node and its other links go on (``Node.attempt``). A node with something long to do has
+``peer.start_soon``.
 
 How messages flow::
 
@@ -28,6 +29,7 @@ Longer than 400 lines: who writes a node reads the whole interface, and its prom
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -50,6 +52,8 @@ __all__ = [
     "Peer",
     "RefusedError",
 ]
+
+_log = logging.getLogger("trio_amqp10.container")
 
 
 class RefusedError(AmqpError):
@@ -109,6 +113,11 @@ class Arrival(Protocol):
     state: Any
 
     @property
+    def tag(self) -> bytes:
+        """What its sender calls it, at most 32 octets; empty if it came from within the service."""
+        ...
+
+    @property
     def message(self) -> Message:
         """What arrived; its sections are decoded as they are read."""
         ...
@@ -125,7 +134,7 @@ class Arrival(Protocol):
         ...
 
     def reject(self, condition: str = ..., description: str | None = ...) -> None:
-        """It is invalid, and not worth another attempt."""
+        """It is invalid, and not worth another attempt. A link whose source has no such outcome ends with this error."""
         ...
 
     def release(self) -> None:
@@ -170,7 +179,7 @@ class Lease(Protocol):
         ...
 
     def lost(self) -> None:
-        """The link went, and nobody knows what became of it."""
+        """The link went, and what became of the message is not known; its source has no default-outcome (3.5.3)."""
         ...
 
 
@@ -191,8 +200,13 @@ class Inlet(Protocol):
         """The next message, if one is there; they come in the order in which they were sent."""
         ...
 
-    def close(self, condition: str | None = None, description: str | None = None) -> None:
-        """Take no more; what was not taken goes back to the peer."""
+    def close(
+        self,
+        condition: str | None = None,
+        description: str | None = None,
+        info: Mapping[Any, Any] | None = None,
+    ) -> None:
+        """Take no more; what was not taken goes back to the peer, which sees the error, with ``info`` (2.8.14)."""
         ...
 
 
@@ -260,6 +274,11 @@ class Outlet(Protocol):
         ...
 
     @property
+    def max_message_size(self) -> int | None:
+        """Octets of the largest message that the peer takes; None for any size (2.7.3)."""
+        ...
+
+    @property
     def closed(self) -> bool:
         """Whether the link is over."""
         ...
@@ -274,12 +293,24 @@ class Outlet(Protocol):
         ...
 
     def give(self, message: Message, lease: Lease | None, tag: bytes | None = None) -> None:
-        """Send one message; ``lease`` hears what becomes of it, None if nobody wants to know.
+        """Send one message; one method of ``lease`` is called with what becomes of it.
+
+        A message that cannot be sent ends the link, with ``amqp:link:message-size-exceeded`` if it is larger than
+        ``max_message_size``; its lease is released. That is no reason to raise: a node that gives to one
+        link because of another goes on with that one. Nor may an outlet raise after it has kept the lease.
 
         Args:
             message: what.
-            lease: whose.
+            lease: of the message; None if its outcome does not matter.
             tag: at most 32 octets that name it to the peer, as no other that it has; any if None.
+        """
+        ...
+
+    def outgrow(self, size: int) -> None:
+        """All that the node has for this outlet is larger than ``max_message_size``, e.g. a message of ``size`` octets.
+
+        Ends the link with ``amqp:link:message-size-exceeded``: now, or, while deliveries on it are unsettled, not yet.
+        ``on_demand`` is called when they are settled; then call this again, if it still holds.
         """
         ...
 
@@ -397,11 +428,29 @@ class Node:
 
     # -- the end ----------------------------------------------------------------------------
 
+    def attempt(self, link: Inlet | Outlet, call: Callable[..., object], *args: Any) -> None:
+        """Call a method of ``link``, or what is done for it alone: if that raises, the link ends, and nothing else does."""
+        try:
+            call(*args)
+        except Exception:
+            self.end_link(link)
+
+    def end_link(self, link: Inlet | Outlet) -> None:
+        """A link has raised an exception, which is being handled: end that link, whatever it raises now."""
+        _log.exception("%r: the link %r failed", self, link)
+        try:
+            link.close(Condition.INTERNAL_ERROR.value, "the link failed")
+        except Exception:
+            _log.exception("%r: the link %r failed again", self, link)
+        for links, remove in ((self.inlets, self.remove_inlet), (self.outlets, self.remove_outlet)):
+            if link in links:
+                remove(link)  # type: ignore[arg-type]
+
     def close(self) -> None:
         """The container has removed this node: its links end with ``amqp:resource-deleted``."""
         links: list[Inlet | Outlet] = [*self.inlets, *self.outlets]
         for link in links:
-            link.close(Condition.RESOURCE_DELETED.value, f"{self.address!r} is deleted")
+            self.attempt(link, link.close, Condition.RESOURCE_DELETED.value, f"{self.address!r} is deleted")
 
     def statistics(self) -> dict[str, int]:
         """Live figures by name, for those who manage the container."""

@@ -8,21 +8,28 @@ once it is held here. What is held is available, or leased to an outlet, until t
 
 ================  ==================================================================================
 accepted          it is gone
-rejected          it dies: the peer finds it invalid, and it would find it so again
+rejected          it dies, counted as an attempt (3.4.3): the peer finds it invalid, and would find it so again
 released          it is available again, in its old place; nothing else changes
 modified          the same; ``failed`` counts an attempt, ``undeliverable_here`` keeps it from the
                   link that said so, annotations are merged into its own; it dies of too many attempts
-lost              the same as a failed attempt: it may have been processed, so the next peer is told
+lost              the outcome that its source has by default (3.5.3); without one, the same as a failed attempt,
+                  because it may have been processed
 ================  ==================================================================================
 
-An outlet that is ready and finds nothing waits in ``_ready``, in turn. So either nobody waits, or
-nothing available may go to those who do; whoever makes a message available offers it there first.
+An outlet that is ready and finds nothing waits in ``_ready``, in turn. So either none waits, or no available
+message may go to those that do; a message that becomes available is offered to them first.
+
+A message larger than the peer of an outlet takes (2.7.3) is passed over for that outlet and stays for the others. An
+outlet for which only such messages are left is ended, with ``amqp:link:message-size-exceeded``; so is a browser that
+has seen all others. An outlet that raises is ended too, and what it was given in that moment is given to another.
 
 What makes a message die is told in ``holding``, and where it then goes in ``deadletters``; what is available, and
 to whom, in ``stock``; how messages of a group stay together, in ``groups``; the rules, in ``policy``; what survives
 the process, in ``ledger``.
 
 Knows inlets and outlets; knows no links.
+
+Longer than 400 lines: what comes in, goes out and comes back shares the order of what is told above.
 """
 
 from __future__ import annotations
@@ -34,12 +41,12 @@ import trio
 
 from trio_amqp10.errors import Condition, LocalProtocolError
 
-from .answers import accept, refuse
 from .entry import EVERYWHERE, Entry
 from .holding import Holding
 from .hops import for_next_hop
 from .node import Outlet, Peer, RefusedError
-from .takers import Browser, Consumer, Selector
+from .refusals import accept, refuse
+from .takers import Browser, Consumer
 from .terms import Terms, terms_of
 
 if TYPE_CHECKING:
@@ -51,6 +58,7 @@ if TYPE_CHECKING:
     from .ledger import Book
     from .node import Arrival, Inlet, Interest
     from .policy import QueuePolicy
+    from .takers import Taker
 
 __all__ = ["Queue"]
 
@@ -196,7 +204,8 @@ class Queue(Holding):
         super()._offer(entry)
         if entry.available:
             for browser in list(self._browsers.values()):
-                self._show(browser)
+                self.attempt(browser.outlet, self._show, browser)
+        self._on_change()
 
     # -- out --------------------------------------------------------------------------------
 
@@ -212,17 +221,17 @@ class Queue(Holding):
         if outlet.copying:
             self._browsers[outlet] = Browser(outlet, wants)
             return
-        if wants is None:
-            consumer = Consumer(outlet)
-        else:
-            consumer = Selector(outlet, wants)
-            self._stock.selectors[consumer] = None
-        self._consumers[outlet] = consumer
+        consumer = self._consumers[outlet] = Consumer(outlet, wants)
+        if wants is not None:
+            self._stock.begin_search(consumer)
         if self._active is None and self.policy.single_active and not self.leased:
             self._active = consumer
 
     def on_demand(self, outlet: Outlet) -> None:
         self.sweep()
+        self.attempt(outlet, self._serve, outlet)
+
+    def _serve(self, outlet: Outlet) -> None:
         browser = self._browsers.get(outlet)
         if browser is not None:
             self._show(browser)
@@ -236,26 +245,35 @@ class Queue(Holding):
         while outlet.ready():
             entry = self._stock.take(consumer)
             if entry is None:
-                if isinstance(consumer, Selector) and consumer.pauses:
-                    self._resume(consumer)
-                    return
-                outlet.rest(0)
-                if not consumer.waits and outlet.ready():
-                    consumer.waits = True
-                    self._ready.append(consumer)
+                self._on_nothing(consumer)
                 return
-            self._lease(entry, consumer)
+            if not self._lease(entry, consumer):
+                self._restore(entry)
+                return
             if entry.group is not None:
                 self._groups.settle(entry.group)
         outlet.rest(self.available)
+
+    def _on_nothing(self, consumer: Consumer) -> None:
+        """A consumer is ready, and has found no message that it takes: it waits, unless there is a reason not to."""
+        outlet = consumer.outlet
+        if consumer.search is not None and consumer.search.pauses:
+            self._resume(consumer)
+            return
+        too_large = consumer.too_large
+        if too_large is not None:
+            outlet.outgrow(too_large.length)
+        outlet.rest(0)
+        if not consumer.waits and outlet in self.outlets and outlet.ready():
+            consumer.waits = True
+            self._ready.append(consumer)
 
     def remove_outlet(self, outlet: Outlet) -> None:
         super().remove_outlet(outlet)
         self._browsers.pop(outlet, None)
         consumer = self._consumers.pop(outlet, None)
         if consumer is not None:
-            if isinstance(consumer, Selector):
-                del self._stock.selectors[consumer]
+            self._stock.searches.pop(consumer, None)
             if consumer.waits:
                 consumer.waits = False
                 self._ready.remove(consumer)
@@ -265,37 +283,70 @@ class Queue(Holding):
         self.check_used()
 
     def _activate(self) -> None:
-        """Who is next, once nothing is out that the last active consumer had."""
-        if self._consumers and not self.leased:
+        """The next consumer is active, once nothing is leased that the last one had."""
+        while self._active is None and self._consumers and not self.leased:
             outlet, self._active = next(iter(self._consumers.items()))
             self.on_demand(outlet)
 
     def _give(self, entry: Entry) -> bool:
-        """Lease to the next in turn of those who wait; False if nobody does who may have it."""
-        ready = self._ready
-        for _ in range(len(ready)):
-            consumer = ready[0]
-            if not consumer.outlet.ready():
-                consumer.waits = False
-                ready.popleft()
-                continue
-            ready.rotate(-1)
-            if entry.place is not EVERYWHERE and not entry.place.admits(consumer.key):
-                continue
-            if isinstance(consumer, Selector) and not consumer.wants(entry):
-                continue
-            self._lease(entry, consumer)
-            return True
+        """Lease it to the next consumer in turn that waits and takes it; False if there is none."""
+        while (consumer := self._next_for(entry)) is not None:
+            if self._lease(entry, consumer):
+                return True
+            if entry.group is not None:
+                self._groups.unleased(entry.group, entry)
         return False
 
-    def _lease(self, entry: Entry, consumer: Consumer) -> None:
+    def _next_for(self, entry: Entry) -> Consumer | None:
+        """The next consumer that waits and takes the message."""
+        ready = self._ready
+        tries = len(ready)
+        while tries and ready:
+            tries -= 1
+            consumer = ready[0]
+            try:
+                if not consumer.outlet.ready():
+                    consumer.waits = False
+                    ready.popleft()
+                    continue
+                ready.rotate(-1)
+                if entry.place is not EVERYWHERE and not entry.place.admits(consumer.key):
+                    continue
+                if (consumer.search is None and consumer.limit is None) or consumer.takes(entry):
+                    return consumer
+                if consumer.has_passed(entry):
+                    self._resume(consumer)  # later: another may take it
+            except Exception:
+                self.end_link(consumer.outlet)
+                tries = len(ready)
+        return None
+
+    def _lease(self, entry: Entry, consumer: Consumer) -> bool:
+        """Lease it; False if the outlet failed, so that the message is in stock no more, and not leased either."""
         entry.available = False
         entry.outlet_key = consumer.key
+        entry.turn = turn = entry.turn + 1
         if entry.noted:
             self._stock.forget_note(entry)
         if entry.group is not None:
             self._groups.leased(entry.group, entry, consumer.key)
-        consumer.outlet.give(entry.aged(self._clock.now()) if entry.ages else entry.message, entry)
+        try:
+            consumer.outlet.give(entry.aged(self._clock.now()) if entry.ages else entry.message, entry)
+        except Exception:
+            answered = entry.turn != turn or entry.available or entry.ended
+            self.end_link(consumer.outlet)
+            return answered
+        return True
+
+    def _restore(self, entry: Entry) -> None:
+        """Offer again what could not be given, in its old place; nothing else has changed."""
+        if self._closed:
+            return
+        if entry.group is not None:
+            self._groups.returned(entry.group, entry)
+        elif not self._give(entry):
+            self._stock.add(entry)
+        self._on_change()
 
     def _show(self, browser: Browser) -> None:
         outlet = browser.outlet
@@ -304,19 +355,22 @@ class Queue(Holding):
             if entry is None:
                 if browser.pauses:
                     self._resume(browser)
-                else:
-                    outlet.rest(0)
+                    return
+                too_large = browser.too_large
+                if too_large is not None:
+                    outlet.outgrow(too_large.length)
+                outlet.rest(0)
                 return
             outlet.give(entry.aged(self._clock.now()) if entry.ages else entry.message, None)
         outlet.rest(self.available)
 
-    def _resume(self, taker: Selector | Browser) -> None:
+    def _resume(self, taker: Taker) -> None:
         """Go on looking when others have had their turn."""
         if not taker.resumes:
             taker.resumes = True
             taker.outlet.peer.start_soon(self._look_on, taker)
 
-    async def _look_on(self, taker: Selector | Browser) -> None:
+    async def _look_on(self, taker: Taker) -> None:
         await trio.lowlevel.checkpoint()
         taker.resumes = False
         if taker.outlet in self.outlets:
@@ -337,7 +391,7 @@ class Queue(Holding):
     def _unblock(self) -> None:
         blocked, self._blocked = self._blocked, {}
         for inlet in blocked:
-            self.on_arrivals(inlet)
+            self.attempt(inlet, self.on_arrivals, inlet)
 
     # -- the end ----------------------------------------------------------------------------
 

@@ -19,8 +19,11 @@ import trio
 from trio_amqp10.errors import Condition, RemoteProtocolError
 
 from .node import Arrival, Inlet, Node, Peer, RefusedError
+from .refusals import refuse, release
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from trio_amqp10.message import Message
 
 __all__ = ["Feed", "Relay", "post"]
@@ -63,11 +66,16 @@ class Feed:
             self._on_taken()
         return arrival
 
-    def close(self, condition: str | None = None, description: str | None = None) -> None:
+    def close(
+        self,
+        condition: str | None = None,
+        description: str | None = None,
+        info: Mapping[Any, Any] | None = None,
+    ) -> None:
         if self._on_gone is not None:
             self._on_gone()
         while (arrival := self.take()) is not None:
-            arrival.release()
+            release(arrival)
 
     def __len__(self) -> int:
         return len(self._arrivals)
@@ -80,6 +88,8 @@ class _Posted:
     """An arrival whose sender waits in this process."""
 
     __slots__ = ("_answered", "message", "refusal", "settled", "state")
+
+    tag = b""
 
     def __init__(self, message: Message) -> None:
         self.message = message
@@ -183,10 +193,10 @@ class Relay(Node):
             address = _address(arrival.message)
             feed, node = lines.feeds.get(address) or self._open_line(inlet, lines, address)
         except (RefusedError, RemoteProtocolError) as refusal:
-            if arrival.settled:  # nobody waits for an answer, so the link is what can be refused
-                inlet.close(refusal.condition, refusal.description)
+            if arrival.settled:  # its sender waits for no answer, so the link is what can be refused
+                inlet.close(refusal.condition, refusal.description, {"delivery-tag": arrival.tag})
             else:
-                arrival.reject(refusal.condition, refusal.description)
+                refuse(arrival, refusal.condition, refusal.description)
             return
         lines.in_hand += 1
         feed.push(arrival)
@@ -212,14 +222,16 @@ class Relay(Node):
         return feed, node
 
     def _close_line(self, lines: _Lines, address: str) -> None:
-        feed, node = lines.feeds.pop(address)
-        node.remove_inlet(feed)
+        feed, node = lines.feeds.pop(address, (None, None))
+        if feed is not None and node is not None:  # else the node has gone, because another line was closed
+            node.remove_inlet(feed)
 
     def remove_inlet(self, inlet: Inlet) -> None:
         super().remove_inlet(inlet)
-        lines = self._lines.pop(inlet)
-        for address in list(lines.feeds):
-            self._close_line(lines, address)
+        lines = self._lines.pop(inlet, None)
+        if lines is not None:
+            for address in list(lines.feeds):
+                self._close_line(lines, address)
 
 
 def _address(message: Message) -> str:

@@ -1,9 +1,9 @@
-"""Stock: the messages of a queue that nobody has, and who may have them.
+"""Stock: the messages of a queue that no link has a lease on, and which links may have them.
 
 They lie on one shelf for each *place*: a set of links that may not have what is there, and perhaps the
 one link that it is reserved for. Nearly always there is one shelf. The next message for a consumer is
-the first of those on the shelves that are open to it; a consumer that selects looks for it behind the
-place that it has looked at (``takers``).
+the first of those on the shelves that are open to it; a consumer that does not take every message looks for
+it behind the place that it has looked at (``takers``).
 
 Knows entries and consumers; knows no leases, and no time.
 """
@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 from .entry import EVERYWHERE, RANKS, Entry, order_of, rank_of
 from .shelf import Shelf, all_after
-from .takers import Consumer, Selector
+from .takers import Search
 
 if TYPE_CHECKING:
     from .entry import Place
+    from .takers import Consumer
 
 __all__ = ["Stock"]
 
@@ -26,15 +27,15 @@ class Stock:
     """What a queue could give.
 
     Attributes:
-        selectors: the consumers that select.
+        searches: of the consumers that do not take every message.
     """
 
-    __slots__ = ("_open", "_shelves", "selectors")
+    __slots__ = ("_open", "_shelves", "searches")
 
     def __init__(self) -> None:
         self._open = Shelf[Entry]()
         self._shelves: dict[Place, Shelf[Entry]] = {EVERYWHERE: self._open}
-        self.selectors: dict[Selector, None] = {}
+        self.searches: dict[Consumer, Search] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._shelves.values()))
@@ -55,27 +56,37 @@ class Stock:
             if shelf is None:
                 shelf = self._shelves[place] = Shelf()
             shelf.add(entry)
-        for selector in self.selectors:
-            # Who waits has just been offered it.
-            if not selector.waits and entry.order <= selector.cursor and place.admits(selector.key):
-                selector.early.add(entry)
+        for consumer, search in self.searches.items():
+            # A consumer that waits has just been offered it.
+            if not consumer.waits and entry.order <= search.cursor and place.admits(consumer.key):
+                search.early.add(entry)
                 entry.noted = True
 
     def take(self, consumer: Consumer) -> Entry | None:
-        """Take out the first that the consumer may have, and wants."""
-        shelves = self._shelves
-        if len(shelves) == 1 and consumer.__class__ is Consumer:
-            return self._open.pop() if self._open else None
-        key = consumer.key
-        mine = [shelf for place, shelf in shelves.items() if place.admits(key)]
-        if isinstance(consumer, Selector):
-            entry = consumer.find(mine)
-        else:
+        """Take out the first that the consumer may have, and takes."""
+        shelves, search, limit = self._shelves, consumer.search, consumer.limit
+        entry: Entry | None = None
+        if search is None and len(shelves) == 1:
+            entry = self._open.first()
+            if entry is None or limit is None or entry.length <= limit:
+                return None if entry is None else self._open.pop()
+        mine = [shelf for place, shelf in shelves.items() if place.admits(consumer.key)]
+        if search is None:
             firsts = [first for shelf in mine if (first := shelf.first()) is not None]
             entry = min(firsts, key=lambda first: first.order, default=None)
+            if entry is not None and limit is not None and entry.length > limit:
+                search = self.begin_search(consumer)
+        if search is not None:
+            entry = search.find(mine)
         if entry is not None:
             self._take_down(entry)
         return entry
+
+    def begin_search(self, consumer: Consumer) -> Search:
+        """From now on the consumer looks for messages that it takes."""
+        search = consumer.search = consumer.search or Search(consumer)
+        self.searches[consumer] = search
+        return search
 
     def remove(self, entry: Entry) -> None:
         """Take out this one."""
@@ -93,8 +104,8 @@ class Stock:
     def forget_note(self, entry: Entry) -> None:
         """No consumer is to look at it again."""
         entry.noted = False
-        for selector in self.selectors:
-            selector.early.remove(entry)
+        for search in self.searches.values():
+            search.early.remove(entry)
 
     def oldest(self) -> Entry | None:
         """The one that came first among the least urgent; None if nothing is here."""

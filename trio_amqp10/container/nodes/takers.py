@@ -1,9 +1,14 @@
-"""Those who take from a queue: consumers, consumers that select, and browsers.
+"""The consumers and browsers of a queue, and what each of them can take.
 
-A consumer with a filter remembers how far it has looked, so that it tests no message twice that lies
-still; what comes to lie before that place, because it was given back or is urgent, is noted in its
-``early``. So for a consumer that selects, every available message is in one of three states:
-behind its ``cursor``, in ``early``, or tested and not wanted.
+A consumer that does not take every message, because of its filter or because of the largest message that its
+peer takes (2.7.3), has a ``Search``. It remembers how far it has looked, so that it tests no message twice that
+lies still; what comes to lie before that place, because it was given back or is urgent, is noted in its
+``early``. So for such a consumer, every available message is in one of three states: behind its ``cursor``, in
+``early``, or tested and not taken. A consumer without a filter has a search only after it met a message that is
+too large for its peer: until then it takes the first message there is.
+
+Messages that are passed over for their size are remembered in ``too_large``. When nothing else is left for a
+consumer or browser, the queue ends its link; see ``queue``.
 
 Knows entries and shelves; a filter is a function.
 """
@@ -25,59 +30,123 @@ if TYPE_CHECKING:
 
     Wants = Callable[[Message, str | None], bool]
 
-__all__ = ["Browser", "Consumer", "Selector"]
+__all__ = ["Browser", "Consumer", "Search", "Taker"]
 
 _AT_ONCE: Final = 500
 """Messages that one look tests: the task that reads from all peers must not stand still for long."""
 _AHEAD: Final = 200
 """Messages that a browser remembers to show."""
+_STALE: Final = 64
+"""Messages in ``too_large`` that may be gone already, above as many as there were when it was last cleaned."""
 
 
-class Consumer:
+class Taker:
+    """What consumers and browsers have in common.
+
+    Args:
+        outlet: where messages go.
+        wants: its filter; None for all.
+
+    Attributes:
+        outlet: as given.
+        key: names the outlet.
+        limit: octets of the largest message that the peer takes; None for any.
+        resumes: whether a task is about to look again.
+    """
+
+    __slots__ = ("_kept", "_too_large", "_wants", "key", "limit", "outlet", "resumes")
+
+    def __init__(self, outlet: Outlet, wants: Wants | None) -> None:
+        self.outlet = outlet
+        self.key = outlet.key
+        self.limit = outlet.max_message_size
+        self.resumes = False
+        self._wants = wants
+        self._too_large: list[Entry] = []
+        self._kept = _STALE
+
+    def passes(self, entry: Entry) -> bool:
+        """Whether it wants this message, and its peer takes one so large."""
+        if self._wants is not None and not self._wants(entry.message, entry.origin):
+            return False
+        if self.limit is not None and entry.length > self.limit:
+            self.pass_over(entry)
+            return False
+        return True
+
+    def pass_over(self, entry: Entry) -> None:
+        """Remember a message that is too large for the peer."""
+        passed = self._too_large
+        if len(passed) >= self._kept:
+            passed[:] = [each for each in passed if each.available]
+            self._kept = 2 * len(passed) + _STALE
+        passed.append(entry)
+
+    def has_passed(self, entry: Entry) -> bool:
+        """Whether this is the last message that it passed over for its size."""
+        return bool(self._too_large) and self._too_large[-1] is entry
+
+    @property
+    def too_large(self) -> Entry | None:
+        """A message that is available to it, and too large for its peer; None if there is none."""
+        passed = self._too_large
+        while passed:
+            entry = passed[-1]
+            if entry.available and self._may_have(entry):
+                return entry
+            passed.pop()
+        return None
+
+    def _may_have(self, entry: Entry) -> bool:  # noqa: ARG002
+        """Whether an available message is for it; a browser sees them all."""
+        return True
+
+
+class Consumer(Taker):
     """An outlet that takes messages away.
 
     Attributes:
-        outlet: where they go.
-        key: names it.
         waits: whether it found nothing, and is to be offered what comes.
+        search: how far it has looked; None if it takes the first message there is.
     """
 
-    __slots__ = ("key", "outlet", "waits")
+    __slots__ = ("search", "waits")
 
-    def __init__(self, outlet: Outlet) -> None:
-        self.outlet = outlet
-        self.key = outlet.key
+    def __init__(self, outlet: Outlet, wants: Wants | None) -> None:
+        super().__init__(outlet, wants)
         self.waits = False
+        self.search = None if wants is None else Search(self)
+
+    def _may_have(self, entry: Entry) -> bool:
+        return entry.place.admits(self.key)
+
+    def takes(self, entry: Entry) -> bool:
+        """Whether it takes a message that it is offered while it waits, having looked at all others."""
+        if self.search is not None:
+            self.search.cursor = max(self.search.cursor, entry.order)
+        return self.passes(entry)
 
 
-class Selector(Consumer):
-    """A consumer that takes only what passes its filter.
+class Search:
+    """How far a consumer has looked that does not take every message.
 
     Attributes:
         cursor: the order of the last message that it has looked at.
         early: messages before that, which it has not looked at.
         pauses: whether the last look ended before it had seen all.
-        resumes: whether a task is to go on with that.
     """
 
-    __slots__ = ("_wants", "cursor", "early", "pauses", "resumes")
+    __slots__ = ("_consumer", "cursor", "early", "pauses")
 
-    def __init__(self, outlet: Outlet, wants: Wants) -> None:
-        super().__init__(outlet)
-        self._wants = wants
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
         self.cursor = -1
         self.early = Shelf[Entry]()
         self.pauses = False
-        self.resumes = False
-
-    def wants(self, entry: Entry) -> bool:
-        """Whether a message that it is offered while it waits, having looked at all others, passes."""
-        self.cursor = max(self.cursor, entry.order)
-        return self._wants(entry.message, entry.origin)
 
     def find(self, shelves: list[Shelf[Entry]]) -> Entry | None:
-        """The first message on these shelves that passes; where it is none, ``pauses`` says if that is final."""
-        wants = self._wants
+        """The first message on these shelves that is taken; if there is none, ``pauses`` says if that is final."""
+        takes = self._consumer.passes
         left = _AT_ONCE
         self.pauses = False
         early = self.early
@@ -87,7 +156,7 @@ class Selector(Consumer):
                 return None
             left -= 1
             entry = early.pop()
-            if wants(entry.message, entry.origin):
+            if takes(entry):
                 return entry
         for entry in all_after(shelves, self.cursor):
             if not left:
@@ -95,27 +164,28 @@ class Selector(Consumer):
                 return None
             left -= 1
             self.cursor = entry.order
-            if wants(entry.message, entry.origin):
+            if takes(entry):
                 return entry
         return None
 
 
-class Browser:
-    """An outlet that only looks: it sees what is available, in order, and then what comes."""
+class Browser(Taker):
+    """An outlet that only looks: it sees what is available, in order, and then what comes.
 
-    __slots__ = ("_ahead", "_seen", "_wants", "outlet", "pauses", "resumes")
+    Attributes:
+        pauses: whether the last look ended before it had seen all.
+    """
+
+    __slots__ = ("_ahead", "_seen", "pauses")
 
     def __init__(self, outlet: Outlet, wants: Wants | None) -> None:
-        self.outlet = outlet
+        super().__init__(outlet, wants)
         self.pauses = False
-        self.resumes = False
-        self._wants = wants
         self._ahead: deque[Entry] = deque()
         self._seen = [rank_order - 1 for rank_order in sorted(order_of(rank, 0) for rank in range(RANKS))]
 
     def find(self, shelves: list[Shelf[Entry]]) -> Entry | None:
-        """The next message to show; where it is none, ``pauses`` says if that is final."""
-        wants = self._wants
+        """The next message to show; if there is none, ``pauses`` says if that is final."""
         ahead = self._ahead
         left = _AT_ONCE
         self.pauses = False
@@ -125,7 +195,7 @@ class Browser:
                 return None
             left -= 1
             entry = ahead.popleft()
-            if entry.available and (wants is None or wants(entry.message, entry.origin)):
+            if entry.available and self.passes(entry):
                 return entry
         return None
 

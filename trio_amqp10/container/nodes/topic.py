@@ -33,13 +33,14 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from trio_amqp10.errors import Condition, LocalProtocolError
 
-from .answers import accept, answer, refuse
+from .answers import answer
 from .clock import Clock
 from .durability import is_durable
 from .hops import for_next_hop
 from .node import Inlet, Node, Outlet, Peer, RefusedError
 from .policy import QueuePolicy
 from .queue import Queue
+from .refusals import accept, refuse
 from .subscribers import Subscribers
 from .takers import Consumer
 from .terms import terms_of
@@ -92,13 +93,17 @@ class Subscription(Queue):
         self.wants = wants
         self.until: float | None = None
         self._tell_room = on_room
+        self._end_link = topic.end_link
 
     def add_outlet(self, outlet: Outlet) -> None:
         # What its filter does not pass is not here, and to look without taking would only mean to be shown
         # the same again.
         Node.add_outlet(self, outlet)
-        self._consumers[outlet] = Consumer(outlet)
+        self._consumers[outlet] = Consumer(outlet, None)
         self.until = None
+
+    def end_link(self, link: Inlet | Outlet) -> None:
+        self._end_link(link)
 
     def _on_room(self) -> None:
         super()._on_room()
@@ -196,7 +201,7 @@ class Topic(Node):
             self._publish(message, origin, wanting)
             if self._journal is not None and is_durable(message) and any(each.storing for each in wanting):
                 arrival.foretell()
-                self._journal.after(partial(answer, inlet, arrival))
+                self._journal.after(partial(self.attempt, inlet, answer, inlet, arrival))
             else:
                 accept(arrival)
 
@@ -254,7 +259,7 @@ class Topic(Node):
     def _unblock(self) -> None:
         blocked, self._blocked = self._blocked, {}
         for inlet in blocked:
-            self.on_arrivals(inlet)
+            self.attempt(inlet, self.on_arrivals, inlet)
 
     # -- out --------------------------------------------------------------------------------
 
@@ -282,7 +287,9 @@ class Topic(Node):
         if there is not None:
             if not interest.shared:
                 for old in list(there.outlets):  # the same link, attached anew (2.6.1)
-                    old.close(Condition.STOLEN.value, f"attached again to {self.address!r}")
+                    self.attempt(
+                        old, old.close, Condition.STOLEN.value, f"attached again to {self.address!r}"
+                    )
             if interest.key in self.subscriptions and there.interest.selection != interest.selection:
                 self._end(there, Condition.RESOURCE_DELETED, "subscribed anew, with another filter")
         subscription = self.subscriptions.get(interest.key)
@@ -346,7 +353,7 @@ class Topic(Node):
         del self.subscriptions[subscription.interest.key]
         self._erase(subscription)
         for outlet in list(subscription.outlets):
-            outlet.close(condition.value, description)
+            self.attempt(outlet, outlet.close, condition.value, description)
         subscription.close()
         self._on_room()
 

@@ -317,8 +317,8 @@ class RelayInlet(ReceiverInlet):
         return None
 
     def _refuse(self, delivery: Delivery, refusal: RefusedError) -> None:
-        if delivery.settled:  # nobody waits for an answer, so the link is what can be refused
-            self.close(refusal.condition, refusal.description)
+        if delivery.settled:  # its sender waits for no answer, so the link is what can be refused
+            self.close(refusal.condition, refusal.description, {"delivery-tag": delivery.tag})
         else:
             with suppress(LocalProtocolError):  # its link is gone: nobody wants to know
                 delivery.reject(refusal.condition, refusal.description)

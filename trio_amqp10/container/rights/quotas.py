@@ -16,7 +16,7 @@ from weakref import WeakSet
 
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.errors import Condition, LocalProtocolError
-from trio_amqp10.peer.failures import network_of
+from trio_amqp10.peer.failures import place_of
 from trio_amqp10.spec.transport import Error
 
 from .access import user_of
@@ -180,7 +180,7 @@ class Accounts:
         user = user_of(connection.identity)
         if user is not None:
             return self._account(("user", user), _shown(user), self._quotas.users.get(user, self._quotas))
-        where = "this machine" if connection.host is None else network_of(connection.host)
+        where = place_of(connection.host)
         return self._account(("host", where), f"a peer at {where} that is not authenticated", self._quotas)
 
     def _account(self, key: tuple[str, str], name: str, quotas: Quotas) -> Account:

@@ -2,8 +2,8 @@
 
 A peer that desires ``sole-connection-for-container`` says in the properties of its ``open`` what is to
 happen when there are two: the newcomer is refused, or what was there is closed. What the newcomer says
-goes before what was said earlier. Names of containers are not proved, so nobody's connection is closed
-for somebody of another name, or of none where there is one: then the newcomer is refused.
+goes before what was said earlier. A container-id proves nothing: the containers of two users are two, whatever they
+call themselves, and peers that are not authenticated have containers of their own together.
 
 Detection is strong: all connections of a container are known here, and two are told apart before the
 second is open. Knows no nodes and no links.
@@ -22,6 +22,7 @@ from trio_amqp10.wire.values import Symbol, UInt
 from .access import user_of
 
 if TYPE_CHECKING:
+    from trio_amqp10.container.nodes.node import Owner
     from trio_amqp10.peer.connection import Connection
 
 __all__ = ["SoleConnections", "answer"]
@@ -30,10 +31,10 @@ _POLICIES: Final = (REFUSE, CLOSE_EXISTING)
 
 
 class SoleConnections:
-    """The connections of a container, by the names that the peers' containers gave themselves."""
+    """The connections of a container, by the peers' containers: who they proved to be, and what they call themselves."""
 
     def __init__(self) -> None:
-        self._by_id: dict[str, list[ref[Connection]]] = {}
+        self._by_owner: dict[Owner, list[ref[Connection]]] = {}
         self._policies: WeakKeyDictionary[Connection, int | None] = WeakKeyDictionary()
 
     def admit(self, connection: Connection) -> Error | None:
@@ -50,34 +51,39 @@ class SoleConnections:
                     description=f"{POLICY} is 0 or 1",
                     info={Symbol("invalid-field"): Symbol("properties")},
                 )
-        others = self._others(remote.container_id)
-        error = _refusal(connection, policy, {other: self._policies.get(other) for other in others})
+        owner = _owner_of(connection)
+        others = self._others(owner)
+        error = _refusal(policy, {other: self._policies.get(other) for other in others})
         if error is not None:
             return error
-        known = self._by_id.setdefault(remote.container_id, [])
-        known.append(ref(connection, lambda gone: self._forget(remote.container_id, gone)))
+        known = self._by_owner.setdefault(owner, [])
+        known.append(ref(connection, lambda gone: self._forget(owner, gone)))
         self._policies[connection] = policy
         return None
 
     def __len__(self) -> int:
         """How many containers have a connection, or had one that nobody has told the end of."""
-        return len(self._by_id)
+        return len(self._by_owner)
 
-    def _others(self, container_id: str) -> list[Connection]:
-        found = [known() for known in self._by_id.get(container_id, ())]
+    def _others(self, owner: Owner) -> list[Connection]:
+        found = [known() for known in self._by_owner.get(owner, ())]
         return [connection for connection in found if connection is not None and not connection.closed]
 
     def discard(self, connection: Connection) -> None:
         """It is over."""
         self._policies.pop(connection, None)
-        self._forget(connection.remote.container_id, ref(connection))
+        self._forget(_owner_of(connection), ref(connection))
 
-    def _forget(self, container_id: str, gone: ref[Connection]) -> None:
-        left = [known for known in self._by_id.get(container_id, ()) if known != gone]
+    def _forget(self, owner: Owner, gone: ref[Connection]) -> None:
+        left = [known for known in self._by_owner.get(owner, ()) if known != gone]
         if left:
-            self._by_id[container_id] = left
+            self._by_owner[owner] = left
         else:
-            self._by_id.pop(container_id, None)
+            self._by_owner.pop(owner, None)
+
+
+def _owner_of(connection: Connection) -> Owner:
+    return connection.remote.container_id, user_of(connection.identity)
 
 
 def answer(connection: Connection) -> None:
@@ -86,13 +92,11 @@ def answer(connection: Connection) -> None:
         connection.engine.introduce(properties={Symbol(DETECTION): UInt(STRONG)})
 
 
-def _refusal(
-    connection: Connection, policy: int | None, others: dict[Connection, int | None]
-) -> Error | None:
+def _refusal(policy: int | None, others: dict[Connection, int | None]) -> Error | None:
     """Close what is in the way, or say why the newcomer is refused."""
     in_force = {other: there if policy is None else policy for other, there in others.items()}
-    for other, each in in_force.items():
-        if each == REFUSE or (each is not None and user_of(other.identity) != user_of(connection.identity)):
+    for each in in_force.values():
+        if each == REFUSE:
             return Error(
                 condition=Condition.INVALID_FIELD.value,
                 description="there is a connection of this container, which is to be the only one",

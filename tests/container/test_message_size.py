@@ -1,0 +1,227 @@
+"""Messages that are larger than a link takes (2.7.3): passed over for that link alone, and there for all others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+
+import trio_amqp10 as amqp
+from trio_amqp10.container import Container
+from trio_amqp10.container.nodes import takers
+from trio_amqp10.container.nodes.terms import terms_of
+
+from .helpers import bodies, fill, queue_of, two
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SIZE_EXCEEDED = "amqp:link:message-size-exceeded"
+LARGE = bytes(1000)
+
+
+async def refused(receiver: amqp.Receiver) -> None:
+    """The link ends, because there is nothing for it that it takes."""
+    with pytest.raises(amqp.LinkDetachedError) as detached, trio.fail_after(5):
+        await receiver.receive()
+    assert detached.value.condition == SIZE_EXCEEDED
+
+
+async def refused_at_once(opening: Any) -> None:
+    """The same, perhaps while the link is being opened."""
+    with pytest.raises(amqp.LinkDetachedError) as detached, trio.fail_after(5):
+        async with opening as receiver:
+            await receiver.receive()
+    assert detached.value.condition == SIZE_EXCEEDED
+
+
+async def test_queue_keeps_messages_for_others_when_thirty_links_attach_that_take_none_of_them() -> None:
+    container = Container()
+    container.add_queue("q")
+    async with two(container) as (one, other):
+        await fill(one, "q", *[LARGE] * 20)
+        for _ in range(30):
+            await refused_at_once(other.open_receiver("q", max_message_size=100))
+        assert (queue_of(container).available, queue_of(container).leased) == (20, 0)
+        async with one.open_receiver("q") as receiver:
+            delivery = await receiver.receive()
+            assert delivery.message.delivery_count == 0
+            delivery.accept()
+            assert len(await bodies(receiver, 19)) == 19
+    assert not len(queue_of(container))
+
+
+async def test_queue_gives_a_link_the_messages_behind_those_that_are_too_large_and_ends_it_after_them() -> (
+    None
+):
+    container = Container()
+    container.add_queue("q")
+    async with two(container) as (one, other):
+        await fill(one, "q", LARGE, b"1", LARGE, b"2", LARGE)
+        async with other.open_receiver("q", max_message_size=100) as receiver:
+            first, second = [await receiver.receive() for _ in range(2)]
+            assert [first.message.body, second.message.body] == [b"1", b"2"]
+            await trio.testing.wait_all_tasks_blocked()
+            first.accept()
+            assert not receiver.closed  # not while the second is unsettled: it would count as failed
+            await trio.testing.wait_all_tasks_blocked()
+            second.accept()
+            await refused(receiver)
+        async with one.open_receiver("q") as receiver:
+            assert await bodies(receiver, 3) == [LARGE] * 3
+
+
+@pytest.mark.parametrize("make", [Container.add_queue, Container.add_topic], ids=["queue", "topic"])
+async def test_node_takes_messages_of_all_senders_when_a_link_waits_that_takes_none_of_them(
+    make: Callable[..., Any],
+) -> None:
+    container = Container()
+    make(container, "q")
+    async with two(container) as (one, other):
+        async with one.open_sender("q") as sender, other.open_receiver("q", max_message_size=100) as receiver:
+            await sender.send(b"small")
+            assert await bodies(receiver, 1) == [b"small"]
+            await sender.send(LARGE)
+            await refused(receiver)
+            await sender.send(LARGE)
+        if make is Container.add_queue:
+            async with one.open_receiver("q") as receiver:
+                assert await bodies(receiver, 2) == [LARGE] * 2
+
+
+async def test_queue_leaves_a_link_in_peace_when_another_takes_what_is_too_large_for_it() -> None:
+    container = Container()
+    container.add_queue("q")
+    async with (
+        two(container) as (one, other),
+        one.open_sender("q") as sender,
+        other.open_receiver("q", max_message_size=100) as small,
+        other.open_receiver("q") as receiver,
+    ):
+        for _ in range(10):
+            await sender.send(LARGE)
+            assert await bodies(receiver, 1) == [LARGE]
+        await receiver.aclose()
+        await sender.send(b"small")
+        assert await bodies(small, 1) == [b"small"]
+
+
+async def test_single_active_consumer_that_takes_no_message_makes_way_for_the_next() -> None:
+    container = Container()
+    queue = container.add_queue("q", single_active=True)
+    async with two(container) as (one, other):
+        await fill(one, "q", LARGE, b"behind")
+        async with (
+            other.open_receiver("q", max_message_size=100) as small,
+            other.open_receiver("q") as receiver,
+        ):
+            assert await bodies(small, 1) == [b"behind"]
+            await refused(small)
+            assert await bodies(receiver, 1) == [LARGE]
+    assert not len(queue)
+
+
+async def test_group_goes_to_another_consumer_when_its_next_message_is_too_large_for_the_one_that_has_it() -> (
+    None
+):
+    container = Container()
+    queue = container.add_queue("q", grouped=True)
+    async with (
+        two(container) as (one, other),
+        other.open_receiver("q", max_message_size=100) as small,
+        one.open_sender("q") as sender,
+    ):
+        for body in (b"1", LARGE, b"3"):
+            await sender.send(amqp.Message(body, group_id="g"))
+        first = await small.receive()
+        assert first.message.body == b"1"
+        async with other.open_receiver("q") as receiver:
+            await trio.testing.wait_all_tasks_blocked()
+            first.accept()
+            assert await bodies(receiver, 2) == [LARGE, b"3"]
+    assert not len(queue)
+
+
+async def test_group_stands_still_for_a_link_that_cannot_take_its_first_message_and_the_link_is_ended() -> (
+    None
+):
+    container = Container()
+    queue = container.add_queue("q", grouped=True)
+    async with two(container) as (one, other):
+        for body in (LARGE, b"2"):
+            await fill(one, "q", amqp.Message(body, group_id="g"))
+        await refused_at_once(other.open_receiver("q", max_message_size=100))
+        async with one.open_receiver("q") as receiver:
+            assert await bodies(receiver, 2) == [LARGE, b"2"]
+    assert not len(queue)
+
+
+async def test_browser_sees_what_it_takes_and_is_ended_when_only_larger_messages_are_left() -> None:
+    container = Container()
+    queue = container.add_queue("q")
+    async with two(container) as (one, other):
+        await fill(one, "q", b"1", LARGE, b"2")
+        async with other.open_receiver(
+            "q", source=amqp.Source(address="q", distribution_mode="copy"), max_message_size=100
+        ) as browser:
+            assert await bodies(browser, 2) == [b"1", b"2"]
+            await refused(browser)
+        assert queue.available == 3
+
+
+async def test_lasting_subscription_keeps_what_was_too_large_for_its_link_until_a_link_takes_it() -> None:
+    container = Container()
+    container.add_topic("t")
+    async with two(container) as (one, other):
+        options: Any = {"name": "sub", "expiry_policy": "never"}
+        async with other.open_receiver("t", max_message_size=100, **options) as small:
+            await fill(one, "t", LARGE)
+            await refused(small)
+        async with other.open_receiver("t", **options) as receiver:
+            assert await bodies(receiver, 1) == [LARGE]
+
+
+async def test_message_that_outgrew_its_link_when_it_came_back_goes_to_another() -> None:
+    container = Container()
+    queue = container.add_queue("q")
+    async with two(container) as (one, other):
+        await fill(one, "q", LARGE)
+        limit = queue.octets
+        async with other.open_receiver("q", max_message_size=limit) as receiver:
+            delivery = await receiver.receive()
+            delivery.modify(delivery_failed=True, annotations={"x-opt-why": "the annotations make it larger"})
+            await refused(receiver)
+        assert (queue.available, queue.leased) == (1, 0)
+        async with one.open_receiver("q") as receiver:
+            assert await bodies(receiver, 1) == [LARGE]
+
+
+async def test_queue_tests_each_message_that_is_too_large_once_however_many_smaller_ones_follow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tests = 0
+    passes = takers.Taker.passes
+
+    def counting(self: takers.Taker, entry: Any) -> bool:
+        nonlocal tests
+        tests += 1
+        return passes(self, entry)
+
+    monkeypatch.setattr(takers.Taker, "passes", counting)
+    container = Container()
+    queue = container.add_queue("q")
+    message = amqp.Message.from_payload(amqp.Message(bytes(200)).to_payload())
+    for _ in range(100_000):
+        queue.put(message, None, terms_of(message))
+    for number in range(300):
+        message = amqp.Message.from_payload(amqp.Message(number).to_payload())
+        queue.put(message, None, terms_of(message))
+    async with (
+        container.connect() as conn,
+        conn.open_receiver("q", max_message_size=100, credit=3) as receiver,
+    ):
+        assert await bodies(receiver, 300) == list(range(300))
+    assert queue.available == 100_000
+    assert tests == 100_000 + 300

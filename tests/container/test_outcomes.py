@@ -1,0 +1,197 @@
+"""Outcomes between a container and its peers: defaults (3.5.3), counts (3.4.3), and those that a source has not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from trio.testing import wait_all_tasks_blocked
+
+import trio_amqp10 as amqp
+from tests.container.helpers import bodies, fill, two
+from trio_amqp10.container import Container
+from trio_amqp10.peer.delivery import raise_unless_accepted
+from trio_amqp10.peer.errors import DeliveryReleasedError, LinkDetachedError
+from trio_amqp10.spec.messaging import Accepted, Modified, Rejected, Released, Source
+
+ACCEPTED_ONLY = Source(outcomes=("amqp:accepted:list",), default_outcome=Accepted())
+
+
+def info_of(failure: LinkDetachedError) -> Any:
+    assert failure.error is not None
+    return failure.error.info
+
+
+DEFAULTS: list[tuple[str, Any, int | None, int | None]] = [
+    ("none", None, 1, None),
+    ("accepted", Accepted(), None, None),
+    ("released", Released(), 0, None),
+    ("rejected", Rejected(), None, 1),
+    ("modified", Modified(message_annotations={"x-opt-a": 1}), 0, None),
+    ("failed", Modified(delivery_failed=True, message_annotations={"x-opt-a": 1}), 1, None),
+]
+"""A default-outcome, and the delivery-count of the message in its queue then, or as a dead letter; None where it is not."""
+
+
+@pytest.mark.parametrize("way", ["link", "session", "connection"])
+@pytest.mark.parametrize(
+    ("default", "count", "dead"), [row[1:] for row in DEFAULTS], ids=[r[0] for r in DEFAULTS]
+)
+async def test_queue_applies_the_default_outcome_to_what_is_unsettled_when_its_link_goes(
+    way: str, default: Any, count: int | None, dead: int | None
+) -> None:
+    container = Container()
+    queue = container.add_queue("q", dead_letter="dead")
+    async with two(container) as (one, other):
+        await fill(one, "q", "x")
+        async with other.open_session() as session:
+            source = Source(address="q", default_outcome=default)
+            opening = session.open_receiver("q", source=source)
+            receiver = await opening.__aenter__()
+            assert receiver.remote.source.default_outcome == default
+            delivery = await receiver.receive()
+            if way == "link":
+                receiver._link.detach()
+            elif way == "connection":
+                other.pump.cancel()
+            if way != "session":
+                await wait_all_tasks_blocked()
+        await wait_all_tasks_blocked()
+        assert delivery.state is None
+        assert (queue.available, queue.leased) == ((0, 0) if count is None else (1, 0))
+        if count is not None:
+            async with one.open_receiver("q") as receiver:
+                message = (await receiver.receive()).message
+                assert message.delivery_count == count
+                annotations = getattr(default, "message_annotations", None)
+                assert message.annotations == (annotations or {})
+        assert ("dead" in container.nodes) is (dead is not None)
+        if dead is not None:
+            async with one.open_receiver("dead") as receiver:
+                assert (await receiver.receive()).message.delivery_count == dead
+
+
+async def test_queue_applies_undeliverable_here_by_default_to_the_link_that_comes_again() -> None:
+    container = Container()
+    container.add_queue("q")
+    async with two(container) as (one, other):
+        await fill(one, "q", "x", "y")
+        source = Source(address="q", default_outcome=Modified(undeliverable_here=True))
+        async with other.open_receiver("q", name="same", source=source, credit=0) as receiver:
+            await receiver.receive()
+        async with other.open_receiver("q", name="same", source=source) as receiver:
+            assert await bodies(receiver, 1) == ["y"]
+        async with one.open_receiver("q") as receiver:
+            assert await bodies(receiver, 1) == ["x"]
+
+
+@pytest.mark.parametrize("before", [0, 3])
+async def test_dead_letter_of_a_rejected_message_has_its_delivery_count_raised(before: int) -> None:
+    container = Container()
+    container.add_queue("q", dead_letter="dead")
+    async with container.connect() as conn:
+        await fill(conn, "q", amqp.Message("x", delivery_count=before))
+        async with conn.open_receiver("q") as receiver, conn.open_receiver("dead") as letters:
+            (await receiver.receive()).reject("app:bad")
+            assert (await letters.receive()).message.delivery_count == before + 1
+
+
+async def test_full_queue_detaches_a_sender_whose_source_has_no_rejected() -> None:
+    container = Container()
+    container.add_queue("q", max_length=1, overflow="reject")
+    async with container.connect() as conn:
+        async with conn.open_sender("q", source=ACCEPTED_ONLY) as sender:
+            await sender.send("x")
+            with pytest.raises(LinkDetachedError) as detached:
+                await sender.send("y", tag=b"the tag")
+        assert detached.value.condition == "amqp:resource-limit-exceeded"
+        assert info_of(detached.value) == {"delivery-tag": b"the tag"}
+        async with conn.open_receiver("q") as receiver:
+            assert await bodies(receiver, 1) == ["x"]
+
+
+@pytest.mark.parametrize("settled", [False, True])
+async def test_anonymous_terminus_detaches_with_the_tag_where_no_outcome_can_say_that_an_address_is_unknown(
+    settled: bool,
+) -> None:
+    container = Container(strict=True)
+    container.add_queue("q")
+    async with container.connect() as conn:
+        options: Any = {"guarantee": "at-most-once"} if settled else {"source": ACCEPTED_ONLY}
+        async with conn.open_sender(None, **options) as sender:
+            await sender.send(amqp.Message("x", to="q"))
+            with pytest.raises(LinkDetachedError) as detached:
+                await sender.send(amqp.Message("x", to="unknown"), tag=b"the tag")
+                await wait_all_tasks_blocked()
+                await sender.send(amqp.Message("x", to="q"))
+        assert detached.value.condition == "amqp:not-found"
+        assert info_of(detached.value) == {"delivery-tag": b"the tag"}
+
+
+async def test_relay_under_rules_detaches_with_the_tag_where_it_may_not_reject() -> None:
+    container = Container(authorise=lambda access: access.address != "secret")
+    async with container.connect() as conn, conn.open_sender(None, source=ACCEPTED_ONLY) as sender:
+        await sender.send(amqp.Message("x", to="q"))
+        with pytest.raises(LinkDetachedError) as detached:
+            await sender.send(amqp.Message("x", to="secret"), tag=b"the tag")
+        assert detached.value.condition == "amqp:unauthorized-access"
+        assert info_of(detached.value) == {"delivery-tag": b"the tag"}
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "expected"),
+    [
+        (("amqp:accepted:list", "amqp:released:list"), Released()),
+        (("amqp:accepted:list", "amqp:modified:list", "amqp:released:list"), Modified(delivery_failed=True)),
+    ],
+)
+async def test_consumer_that_gives_a_message_back_says_it_with_an_outcome_that_the_source_has(
+    outcomes: tuple[str, ...], expected: Any
+) -> None:
+    container = Container()
+
+    @container.consumer("c")
+    async def consume(delivery: amqp.Delivery) -> None:
+        delivery.modify(delivery_failed=True)
+
+    async with container.connect() as conn, conn.open_sender("c", source=Source(outcomes=outcomes)) as sender:
+        assert await (await sender.transmit("x")).outcome() == expected
+
+
+async def test_consumer_that_releases_detaches_a_sender_whose_source_has_nothing_but_accepted() -> None:
+    container = Container()
+
+    @container.consumer("c")
+    async def consume(delivery: amqp.Delivery) -> None:
+        delivery.release()
+
+    async with container.connect() as conn, conn.open_sender("c", source=ACCEPTED_ONLY) as sender:
+        with pytest.raises(LinkDetachedError) as detached:
+            await sender.send("x")
+        assert detached.value.condition == "amqp:precondition-failed"
+
+
+async def test_transaction_fails_where_a_message_is_refused_and_its_source_has_no_rejected() -> None:
+    container = Container(strict=True)
+    container.add_queue("q")
+    async with container.connect() as conn, conn.open_sender(None, source=ACCEPTED_ONLY) as sender:
+        with pytest.raises(amqp.TransactionRolledBackError):
+            async with conn.open_transaction() as txn:
+                await sender.send(amqp.Message("x", to="q"), transaction=txn)
+                await sender.transmit(amqp.Message("y", to="unknown"), transaction=txn)
+        assert not len(container.nodes["q"])  # type: ignore[arg-type]
+
+
+async def test_queued_messages_of_a_link_that_ends_are_released_only_where_the_source_has_that() -> None:
+    container = Container()
+    container.add_queue("q", max_length=1)
+    async with container.connect() as conn:
+        for source, expected in ((Source(), DeliveryReleasedError), (ACCEPTED_ONLY, LinkDetachedError)):
+            async with conn.open_sender("q", source=source) as sender:
+                await sender.transmit("x")
+                waiting = await sender.transmit("y")
+                await wait_all_tasks_blocked()
+                container.remove_node("q")
+                container.add_queue("q", max_length=1)
+                with pytest.raises(expected):
+                    raise_unless_accepted(await waiting.outcome(), waiting)

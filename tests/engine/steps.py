@@ -1,0 +1,31 @@
+"""Counts the steps of a call: instructions of the interpreter, which do not depend on the machine or what else it does."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["steps"]
+
+
+def steps(call: Callable[[], object]) -> int:
+    """Instructions that Python runs in ``call``; what C does in one of them counts as one."""
+    count = 0
+
+    def trace(frame: Any, event: str, _argument: object) -> Any:
+        nonlocal count
+        frame.f_trace_opcodes = True
+        frame.f_trace_lines = False
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return count
