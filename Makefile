@@ -23,6 +23,9 @@ SOURCES := trio_amqp10 pyspark_amqp10 typings examples bench tests docs
 FUZZ_SECONDS ?= 60
 KILLS ?= 20
 PEER ?= container
+MODULES ?=
+MINUTES ?= 60
+HOSTILE ?= 100
 
 # Spark is half a gigabyte, and its tests need a Java: so they have an environment of their own.
 SPARK_VENV := .venv-spark
@@ -33,7 +36,7 @@ PYSPARK ?= pyspark
 WHOLE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark test test-others test-pure test-exhaustive test-spark lint format interop bench bench-spark steady-spark fuzz soak soak-spark conformance docs clean
+.PHONY: help demo demo-spark test test-others test-pure test-exhaustive test-spark lint format interop bench bench-spark steady-spark fuzz mutants soak steady hostile soak-spark conformance docs clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F '\t' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -91,9 +94,18 @@ steady-spark: $(SPARK_VENV)/.test ## ten minutes of 10,000 messages a second int
 fuzz: $(VENV)/.test ## throw broken octets at everything that reads them, for FUZZ_SECONDS seconds
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
+mutants: $(VENV)/.mutants ## change the code in small ways, and list what no test notices; MODULES=engine/windows for one part
+	$(BIN)/python -m tests.mutants $(MODULES)
+
 soak: $(VENV)/.test ## kill containers and cut transports, KILLS times, and count what was lost and what came twice
 	$(BIN)/python -m tests.soak --kills $(KILLS)
 	$(BIN)/python -m tests.soak.comebacks --breaks $(KILLS)
+
+steady: $(VENV)/.test ## load a container for MINUTES, and see that memory, descriptors and tasks do not grow
+	$(BIN)/python -m tests.soak --minutes $(MINUTES)
+
+hostile: $(VENV)/.test ## HOSTILE peers of ten kinds beside good ones: are those served, and what does it cost in memory
+	$(BIN)/python -m tests.soak.hostile --hostile $(HOSTILE)
 
 soak-spark: $(SPARK_VENV)/.test ## kill Spark, the program and the reader by turns, KILLS times, and count; PEER=stored, rabbitmq
 	$(SPARK_BIN)/python -m tests.spark.kills --kills $(KILLS) --peer $(PEER)
@@ -106,13 +118,13 @@ docs: $(VENV)/.docs ## the manual, in docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 clean: ## remove what the other targets made, but for .peers
-	rm -rf $(VENV) $(SPARK_VENV) docs/_build .hypothesis .mypy_cache .ruff_cache .pytest_cache .coverage* dist build
+	rm -rf $(VENV) $(SPARK_VENV) .mutants docs/_build .hypothesis .mypy_cache .ruff_cache .pytest_cache .coverage* dist build
 	find . -name __pycache__ -not -path './.peers/*' -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.cli $(VENV)/.test $(VENV)/.lint $(VENV)/.docs: $(VENV)/.%: pyproject.toml | $(BIN)/python
+$(VENV)/.cli $(VENV)/.test $(VENV)/.lint $(VENV)/.mutants $(VENV)/.docs: $(VENV)/.%: pyproject.toml | $(BIN)/python
 	$(INSTALL) '.[$*]'
 	@touch $@
 

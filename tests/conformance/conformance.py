@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from . import part2, part3
+from . import part3
 from .requirement import KINDS, RULE, Requirement
 from .rows import (
     attach,
+    closing,
     connections,
     credit,
+    definitions,
     deliveries,
     disposition,
     flow,
@@ -15,8 +17,10 @@ from .rows import (
     headers,
     links,
     network,
+    opening,
     overview,
     security,
+    sessions,
     transactions,
     transfer,
     types,
@@ -33,14 +37,17 @@ PARTS: dict[str, list[Requirement]] = {
         *headers.REQUIREMENTS,
         *frames.REQUIREMENTS,
         *connections.REQUIREMENTS,
-        *part2.REQUIREMENTS,
+        *sessions.REQUIREMENTS,
         *links.REQUIREMENTS,
         *credit.REQUIREMENTS,
         *deliveries.REQUIREMENTS,
+        *opening.REQUIREMENTS,
         *attach.REQUIREMENTS,
         *flow.REQUIREMENTS,
         *transfer.REQUIREMENTS,
         *disposition.REQUIREMENTS,
+        *closing.REQUIREMENTS,
+        *definitions.REQUIREMENTS,
     ],
     "Part 3: messaging": part3.REQUIREMENTS,
     "Part 4: transactions": transactions.REQUIREMENTS,

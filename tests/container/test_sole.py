@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
-from trio.testing import memory_stream_pair
+from trio.testing import MockClock, memory_stream_pair
 
 import trio_amqp10 as amqp
 from tests.naive.peer import ScriptedPeer
@@ -177,6 +177,38 @@ async def test_client_raises_when_the_peer_does_not_see_to_it() -> None:
             async with amqp.open_connection(ours, **REFUSE):
                 raise AssertionError("a connection that should not come to be")
         nursery.cancel_scope.cancel()
+
+
+async def test_client_closes_when_the_peer_does_not_offer_to_see_to_it(autojump_clock: MockClock) -> None:
+    ours, theirs = memory_stream_pair()
+    peer = ScriptedPeer(theirs)
+    async with trio.open_nursery() as nursery:
+
+        async def answer() -> None:
+            await peer.accept_open(offered_capabilities=["other"])
+            await peer.accept_begin()
+            closed = await peer.accept_close()
+            assert closed["error"][1]["condition"] == "amqp:not-implemented"
+            assert "sole-connection-for-container" in closed["error"][1]["description"]
+            await peer.expect_eof()
+
+        nursery.start_soon(answer)
+        with pytest.raises(amqp.GuaranteeNotSupportedError):
+            async with amqp.open_connection(ours, **REFUSE):
+                raise AssertionError("a connection that should not come to be")
+
+
+async def test_client_goes_when_its_close_for_a_capability_is_not_answered(autojump_clock: MockClock) -> None:
+    ours, theirs = memory_stream_pair()
+    peer = ScriptedPeer(theirs)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(peer.accept_open)
+        began = trio.current_time()
+        with pytest.raises(amqp.GuaranteeNotSupportedError):
+            async with amqp.open_connection(ours, close_timeout=2.0, **REFUSE):
+                raise AssertionError("a connection that should not come to be")
+    assert trio.current_time() - began == pytest.approx(2.0)
+    await peer.skip_to("close")
 
 
 @pytest.mark.parametrize(

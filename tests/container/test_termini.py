@@ -355,7 +355,7 @@ async def test_peers_that_prove_nothing_share_half_of_all_termini() -> None:
         agreed = termini.grant(key, host, asked, storable=False)
         if agreed.survives:
             holder: Any = Gone()
-            kept = termini.claim(key, host, agreed, holder, forgotten=False)
+            kept = termini.claim(key, host, agreed, holder, asked, forgotten=False)
             termini.release(kept, holder, closed=False)
             termini.connection_closed(kept, holder)
         return agreed.survives
@@ -405,6 +405,6 @@ def test_deadlines_that_do_not_hold_any_more_are_forgotten() -> None:
     key, asked = Key("c", "x", Role.SENDER, None), Source(expiry_policy=POLICY.LINK_DETACH, timeout=60)
     for _ in range(1000):
         agreed, holder = termini.grant(key, None, asked, storable=False), cast("Any", Gone())
-        kept = termini.claim(key, None, agreed, holder, forgotten=False)
+        kept = termini.claim(key, None, agreed, holder, asked, forgotten=False)
         termini.release(kept, holder, closed=False)
     assert len(termini._deadlines) < 100

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.naive.codec import Typed, encode
 from tests.naive.performatives import composite, frame, raw_frame
-from tests.naive.script import expected
+from tests.naive.script import Script, expected
 from trio_amqp10 import rules
 from trio_amqp10.engine.faults import error_of, fit
 from trio_amqp10.engine.states import LinkState, SessionState
@@ -166,3 +166,42 @@ def test_fit_of_nothing_is_nothing() -> None:
 def test_fit_raises_when_the_rest_is_too_long_by_itself(description: str | None) -> None:
     with pytest.raises(LocalProtocolError, match="fits no frame of 512 octets"):
         fit(Error(condition="c" * 600, description=description), 512)
+
+
+def details(script: Script, name: str) -> str:
+    """What the error of the next frame says beside its condition."""
+    said = script.expect(name)["error"][1]
+    assert said["condition"]
+    return said.get("description") or ""
+
+
+def test_error_of_a_detach_says_what_was_wrong() -> None:
+    _, script = receiving(credit=1)
+    script << transfer(0, 0) + transfer(0, 1)
+    assert "credit" in details(script, "detach")
+
+
+def test_error_of_an_end_says_what_was_wrong() -> None:
+    _, script = begun()
+    script << frame("detach", handle=7)
+    assert "detach for handle 7" in details(script, "end")
+
+
+def test_error_of_a_close_says_what_was_wrong() -> None:
+    _, script = begun()
+    refused(script, frame("end", channel=9))
+    assert "channel 9" in details(script, "close")
+
+
+@pytest.mark.parametrize("name", ["detach", "end", "close"])
+def test_error_without_a_condition_is_a_wrong_field(name: str) -> None:
+    _, script = receiving()
+    fields: dict[str, Any] = {"error": ("error", {"description": "why"})}
+    if name == "detach":
+        fields["handle"] = 0
+    wrong = frame(name, **fields)
+    if name == "close":
+        assert refused(script, wrong).condition == "amqp:invalid-field"
+    else:
+        script << wrong
+    script >> expected(name, error=error("amqp:invalid-field"))

@@ -203,7 +203,7 @@ def test_send_raises_and_changes_nothing_when_a_rule_is_broken(options: dict[str
     link, script = sending(remote={"max_frame_size": 512}, max_message_size=100)
     before = snapshot(link)
     with pytest.raises(LocalProtocolError, match=text):
-        link.send(options.pop("payload", b"m"), **options)
+        link.send(**{"payload": b"m", **options})
     assert snapshot(link) == before
     script.expect_nothing()
 

@@ -92,3 +92,38 @@ def test_refill_announces_no_more_than_there_is_room_for_and_takes_nothing_back(
         ours.received()
     ours.refill(room)
     assert ours.incoming_window == announced
+
+
+def test_windows_begin_with_room_of_ours_and_none_of_the_peers() -> None:
+    fresh = SessionWindows(11)
+    assert (fresh.incoming_window, fresh.low) == (11, 5)
+    assert (fresh.remote_incoming_window, fresh.remote_outgoing_window) == (0, 0)
+
+
+def test_overrun_counts_ids_and_the_peers_window_down_as_any_transfer_does() -> None:
+    ours = SessionWindows(2)
+    ours.begun(next_outgoing_id=0, incoming_window=9, outgoing_window=7)
+    assert ours.overrun()
+    assert (ours.next_incoming_id, ours.remote_outgoing_window) == (1, 6)
+    assert ours.overrun()
+    assert not ours.overrun()
+    assert (ours.next_incoming_id, ours.remote_outgoing_window) == (2, 5)
+
+
+def test_narrow_takes_what_was_announced_before_each_time() -> None:
+    ours = SessionWindows(10)
+    ours.begun(next_outgoing_id=0, incoming_window=9, outgoing_window=100)
+    ours.narrow(7)
+    assert (ours.incoming_window, ours.low) == (7, 3)
+    ours.narrow(3)
+    taken = [ours.received() for _ in range(11)]
+    assert taken == [2, 1, 0, *[0] * 7, -1]
+
+
+def test_narrow_gives_no_room_that_was_not_announced() -> None:
+    ours = SessionWindows(10)
+    ours.begun(next_outgoing_id=0, incoming_window=9, outgoing_window=100)
+    for _ in range(8):
+        ours.received()
+    ours.narrow(5)
+    assert [ours.received() for _ in range(3)] == [1, 0, -1]

@@ -10,7 +10,6 @@ counted, of others the memory (``meter``), and one that does not come to its end
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import os
 import random
@@ -21,6 +20,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from tests.results import add_option, write
 
 from .corpus import load, store
 from .judge import failure_of, measured
@@ -156,7 +157,7 @@ def main() -> int:
     parser.add_argument(
         "--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes; one for each core"
     )
-    parser.add_argument("--results", type=Path, default=None, help="write the figures there, as JSON")
+    add_option(parser)
     parser.add_argument(
         "--replay", type=Path, default=None, help="throw this file of the corpus, and nothing else"
     )
@@ -168,10 +169,7 @@ def main() -> int:
     print(f"seed {seed}", flush=True)
     with suppress(KeyboardInterrupt):
         results = _in_parts(arguments, seed)
-        if arguments.results is not None:
-            arguments.results.parent.mkdir(parents=True, exist_ok=True)
-            figures = {"seed": seed, "targets": [asdict(each) for each in results]}
-            arguments.results.write_text(json.dumps(figures, indent=1) + "\n")
+        write(arguments.results, "fuzz", {"seed": seed, "targets": [asdict(each) for each in results]})
         return 1 if any(each.failures for each in results) else 0
     return 1
 

@@ -90,7 +90,7 @@ class _Play:
             await sender.send("second")
             await delivery.outcome()
             async with sender.stream() as stream:
-                await stream.write(b"third")
+                await stream.send_all(b"third")
 
     async def _receive(self, conn: amqp.Connection) -> None:
         async with conn.open_receiver("q", name=_RECEIVER, credit=3) as receiver:

@@ -6,7 +6,16 @@ from typing import Any
 
 from tests.naive.performatives import frame, header, sections
 
-__all__ = ["DIALLED", "LISTENING", "MESSAGES", "PERFORMATIVES", "SASL_CLIENT", "SASL_SERVER", "VALUES"]
+__all__ = [
+    "ACCEPTED",
+    "DIALLED",
+    "LISTENING",
+    "MESSAGES",
+    "PERFORMATIVES",
+    "SASL_CLIENT",
+    "SASL_SERVER",
+    "VALUES",
+]
 
 _WINDOWS = {"next_outgoing_id": 0, "incoming_window": 100, "outgoing_window": 100}
 _FLOW = {"next_incoming_id": 0, **_WINDOWS}
@@ -100,6 +109,16 @@ SASL_CLIENT = [
     + frame("sasl-challenge", challenge=b"more")
     + frame("sasl-outcome", code=1, additional_data=b"x"),
 ]
+
+_OPEN = frame("open", container_id="peer", max_frame_size=65_536, channel_max=63)
+_ANONYMOUS = header("sasl") + frame("sasl-init", mechanism="ANONYMOUS")
+_PLAIN = header("sasl") + frame("sasl-init", mechanism="PLAIN", initial_response=b"\x00ada\x00enigma")
+ACCEPTED = [
+    layers + header() + _OPEN + rest
+    for layers in (b"", _ANONYMOUS, _PLAIN)
+    for rest in (*LISTENING, frame("close"))
+]
+"""To a listener, from the first octet on."""
 
 MESSAGES = [
     _MESSAGE,

@@ -146,9 +146,29 @@ def listening(octets: bytes) -> None:
 
 
 def dialled(octets: bytes) -> None:
+    adapter = _dialling()
+    adapter.read(header() + _OPEN)
+    assert adapter.connection.state is ConnectionState.OPENED
+    _feed(adapter, octets)
+
+
+def stream_accepted(octets: bytes) -> None:
+    """All that a stranger may send, from the first octet on."""
     connection = Connection("us")
-    stack = Stack(connection, 0.0)
-    adapter = _Adapter(connection, stack)
+    offer = Server(users={"ada": "enigma"}, anonymous=True).offer(secure=True)
+    stack = Stack(connection, 0.0, accept_sasl=lambda: SaslServer(offer), accepting=True)
+    _feed(_Adapter(connection, stack), octets)
+
+
+def stream_dialled(octets: bytes) -> None:
+    """All that whoever was dialled may answer, from the first octet on."""
+    _feed(_dialling(), octets)
+
+
+def _dialling() -> _Adapter:
+    """An engine that has said open, begin, and attach for a sender and a receiver, and has no answer yet."""
+    connection = Connection("us")
+    adapter = _Adapter(connection, Stack(connection, 0.0))
     connection.open()
     session = connection.session()
     session.begin()
@@ -158,9 +178,7 @@ def dialled(octets: bytes) -> None:
     receiver.set_credit(10)
     sender.owner = receiver.owner = adapter
     adapter.links += [sender, receiver]
-    adapter.read(header() + _OPEN)
-    assert connection.state is ConnectionState.OPENED
-    _feed(adapter, octets)
+    return adapter
 
 
 def _feed(adapter: _Adapter, octets: bytes) -> None:
@@ -260,6 +278,10 @@ TARGETS = {
     "sasl-client": FuzzTarget(sasl_client, seeds.SASL_CLIENT, framed=True),
     "engine-listening": FuzzTarget(listening, seeds.LISTENING, framed=True, share=5),
     "engine-dialled": FuzzTarget(dialled, seeds.DIALLED, framed=True, share=5),
+    "stream-accepted": FuzzTarget(stream_accepted, seeds.ACCEPTED, framed=True, share=2),
+    "stream-dialled": FuzzTarget(
+        stream_dialled, [header() + _OPEN + each for each in seeds.DIALLED], share=2
+    ),
     "container": FuzzTarget(container.play, make=scenario.against_container, share=10, **_WHOLE),
     "container-stored": FuzzTarget(container.play_stored, make=scenario.against_container, share=5, **_WHOLE),
     "program": FuzzTarget(program.play, make=scenario.against_program, share=5, steps=(20_000, 60)),

@@ -13,6 +13,7 @@ import trio_amqp10 as amqp
 from tests.naive.peer import ScriptedPeer
 from tests.naive.performatives import frame, header
 
+from .authority import authority
 from .helpers import acceptor, idle, listening, never, served
 
 if TYPE_CHECKING:
@@ -56,6 +57,31 @@ async def test_dialling_names_the_host_of_the_url() -> None:
         await dial(listener.url)
         await dial(listener.url, hostname="vhost:other")
     assert seen == ["127.0.0.1", "vhost:other"]
+
+
+@pytest.mark.parametrize("scheme", ["amqp", "amqps"])
+async def test_dialling_names_one_host_in_tls_sasl_and_open(scheme: str) -> None:
+    seen: list[tuple[str | None, str | None, str | None]] = []
+
+    async def handle(conn: Connection) -> None:
+        seen.append((conn.server_name, conn.sasl_hostname, conn.remote.hostname))
+
+    context = amqp.tls.server_context(authority().issue("localhost").file) if scheme == "amqps" else None
+    cafile = None if context is None else str(authority().cafile)
+    async with listening(handle, f"{scheme}://127.0.0.1:0", sasl=USERS, ssl_context=context) as [listener]:
+        await dial(f"{scheme}://ann:s3cret@localhost:{listener.port}", cafile=cafile)
+    assert seen == [("localhost" if scheme == "amqps" else None, "localhost", "localhost")]
+
+
+async def test_dialling_names_no_host_when_it_knows_none() -> None:
+    seen: list[str | None] = []
+
+    async def handle(conn: Connection) -> None:
+        seen.append(conn.remote.hostname)
+
+    async with served(handle):
+        pass
+    assert seen == [None]
 
 
 async def test_dialling_raises_os_error_when_nobody_answers(tmp_path: Path) -> None:

@@ -423,3 +423,18 @@ async def test_silence_before_and_after_the_open_is_told_apart(autojump_clock: M
         assert trio.current_time() - began == pytest.approx(20)
         await peer.send(frame("close"))
         await peer.expect_eof()
+
+
+async def test_vet_closes_a_connection_whose_peer_lacks_a_capability_that_is_needed() -> None:
+    def vet(connection: Connection) -> amqp.Error | None:
+        if "needed" in connection.remote.offered_capabilities:
+            return None
+        return amqp.Error(condition="amqp:precondition-failed", description="'needed' is not offered")
+
+    async with listening(idle, vet=vet) as [listener]:
+        async with amqp.open_connection(listener.url, offered_capabilities=["other", "needed"]) as conn:
+            assert not conn.closed
+        with pytest.raises(amqp.ConnectionClosedError, match="'needed' is not offered") as caught:
+            async with amqp.open_connection(listener.url, offered_capabilities=["other"]) as conn:
+                await conn.wait_closed()
+        assert caught.value.condition == "amqp:precondition-failed"

@@ -16,9 +16,11 @@ from trio_amqp10.peer import dialling
 from trio_amqp10.peer.redirects import Place, redirected
 from trio_amqp10.peer.urls import parse_url
 
-from .helpers import acceptor, served
+from .authority import authority
+from .helpers import acceptor, listening, served
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncGenerator
 
     from trio_amqp10.peer.connection import Connection
@@ -404,6 +406,42 @@ def test_certificate_is_a_credential_too() -> None:
     dialling = amqp.open_connection("amqps://a", certfile="ada.pem")
     with pytest.raises(amqp.SecurityError, match="redirects to 'b'"):
         dialling.redirected(amqp.ConnectionRedirectError("go", amqp.redirect("amqp://b")))
+
+
+@pytest.mark.parametrize("kind", ["connection", "link"])
+async def test_hostname_of_a_redirect_is_named_in_open_sasl_and_tls(kind: str) -> None:
+    asked: list[tuple[str | None, ...]] = []
+
+    async def there(conn: Connection) -> None:
+        asked.append((conn.remote.hostname, conn.sasl_hostname, conn.server_name))
+        await conn.wait_closed()
+
+    async def here(conn: Connection) -> None:
+        if kind == "connection":
+            await conn.aclose(amqp.redirect(f"amqp://127.0.0.1:{goal.port}", hostname="b.example"))
+        async for link in conn.incoming_links():
+            await link.refuse(amqp.redirect(f"amqp://127.0.0.1:{goal.port}/q", hostname="b.example"))
+
+    def context(name: str) -> ssl.SSLContext:
+        return amqp.tls.server_context(authority().issue(name).file)
+
+    options: dict[str, Any] = {"sasl": amqp.sasl.Anonymous(), "cafile": str(authority().cafile)}
+    async with (
+        listening(there, "amqps://127.0.0.1:0", ssl_context=context("b.example")) as [goal],
+        listening(here, "amqps://127.0.0.1:0", ssl_context=context("localhost")) as [start],
+    ):
+        url = f"amqps://localhost:{start.port}"
+        if kind == "connection":
+            async with amqp.open_connection(url, follow_redirects=True, **options):
+                pass
+        else:
+            async with amqp.open_connection(url, **options) as conn:
+                with pytest.raises(amqp.LinkRedirectError) as caught:
+                    async with conn.open_sender("q"):
+                        raise AssertionError("a link that should not come to be")
+                async with conn.open_redirected(caught.value):
+                    pass
+    assert asked == [("b.example", "b.example", "b.example")]
 
 
 # -- links --------------------------------------------------------------------------------------

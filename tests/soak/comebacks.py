@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 import trio
 
 import trio_amqp10 as amqp
+from tests.results import add_option, write
 from trio_amqp10.testing import open_proxy
 
 from .kills import Server
@@ -203,6 +204,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--breaks", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    add_option(parser)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         tallies = [
@@ -214,6 +216,7 @@ def main() -> None:
         print(json.dumps(tally.counts()))
         for raised in tally.raised[:5]:
             print(raised, file=sys.stderr)
+    write(arguments.results, "comebacks", {"runs": [tally.counts() for tally in tallies]})
     if not all(tally.good for tally in tallies):
         sys.exit("FAILED: see `lost`, `missing`, `duplicated` and `raised`")
 

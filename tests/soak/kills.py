@@ -147,6 +147,12 @@ class Server:
                 said += more
         self.url = said.split()[1].decode()  # and the same port from now on
 
+    @property
+    def pid(self) -> int:
+        """Of the process that runs."""
+        assert self._process is not None
+        return self._process.pid
+
     async def end(self, how: signal.Signals) -> int:
         assert self._process is not None
         self._process.send_signal(how)

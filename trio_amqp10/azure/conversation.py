@@ -40,19 +40,18 @@ class BusConversation(Conversation):
         super().__init__(container, connection)
         self._seekers: dict[Seeker, Entity] = {}
 
-    def _admit_outlet(self, link: IncomingSender) -> None:
-        asked = link.remote.source
+    def _admit_outlet(self, link: IncomingSender, asked: Any) -> None:
         node = None
         if isinstance(asked, Source) and isinstance(asked.address, str) and not asked.dynamic:
             node = self._container.find(asked.address)
         if not isinstance(asked, Source) or not isinstance(node, Entity):
-            super()._admit_outlet(link)
+            super()._admit_outlet(link, asked)
             return
         filters: dict[Any, Any] = dict(asked.filter or {})
         if not node.options.requires_session:
             if SESSION_FILTER in filters:
                 raise RefusedError(Condition.NOT_ALLOWED, f"{node.address!r} has no sessions")
-            super()._admit_outlet(link)
+            super()._admit_outlet(link, asked)
             return
         if SESSION_FILTER not in filters:
             raise RefusedError(

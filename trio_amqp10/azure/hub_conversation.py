@@ -24,13 +24,12 @@ __all__ = ["HubConversation"]
 class HubConversation(Conversation):
     """See ``Conversation``."""
 
-    def _admit_outlet(self, link: IncomingSender) -> None:
-        asked = link.remote.source
+    def _admit_outlet(self, link: IncomingSender, asked: Any) -> None:
         node = None
         if isinstance(asked, Source) and isinstance(asked.address, str) and not asked.dynamic:
             node = self._container.find(asked.address)
         if not isinstance(asked, Source) or not isinstance(node, Readers):
-            super()._admit_outlet(link)
+            super()._admit_outlet(link, asked)
             return
         if not link.is_waiting:
             return  # the peer has detached it meanwhile

@@ -20,7 +20,7 @@ from .demo import demo
 from .dialling import DialOptions, dialling
 from .receive import ReceiveOptions, browse, receive
 from .request import RequestOptions, request
-from .rules import parse_limit, parse_queue, parse_quota, parse_size, quotas_of
+from .rules import parse_limit, parse_queue, parse_quota, quotas_of
 from .run import run
 from .secrets import certs_command, passwd_command
 from .send import SendOptions, send

@@ -17,9 +17,10 @@ import trio
 
 from trio_amqp10.engine.connection import Connection as EngineConnection
 from trio_amqp10.engine.stack import Stack
-from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError, SecurityError
+from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError, SecurityError
 from trio_amqp10.sasl import ClientMechanism, SaslClient, check_allowed, default_mechanisms
 from trio_amqp10.sasl.layer import sasl_frame_size
+from trio_amqp10.spec.transport import Error
 
 from .connection import Connection
 from .delivery import OutgoingDelivery, delivery_class
@@ -396,6 +397,7 @@ class Dialling:
                     self._first_session = connection.session_for(None, own=False)
             await connection.opened()
             if SOLE in engine.local.desired_capabilities and connection.sole_connection is None:
+                await self._close_without(SOLE, connection, stack)
                 raise GuaranteeNotSupportedError(
                     f"{connection.remote.container_id!r} does not see to it that a container has one connection only"
                 )
@@ -410,6 +412,16 @@ class Dialling:
             with trio.CancelScope(shield=True):
                 await connection.pump.finished.wait()
             raise
+
+    async def _close_without(self, capability: str, connection: Connection, stack: Stack) -> None:
+        """Close a connection whose peer does not offer a capability that it needs (2.7.1)."""
+        error = Error(
+            condition=Condition.NOT_IMPLEMENTED.value, description=f"{capability} is needed and not offered"
+        )
+        stack.close(error, trio.current_time())
+        connection.pump.ring()
+        with trio.move_on_after(self._close_timeout):
+            await connection.pump.finished.wait()
 
     async def _dial_again(self) -> str:
         """Once, for a connection that comes back; returns where it leads now."""

@@ -19,7 +19,8 @@ _FRAME_LIMIT_IGNORED = Change(
     "self.frame_size = min(max_frame_size, PEER_FRAME_CAP)", "self.frame_size = PEER_FRAME_CAP"
 )
 _CHANNEL_LIMIT_IGNORED = Change(
-    "return limit if connection.remote is None else min(limit, connection.remote.channel_max)", "return limit"
+    "else min(connection.limits.channel_max, connection.remote.channel_max)",
+    "else connection.limits.channel_max",
 )
 _HANDLE_LIMIT_IGNORED = Change("limit = min(limit, self.remote.handle_max)", "pass")
 _CLOSE_WITHOUT_ERROR = Change("encode(Close(error=error))", "encode(Close())")
@@ -369,7 +370,9 @@ REQUIREMENTS = [
             ),
             (
                 Change("while not (self.deaf or connection.state is _END):", "while not self.deaf:"),
-                Change("                if connection.state is _END:\n                    return\n", ""),
+                Change(
+                    "                if connection.state is _END:\n                    return False\n", ""
+                ),
             ),
         ),
     ),

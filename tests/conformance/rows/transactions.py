@@ -321,8 +321,8 @@ REQUIREMENTS = [
         "a transaction commits with a settled message that cannot be taken",
         "commit_fails_when_a_message_sent_settled_cannot_be_routed",
         mutant=Change(
-            "                self.doom(refusal.condition, refusal.description)\n        with",
-            "                pass\n        with",
+            "                self.doom(refusal.condition, refusal.description)\n            if not permitted",
+            "                pass\n            if not permitted",
         ),
     ),
     need(
@@ -338,8 +338,8 @@ REQUIREMENTS = [
         "and is told before the discharge is accepted",
         "relay_rejects_in_the_transaction_what_it_cannot_route",
         mutant=Change(
-            "            outcome = Rejected(error=Error(condition=refusal.condition, description=refusal.description))\n            if",
-            "            outcome = ACCEPTED\n            if",
+            "            state = TransactionalState(txn_id=self.id, outcome=outcome)\n            delivery",
+            "            state = TransactionalState(txn_id=self.id, outcome=ACCEPTED)\n            delivery",
         ),
     ),
     need(

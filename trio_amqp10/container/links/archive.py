@@ -1,7 +1,7 @@
 """Archive: the termini that a container's store has, so that exactly-once outlives the process (2.6.5, 3.5.5).
 
-There is a row for each terminus that is to survive, with whose it is and when it expires; and one for each
-delivery that must not be forgotten, by its tag:
+There is a row for each terminus that is to survive, with whose it is and when it expires; one with the source or
+target as it was told the peer, for one that recovers the link by its name (2.6.3); and one for each delivery that must not be forgotten, by its tag:
 
 ================  ==================================================================================
 a peer sends      the tag of a message that was accepted. It is written in the commit that has the
@@ -33,7 +33,10 @@ from trio_amqp10.engine.terminus import ReceiverTerminus, SenderTerminus, Sent
 from trio_amqp10.errors import Condition
 from trio_amqp10.peer.delivery import OutgoingDelivery
 from trio_amqp10.peer.memory import Retention
+from trio_amqp10.spec import TYPES
 from trio_amqp10.spec.messaging import Accepted, TerminusDurability
+from trio_amqp10.wire.decode import Budget, decode
+from trio_amqp10.wire.encode import encode
 
 from .kept import UNKNOWN, Kept, Key
 from .watch import Absent, Watch
@@ -46,13 +49,14 @@ if TYPE_CHECKING:
     from trio_amqp10.container.stores.base import Row, StoreError
     from trio_amqp10.container.stores.journal import Journal
 
-__all__ = ["TERMINI", "UNSETTLED", "Archive"]
+__all__ = ["ENDS", "TERMINI", "UNSETTLED", "Archive"]
 
 TERMINI: Final = Table(
     "termini",
     ("id", "container", "name", "role", "user", "durable", "policy", "timeout", "deadline"),
     str,
 )
+ENDS: Final = Table("ends", ("id", "terminus"), str)
 UNSETTLED: Final = Table("unsettled", ("id", "terminus", "place", "tag", "record"), str)
 
 MOST: Final = 10_000
@@ -74,6 +78,7 @@ class Archive:
         self._clock = ledger.clock
         self.journal = ledger.journal
         self._termini: list[Any] = list(self.journal.rows(TERMINI))
+        self._ends: dict[Any, Any] = dict(cast("Any", self.journal.rows(ENDS)))
         self._unsettled: list[Any] = sorted(self.journal.rows(UNSETTLED), key=_place_of)
         self._records: set[int] = set()
         self._places = itertools.count(1 + max(map(_place_of, self._unsettled), default=0))
@@ -92,6 +97,8 @@ class Archive:
             return
         kept.stored = True
         self.write(kept)
+        octets = encode(kept.end)
+        self.journal.note(ENDS, _id_of(kept.key), (_id_of(kept.key), octets), len(octets))
         if level == TerminusDurability.CONFIGURATION:
             _close_keeper(kept)
         elif terminus.keeper is None:
@@ -128,6 +135,7 @@ class Archive:
         if kept.stored:
             kept.stored = False
             self.journal.drop(TERMINI, _id_of(kept.key))
+            self.journal.drop(ENDS, _id_of(kept.key))
 
     # -- after a restart --------------------------------------------------------------------
 
@@ -140,6 +148,8 @@ class Archive:
             kept.retention = Retention(TerminusDurability(durable), policy, timeout)
             kept.stored = True
             kept.terminus.known = True
+            if name in self._ends:
+                kept.end = decode(self._ends[name], 0, Budget(types=TYPES))[0]
             if deadline is not None:
                 kept.deadline = self._clock.from_wall(deadline)
             if durable == TerminusDurability.UNSETTLED_STATE:
@@ -157,6 +167,7 @@ class Archive:
                 self.journal.drop(UNSETTLED, row[0])
                 keeper.write(row)
         self._termini.clear()
+        self._ends.clear()
         self._unsettled.clear()
         self._records.clear()
         return list(found.values())

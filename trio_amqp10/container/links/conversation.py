@@ -29,7 +29,7 @@ from trio_amqp10.peer.memory import NOTHING_KEPT, Retention
 from trio_amqp10.peer.options import LinkOptions
 from trio_amqp10.spec.messaging import DistributionMode, Source, Target
 from trio_amqp10.spec.transactions import Coordinator as CoordinatorTarget
-from trio_amqp10.spec.transport import Error, ReceiverSettleMode, SenderSettleMode
+from trio_amqp10.spec.transport import Error, ReceiverSettleMode, Role, SenderSettleMode
 from trio_amqp10.wire.values import Symbol
 
 from .coordinator import CAPABILITIES, CONTROL_CREDIT, ControlInlet, Coordinator
@@ -151,18 +151,27 @@ class Conversation(Host):
 
     def admit(self, link: IncomingLink) -> None:
         """Accept the link to the node that it names, or refuse it, once it is known whether the peer may."""
-        self.guard.ask(wanted(link), partial(self._admit, link))
+        recovered = self._recall(link)
+        self.guard.ask(wanted(link, recovered), partial(self._admit, link, recovered))
 
-    def _admit(self, link: IncomingLink, refused: RefusedError | None) -> None:
+    def _recall(self, link: IncomingLink) -> Source | Target | None:
+        """What is kept of a link whose attach names no terminus of ours (2.6.3); None for any other."""
+        named = link.remote.target if isinstance(link, IncomingReceiver) else link.remote.source
+        kept = None if named is not None else self._container.termini.recall(self._key(link))
+        return None if kept is None else kept.end
+
+    def _admit(
+        self, link: IncomingLink, recovered: Source | Target | None, refused: RefusedError | None
+    ) -> None:
         try:
             if refused is not None:
                 raise refused
             if self.account is not None:
                 self.account.check_link()
             if isinstance(link, IncomingReceiver):
-                self._admit_inlet(link)
+                self._admit_inlet(link, link.remote.target if recovered is None else recovered)
             elif isinstance(link, IncomingSender):
-                self._admit_outlet(link)
+                self._admit_outlet(link, link.remote.source if recovered is None else recovered)
         except RefusedError as refusal:
             _log.debug("%r refuses %r: %s", self._container, link, refusal)
             link.refuse_now(_error_of(refusal))
@@ -172,17 +181,19 @@ class Conversation(Host):
             _log.exception("%r could not be admitted", link)
             link.refuse_now(Condition.INTERNAL_ERROR.value, "the service failed")
 
-    def _admit_inlet(self, link: IncomingReceiver) -> None:
+    def _admit_inlet(self, link: IncomingReceiver, asked: Any) -> None:
         engine, session = _ends(link)
-        asked = link.remote.target
         if asked is None:
-            raise RefusedError(Condition.INVALID_FIELD, "an attach without a target: where do messages go?")
+            raise RefusedError(
+                Condition.INVALID_FIELD,
+                f"an attach without a target, and none is kept for a link {link.name!r}",
+            )
         if isinstance(asked, CoordinatorTarget):
             self._admit_control(link)
             return
         if not isinstance(asked, Target):
             raise RefusedError(Condition.NOT_IMPLEMENTED, f"no {type(asked).__name__.lower()} here")
-        made = _is_to_be_made(asked)
+        made = link.remote.target is not None and _is_to_be_made(asked)
         if made:
             address = temporary_address(self.container_id, link.name)
             node: Node = self._container.make_temporary(address, asked.dynamic_node_properties)
@@ -191,6 +202,7 @@ class Conversation(Host):
         else:
             node = self._container.find(_checked(asked.address))
         with self._entering(node):
+            self._steal(link)
             node.check_inlet(self)
             if self._container.accounts is not None:
                 self._container.accounts.check_node(node, node.inlets, "senders")
@@ -201,8 +213,8 @@ class Conversation(Host):
                 durable=agreed.durable,
                 expiry_policy=agreed.expiry_policy,
                 timeout=agreed.timeout,
-                dynamic=made,
-                dynamic_node_properties=actual_properties(asked.dynamic_node_properties) if made else None,
+                dynamic=asked.dynamic,
+                dynamic_node_properties=_actual(asked),
                 capabilities=_shared(asked.capabilities, node),
             )
             options = _options(link, source=link.remote.source, target=target)
@@ -212,9 +224,9 @@ class Conversation(Host):
                 options = replace(options, rcv_settle_mode=ReceiverSettleMode.FIRST)
             kind = RelayInlet if node is self._container.relay and self.guard.asks else ReceiverInlet
             inlet = kind(session, engine, credit, node, self)
-            self._claim(link, inlet, agreed)
+            self._claim(link, inlet, agreed, target)
             Accepting(link, lambda: inlet, options).enter_now()
-            self._began(link, inlet, node, made)
+            self._began(link, inlet, node, made, asked)
 
     def _admit_control(self, link: IncomingReceiver) -> None:
         """A control link: every peer has a coordinator of its own (4.1)."""
@@ -222,16 +234,17 @@ class Conversation(Host):
         options = _options(
             link, source=link.remote.source, target=CoordinatorTarget(capabilities=CAPABILITIES)
         )
+        self._steal(link)
         inlet = ControlInlet(session, engine, CONTROL_CREDIT, self.coordinator, self)
         Accepting(link, lambda: inlet, options).enter_now()
+        self._container.termini.attach(self._key(link), inlet)
         self.guard.remember(inlet, wanted(link))
         inlet.begin()
 
-    def _admit_outlet(self, link: IncomingSender) -> None:
+    def _admit_outlet(self, link: IncomingSender, asked: Any) -> None:
         _ends(link)
-        asked = link.remote.source
         if asked is None:
-            self._admit_recall(link)
+            self._admit_subscriber(link)
             return
         if not isinstance(asked, Source):
             raise RefusedError(Condition.NOT_IMPLEMENTED, f"no {type(asked).__name__.lower()} here")
@@ -241,7 +254,7 @@ class Conversation(Host):
                 f"distribution-mode {asked.distribution_mode!r}: move or copy is possible",
             )
         copying = asked.distribution_mode == DistributionMode.COPY
-        made = _is_to_be_made(asked)
+        made = link.remote.source is not None and _is_to_be_made(asked)
         if made:
             address = temporary_address(self.container_id, link.name)
             node: Node = self._container.make_temporary(address, asked.dynamic_node_properties)
@@ -253,6 +266,7 @@ class Conversation(Host):
             filters = _filters(asked, node)
             interest = interest_of(self.owner, link.name, asked, filters)
             target = getattr(link.remote.target, "address", None)
+            self._steal(link)
             node.check_outlet(self, copying=copying, target=target, interest=interest)
             if self._container.accounts is not None:
                 self._container.accounts.check_node(node, node.outlets, "receivers")
@@ -261,8 +275,8 @@ class Conversation(Host):
             source = Source(
                 address=self._told(asked, node),
                 **(kept(interest) if node.keeps else agreed._asdict()),
-                dynamic=made,
-                dynamic_node_properties=actual_properties(asked.dynamic_node_properties) if made else None,
+                dynamic=asked.dynamic,
+                dynamic_node_properties=_actual(asked),
                 distribution_mode=DistributionMode.COPY if copying else DistributionMode.MOVE,
                 # What is left out is not applied (3.5.3).
                 filter=filters.echo or None,
@@ -281,10 +295,10 @@ class Conversation(Host):
                 agreed=agreed,
                 properties=_paired(link, node),
             )
-            self._began(link, outlet, node, made)
+            self._began(link, outlet, node, made, asked)
 
-    def _admit_recall(self, link: IncomingSender) -> None:
-        """A source that the peer does not tell: one that was kept for it, to be closed (2.6.3, 2.6.6)."""
+    def _admit_subscriber(self, link: IncomingSender) -> None:
+        """A source that the peer does not tell: a subscription that was kept for it, to be closed (2.6.3, 2.6.6)."""
         owner, name = owner_and_name(self.owner, link.name, link.remote.desired_capabilities)
         for node in self._container.nodes.values():
             interest = node.recall(owner, name)
@@ -292,16 +306,19 @@ class Conversation(Host):
                 break
         else:
             raise RefusedError(Condition.NOT_FOUND, f"no source, and none is kept for a link {link.name!r}")
-        self.guard.ask(("receive", node.address), partial(self._recall, link, node, interest))
+        self.guard.ask(("receive", node.address), partial(self._enter_subscriber, link, node, interest))
 
-    def _recall(
+    def _enter_subscriber(
         self, link: IncomingSender, node: Node, interest: Interest, refused: RefusedError | None
     ) -> None:
         if refused is not None:
             link.refuse_now(_error_of(refused))
             return
         source = Source(address=node.address, **kept(interest))
-        self._enter(link, node, source, interest).begin()
+        self._steal(link)
+        outlet = self._enter(link, node, source, interest)
+        self._container.termini.attach(self._key(link), outlet)
+        outlet.begin()
 
     def _enter(
         self,
@@ -323,7 +340,7 @@ class Conversation(Host):
         outlet = self._container.outlet_class(
             session, engine, node, self, copying=copying, interest=interest, wants=wants
         )
-        self._claim(link, outlet, agreed)
+        self._claim(link, outlet, agreed, source)
         Accepting(link, lambda: outlet, options).enter_now()
         return outlet
 
@@ -340,12 +357,18 @@ class Conversation(Host):
         node.entering -= 1
 
     def _began(
-        self, link: IncomingLink, inlet_or_outlet: ReceiverInlet | SenderOutlet, node: Node, made: bool
+        self,
+        link: IncomingLink,
+        inlet_or_outlet: ReceiverInlet | SenderOutlet,
+        node: Node,
+        made: bool,
+        asked: Source | Target | None = None,
     ) -> None:
         if made:
             self._made[inlet_or_outlet] = node
             self.guard.own(node.address)
-        self.guard.remember(inlet_or_outlet, wanted(link))
+        self._container.termini.attach(self._key(link), inlet_or_outlet)
+        self.guard.remember(inlet_or_outlet, wanted(link, asked))
         inlet_or_outlet.begin()
 
     def _told(self, asked: Source | Target, node: Node) -> str | None:
@@ -356,21 +379,36 @@ class Conversation(Host):
 
     # -- what outlasts a link ---------------------------------------------------------------
 
-    def _key(self, link: IncomingLink) -> Key:
-        return Key(self.container_id, link.name, link.role, user_of(self.identity))
+    def _key(self, link: IncomingLink | ReceiverInlet | SenderOutlet) -> Key:
+        """By what the link is known among all of the container (2.6.1)."""
+        sends = isinstance(link, (IncomingSender, SenderOutlet))
+        role = Role.SENDER if sends else Role.RECEIVER
+        return Key(self.container_id, link.name, role, user_of(self.identity))
+
+    def _steal(self, link: IncomingLink) -> None:
+        """Before a node is asked: it may have room for this link only when the one before it is gone (2.6.1)."""
+        self._container.termini.steal(self._key(link))
 
     def _retention(self, link: IncomingLink, asked: Source | Target, *, storable: bool) -> Retention:
         """What we keep of the link when it is gone."""
         host = self.connection.host
         return self._container.termini.grant(self._key(link), host, asked, storable=storable)
 
-    def _claim(self, link: IncomingLink, end: ReceiverInlet | SenderOutlet, agreed: Retention) -> None:
+    def _claim(
+        self,
+        link: IncomingLink,
+        end: ReceiverInlet | SenderOutlet,
+        agreed: Retention,
+        terminus: Source | Target,
+    ) -> None:
         """Give the link the terminus that is kept for it, if one is to be."""
         if not agreed.survives:
             return
         forgotten = link.remote.unsettled is None
         host = self.connection.host
-        claimed = self._container.termini.claim(self._key(link), host, agreed, end, forgotten=forgotten)
+        claimed = self._container.termini.claim(
+            self._key(link), host, agreed, end, terminus, forgotten=forgotten
+        )
         if isinstance(claimed.terminus, SenderTerminus):
             assert isinstance(end, SenderOutlet)
             end.inherit(claimed.terminus)
@@ -387,6 +425,7 @@ class Conversation(Host):
         if isinstance(link, SenderOutlet):
             self._waiting.pop(link, None)
         self.guard.forget(link)
+        self._container.termini.detach(self._key(link), link)
         claimed = self._claimed.get(link)
         if claimed is not None:
             if closed:
@@ -430,6 +469,11 @@ def _paired(link: IncomingLink, node: Node) -> dict[Any, Any] | None:
     """What tells a peer that this link and the one of the same name belong together."""
     properties: Any = link.remote.properties or {}
     return {_PAIRED: True} if node.pairs and properties.get(_PAIRED) is True else None
+
+
+def _actual(asked: Source | Target) -> dict[str, Any] | None:
+    """The properties of a dynamic node, as it has them."""
+    return actual_properties(asked.dynamic_node_properties) if asked.dynamic else None
 
 
 def _is_to_be_made(asked: Source | Target) -> bool:

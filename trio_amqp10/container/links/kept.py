@@ -17,6 +17,7 @@ from trio_amqp10.spec.transport import Role
 
 if TYPE_CHECKING:
     from trio_amqp10.container.nodes.node import Owner
+    from trio_amqp10.spec.messaging import Source, Target
 
 __all__ = ["NOTHING", "UNKNOWN", "Holder", "Kept", "Key"]
 
@@ -82,9 +83,10 @@ class Kept:
         attached: whether that link lives.
         deadline: when it expires, while it is not attached.
         stored: whether the store has a row of it.
+        end: what our attach said of it, for a peer that recovers the link by its name alone (2.6.3); or None.
     """
 
-    __slots__ = ("attached", "deadline", "holder", "key", "origin", "retention", "stored", "terminus")
+    __slots__ = ("attached", "deadline", "end", "holder", "key", "origin", "retention", "stored", "terminus")
 
     def __init__(self, key: Key, origin: str) -> None:
         self.key = key
@@ -95,6 +97,7 @@ class Kept:
         self.attached = False
         self.deadline = inf
         self.stored = False
+        self.end: Source | Target | None = None
 
     def new_terminus(self) -> SenderTerminus | ReceiverTerminus:
         """One that remembers nothing."""

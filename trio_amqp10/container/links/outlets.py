@@ -55,7 +55,7 @@ class SenderOutlet(Sender):
         wants: its filter, given a message and its sender's container-id; None for all (3.5.8).
     """
 
-    __slots__ = ("_loans", "_node", "_outcomes", "_over", "copying", "interest", "key", "peer", "wants")
+    __slots__ = ("_loans", "_node", "_over", "copying", "interest", "key", "peer", "wants")
 
     def __init__(
         self,
@@ -78,9 +78,6 @@ class SenderOutlet(Sender):
         self._over = False
         self._loans: Loans | None = None
         link.confirms = node.confirms
-        source = None if link.remote is None else link.remote.source
-        # An empty list permits every outcome (3.5.3).
-        self._outcomes: frozenset[str] | None = frozenset(source.outcomes) or None if source else None
 
     def begin(self) -> None:
         """The link is attached: the node gets to know it, and the credit that came meanwhile."""
@@ -310,10 +307,10 @@ class SenderOutlet(Sender):
 
     def _final(self, outcome: Any) -> Any:
         if outcome is None or not self._permits(outcome):
-            return getattr(self.remote.source, "default_outcome", None) or RELEASED
+            # As our answer has it: the attach of a peer that recovers the link names no source (2.6.3).
+            return getattr(self._link.source, "default_outcome", None) or RELEASED
         return outcome
 
     def _permits(self, outcome: Any) -> bool:
-        if self._outcomes is None:
-            return True
-        return f"amqp:{type(outcome).__name__.lower()}:list" in self._outcomes
+        permitted = self._link.outcomes
+        return permitted is None or f"amqp:{type(outcome).__name__.lower()}:list" in permitted

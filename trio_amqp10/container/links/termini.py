@@ -2,8 +2,9 @@
 
 The expiry policy says when the timer of a terminus starts (3.5.6): when its link is detached, when the
 session of that link ends, when the connection is closed, or never. A peer that attaches a link of the
-same name gets the terminus that is kept for it. If another link has the terminus, that link is stolen. The peer is
-the same if its container-id is the same and it proved to be the same user.
+same name gets the terminus that is kept for it. A link that is attached under that name already is stolen, on
+whichever connection it is, and whether anything is kept of it or not. The peer is the same if its container-id is the
+same and it proved to be the same user.
 
 How many there may be
 ---------------------
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from trio_amqp10.container.nodes.alarm import CallAt
+    from trio_amqp10.spec.messaging import Source, Target
 
     from .archive import Archive
     from .kept import Holder, Key
@@ -94,6 +96,7 @@ class Termini:
         self._limit_each = limit_each
         self._longest = longest
         self._kept: dict[Key, Kept] = {}
+        self._attached: dict[Key, Holder] = {}
         self._counts: Counter[str] = Counter()
         self._anonymous = 0
         self._orphans = (Shares[Kept](), Shares[Kept]())
@@ -185,8 +188,41 @@ class Termini:
                 most, found = orphans.count(greediest), orphans.oldest(greediest)
         return found
 
+    # -- links that are attached ------------------------------------------------------------
+
+    def steal(self, key: Key) -> None:
+        """The peer attaches this link: what is attached under its name, on any connection of the peer's, is stolen (2.6.1)."""
+        holder = self._attached.pop(key, None)
+        if holder is not None:
+            holder.steal()
+
+    def attach(self, key: Key, holder: Holder) -> None:
+        """``holder`` is attached under this name from now on; what was attached under it before is stolen."""
+        self.steal(key)
+        self._attached[key] = holder
+
+    def detach(self, key: Key, holder: Holder) -> None:
+        """``holder`` is not attached any more. Nothing happens if another link has the name by now."""
+        if self._attached.get(key) is holder:
+            del self._attached[key]
+
+    # -- termini that are kept --------------------------------------------------------------
+
+    def recall(self, key: Key) -> Kept | None:
+        """What is kept for this link, of which the peer knows nothing but the name (2.6.3); None if there is nothing."""
+        self.sweep()
+        kept = self._kept.get(key)
+        return kept if kept is not None and kept.end is not None else None
+
     def claim(
-        self, key: Key, host: str | None, retention: Retention, holder: Holder, *, forgotten: bool
+        self,
+        key: Key,
+        host: str | None,
+        retention: Retention,
+        holder: Holder,
+        end: Source | Target,
+        *,
+        forgotten: bool,
     ) -> Kept:
         """The terminus of this link, for ``holder`` from now on; a new one if there is none.
 
@@ -204,12 +240,11 @@ class Termini:
             self._uncount(kept)
             kept.origin = origin
             self._count(kept)
-        if kept.holder is not None and kept.attached:
-            kept.holder.steal()
         if forgotten and key.role is Role.SENDER:
             self._expire(kept)
             kept.terminus = kept.new_terminus()
         kept.retention = retention
+        kept.end = end
         kept.holder = holder
         kept.attached = True
         kept.deadline = inf

@@ -53,15 +53,18 @@ _FAILED: Final = RefusedError(Condition.INTERNAL_ERROR, "whether this is permitt
 Wish = tuple[Action, str | None]
 
 
-def wanted(link: IncomingLink) -> Wish | None:
-    """What the peer wants to do with this link; None where there is nothing to ask, or nothing that could be."""
+def wanted(link: IncomingLink, recovered: Source | Target | None = None) -> Wish | None:
+    """What the peer wants to do with this link; None where there is nothing to ask, or nothing that could be.
+
+    ``recovered`` is the terminus that is kept for a link whose attach names none (2.6.3).
+    """
     if isinstance(link, IncomingReceiver):
-        target = link.remote.target
+        target = recovered or link.remote.target
         if isinstance(target, CoordinatorTarget):
             return "transact", None
         return _wish("send", target) if isinstance(target, Target) else None
     assert isinstance(link, IncomingSender)
-    source = link.remote.source
+    source = recovered or link.remote.source
     return _wish("receive", source) if isinstance(source, Source) else None
 
 

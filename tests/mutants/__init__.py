@@ -1,0 +1,1 @@
+"""What the tests would not notice: mutants of the modules that matter most; ``make mutants``."""

@@ -1,0 +1,173 @@
+"""``python -m tests.mutants``: change the code in a small way, and see whether a test fails; thousands of times.
+
+mutmut makes the mutants, and has each tried in a fork of a process that has collected the tests, by those tests alone
+that call the function. It works in a copy of the sources, ``.mutants``. A mutant that survives is either a test that is
+missing, or a change that changes nothing: then ``reasons.toml`` says so, by the line before and after, and by why.
+Fails where a mutant survives for no reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tests.results import add_option, write
+
+from .plan import PLANS, Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ROOT: Final = Path(__file__).resolve().parents[2]
+_COPY: Final = _ROOT / ".mutants"
+_REASONS: Final = Path(__file__).with_name("reasons.toml")
+_COPIED: Final = ("trio_amqp10", "pyspark_amqp10", "typings", "tests")
+_MUTMUT: Final = Path(sys.executable).with_name("mutmut")
+
+_KILLED: Final = {1, 3}
+_SLOW: Final = {24, 36, 152, 255, -24, -9}
+_UNTRIED: Final = {5, 33}
+"""Exit codes that mutmut keeps for each mutant: failed, out of time, and no test calls the function."""
+
+
+class _Change(NamedTuple):
+    """What a mutant is: one line, before and after. The number in its name is another after each commit."""
+
+    module: str
+    old: str
+    new: str
+
+
+@dataclass
+class Result:
+    """What became of the mutants of one group of modules."""
+
+    name: str
+    mutants: int = 0
+    killed: int = 0
+    slow: int = 0
+    reasoned: int = 0
+    untried: int = 0
+    survived: int = 0
+    seconds: float = 0.0
+    survivors: list[str] = field(default_factory=list[str])
+
+    @property
+    def score(self) -> float:
+        """Percent of the mutants that changed something, and were noticed."""
+        return 100 * (self.killed + self.slow) / max(1, self.mutants - self.reasoned)
+
+
+def run(name: str, plan: Plan, jobs: int) -> Result:
+    """Try all mutants of a plan."""
+    began = time.monotonic()
+    _copy(plan)
+    environment = dict(os.environ, PYTHONPATH="", HYPOTHESIS_PROFILE="same")
+    subprocess.run([_MUTMUT, "run", "--max-children", str(jobs)], cwd=_COPY, env=environment, check=True)
+    result = Result(name)
+    reasons = _reasons()
+    for mutant, module, code in _outcomes():
+        result.mutants += 1
+        if code in _KILLED:
+            result.killed += 1
+            continue
+        if code in _SLOW:
+            result.slow += 1
+            continue
+        change = _change(mutant, module)
+        if change in reasons:
+            result.reasoned += 1
+            continue
+        result.untried += code in _UNTRIED
+        result.survived += code not in _UNTRIED
+        why = "no test calls it" if code in _UNTRIED else "survived" if code == 0 else f"ended with {code}"
+        result.survivors.append(f"{mutant}: {why}\n    - {change.old}\n    + {change.new}")
+    result.seconds = round(time.monotonic() - began, 1)
+    return result
+
+
+def _copy(plan: Plan) -> None:
+    if _COPY.exists():
+        shutil.rmtree(_COPY)
+    _COPY.mkdir()
+    for folder in _COPIED:
+        shutil.copytree(
+            _ROOT / folder, _COPY / folder, ignore=shutil.ignore_patterns("__pycache__", "corpus")
+        )
+    for path in plan.tests:
+        for ignored in plan.ignored:
+            (_COPY / path / ignored).unlink(missing_ok=True)
+    project = (_ROOT / "pyproject.toml").read_text()
+    settings = {
+        "source_paths": ["trio_amqp10"],
+        "only_mutate": [f"trio_amqp10/{module}" for module in plan.modules],
+        "also_copy": list(_COPIED[1:]),
+        "pytest_add_cli_args_test_selection": list(plan.tests),
+        "use_git_change_detection": False,
+    }
+    lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+    (_COPY / "pyproject.toml").write_text("\n".join([project, "[tool.mutmut]", *lines, ""]))
+
+
+def _outcomes() -> Iterator[tuple[str, str, int | None]]:
+    """Each mutant by name, its module, and how its tests ended."""
+    for file in sorted((_COPY / "mutants").rglob("*.meta")):
+        module = str(file.relative_to(_COPY / "mutants").with_suffix(""))
+        for mutant, code in json.loads(file.read_text())["exit_code_by_key"].items():
+            yield mutant, module, code
+
+
+def _change(mutant: str, module: str) -> _Change:
+    shown = subprocess.run(
+        [_MUTMUT, "show", mutant], cwd=_COPY, capture_output=True, text=True, check=True
+    ).stdout
+    lines = [line for line in shown.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+    old = " ".join(line[1:].strip() for line in lines if line[0] == "-")
+    new = " ".join(line[1:].strip() for line in lines if line[0] == "+")
+    return _Change(module, old, new)
+
+
+def _reasons() -> dict[_Change, str]:
+    rows = tomllib.loads(_REASONS.read_text()).get("survivor", []) if _REASONS.exists() else []
+    return {_Change(row["module"], row["old"], row["new"]): row["reason"] for row in rows}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes; one for each core"
+    )
+    add_option(parser)
+    parser.add_argument("modules", nargs="*", choices=[[], *PLANS], help="all, if none is named")
+    arguments = parser.parse_args()
+    results = [run(name, PLANS[name], arguments.jobs) for name in arguments.modules or PLANS]
+    for result in results:
+        for survivor in result.survivors:
+            print(survivor)
+    total: Counter[str] = Counter()
+    for result in results:
+        print(
+            f"{result.name:20}{result.mutants:>6} mutants, {result.score:5.1f} % noticed, "
+            f"{result.survived} survived, {result.untried} untried, {result.reasoned} with a reason, "
+            f"{result.seconds:.0f} s"
+        )
+        total["survivors"] += len(result.survivors)
+    figures = {"modules": [{**asdict(each), "score": round(each.score, 1)} for each in results]}
+    write(arguments.results, "mutants", figures)
+    return 1 if total["survivors"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,42 @@
+"""Which modules are mutated, and by which tests they are to be killed."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+__all__ = ["PLANS", "Plan"]
+
+
+class Plan(NamedTuple):
+    """A group of modules with the same tests.
+
+    Attributes:
+        modules: patterns of paths inside the package.
+        tests: paths that pytest gets.
+        ignored: tests that are left out: they start processes or threads, try all there is, or cover no more than others.
+    """
+
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+    ignored: tuple[str, ...] = ()
+
+
+_ENGINE: Final = (
+    ("tests/engine",),
+    ("test_chunks.py", "test_exactly_once.py", "test_fast.py", "test_hostile.py", "test_machine.py"),
+)
+_CONTAINER: Final = (
+    ("tests/container",),
+    ("test_deaths.py", "test_kills.py", "test_cuts.py", "test_durable_queues.py", "test_stores.py"),
+)
+
+PLANS: Final[dict[str, Plan]] = {
+    "engine/settlement": Plan(("engine/settlement.py",), *_ENGINE),
+    "engine/windows": Plan(("engine/windows.py",), *_ENGINE),
+    "engine/link": Plan(("engine/link.py",), *_ENGINE),
+    "container/queue": Plan(("container/nodes/queue.py",), *_CONTAINER),
+    "container/rights": Plan(("container/rights/*.py",), *_CONTAINER),
+    "sasl": Plan(("sasl/*.py",), ("tests/sasl",), ("test_mutations.py",)),
+    "wire/decode": Plan(("wire/decode.py",), ("tests/wire",)),
+}
+"""By the names that ``MODULES`` takes."""

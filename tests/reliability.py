@@ -1,0 +1,198 @@
+"""``python -m tests.reliability``: the page about reliability, from the figures that runs have left in ``docs/results``.
+
+No figure is written by hand: a run that has left none is told to be missing.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.conformance.rst import ROOT, table, title
+
+from .results import FOLDER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = ["PAGE", "render"]
+
+PAGE: Final = ROOT / "docs" / "reference" / "reliability.rst"
+
+_HEAD: Final = """\
+.. Made by ``python -m tests.reliability`` of ``docs/results``: not to be edited.
+
+"""
+
+_INTRODUCTION: Final = """\
+What was done to break this library, how often, and what came of it. Each figure comes from a file in ``docs/results`` that the
+run wrote; each command can be run again. What an attacker can and cannot do is told in :doc:`../threat-model`, and what the
+standard asks for, test by test, in :doc:`conformance`.
+
+"""
+
+_Rows = list[tuple[str, str]]
+
+
+def _count(number: float) -> str:
+    return f"{number:,}"
+
+
+def _fuzz(figures: dict[str, Any]) -> str:
+    rows = [
+        (each["target"], _count(each["attempts"]), _count(each["measured"]), str(each["failures"]))
+        for each in figures["targets"]
+    ]
+    rows.append(
+        (
+            "**all**",
+            *(
+                _count(sum(each[key] for each in figures["targets"]))
+                for key in ("attempts", "measured", "failures")
+            ),
+        )
+    )
+    return table(("target", "attempts", "of these measured", "failures"), rows, (40, 20, 20, 20))
+
+
+def _mutants(figures: dict[str, Any]) -> str:
+    rows = [
+        (
+            each["name"],
+            _count(each["mutants"]),
+            f"{each['score']} %",
+            str(each["reasoned"]),
+            str(len(each["survivors"])),
+        )
+        for each in figures["modules"]
+    ]
+    head = ("modules", "mutants", "noticed", "change nothing", "left")
+    return table(head, rows, (30, 15, 15, 20, 20))
+
+
+def _pairs(rows: Iterable[tuple[str, Any]]) -> str:
+    return table(("", "figure"), [(name, str(value)) for name, value in rows], (60, 40))
+
+
+def _kills(figures: dict[str, Any]) -> str:
+    return _pairs((name.replace("_", " "), _count(value)) for name, value in figures.items())
+
+
+def _comebacks(figures: dict[str, Any]) -> str:
+    keys = ("guarantee", "breaks", "attempted", "accepted", "lost", "missing", "duplicated", "raised")
+    return table(keys, [[str(run[key]) for key in keys] for run in figures["runs"]], (16, *(12,) * 7))
+
+
+def _steady(figures: dict[str, Any]) -> str:
+    grows = figures["per_hour"]
+    return _pairs(
+        [
+            ("minutes", figures["minutes"]),
+            ("messages", _count(figures["messages"])),
+            ("connections", _count(figures["connections"])),
+            ("of these cut", _count(figures["cut"])),
+            ("memory, KiB an hour", _count(round(grows["resident"] / 1024, 1))),
+            ("file descriptors an hour", grows["descriptors"]),
+            ("tasks an hour", grows["tasks"]),
+            ("long enough to be judged", "yes" if figures["judged"] else "no"),
+        ]
+    )
+
+
+def _hostile(figures: dict[str, Any]) -> str:
+    return _pairs(
+        [
+            ("hostile peers, of ten kinds", _count(figures["hostile"])),
+            ("good peers", _count(figures["good"])),
+            ("calls of these that raised", figures["raised"]),
+            ("99th of 100 messages of the good alone, ms", figures["alone"]["p99_ms"]),
+            ("the same beside the hostile, ms", figures["beside"]["p99_ms"]),
+            ("memory for each hostile peer, KiB", round(figures["per_hostile"] / 1024, 1)),
+        ]
+    )
+
+
+def _repeat(figures: dict[str, Any]) -> str:
+    return _pairs(
+        [
+            ("runs of all tests", figures["runs"]),
+            ("busy loops beside them", figures["loops"]),
+            ("runs that failed", figures["failed_runs"]),
+        ]
+    )
+
+
+_CHAPTERS: Final[dict[str, tuple[str, str, str, Callable[[dict[str, Any]], str]]]] = {
+    "fuzz": (
+        "Broken octets and hostile scripts",
+        (
+            "``make fuzz``. Octets are thrown at everything that reads them, and scripts of up to four peers are played against"
+            " a whole container, with and without a store, and against a program. A failure is an exception that the"
+            " documentation does not name, an error in the log, a lease without a holder, a good client that is not served"
+            " afterwards, or too many steps or too much memory for so many octets."
+        ),
+        "python -m tests.fuzz --executions 20000000 --results docs/results/fuzz.json",
+        _fuzz,
+    ),
+    "mutants": (
+        "Mutants",
+        (
+            "``make mutants``. The code is changed in a small way, and a test has to fail. Those that change nothing have a"
+            " reason in ``tests/mutants/reasons.toml``."
+        ),
+        "python -m tests.mutants --results docs/results/mutants.json",
+        _mutants,
+    ),
+    "kills": (
+        "SIGKILL under load",
+        "``make soak``. A container with a store is killed again and again while messages and transactions come and go.",
+        "python -m tests.soak --kills 500 --results docs/results/kills.json",
+        _kills,
+    ),
+    "comebacks": (
+        "Connections that come back",
+        "``make soak``. A sender and a receiver are opened once; servers are killed, transports are reset.",
+        "python -m tests.soak.comebacks --breaks 500 --results docs/results/comebacks.json",
+        _comebacks,
+    ),
+    "steady": (
+        "An hour without a kill",
+        "``make steady``. What the process that serves has, sampled, and the slope of the second half.",
+        "python -m tests.soak --minutes 60 --results docs/results/steady.json",
+        _steady,
+    ),
+    "hostile": (
+        "Hostile peers beside good ones",
+        "``make hostile``. Each hostile peer does its worst once a second.",
+        "python -m tests.soak.hostile --hostile 1000 --good 100 --seconds 60 --results docs/results/hostile.json",
+        _hostile,
+    ),
+    "repeat": (
+        "The tests, again and again",
+        "All tests on a busy machine: one that fails in some runs is wrong.",
+        "python -m tests.repeat --runs 20 --results docs/results/repeat.json",
+        _repeat,
+    ),
+}
+
+
+def render() -> str:
+    """The page."""
+    parts = [_HEAD, title("Reliability"), "\n", _INTRODUCTION]
+    for kind, (name, about, command, chapter) in _CHAPTERS.items():
+        parts += [title(name, "-"), "\n", about, "\n\n", f".. code-block:: text\n\n   {command}\n\n"]
+        file = FOLDER / f"{kind}.json"
+        if not file.exists():
+            parts.append("No figures yet.\n\n")
+            continue
+        left = json.loads(file.read_text())
+        assert left["kind"] == kind, file
+        parts.append(
+            f"{left['date']}, at {left['commit']}, Python {left['python']}, {left['cores']} cores:\n\n"
+        )
+        parts += [chapter(left["figures"]), "\n"]
+    return "".join(parts).rstrip() + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render())

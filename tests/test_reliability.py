@@ -1,0 +1,96 @@
+"""The page about reliability says what runs have left, and nothing else; and what long runs judge by."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests import reliability, results
+from tests.soak.slopes import Sample, Slopes, slope
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LEFT = {
+    "fuzz": {"seed": 1, "targets": [{"target": "framer", "attempts": 12_345, "measured": 9, "failures": 0}]},
+    "mutants": {
+        "modules": [
+            {"name": "wire", "mutants": 10, "score": 90.0, "reasoned": 0, "survivors": ["one"], "killed": 9}
+        ]
+    },
+    "kills": {"kills": 3, "lost": 0},
+    "comebacks": {
+        "runs": [
+            dict.fromkeys(("breaks", "attempted", "accepted", "lost", "missing", "duplicated", "raised"), 0)
+            | {"guarantee": "exactly-once"}
+        ]
+    },
+    "steady": {
+        "minutes": 60.0,
+        "messages": 1_000_000,
+        "connections": 5,
+        "cut": 1,
+        "judged": True,
+        "per_hour": {"resident": 2048.0, "descriptors": 0.0, "tasks": 0.0},
+    },
+    "hostile": {
+        "hostile": 1000,
+        "good": 100,
+        "raised": 0,
+        "alone": {"p99_ms": 5.0},
+        "beside": {"p99_ms": 7.5},
+        "per_hostile": 10_240,
+    },
+    "repeat": {"runs": 20, "loops": 2, "failed_runs": 0, "failed": {}},
+}
+
+
+def test_page_is_what_the_results_say() -> None:
+    assert reliability.PAGE.read_text() == reliability.render(), "run `python -m tests.reliability`"
+
+
+def test_page_shows_the_figures_of_every_run_that_left_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reliability, "FOLDER", tmp_path)
+    assert reliability.render().count("No figures yet.") == len(reliability._CHAPTERS) == len(LEFT)
+    for kind, figures in LEFT.items():
+        results.write(tmp_path / f"{kind}.json", kind, figures)
+    page = reliability.render()
+    assert "No figures yet." not in page
+    for figure in ("12,345", "90.0 %", "exactly-once", "1,000,000", "7.5", "10.0"):
+        assert f"- {figure}\n" in page
+
+
+def test_results_say_when_and_of_what_they_are(tmp_path: Path) -> None:
+    parser = argparse.ArgumentParser()
+    results.add_option(parser)
+    results.write(parser.parse_args([]).results, "fuzz", {})
+    file = tmp_path / "folder" / "fuzz.json"
+    results.write(parser.parse_args(["--results", str(file)]).results, "fuzz", {"n": 1})
+    left = json.loads(file.read_text())
+    assert (left["kind"], left["figures"]) == ("fuzz", {"n": 1})
+    assert left.keys() == {"kind", "date", "commit", "python", "cores", "figures"}
+
+
+def test_slope_is_that_of_the_line_through_the_points() -> None:
+    assert slope([(float(x), 3.0 * x + 7) for x in range(10)]) == pytest.approx(3.0)
+    assert slope([(0.0, 1.0), (1.0, 3.0), (2.0, 2.0)]) == pytest.approx(0.5)
+    assert slope([(1.0, 5.0)]) == slope([(1.0, 5.0), (1.0, 9.0)]) == 0.0
+
+
+def test_slopes_judge_the_second_half_when_it_is_long_enough() -> None:
+    def of(grows: float, seconds: int) -> Slopes:
+        early = [Sample(float(at), 10_000_000 + 50_000 * at, 10, 5) for at in range(0, seconds // 2, 10)]
+        late = [
+            Sample(float(at), int(60_000_000 + grows * at), 10, 5) for at in range(seconds // 2, seconds, 10)
+        ]
+        return Slopes([*early, *late])
+
+    assert of(0, 1400).faults() == []
+    assert of(500, 1400).faults() == ["resident grows by 1.8e+06 an hour, and 1.04858e+06 is the most"]
+    assert of(500, 600).faults() == []
+    assert not of(500, 600).judged
