@@ -299,10 +299,11 @@ UNATTACHED_HANDLE: Final = Rule(
 )
 ERRANT_LINK: Final = Rule(
     "errant-link",
-    "2.6.6",
+    "2.6.5",
     _C.ERRANT_LINK,
     "session",
-    "nothing comes on a handle behind the detach that answered ours",
+    "nothing comes on a handle behind the detach that answered ours, nor once the peer has shown that it read a"
+    " detach of ours with an error; what it wrote before is dropped",
 )
 LINKS: Final = Rule(
     "links",

@@ -459,3 +459,27 @@ def test_stand_in_runs_in_a_thread_and_says_where() -> None:
     hubs.add_hub("mine")
     with event_hubs(namespace=hubs) as connection_string:
         assert connection_string.startswith("Endpoint=sb://127.0.0.1:")
+
+
+async def test_event_that_is_too_large_is_passed_over_and_its_receiver_ended_when_nothing_else_is_left() -> (
+    None
+):
+    async with opened(partition_count=1) as (_, conn):
+        await put(conn, "clicks", b"1", bytes(5000), b"3")
+        async with reading(conn, max_message_size=1000) as receiver, reading(conn) as other:
+            assert [(await receiver.receive()).message.body for _ in range(2)] == [b"1", b"3"]
+            for delivery in list(receiver._queue):
+                delivery.accept()
+            assert [(await other.receive()).message.body for _ in range(3)] == [b"1", bytes(5000), b"3"]
+            await put(conn, "clicks", b"4")
+            assert (await other.receive()).message.body == b"4"
+
+
+async def test_receiver_of_events_that_are_all_too_large_is_ended_and_no_sender_is() -> None:
+    async with opened(partition_count=1) as (_, conn), conn.open_sender("clicks") as sender:
+        async with reading(conn, max_message_size=1000, guarantee="at-most-once") as receiver:
+            await sender.send(bytes(5000))
+            with pytest.raises(amqp.LinkDetachedError) as detached:
+                await receiver.receive()
+            assert detached.value.condition == "amqp:link:message-size-exceeded"
+        await sender.send(bytes(5000))

@@ -328,3 +328,30 @@ async def test_deadlines_of_messages_that_are_gone_are_forgotten(autojump_clock:
         assert len(ledger._expiring) < 100
         await put(conn, "q", "more")
         assert (await receiver.receive()).message.body == "more"
+
+
+async def test_message_that_is_too_large_for_a_receiver_stays_for_others(autojump_clock: MockClock) -> None:
+    bus = bus_of(q=None)
+    async with open_client(bus) as conn, conn.open_sender("q") as sender:
+        for body in (bytes(5000), "a", bytes(5000), "b"):
+            await sender.send(body)
+        async with locking(conn, "q", max_message_size=1000) as receiver:
+            deliveries = [await receiver.receive() for _ in range(2)]
+            assert [each.message.body for each in deliveries] == ["a", "b"]
+            deliveries[0].release()
+            await settle(deliveries[0])
+            again = await receiver.receive()
+            assert again.message.body == "a"
+            await sender.send(bytes(5000))  # while the receiver waits
+            for each in (again, deliveries[1]):
+                each.accept()
+            with pytest.raises(amqp.LinkDetachedError) as detached:
+                await receiver.receive()
+            assert detached.value.condition == "amqp:link:message-size-exceeded"
+        async with locking(conn, "q") as receiver:
+            for _ in range(3):
+                delivery = await receiver.receive()
+                assert (delivery.message.body, delivery.message.delivery_count) == (bytes(5000), 0)
+                delivery.accept()
+                await settle(delivery)
+        assert len(bus.entities["q"]) == 0

@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 import trio_amqp10 as amqp
-from trio_amqp10.container import Container
+from trio_amqp10.container import Container, Node
 from trio_amqp10.container.nodes import takers
 from trio_amqp10.container.nodes.terms import terms_of
 
@@ -225,3 +225,110 @@ async def test_queue_tests_each_message_that_is_too_large_once_however_many_smal
         assert await bodies(receiver, 300) == list(range(300))
     assert queue.available == 100_000
     assert tests == 100_000 + 300
+
+
+async def test_request_is_rejected_when_its_reply_is_too_large_for_the_link_and_later_ones_are_answered() -> (
+    None
+):
+    container = Container()
+
+    @container.function("f")
+    async def repeat(message: amqp.Message) -> bytes:
+        return bytes(message.body)
+
+    async with (
+        container.connect() as conn,
+        conn.open_receiver("f", target=amqp.Target(address="me"), max_message_size=200) as replies,
+        conn.open_sender("f") as sender,
+    ):
+        with pytest.raises(amqp.DeliveryRejectedError) as rejected:
+            await sender.send(amqp.Message(1000, reply_to="me"))
+        assert rejected.value.condition == SIZE_EXCEEDED
+        await sender.send(amqp.Message(10, reply_to="me"))
+        assert await bodies(replies, 1) == [bytes(10)]
+    assert container.nodes["f"].statistics()["dropped"] == 1
+
+
+async def test_link_for_replies_is_ended_when_a_reply_is_too_large_and_the_request_was_sent_settled() -> None:
+    container = Container()
+
+    @container.function("f")
+    async def repeat(message: amqp.Message) -> bytes:
+        return bytes(message.body)
+
+    async with (
+        container.connect() as conn,
+        conn.open_receiver("f", target=amqp.Target(address="me"), max_message_size=200) as replies,
+        conn.open_sender("f", guarantee="at-most-once") as sender,
+    ):
+        await sender.send(amqp.Message(1000, reply_to="me"))
+        await refused(replies)
+        await sender.send(amqp.Message(10))
+
+
+async def test_producer_that_sends_what_is_too_large_ends_its_link_and_no_other() -> None:
+    container = Container()
+
+    @container.producer("p")
+    async def produce(link: amqp.Sender) -> None:
+        await link.send(LARGE)
+
+    async with two(container) as (one, other), one.open_receiver("p") as receiver:
+        await refused_at_once(other.open_receiver("p", max_message_size=100))
+        assert await bodies(receiver, 1) == [LARGE]
+
+
+async def test_transaction_acquires_what_its_link_takes_and_leaves_the_rest_to_others() -> None:
+    container = Container()
+    queue = container.add_queue("q")
+    async with two(container) as (one, other):
+        await fill(one, "q", LARGE, b"1")
+        async with (
+            other.open_receiver("q", max_message_size=100, credit=0) as receiver,
+            other.open_transaction() as txn,
+        ):
+            receiver.grant(2, transaction=txn)
+            (await receiver.receive()).accept(transaction=txn)
+            assert (queue.available, queue.leased) == (1, 1)
+        await trio.testing.wait_all_tasks_blocked()
+        assert (queue.available, queue.leased) == (1, 0)
+        async with one.open_receiver("q") as receiver:
+            assert await bodies(receiver, 1) == [LARGE]
+
+
+async def test_node_of_ones_own_that_gives_too_much_to_a_link_ends_that_link_and_gets_its_message_back() -> (
+    None
+):
+    returned: list[str] = []
+
+    class Noted:
+        def __getattr__(self, name: str) -> Callable[..., None]:
+            return lambda *_, **__: returned.append(name)
+
+    class Shout(Node):
+        takes = gives = True
+
+        def on_arrivals(self, inlet: Any) -> None:
+            while (arrival := inlet.take()) is not None:
+                for outlet in list(self.outlets):
+                    if outlet.ready():
+                        outlet.give(arrival.message, Noted() if outlet.max_message_size == 100 else None)
+                arrival.accept()
+
+        def on_demand(self, outlet: Any) -> None:
+            outlet.rest(0)
+
+    shout = Shout("s")
+    container = Container()
+    container.add_node(shout)
+    async with (
+        two(container) as (one, other),
+        one.open_sender("s") as sender,
+        other.open_receiver("s", max_message_size=100) as small,
+        one.open_receiver("s") as receiver,
+    ):
+        await sender.send(LARGE)
+        await refused(small)
+        await sender.send(LARGE)
+        assert await bodies(receiver, 2) == [LARGE] * 2
+        assert returned == ["released"]

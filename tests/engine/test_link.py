@@ -4,14 +4,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.naive.performatives import frame
-from tests.naive.script import expected, filled
+from tests.naive.script import Script, expected, filled
 from trio_amqp10 import rules
-from trio_amqp10.engine.events import LinkAttached, LinkDetached, SessionEnded
+from trio_amqp10.engine.events import LinkAttached, LinkDetached, SessionBegun, SessionEnded
+from trio_amqp10.engine.limits import Limits
 from trio_amqp10.engine.link import Link
 from trio_amqp10.engine.states import LinkState, SessionState
 from trio_amqp10.errors import LocalProtocolError
@@ -20,6 +21,10 @@ from trio_amqp10.spec.transport import Error, ReceiverSettleMode, Role, SenderSe
 
 from .helpers import BEGIN, Pair, begun, flow, opened, receiving, sending
 from .links import Owner, attach, attached, disposition, transfer
+
+if TYPE_CHECKING:
+    from trio_amqp10.engine.receiver import ReceiverLink
+    from trio_amqp10.engine.sender import SenderLink
 
 TERMINI: dict[str, Any] = {"source": ("source", {"address": "s"}), "target": ("target", {"address": "t"})}
 
@@ -385,6 +390,79 @@ def test_row_43_frames_that_go_on_after_the_peers_detach_end_the_session_with_er
     link.detach()
     script << frame("detach", handle=0, closed=True) + octets
     script >> expected("detach") >> expected("end", error=error("amqp:session:errant-link"))
+
+
+def failed(*, window: int = 8, strict: rules.Strict | None = None) -> tuple[ReceiverLink, SenderLink, Script]:
+    """A receiver that a fault of the peer's has detached, a transfer of it read, beside a sender with credit."""
+    connection, script = opened(Limits(incoming_window=window), strict=strict)
+    session = connection.session()
+    session.begin()
+    script.expect("begin")
+    script << frame("begin", **{**BEGIN, "remote_channel": 0})
+    script.expect_event(SessionBegun, session=session)
+    link, other = session.receiver("x"), session.sender("other")
+    attached(script, session, link, 0, credit=100)
+    attached(script, session, other, 1)
+    script << flow(handle=1, delivery_count=0, link_credit=10)
+    script << transfer(0, 0, b"no tag", delivery_tag=None)
+    script >> expected("detach", handle=0, error=error("amqp:invalid-field"))
+    script.expect_event(LinkDetached, link=link)
+    return link, other, script
+
+
+def skip_flows(script: Script) -> None:
+    """What tells the peer of more room."""
+    while script.collect().inbox.frames:
+        script.expect("flow")
+
+
+def test_frames_written_before_the_peer_read_of_our_error_are_dropped() -> None:
+    link, other, script = failed()
+    for n in range(1, 8):
+        script << transfer(0, n, b"m") << flow(handle=0, next_outgoing_id=n + 1)
+    skip_flows(script)
+    other.send(b"m")
+    script >> expected("transfer")
+    script << flow(handle=0, next_outgoing_id=8)  # it has not read the transfer either
+    assert link.session.state is SessionState.MAPPED
+    script << frame("detach", handle=0, closed=True)
+    assert link.state is LinkState.GONE
+
+
+@pytest.mark.parametrize(
+    "octets", [transfer(0, 1, b"m"), transfer(0, 1, b"m", batchable=True), flow(handle=0, next_incoming_id=1)]
+)
+def test_frames_of_a_peer_that_acknowledged_what_followed_our_error_end_the_session(octets: bytes) -> None:
+    link, other, script = failed()
+    other.send(b"m")
+    script >> expected("transfer")
+    script << flow(next_incoming_id=1, next_outgoing_id=1)
+    assert link.session.state is SessionState.MAPPED
+    script << octets
+    script >> expected("end", error=error("amqp:session:errant-link"))
+    script.expect_event(SessionEnded, session=link.session)
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_transfers_beyond_the_room_that_there_was_before_our_error_end_the_session(*, strict: bool) -> None:
+    link, _other, script = failed(strict=rules.Strict(incoming_window=strict))
+    for n in range(1, 8):
+        script << transfer(0, n, b"m")
+    skip_flows(script)
+    assert link.session.state is SessionState.MAPPED
+    script << transfer(0, 8, b"m")
+    if strict:
+        script >> expected("end", error=error("amqp:session:errant-link"))
+    else:
+        assert link.session.state is SessionState.MAPPED
+
+
+def test_dispositions_of_a_peer_that_read_of_our_error_are_no_fault() -> None:
+    link, other, script = failed()
+    other.send(b"m")
+    script >> expected("transfer")
+    script << flow(next_incoming_id=1, next_outgoing_id=1) << disposition(False, 0, 5)
+    assert link.session.state is SessionState.MAPPED
 
 
 @pytest.mark.parametrize("octets", [transfer(0, 0, b"m"), flow(handle=0), frame("detach", handle=0)])

@@ -8,8 +8,11 @@ Knows inlets and outlets; knows no links.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
+
+import trio
 
 from trio_amqp10.container.nodes.node import Inlet, Node, Outlet, Peer, RefusedError
 from trio_amqp10.errors import Condition
@@ -116,7 +119,7 @@ class Entity(Node):
     def on_demand(self, outlet: Outlet) -> None:
         self.sweep()
         if outlet in self.outlets:
-            self._serve(outlet, self._lane_of(outlet))
+            self.attempt(outlet, self._serve, outlet, self._lane_of(outlet))
 
     def _lane_of(self, outlet: Outlet) -> str | None:
         hold = self._holds.get(outlet)
@@ -124,10 +127,14 @@ class Entity(Node):
 
     def _serve(self, outlet: Outlet, lane: str | None) -> None:
         while outlet.ready():
-            held = self.ledger.take(lane)
+            held = self.ledger.take(lane, outlet.max_message_size)
             if held is None:
-                self._waiting.setdefault(outlet, lane)
+                left = self.ledger.first(lane)
+                if left is not None:
+                    outlet.outgrow(left.size)
                 outlet.rest(0)
+                if outlet in self.outlets:
+                    self._waiting.setdefault(outlet, lane)
                 return
             self._give(outlet, held)
         self._waiting.pop(outlet, None)
@@ -135,7 +142,12 @@ class Entity(Node):
 
     def _give(self, outlet: Outlet, held: Held) -> None:
         lock = self.ledger.lock(held)
-        outlet.give(Message.from_payload(held.render()), lock, lock.token.bytes_le)
+        try:
+            outlet.give(Message.from_payload(held.render()), lock, lock.token.bytes_le)
+        except Exception:
+            self.end_link(outlet)
+            with suppress(RefusedError):  # it was given back meanwhile
+                lock.released()
         self._alarm.check()
 
     def _on_available(self, lane: str | None) -> None:
@@ -144,21 +156,40 @@ class Entity(Node):
             self._match()
             return
         for outlet, wanted in list(self._waiting.items()):
-            if wanted != lane:
+            if wanted != lane or outlet not in self._waiting:
                 continue
             del self._waiting[outlet]
-            if not outlet.ready():
-                continue
-            held = self.ledger.take(lane)
-            if held is not None:
-                self._give(outlet, held)
-            if outlet.ready():
-                self._waiting[outlet] = lane  # behind all others
-            return
+            try:
+                if self._offer(outlet, lane):
+                    return
+            except Exception:
+                self.end_link(outlet)
+
+    def _offer(self, outlet: Outlet, lane: str | None) -> bool:
+        """Give the next message to one that waited; False if it cannot have it."""
+        if not outlet.ready():
+            return False
+        held = self.ledger.take(lane, outlet.max_message_size)
+        if held is not None:
+            self._give(outlet, held)
+        elif (
+            self.ledger.first(lane) is not None
+        ):  # too large: unless another takes it, that is all that is left
+            outlet.peer.start_soon(self._look_again, outlet)
+        if outlet in self.outlets and outlet.ready():
+            self._waiting[outlet] = lane  # behind all others
+        return held is not None
+
+    async def _look_again(self, outlet: Outlet) -> None:
+        await trio.lowlevel.checkpoint()
+        self.on_demand(outlet)
 
     def remove_outlet(self, outlet: Outlet) -> None:
         super().remove_outlet(outlet)
         self._waiting.pop(outlet, None)
+        limit = outlet.max_message_size
+        if limit is not None and not any(each.max_message_size == limit for each in self.outlets):
+            self.ledger.forget_limit(limit)
         hold = self._holds.pop(outlet, None)
         if hold is not None:
             self.release(hold, failed=False)
@@ -193,7 +224,8 @@ class Entity(Node):
         for hold in self.sessions.ended():
             self.release(hold, failed=True)
             if hold.outlet is not None:
-                hold.outlet.close(SESSION_LOCK_LOST, f"the lock on the session {hold.session!r} has ended")
+                text = f"the lock on the session {hold.session!r} has ended"
+                self.attempt(hold.outlet, hold.outlet.close, SESSION_LOCK_LOST, text)
         now = self._clock.now()
         for seeker in [each for each in self.sessions.seekers if each.until <= now]:
             self.sessions.seekers.remove(seeker)

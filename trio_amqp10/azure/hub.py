@@ -120,11 +120,13 @@ class Cursor:
         at: the number of the event that is next.
         epoch: which it has; None without.
         metrics: whether it wants to be told how far the partition goes, with each event.
+        passed: the number and size of the last event that was passed over, being too large for it; None without.
     """
 
     at: int
     epoch: int | None = None
     metrics: bool = False
+    passed: tuple[int, int] | None = None
 
 
 class Readers(Node):
@@ -179,7 +181,9 @@ class Readers(Node):
         if cursor.epoch is not None:
             for other, its in list(self._cursors.items()):
                 had = "no epoch" if its.epoch is None else f"the epoch {its.epoch}"
-                other.close(
+                self.attempt(
+                    other,
+                    other.close,
                     Condition.STOLEN.value,
                     f"a receiver with the epoch {cursor.epoch} has come, and this one has {had}",
                 )
@@ -193,7 +197,7 @@ class Readers(Node):
 
     def _on_append(self) -> None:
         for outlet in list(self.outlets):
-            self.on_demand(outlet)
+            self.attempt(outlet, self.on_demand, outlet)
 
     def on_demand(self, outlet: Outlet) -> None:
         cursor = self._cursors.get(outlet)
@@ -205,7 +209,14 @@ class Readers(Node):
         while cursor.at < partition.end and outlet.ready():
             event = partition.get(cursor.at)
             cursor.at += 1
-            outlet.give(event.render(metrics), None)
+            message = event.render(metrics)
+            size = len(message.to_payload())
+            if outlet.max_message_size is not None and size > outlet.max_message_size:
+                cursor.passed = event.number, size
+            else:
+                outlet.give(message, None)
+        if cursor.passed is not None and cursor.at == partition.end and cursor.passed[0] >= partition.begin:
+            outlet.outgrow(cursor.passed[1])
         outlet.rest(partition.end - cursor.at)
 
     def _metrics(self) -> dict[Symbol, Any]:

@@ -80,6 +80,7 @@ class Ledger:
         self._numbers = itertools.count(1)
         self._held: dict[int, Held] = {}
         self._lanes: dict[str | None, list[int]] = {}
+        self._small: dict[tuple[str | None, int], list[int]] = {}  # of a lane, those that are not too large
         self._locks: dict[uuid.UUID, Lock] = {}  # the next to end comes first: all last as long
         self._expiring: list[tuple[float, int]] = []
         self._scheduled: list[tuple[float, int]] = []
@@ -137,15 +138,49 @@ class Ledger:
 
     # -- out --------------------------------------------------------------------------------
 
-    def take(self, lane: str | None) -> Held | None:
-        """The next message, to be locked or removed; None if there is none."""
+    def take(self, lane: str | None, limit: int | None = None) -> Held | None:
+        """The next message, to be locked or removed; None if there is none.
+
+        Args:
+            lane: where it is.
+            limit: octets of the largest that the receiver takes; None for any. Larger ones stay for others.
+        """
+        small = None if limit is None else self._small.get((lane, limit))
+        if small is not None:
+            return self._pop(small)
         numbers = self._lanes.get(lane, [])
+        held = self._pop(numbers)
+        if held is not None and limit is not None and held.size > limit:
+            heapq.heappush(numbers, held.record.number)
+            small = self._small[lane, limit] = [each for each in numbers if self._is_small(each, limit)]
+            heapq.heapify(small)
+            return self._pop(small)
+        if held is None:
+            self._lanes.pop(lane, None)
+        return held
+
+    def _pop(self, numbers: list[int]) -> Held | None:
         while numbers:
             held = self._held.get(heapq.heappop(numbers))
-            if held is not None and held.state == ACTIVE and held.lock is None:
+            if held is not None and held.is_free:
                 return held
-        self._lanes.pop(lane, None)
         return None
+
+    def _is_small(self, number: int, limit: int) -> bool:
+        held = self._held.get(number)
+        return held is not None and held.is_free and held.size <= limit
+
+    def first(self, lane: str | None) -> Held | None:
+        """The next message, which stays."""
+        held = self.take(lane)
+        if held is not None:
+            heapq.heappush(self._lanes.setdefault(lane, []), held.record.number)
+        return held
+
+    def forget_limit(self, limit: int) -> None:
+        """There is no receiver any more that takes at most so many octets."""
+        for key in [key for key in self._small if key[1] == limit]:
+            del self._small[key]
 
     def lock(self, held: Held) -> Lock:
         """Let somebody have it."""
@@ -197,11 +232,10 @@ class Ledger:
     def lanes(self) -> list[str | None]:
         """Lanes with messages that nobody has, the one with the oldest first."""
         first: dict[str | None, int] = {}
-        for lane, numbers in list(self._lanes.items()):
-            held = self.take(lane)
+        for lane in list(self._lanes):
+            held = self.first(lane)
             if held is not None:
-                heapq.heappush(numbers, held.record.number)
-                first[lane] = numbers[0]
+                first[lane] = held.record.number
         return sorted(first, key=first.__getitem__)
 
     def available(self, lane: str | None) -> int:
@@ -297,6 +331,9 @@ class Ledger:
         elif held.state == ACTIVE:
             lane = record.session if self.options.requires_session else None
             heapq.heappush(self._lanes.setdefault(lane, []), record.number)
+            for (its, limit), small in self._small.items():
+                if its == lane and held.size <= limit:
+                    heapq.heappush(small, record.number)
             self._on_available(lane)
 
     def _expire(self, held: Held) -> None:

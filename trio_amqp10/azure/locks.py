@@ -42,6 +42,16 @@ class Held:
         self.lock: Lock | None = None
         self.expires = math.inf
 
+    @property
+    def is_free(self) -> bool:
+        """Whether a receiver can have it now."""
+        return self.state == ACTIVE and self.lock is None
+
+    @property
+    def size(self) -> int:
+        """Octets of it for a receiver, at most."""
+        return len(self.record.render(self.state, 0))
+
     def render(self) -> bytes:
         """The octets of it for a receiver."""
         return self.record.render(self.state, None if self.lock is None else self.lock.wall)

@@ -207,5 +207,7 @@ def _on_flow(session: Session, flow: Flow) -> None:
             return
         if link.state is not LinkState.DETACH_SENT:
             link.on_flow(flow)
+        elif link.check_errant():
+            return
     if flow.echo:
         session.owe_flow(link)

@@ -111,7 +111,8 @@ def _general(
     """Every transfer, rule by rule."""
     session = link.session
     if link.state is LinkState.DETACH_SENT:
-        skip(session, delivery_id)  # in flight when we detached: dropped
+        if not link.check_errant():
+            skip(session, delivery_id)  # in flight when we detached: dropped
         return
     if link.incoming is not None:
         _continue(link, link.incoming, delivery_id, tag, message_format, settled, more, payload, rare)

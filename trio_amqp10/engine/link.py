@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from trio_amqp10 import rules
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.transport import (
     Attach,
@@ -62,6 +63,7 @@ class Link(Lifecycle):
     __slots__ = (
         "_count_mark",
         "_counted",
+        "_failed_at",
         "answered",
         "closed",
         "closing",
@@ -116,6 +118,7 @@ class Link(Lifecycle):
         self.told = False
         self.incomplete = False
         self.incomplete_here = False
+        self._failed_at: tuple[int, int] | None = None
 
     def __repr__(self) -> str:
         role = "receiver" if self.role is Role.RECEIVER else "sender"
@@ -244,6 +247,8 @@ class Link(Lifecycle):
         self.session.write_body(encode(Detach(handle=self.handle, closed=closed, error=error)))
         self.step(Step.SEND_DETACH)
         self.closing = closed
+        if error is not None:
+            self._failed_at = self.session.windows.mark()
         if closed:
             self.terminus = None
         elif self.terminus is not None:
@@ -263,6 +268,22 @@ class Link(Lifecycle):
             error = error_of(fault, f"{self.name!r}: ")
             self.detach(closed=closed, error=error)
             self.session.connection.emit_detached(self, closed, error)
+
+    def check_errant(self) -> bool:
+        """Whether the peer wrote on this link although it had read that an error ended it: that ends the session (2.6.5).
+
+        What it wrote before it read that is dropped, like everything behind a detach (2.6.6). To tell one from
+        the other takes a sign that it has read on. Dispositions give none, and are no fault: their
+        ranges name no link. Nor does an attach of the same name, which may be there to close the link (2.6.6).
+        """
+        in_window = self.session.connection.strict.incoming_window
+        if self._failed_at is None or not self.session.windows.is_behind(
+            self._failed_at, in_window=in_window
+        ):
+            return False
+        text = f"frames for link {self.name!r}, which the peer knows to be detached with an error"
+        self.session.fail(rules.ERRANT_LINK.broken(text))
+        return True
 
     def on_detach(self, detach: Detach) -> None:
         """The peer's detach: answered at once, unless it is the answer."""

@@ -59,6 +59,7 @@ class SessionWindows:
         "_received_mark",
         "_sent",
         "_sent_mark",
+        "acknowledged",
         "incoming_max",
         "incoming_window",
         "low",
@@ -83,6 +84,7 @@ class SessionWindows:
         self._sent = self._received = 0
         self._sent_mark = initial_id
         self._received_mark: int | None = None
+        self.acknowledged = initial_id  # what the peer's last flow expected from us
 
     @property
     def transfers_sent(self) -> int:
@@ -160,12 +162,26 @@ class SessionWindows:
         if distance(base, self.next_outgoing_id) > 0:
             return False
         self._tally()
+        self.acknowledged = base
         self.next_incoming_id = self._received_mark = next_outgoing_id
         self.remote_outgoing_window = outgoing_window
         self.remote_incoming_window = distance(
             add(base, min(incoming_window, _OUTGOING_WINDOW)), self.next_outgoing_id
         )
         return True
+
+    def mark(self) -> tuple[int, int]:
+        """Now; ``is_behind`` says later whether the peer has read what we wrote by now."""
+        return self.next_outgoing_id, self.transfers_received + self.incoming_window + self._in_flight
+
+    def is_behind(self, mark: tuple[int, int], *, in_window: bool) -> bool:
+        """Whether the peer has shown that it read on behind a mark.
+
+        Either it has acknowledged a transfer that we sent later; or it has sent more than there was room
+        for, and so has read of more room, if it stays ``in_window``. Otherwise it may not have read so far.
+        """
+        sent, room = mark
+        return distance(self.acknowledged, sent) > 0 or (in_window and self.transfers_received > room)
 
     def narrow(self, incoming_max: int) -> None:
         """From the next flow on, announce no more than this."""

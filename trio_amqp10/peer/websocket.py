@@ -201,8 +201,8 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
 
         assert self._events is not None
         parts: list[bytes] = []
-        frames = 0
-        for frames, event in enumerate(islice(self._events, _SLICE), 1):
+        events = list(islice(self._events, _SLICE))
+        for event in events:
             if isinstance(event, BytesMessage):
                 parts.append(bytes(event.data))
             elif isinstance(event, Ping):
@@ -213,7 +213,7 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
             elif isinstance(event, TextMessage):
                 self._fail(_NO_TEXT, "AMQP travels in binary messages, and this is text")
                 break
-        if frames < _SLICE:
+        if self._over or len(events) < _SLICE:
             self._events = None
         self._read += b"".join(parts)
 

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from trio_amqp10.errors import Condition, LocalProtocolError
 
@@ -191,8 +191,8 @@ class Topic(Node):
             message = for_next_hop(arrival.message)
             wanting = [
                 each
-                for each in self.subscriptions.values()
-                if each.wants is None or each.wants(message, origin)
+                for each in list(self.subscriptions.values())
+                if each.wants is None or self._wants(each, each.wants, message, origin)
             ]
             if self.overflow == "reject" and any(each.is_full for each in wanting):
                 refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
@@ -204,6 +204,17 @@ class Topic(Node):
                 self._journal.after(partial(self.attempt, inlet, answer, inlet, arrival))
             else:
                 accept(arrival)
+
+    def _wants(
+        self, subscription: Subscription, wants: Callable[[Message, str | None], bool], *asked: Any
+    ) -> bool:
+        """Whether the filter of a subscription passes a message; if it fails, that ends its links, and not the sender's."""
+        try:
+            return wants(*asked)
+        except Exception:
+            for outlet in list(subscription.outlets):
+                self.end_link(outlet)
+            return True  # rather held than lost
 
     def _must_wait(self) -> bool:
         journal = self._journal
