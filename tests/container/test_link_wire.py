@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import trio
 from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from trio_amqp10.spec.messaging import DeleteOnNoLinks, ExpiryPolicy, Source, Target, TerminusDurability
-from trio_amqp10.spec.transport import Attach, Detach, Disposition, Flow, Role, Transfer
+from trio_amqp10.spec.transport import Attach, Detach, Disposition, End, Flow, Role, Transfer
 from trio_amqp10.wire.values import Described, Symbol
 
 from .helpers import queue_of
@@ -18,7 +20,11 @@ from .test_archive import Life
 from .wire import on_the_wire
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from trio_amqp10.container import Queue
     from trio_amqp10.container.rights.access import Access
+    from trio_amqp10.testing import ScriptedPeer
 
 # -- dynamic nodes (3.5.3, 3.5.4) -----------------------------------------------------------------
 
@@ -221,3 +227,100 @@ async def test_source_is_recovered_from_the_store_when_the_container_was_killed(
         await life.end()
     async with on_the_wire(Life(disk).container) as peer:
         assert (await peer.attach("q", Role.RECEIVER, name="n", source=None)).source is None
+
+
+# -- dispositions after a detach (2.6.4, 2.7.6) ---------------------------------------------------
+
+SETTLED = Disposition(role=Role.RECEIVER, first=0, settled=True, state=amqp.Accepted())
+
+
+@asynccontextmanager
+async def holding_one(
+    container: amqp.Container, source: Source
+) -> AsyncGenerator[tuple[ScriptedPeer, Queue]]:
+    """A peer that has got the one message of a queue, and a queue that has no other."""
+    queue = container.add_queue("q")
+    await container.send("q", "tea")
+    async with on_the_wire(container) as peer:
+        await peer.attach("q", Role.RECEIVER, name="n", source=source)
+        await peer.grant(1)
+        await peer.expect(Transfer)
+        yield peer, queue
+
+
+@pytest.mark.parametrize("kept", [True, False])
+async def test_outcome_counts_when_it_comes_after_a_detach(kept: bool) -> None:
+    source = Source(address="q", **(KEPT if kept else {}))
+    async with holding_one(amqp.Container(), source) as (peer, queue):
+        await peer.send(Detach(handle=0), SETTLED)
+        await peer.expect(Detach, closed=False)
+        await wait_all_tasks_blocked()
+        assert len(queue) == 0
+
+
+@pytest.mark.parametrize("kept", [True, False])
+async def test_message_waits_for_its_outcome_after_a_detach_while_the_session_lasts(kept: bool) -> None:
+    source = Source(address="q", **(KEPT if kept else {}))
+    async with holding_one(amqp.Container(), source) as (peer, queue):
+        await peer.send(Detach(handle=0))
+        await peer.expect(Detach)
+        await wait_all_tasks_blocked()
+        assert (queue.leased, queue.available) == (1, 0)
+        await peer.send(End())
+        await peer.expect(End)
+        await wait_all_tasks_blocked()
+        assert (queue.leased, queue.available) == ((1, 0) if kept else (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("source", "detach"),
+    [
+        (Source(address="q"), Detach(handle=0, closed=True)),
+        (Source(address="q", **KEPT), Detach(handle=0, closed=True)),
+        (Source(address="q"), Detach(handle=0, error=amqp.Error(condition="amqp:internal-error"))),
+        (Source(address="q", expiry_policy=ExpiryPolicy.LINK_DETACH), Detach(handle=0)),
+    ],
+    ids=["closed", "kept and closed", "error", "link-detach"],
+)
+async def test_message_goes_back_at_once_when_its_link_is_over(source: Source, detach: Detach) -> None:
+    async with holding_one(amqp.Container(), source) as (peer, queue):
+        await peer.send(detach)
+        await peer.expect(Detach)
+        await wait_all_tasks_blocked()
+        assert (queue.leased, queue.available) == (0, 1)
+        await peer.send(SETTLED)
+        await wait_all_tasks_blocked()
+        assert (queue.leased, queue.available) == (0, 1)
+
+
+async def test_outcome_does_not_count_when_its_link_has_expired(autojump_clock: Any) -> None:
+    source = Source(address="q", expiry_policy=ExpiryPolicy.LINK_DETACH, timeout=10)
+    async with holding_one(amqp.Container(), source) as (peer, queue):
+        await peer.send(Detach(handle=0))
+        await peer.expect(Detach)
+        await trio.sleep(9)
+        assert (queue.leased, queue.available) == (1, 0)
+        await trio.sleep(2)
+        assert (queue.leased, queue.available) == (0, 1)
+        await peer.send(SETTLED)
+        await wait_all_tasks_blocked()
+        assert (queue.leased, queue.available) == (0, 1)
+
+
+async def test_outcome_by_the_old_id_does_not_count_when_the_link_was_taken_up() -> None:
+    source = Source(address="q", **KEPT)
+    async with holding_one(amqp.Container(), source) as (peer, queue):
+        assert peer.last is not None
+        tag = peer.last.performative.delivery_tag
+        await peer.send(Detach(handle=0))
+        await peer.expect(Detach)
+        again = await peer.attach("q", Role.RECEIVER, name="n", source=source, unsettled={tag: None})
+        assert again.unsettled == {tag: None}
+        await peer.send(SETTLED)
+        await wait_all_tasks_blocked()
+        assert queue.leased == 1
+        await peer.grant(1)
+        await peer.expect(Transfer, delivery_tag=tag, delivery_id=1, resume=True)
+        await peer.send(Disposition(role=Role.RECEIVER, first=1, settled=True, state=amqp.Accepted()))
+        await wait_all_tasks_blocked()
+        assert len(queue) == 0

@@ -386,7 +386,7 @@ class Machine(RuleBasedStateMachine):
             self.come_to_rest()
             for side in self.sides:
                 for link in side.links:
-                    if link.state is LinkState.GONE:
+                    if link.state is LinkState.GONE and (link.closed or link.error is not None):
                         assert not any(d.link is link for d in link.session.settlement.outgoing.values())
         finally:
             for each in self.patches:

@@ -278,8 +278,13 @@ async def test_call_that_does_not_wait_raises_as_promised(
         for wait in (sent.outcome, sent.wait_settled, delivery.wait_settled):
             with pytest.raises(others):
                 await wait()
+        # What a detach leaves that neither closes nor has an error is live (2.7.6).
+        match = "its link is gone"
+        if end is peer_detaches_for_now:
+            delivery.release()
+            match = "already given"
         for settle in (delivery.accept, delivery.reject, delivery.release, delivery.modify):
-            with pytest.raises(amqp.LocalProtocolError, match="its link is gone"):
+            with pytest.raises(amqp.LocalProtocolError, match=match):
                 settle()
         assert delivery.message.body == 0
         assert t.receiver.closed

@@ -333,6 +333,9 @@ def drop_incoming(link: ReceiverLink) -> None:
     if incoming is not None:
         _drop(link, incoming)
         _keep(link, incoming)
+        if link.terminus is None or incoming.delivery.tag not in link.terminus.unsettled:
+            link.session.settlement.release(incoming.delivery)
+            link.session.connection.touch(incoming.delivery.watcher)
         if incoming.delivery.inflow is not None:
             _withdraw(link, incoming.delivery)
     for inflow in tuple(link.inflows):

@@ -170,6 +170,7 @@ class Link(Lifecycle):
         body = encode(attach)
         if self.session.state is SessionState.BEGIN_RCVD:
             self.session.begin()  # a detach or a fault wants the attach before anyone has begun
+        self.session.settlement.flush()  # of deliveries that have another id, or none, from now on
         self.session.write_body(body)
         self.step(Step.SEND_ATTACH)
         self.handle = handle
@@ -251,8 +252,8 @@ class Link(Lifecycle):
             self._failed_at = self.session.windows.mark()
         if closed:
             self.terminus = None
-        elif self.terminus is not None:
-            # What comes now for its deliveries is dropped (2.6.6), for they may be on the next link already.
+        elif error is not None and self.terminus is not None:
+            # What comes now for its deliveries is dropped (2.6.5), for they may be on the next link already.
             self.session.settlement.forget(self)
         if self.error is None:
             self.error = error

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .delivery import OutgoingDelivery
     from .sender import SenderLink
 
-__all__ = ["Outgoing"]
+__all__ = ["Outgoing", "drop_outgoing"]
 
 
 class Outgoing:
@@ -163,3 +163,14 @@ class Outgoing:
     def _continuation(self, *, more: bool) -> bytes:
         # Every frame of a delivery names its transaction (4.4.1).
         return encode(Transfer(handle=self._link.handle, more=more, state=self._state))
+
+
+def drop_outgoing(link: SenderLink) -> None:
+    """The link is detaching or gone: unless it can be taken up again, what was begun on it will not be complete."""
+    if link.partial is not None:
+        delivery, session = link.partial.delivery, link.session
+        is_kept = link.terminus is not None and delivery.tag in link.terminus.unsettled
+        if not is_kept and session.settlement.release(delivery):
+            link.in_doubt += 1
+            session.connection.touch(delivery.watcher)
+    link.stop()

@@ -332,9 +332,7 @@ class SenderLink(Link):
 
         Args:
             octets: how it begins; the first transfer goes out at once, whatever they are.
-            settled, tag, message_format, state: as for ``send``.
-
-        Raises: as ``send``.
+            settled, tag, message_format, state: as for ``send``. Raises as that.
         """
         if not self.sendable():
             return None

@@ -17,6 +17,7 @@ from .fast import TransferReader
 from .faults import error_of, fit
 from .incoming import drop_incoming
 from .numbers import Numbers
+from .outgoing import drop_outgoing
 from .receiver import ReceiverLink
 from .sender import SenderLink
 from .settlement import Settlement
@@ -200,9 +201,12 @@ class Session(Lifecycle):
         self.connection.touch(self.owner)
 
     def _drop_links(self) -> None:
+        self.settlement.forget_all()
         for link in self.links:
             link.lost()
-            self._forget(link)
+            self._flow_links.pop(link, None)
+            self._later_flows.pop(link, None)
+            self._drop_begun(link)
             self.connection.names.release(link)
         self._by_handle.clear()
         self.by_remote_handle.clear()
@@ -273,15 +277,13 @@ class Session(Lifecycle):
             self.by_remote_handle.pop(link.remote_handle, None)
             if errant:
                 self.errant[link.remote_handle] = None
-            self._forget(link)
+            self._flow_links.pop(link, None)
+            if link.closed or link.error is not None:
+                self.settlement.forget(link)
+            else:
+                self.settlement.wake(link)
             self.connection.names.release(link)
             link.wake()
-
-    def _forget(self, link: Link) -> None:
-        self._flow_links.pop(link, None)
-        self._later_flows.pop(link, None)
-        self.settlement.forget(link)
-        self._drop_begun(link)
 
     @staticmethod
     def _drop_begun(link: Link) -> None:
@@ -290,7 +292,7 @@ class Session(Lifecycle):
             drop_incoming(link)
         else:
             assert isinstance(link, SenderLink)
-            link.stop()
+            drop_outgoing(link)
 
     # -- what we owe ------------------------------------------------------------------------
 

@@ -356,6 +356,50 @@ class Settlement:
 
     # -- the end of a link ------------------------------------------------------------------
 
+    def is_live(self, delivery: OutgoingDelivery) -> bool:
+        """Whether dispositions still apply to a sent delivery, also after a detach (2.7.6)."""
+        return self.outgoing.get(delivery.delivery_id) is delivery
+
+    def release(self, delivery: IncomingDelivery | OutgoingDelivery) -> bool:
+        """Forget the id of an unsettled delivery, which goes on under another, or not at all; False if it has none here."""
+        delivery_id = delivery.delivery_id
+        if isinstance(delivery, OutgoingDelivery):
+            if self.outgoing.get(delivery_id) is not delivery:
+                return False
+            del self.outgoing[delivery_id]
+            delivery.link.unsettled -= 1
+        else:
+            if self.incoming.get(delivery_id) is not delivery:
+                return False
+            del self.incoming[delivery_id]
+            delivery.link.tags.pop(delivery.tag, None)
+            self.modes.pop(delivery_id, None)
+        return True
+
+    def wake(self, link: Link) -> None:
+        """Wake those who wait for deliveries of a link that was detached, neither closed nor with an error.
+
+        The deliveries are live until the session ends: dispositions apply, ours and the peer's (2.7.6).
+        """
+        for delivery in self._unsettled_of(link):
+            self.session.connection.touch(delivery.watcher)
+
+    def _unsettled_of(self, link: Link) -> list[IncomingDelivery | OutgoingDelivery]:
+        """What is unsettled of one link, at a cost of just that."""
+        if link.role is Role.RECEIVER:
+            tags = cast("ReceiverLink", link).tags
+            return [each for each in tags.values() if self.incoming.get(each.delivery_id) is each]
+        sender = cast("SenderLink", link)
+        if sender.unsettled:
+            self._file()
+        return [self.outgoing[each] for each in self._filed.get(sender, ()) if each in self.outgoing]
+
+    def forget_all(self) -> None:
+        """The session is over: drop what its links leave unsettled, those that were detached before included."""
+        held: tuple[Any, ...] = (*self.incoming.values(), *self.outgoing.values())
+        for link in dict.fromkeys(delivery.link for delivery in held):
+            self.forget(link)
+
     def forget(self, link: Link) -> None:
         """Drop what a link that is gone leaves unsettled; waiters are woken and find it gone.
 
@@ -367,23 +411,19 @@ class Settlement:
             self._forget_sent(cast("SenderLink", link))
 
     def _forget_received(self, link: ReceiverLink) -> None:
-        for delivery in link.tags.values():
-            if self.incoming.get(delivery.delivery_id) is delivery:
-                del self.incoming[delivery.delivery_id]
-                self.modes.pop(delivery.delivery_id, None)
-                self.session.connection.touch(delivery.watcher)
+        for delivery in self._unsettled_of(link):
+            del self.incoming[delivery.delivery_id]
+            self.modes.pop(delivery.delivery_id, None)
+            self.session.connection.touch(delivery.watcher)
         link.tags.clear()
 
     def _forget_sent(self, link: SenderLink) -> None:
-        if link.unsettled:
-            self._file()
-        for delivery_id in self._filed.pop(link, ()):
-            delivery = self.outgoing.get(delivery_id)
-            if delivery is not None:
-                del self.outgoing[delivery_id]
-                if link.terminus is None or delivery.tag not in link.terminus.unsettled:
-                    link.in_doubt += 1
-                self.session.connection.touch(delivery.watcher)
+        for delivery in self._unsettled_of(link):
+            del self.outgoing[delivery.delivery_id]
+            if link.terminus is None or delivery.tag not in link.terminus.unsettled:
+                link.in_doubt += 1
+            self.session.connection.touch(delivery.watcher)
+        self._filed.pop(link, None)
         link.unsettled = 0
 
     def _file(self) -> None:

@@ -58,6 +58,8 @@ class Terminus(ABC):
         """``link`` was attached: what is unsettled is its, and has no id there before it is resumed."""
         self.known = self.offered
         for delivery in self.deliveries():
+            if delivery.link is not None:
+                delivery.link.session.settlement.release(delivery)
             delivery.link = link
             delivery.delivery_id = UNBOUND
 

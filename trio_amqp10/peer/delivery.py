@@ -95,7 +95,7 @@ class Delivery(EngineIncoming):
 
     Those four are synchronous, and settle the delivery at once unless the link settles second
     (``guarantee="exactly-once"``). Each raises ``LocalProtocolError`` after the first, and when
-    the link is gone; where the link comes back, but the sender has the message again, nothing is said
+    the link is gone, unless it was detached, neither closed nor with an error, and its session lasts (2.7.6); where the link comes back, but the sender has the message again, nothing is said
     to anybody, and it will be delivered again. With ``transaction`` the outcome counts from the commit on (4.4.2).
 
     Attributes:

@@ -334,7 +334,8 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         """Detach without closing, to ``resume`` the link later (2.6.6); waits for the answer as ``aclose`` does.
 
         Until then it is as if it were closed. What is unsettled stays so, if the link was opened with a
-        ``store`` or an expiry policy that outlasts a detach, here and, as far as it agreed, at the peer.
+        ``store`` or an expiry policy that outlasts a detach, here and, as far as it agreed, at the peer. Without
+        ``error``, deliveries can be settled as before until the session ends, by either end (2.7.6).
 
         Cancelled: the detach is on its way all the same, only the answer is not awaited.
         """

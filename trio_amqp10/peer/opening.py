@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import trio
 
 from trio_amqp10.engine.terminus import SenderTerminus
+from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.transport import Role
 
+from .errors import GuaranteeNotSupportedError
 from .link import Link
 from .memory import LinkKey, Memory, MemoryTerminusStore, new_terminus
+from .options import ANONYMOUS_RELAY
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -22,9 +25,27 @@ if TYPE_CHECKING:
     from .options import LinkOptions
     from .session import Session
 
-__all__ = ["Opening", "recall"]
+__all__ = ["Opening", "check_relay", "recall"]
 
 L = TypeVar("L", bound=Link[Any])
+
+
+def check_relay(connection: Connection) -> None:
+    """Refuse to open a link without an address where the two ends have not agreed on the anonymous terminus.
+
+    Raises:
+        LocalProtocolError: our open did not desire the capability, and who has not may not use it (2.7.1).
+        GuaranteeNotSupportedError: the peer's open does not offer it.
+    """
+    if ANONYMOUS_RELAY not in connection.engine.local.desired_capabilities:
+        raise LocalProtocolError(
+            f"a sender without an address needs desired_capabilities={ANONYMOUS_RELAY!r} in our open (2.7.1)"
+        )
+    if ANONYMOUS_RELAY not in connection.remote.offered_capabilities:
+        raise GuaranteeNotSupportedError(
+            f"{connection.remote.container_id!r} does not offer {ANONYMOUS_RELAY}: open a sender for each address, "
+            "or give target=Target() to try all the same"
+        )
 
 
 async def recall(connection: Connection, options: LinkOptions, name: str, role: bool) -> Memory:

@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import trio
 
-from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.message import Message, encode_message
 from trio_amqp10.spec.transport import Role
 
 from .delivery import Outcome, OutgoingDelivery, Transactional, raise_unless_accepted
-from .errors import DeliveryInDoubtError, GuaranteeNotSupportedError
+from .errors import DeliveryInDoubtError
 from .link import Link
-from .opening import Opening
+from .opening import Opening, check_relay
 from .options import (
-    ANONYMOUS_RELAY,
     Guarantee,
     LinkOptions,
     check_address,
@@ -323,24 +321,6 @@ class Sender(Link["SenderLink"]):
 
     def __repr__(self) -> str:
         return f"<Sender {self.address!r} {self._link.state.name} credit={self.credit} unsettled={self.unsettled}>"
-
-
-def check_relay(connection: Connection) -> None:
-    """Refuse to open a link without an address where the two ends have not agreed on the anonymous terminus.
-
-    Raises:
-        LocalProtocolError: our open did not desire the capability, and who has not may not use it (2.7.1).
-        GuaranteeNotSupportedError: the peer's open does not offer it.
-    """
-    if ANONYMOUS_RELAY not in connection.engine.local.desired_capabilities:
-        raise LocalProtocolError(
-            f"a sender without an address needs desired_capabilities={ANONYMOUS_RELAY!r} in our open (2.7.1)"
-        )
-    if ANONYMOUS_RELAY not in connection.remote.offered_capabilities:
-        raise GuaranteeNotSupportedError(
-            f"{connection.remote.container_id!r} does not offer {ANONYMOUS_RELAY}: open a sender for each address, "
-            "or give target=Target() to try all the same"
-        )
 
 
 class _Opening(Opening[Sender]):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.errors import Condition, LocalProtocolError, MessageSizeError
 from trio_amqp10.peer.sender import Sender
-from trio_amqp10.spec.messaging import RELEASED, Accepted
+from trio_amqp10.spec.messaging import RELEASED, Accepted, ExpiryPolicy
 from trio_amqp10.spec.transport import SenderSettleMode
 
 from .archive import OutletKeeper
@@ -39,6 +39,7 @@ __all__ = ["SenderOutlet"]
 _log = logging.getLogger("trio_amqp10.container")
 
 _ATTACHED: Final = LinkState.ATTACHED
+_GONE: Final = LinkState.GONE
 _SETTLED: Final = SenderSettleMode.SETTLED
 _OVERHEAD: Final = 200
 """Octets that a delivery counts beyond its payload: what is kept to remember it."""
@@ -265,7 +266,15 @@ class SenderOutlet(Sender):
                 if self._loans:
                     self._loans.release()
             finally:
+                if self._link.state is _GONE and self._ends_with_link:
+                    self._link.session.settlement.forget(self._link)
                 self.peer.forget(self, closed=self._link.terminus is None)
+
+    @property
+    def _ends_with_link(self) -> bool:
+        """Whether the peer asked for a source that is over with its detach (3.5.6); else what it says afterwards counts."""
+        asked = getattr(self.remote.source, "expiry_policy", None)
+        return self._link.terminus is None and asked == ExpiryPolicy.LINK_DETACH
 
     def inherit(self, terminus: SenderTerminus) -> None:
         """Deliveries of an older link are this one's now."""

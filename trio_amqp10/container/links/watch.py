@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 from trio_amqp10.container.nodes.entry import Entry
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.engine.delivery import is_terminal
-from trio_amqp10.engine.states import LinkState
-from trio_amqp10.engine.terminus import UNBOUND
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.spec.messaging import RELEASED, Rejected
 from trio_amqp10.spec.transactions import TransactionalState
@@ -30,7 +28,6 @@ __all__ = ["Absent", "Watch"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
-_GONE: Final = LinkState.GONE
 _FAILED: Final = RefusedError(Condition.INTERNAL_ERROR, "the node failed")
 
 
@@ -79,7 +76,7 @@ class Watch:
             return
         if not delivery.settled:
             link = delivery.link
-            if link.state is not _GONE and delivery.delivery_id != UNBOUND:
+            if link.session.settlement.is_live(delivery):
                 if link.confirms and is_terminal(delivery.state):
                     self._confirm()
                 return  # else it is how far it came so far (3.4.1)
@@ -107,7 +104,10 @@ class Watch:
         outlet.peer.retain(outlet, self._size)
 
     def expire(self) -> None:
-        """The delivery's link will not come back."""
+        """The delivery's link will not come back, and what is said of it from now on does not count."""
+        delivery = self.delivery
+        delivery.link.session.settlement.release(delivery)
+        delivery.watcher = None
         self._finish()
 
     def conclude_now(self) -> None:

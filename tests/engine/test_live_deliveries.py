@@ -1,0 +1,267 @@
+"""Deliveries of links that were detached: live, and open to dispositions, unless closed or in error (2.6.4, 2.7.6)."""
+
+# pyright: reportUnusedExpression=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.naive.performatives import frame
+from tests.naive.script import Script, expected
+from trio_amqp10.engine.delivery import ACCEPTED as ACCEPT
+from trio_amqp10.engine.states import LinkState
+from trio_amqp10.engine.terminus import ReceiverTerminus, SenderTerminus
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.spec.messaging import Accepted, Source, Target
+from trio_amqp10.spec.transport import Error, ReceiverSettleMode, SenderSettleMode
+
+from .helpers import begun, error, flow
+from .links import ACCEPTED, Owner, attach, disposition, transfer
+
+if TYPE_CHECKING:
+    from trio_amqp10.engine.delivery import IncomingDelivery, OutgoingDelivery
+    from trio_amqp10.engine.link import Link
+    from trio_amqp10.engine.receiver import ReceiverLink
+    from trio_amqp10.engine.sender import SenderLink
+
+kept = pytest.mark.parametrize("kept", [True, False], ids=["kept", "not kept"])
+
+
+def we_first(link: Link, script: Script, **fields: Any) -> None:
+    link.detach(closed=bool(fields.get("closed")))
+    script.expect("detach")
+    script << frame("detach", handle=0, **fields)
+
+
+def peer_first(_link: Link, script: Script, **fields: Any) -> None:
+    script << frame("detach", handle=0, **fields)
+    script.expect("detach")
+
+
+who_detaches = pytest.mark.parametrize("detach", [we_first, peer_first])
+
+
+def sent(*, kept: bool, second: bool = False) -> tuple[SenderLink, Script, OutgoingDelivery]:
+    """Our sender, which has sent one delivery."""
+    session, script = begun()
+    link = session.sender("x")
+    if kept:
+        link.terminus = SenderTerminus()
+    link.attach(source=Source(), target=Target(address="q"), snd_settle_mode=SenderSettleMode.UNSETTLED)
+    script << attach("x", 0, role=True, rcv_settle_mode=int(second))
+    script << flow(handle=0, delivery_count=0, link_credit=10)
+    delivery = link.send(b"one")
+    assert delivery is not None
+    script.collect().inbox.frames.clear()
+    return link, script, delivery
+
+
+def received(
+    *transfers: bytes, kept: bool, mode: ReceiverSettleMode = ReceiverSettleMode.SECOND
+) -> tuple[ReceiverLink, Script, IncomingDelivery]:
+    """Our receiver, which has got one delivery, or the beginning of it."""
+    session, script = begun()
+    link = session.receiver("x")
+    if kept:
+        link.terminus = ReceiverTerminus()
+    link.attach(source=Source(address="q"), target=Target(), rcv_settle_mode=mode)
+    script << attach("x", 0, role=False)
+    link.set_credit(10)
+    script << b"".join(transfers or (transfer(0, 7, b"one"),))
+    script.collect().inbox.frames.clear()
+    [delivery] = session.settlement.incoming.values()
+    return link, script, delivery
+
+
+# -- what the peer says ---------------------------------------------------------------------------
+
+
+@kept
+@who_detaches
+def test_outcome_counts_after_the_detach(detach: Any, kept: bool) -> None:
+    link, script, delivery = sent(kept=kept)
+    delivery.watcher = watcher = Owner()
+    detach(link, script)
+    assert link.state is LinkState.GONE
+    assert watcher in script.touched  # whoever waits may look why its link is gone
+    assert not link.in_doubt
+    script << disposition(True, 0)
+    assert delivery.settled
+    assert delivery.state == Accepted()
+    assert not link.unsettled
+    assert not kept or not link.terminus.unsettled  # type: ignore[union-attr]
+
+
+@kept
+def test_outcome_after_the_detach_is_answered_when_the_receiver_settles_second(kept: bool) -> None:
+    link, script, delivery = sent(kept=kept, second=True)
+    peer_first(link, script)
+    script << disposition(True, 0, settled=False)
+    script >> expected("disposition", role=False, first=0, settled=True, state=ACCEPTED)
+    assert delivery.settled
+
+
+@kept
+@who_detaches
+@pytest.mark.parametrize("fields", [{"closed": True}, {"error": error("amqp:not-found")}])
+def test_outcome_does_not_count_after_a_close_or_an_error(
+    detach: Any, kept: bool, fields: dict[str, Any]
+) -> None:
+    link, script, delivery = sent(kept=kept)
+    detach(link, script, **fields)
+    script << disposition(True, 0)
+    assert not delivery.settled
+    assert delivery.state is None
+
+
+@kept
+@who_detaches
+def test_settlement_of_the_sender_counts_after_the_detach(detach: Any, kept: bool) -> None:
+    link, script, delivery = received(kept=kept)
+    delivery.link.session.settlement.dispose(delivery, ACCEPT)
+    script.expect("disposition", settled=None)
+    delivery.watcher = watcher = Owner()
+    detach(link, script)
+    assert watcher in script.touched
+    script << disposition(False, 7)
+    assert delivery.settled
+    assert not link.tags
+    assert not kept or not link.terminus.unsettled  # type: ignore[union-attr]
+
+
+# -- what we say ----------------------------------------------------------------------------------
+
+
+@kept
+@pytest.mark.parametrize("mode", list(ReceiverSettleMode))
+def test_outcome_is_told_after_the_detach(kept: bool, mode: ReceiverSettleMode) -> None:
+    link, script, delivery = received(kept=kept, mode=mode)
+    peer_first(link, script)
+    link.session.settlement.dispose(delivery, ACCEPT)
+    first = mode == ReceiverSettleMode.FIRST
+    script >> expected("disposition", role=True, first=7, settled=True if first else None, state=ACCEPTED)
+    assert delivery.settled is first
+
+
+@kept
+def test_delivery_is_settled_by_its_sender_after_the_detach(kept: bool) -> None:
+    link, script, delivery = sent(kept=kept)
+    peer_first(link, script)
+    delivery.settle()
+    script >> expected("disposition", role=False, first=0, settled=True)
+    assert not link.unsettled
+
+
+def test_outcome_that_was_given_is_written_before_the_attach_that_takes_the_link_up() -> None:
+    link, script, delivery = received(kept=True, mode=ReceiverSettleMode.FIRST)
+    peer_first(link, script)
+    link.session.settlement.dispose(delivery, ACCEPT)
+    again = link.session.receiver("x")
+    again.terminus = link.terminus
+    again.attach(source=Source(address="q"), target=Target())
+    script >> expected("disposition", first=7, settled=True)
+    script >> expected("attach", unsettled={})
+
+
+# -- until when -----------------------------------------------------------------------------------
+
+
+def test_old_id_of_a_sent_delivery_means_nothing_when_its_link_is_taken_up() -> None:
+    link, script, delivery = sent(kept=True)
+    peer_first(link, script)
+    again = link.session.sender("x")
+    again.terminus = link.terminus
+    again.attach(source=Source(), target=Target(address="q"))
+    assert not link.unsettled
+    script << disposition(True, 0)
+    assert not delivery.settled
+    assert delivery.state is None
+
+
+def test_old_id_of_a_received_delivery_means_nothing_when_its_link_is_taken_up() -> None:
+    link, script, delivery = received(kept=True)
+    peer_first(link, script)
+    again = link.session.receiver("x")
+    again.terminus = link.terminus
+    again.attach(source=Source(address="q"), target=Target())
+    assert not link.tags
+    script << disposition(False, 7)
+    assert not delivery.settled
+
+
+@kept
+def test_live_deliveries_are_over_when_their_session_ends(kept: bool) -> None:
+    link, script, delivery = sent(kept=kept)
+    peer_first(link, script)
+    delivery.watcher = watcher = Owner()
+    script << frame("end")
+    assert watcher in script.touched
+    assert link.in_doubt == (0 if kept else 1)
+    assert not link.session.settlement.is_live(delivery)
+
+
+def test_others_are_not_woken_when_a_link_is_detached() -> None:
+    link, script, delivery = sent(kept=False)
+    other = link.session.sender("y")
+    other.attach(source=Source(), target=Target(address="q"))
+    script << attach("y", 1, role=True)
+    delivery.watcher = watcher = Owner()
+    script.collect()
+    script.touched.clear()
+    script << frame("detach", handle=1)
+    assert watcher not in script.touched
+
+
+# -- what was not complete ------------------------------------------------------------------------
+
+
+def test_delivery_that_was_partly_sent_is_in_doubt_when_its_link_is_detached() -> None:
+    session, script = begun()
+    link = session.sender("x")
+    link.attach(source=Source(), target=Target(address="q"))
+    script << attach("x", 0, role=True) << flow(handle=0, delivery_count=0, link_credit=10)
+    partial = link.begin(b"one")
+    assert partial is not None
+    partial.delivery.watcher = watcher = Owner()
+    link.detach(closed=False)
+    assert watcher in script.collect().touched
+    script << frame("detach", handle=0) << disposition(True, 0)
+    assert not partial.delivery.settled
+    assert (link.unsettled, link.in_doubt) == (0, 1)
+
+
+def test_settled_delivery_that_was_partly_sent_leaves_nothing_when_its_link_is_detached() -> None:
+    session, script = begun()
+    link = session.sender("x")
+    link.attach(source=Source(), target=Target(address="q"))
+    script << attach("x", 0, role=True) << flow(handle=0, delivery_count=0, link_credit=10)
+    assert link.begin(b"one", settled=True) is not None
+    link.detach(closed=False)
+    assert (link.unsettled, link.in_doubt) == (0, 0)
+
+
+def test_delivery_that_came_in_part_cannot_be_settled_when_its_link_is_detached() -> None:
+    link, script, delivery = received(transfer(0, 7, b"one", more=True), kept=False)
+    peer_first(link, script)
+    assert not link.tags
+    with pytest.raises(LocalProtocolError, match="its link is gone"):
+        link.session.settlement.dispose(delivery, ACCEPT)
+
+
+def test_delivery_that_came_in_part_is_live_when_its_link_can_be_taken_up() -> None:
+    link, script, delivery = received(transfer(0, 7, b"one", more=True), kept=True)
+    peer_first(link, script)
+    script << disposition(False, 7)
+    assert delivery.settled
+    assert not link.terminus.unsettled  # type: ignore[union-attr]
+
+
+def test_outcome_does_not_count_for_a_kept_link_when_we_have_detached_it_with_an_error() -> None:
+    link, script, delivery = sent(kept=True)
+    link.detach(closed=False, error=Error(condition="amqp:not-found"))
+    script << disposition(True, 0)  # the peer has not read it yet
+    assert not delivery.settled
+    assert delivery.state is None
+    assert not link.unsettled
