@@ -244,7 +244,8 @@ REQUIREMENTS = [
         "2.6.4-3",
         MAY,
         "ends that are detached may still speak of live deliveries by delivery-id",
-        gap="not yet: what is said of a delivery after both have detached is dropped",
+        "outcome_counts_after_the_detach",
+        "outcome_is_told_after_the_detach",
     ),
     need(
         "2.6.4-4",
@@ -274,9 +275,16 @@ REQUIREMENTS = [
         MUST,
         "what still comes for that endpoint then, by handle or by delivery-id, ends the session with errant-link",
         "row_43_frames_that_go_on_after_the_peers_detach_end_the_session_with_errant_link",
+        "frames_of_a_peer_that_acknowledged_what_followed_our_error_end_the_session",
+        "transfers_beyond_the_room_that_there_was_before_our_error_end_the_session",
         "[errant-link]",
-        mutant=Change("self.errant[link.remote_handle] = None", "pass"),
-        gap="not yet: what comes by handle after the peer has answered our detach; what comes before is dropped and counted",
+        mutants=(
+            Change("self.errant[link.remote_handle] = None", "pass"),
+            Change(
+                "if self._failed_at is None or not self.session", "if self._failed_at or not self.session"
+            ),
+        ),
+        gap="what the peer may have written before it read the error is dropped and counted; dispositions are no fault",
     ),
     need(
         "2.6.5-4",
@@ -307,7 +315,7 @@ REQUIREMENTS = [
         "2.6.5-6",
         MUST,
         "an attach with a null map that is pipelined behind an error detach ends the session with errant-link",
-        gap="not yet: it is taken as that of a new link",
+        gap="not yet: it is taken as that of a new link, because nothing shows that the peer has read the error",
     ),
     need(
         "2.6.6-1",
