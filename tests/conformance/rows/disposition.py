@@ -29,7 +29,7 @@ REQUIREMENTS = [
         "2.7.6-3",
         RULE,
         "of a delivery that is partly sent, the sender had better speak in its next transfer",
-        gap="not yet: a sender that settles in the middle of a delivery says so by a disposition",
+        "settlement_of_a_delivery_in_progress_is_in_its_next_transfer",
     ),
     need(
         "2.7.6-4",
