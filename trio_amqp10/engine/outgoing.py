@@ -168,9 +168,7 @@ class Outgoing:
 
     def _continuation(self, *, more: bool) -> bytes:
         # Every frame of a delivery names its transaction (4.4.1).
-        return encode(
-            Transfer(handle=self._link.handle, more=more, settled=self._settled, state=self._state)
-        )
+        return encode(Transfer(handle=self._link.handle, more=more, settled=self._settled, state=self._state))
 
 
 def drop_outgoing(link: SenderLink) -> None:
