@@ -56,7 +56,9 @@ REQUIREMENTS = [
                 "if False:\n                self.settlement",
             ),
             Change(
-                "elif error is not None and self.terminus is not None:", "elif self.terminus is not None:"
+                "        elif error is not None:\n            if error.condition",
+                "        elif error is None:\n            if self.terminus is not None:\n"
+                "                self.session.settlement.forget(self)\n        else:\n            if error.condition",
             ),
         ),
     ),
