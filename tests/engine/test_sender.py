@@ -374,6 +374,21 @@ def test_every_part_of_a_message_says_its_state() -> None:
     assert b"".join(one.payload for one in frames) == bytes(1200)
 
 
+def test_settlement_of_a_delivery_in_progress_is_in_its_next_transfer() -> None:
+    link, script = sending(remote={"max_frame_size": 512})
+    script << flow(incoming_window=1)
+    delivery = link.send(bytes(1200))
+    assert delivery is not None
+    script.collect()
+    script.inbox.frames.clear()
+    delivery.settle()
+    script.expect_nothing()
+    script << flow(next_incoming_id=1, incoming_window=10)
+    script >> expected("transfer", settled=True, more=True) >> expected("transfer", settled=True, more=None)
+    script.expect_nothing()
+    assert delivery.settled
+
+
 @pytest.mark.parametrize("settled", [True, False])
 @pytest.mark.parametrize("outcome", ["accepted", "released", "modified"])
 def test_message_in_parts_is_sent_to_its_end_when_its_outcome_comes_before(
@@ -387,11 +402,10 @@ def test_message_in_parts_is_sent_to_its_end_when_its_outcome_comes_before(
     script << disposition(True, 0, settled=settled, state=(outcome, {}))
     assert delivery.settled
     assert delivery.state is not None
-    if not settled:
-        script >> expected("disposition", role=False, first=0, settled=True, state=(outcome, {}))
     script << flow(next_incoming_id=1, incoming_window=9)
-    got += script.expect("transfer", more=True, aborted=None).payload
-    got += script.expect("transfer", aborted=None).payload
+    said = {"settled": None if settled else True, "aborted": None}
+    got += script.expect("transfer", more=True, **said).payload
+    got += script.expect("transfer", **said).payload
     assert got == bytes(1200)
     script.expect_nothing()
     assert link.send(b"next") is not None
