@@ -19,8 +19,10 @@ from .rows import (
     network,
     opening,
     overview,
+    resumption,
     security,
     sessions,
+    termini,
     transactions,
     transfer,
     types,
@@ -49,7 +51,11 @@ PARTS: dict[str, list[Requirement]] = {
         *closing.REQUIREMENTS,
         *definitions.REQUIREMENTS,
     ],
-    "Part 3: messaging": part3.REQUIREMENTS,
+    "Part 3: messaging": [
+        *part3.REQUIREMENTS,
+        *resumption.REQUIREMENTS,
+        *termini.REQUIREMENTS,
+    ],
     "Part 4: transactions": transactions.REQUIREMENTS,
     "Part 5: security": security.REQUIREMENTS,
 }

@@ -74,7 +74,8 @@ async def test_accepting_a_dynamic_node_needs_the_address_that_was_made(
 ) -> None:
     name = "target" if sender else "source"
     async with dialled() as (conn, peer):
-        await peer.send(attach(sender=sender, **{name: (name, {"dynamic": True})}))
+        asked: dict[str, Any] = {name: (name, {"dynamic": True})}
+        await peer.send(attach(sender=sender, **asked))
         link: Any = await conn.incoming_links().__anext__()
         with pytest.raises(amqp.LocalProtocolError, match="the address of the node that was made"):
             link.accept()
