@@ -15,6 +15,7 @@ from trio_amqp10.engine.connection import Connection
 from trio_amqp10.engine.events import ConnectionClosed, LinkAttached, SessionBegun, SessionEnded
 from trio_amqp10.engine.limits import Limits
 from trio_amqp10.engine.states import ConnectionState, SessionState
+from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Source, Target
 
 if TYPE_CHECKING:
@@ -127,15 +128,18 @@ def test_close_is_written_on_channel_0_when_sessions_use_others() -> None:
     script >> expected("close", channel=0)
 
 
-def test_session_begins_before_the_peers_open_on_channel_0() -> None:
+def test_one_session_begins_before_the_peers_open_on_channel_0() -> None:
     connection = Connection("engine")
     connection.open()
     connection.session().begin()
     script = Script(connection)
     script.expect_header()
     script >> expected("open") >> expected("begin", channel=0)
-    script << header() + frame("open", container_id="peer", channel_max=0)
-    assert connection.state is ConnectionState.OPENED
+    with pytest.raises(LocalProtocolError, match="channel-max"):
+        connection.session()
+    script << header() + frame("open", container_id="peer", channel_max=1)
+    connection.session().begin()
+    script >> expected("begin", channel=1)
 
 
 def test_session_of_the_peer_is_answered_on_a_channel_that_is_free() -> None:
@@ -171,3 +175,7 @@ def test_session_carries_any_number_of_links_of_both_directions() -> None:
         )
         script.expect_event(LinkAttached, link=link)
     assert session.links == links
+    for handle, link in enumerate(links):
+        if not link.role:
+            script << flow(handle=9 - handle, delivery_count=0, link_credit=handle + 1)
+            assert link.credit == handle + 1

@@ -448,6 +448,24 @@ def test_deliveries_that_were_not_resumed_are_told_when_the_link_is_closed(ours:
     assert len(terminus.unsettled) == 2
 
 
+def test_deliveries_are_told_when_the_peer_closes_what_we_had_only_detached() -> None:
+    link, script, _terminus, held = taken_up((b"a", None), theirs={b"a": None})
+    link.detach(closed=False)
+    script.collect().touched.clear()
+    script << frame("detach", handle=0, closed=True)
+    assert held[0].watcher in script.touched
+    assert link.terminus is None
+
+
+def test_deliveries_stay_untold_when_they_are_on_another_link_already() -> None:
+    link, script, terminus, held = taken_up((b"a", None), theirs={b"a": None})
+    link.detach(closed=False)
+    terminus.bind(link.session.sender("other"))
+    script.collect().touched.clear()
+    script << frame("detach", handle=0, closed=True)
+    assert held[0].watcher not in script.touched
+
+
 def test_deliveries_that_were_not_resumed_stay_untold_when_the_link_is_only_detached() -> None:
     link, script, terminus, held = taken_up((b"a", None), theirs={b"a": None}, credit=0)
     script.touched.clear()

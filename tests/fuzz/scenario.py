@@ -5,6 +5,8 @@ container will give: so most frames get far in. Then fields get other values, fr
 channels, and a few octets are broken (``mutate``).
 
 Only the standard library and the second codec; the same random numbers give the same script.
+
+Longer than 400 lines: what a peer may do stands in one place, each field beside its choices.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ ADDRESSES: Final = (
     "new",
     "answers",
 )
-PROGRAM_NAMES: Final = ("sender", "receiver", "control")
+PROGRAM_NAMES: Final = ("sender", "receiver")
 _NAMES: Final = ("one", "two", "three")
 _PEERS: Final = ("ada", "ada", "bob", "")
 _SOURCES: Final = ("node",) * 8 + ("dynamic", "null")
@@ -527,13 +529,17 @@ def against_program(random: Random) -> bytes:
 
 def _answer(author: _Author, peer: _Peer) -> None:
     random = author.random
-    if random.random() < 0.5 and len(peer.links) < 5:
+    if random.random() < 0.5 and len(peer.links) < 8:
         handle = len(peer.links)
-        name = PROGRAM_NAMES[handle % len(PROGRAM_NAMES)]
-        role = name != "receiver"
-        link = _Link(0, handle, role, "q", "control" if name == "control" else "node")
+        # Links without a name of their own are named by a fresh UUID: see ``stage.numbered``.
+        unnamed = tuple(str(uuid.UUID(int=number)) for number in range(1, 9))
+        name = random.choice((*PROGRAM_NAMES, *PROGRAM_NAMES, *unnamed))
+        role = random.random() < 0.5 if name in unnamed else name != "receiver"
+        link = _Link(
+            0, handle, role, "q", "control" if name in unnamed and role and random.random() < 0.5 else "node"
+        )
         peer.links.append(link)
-        target: Any = ("coordinator", {}) if name == "control" else ("target", {"address": "q"})
+        target: Any = ("coordinator", {}) if link.kind == "control" else ("target", {"address": "q"})
         author.put(
             0,
             author.frame(

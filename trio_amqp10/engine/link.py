@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10 import rules
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.spec.transport import (
     Attach,
     Detach,
@@ -25,7 +25,6 @@ from .faults import error_of, fit
 from .maps import unsettled_fields
 from .serial import MASK
 from .states import LINK, Lifecycle, LinkState, SessionState, Step
-from .terminus import UNBOUND
 
 if TYPE_CHECKING:
     from trio_amqp10.errors import RemoteProtocolError
@@ -253,9 +252,12 @@ class Link(Lifecycle):
             self._failed_at = self.session.windows.mark()
         if closed:
             self._discard_terminus()
-        elif error is not None and self.terminus is not None:
-            # What comes now for its deliveries is dropped (2.6.5), for they may be on the next link already.
-            self.session.settlement.forget(self)
+        elif error is not None:
+            if error.condition != Condition.STOLEN:  # else its peer has attached it again already (2.6.1)
+                self.session.note_failed(self)
+            if self.terminus is not None:
+                # What comes now for its deliveries is dropped (2.6.5), for they may be on the next link already.
+                self.session.settlement.forget(self)
         if self.error is None:
             self.error = error
         self.session.unbind(self)
@@ -304,10 +306,13 @@ class Link(Lifecycle):
             self._close_anew()
 
     def _discard_terminus(self) -> None:
-        """The link is closed: nothing is kept of it (2.6.6). Deliveries that were not resumed have no id to be found by."""
+        """The link is closed: nothing is kept of it (2.6.6).
+
+        The settlement does not find its deliveries if they were not resumed, or if we had detached before.
+        """
         terminus, self.terminus = self.terminus, None
         for delivery in () if terminus is None else terminus.deliveries():
-            if delivery.delivery_id == UNBOUND:
+            if delivery.link is self:
                 self.session.connection.touch(delivery.watcher)
 
     def _close_anew(self) -> None:

@@ -174,17 +174,17 @@ REQUIREMENTS = [
         MUST_NOT,
         "a sender begins new deliveries where a map was incomplete",
         "resending_says_nothing_of_what_an_incomplete_map_does_not_name_and_sends_nothing_new",
+        "nothing_new_is_sent_when_the_receivers_map_is_incomplete_and_we_remember_nothing",
         mutant=Change(
             "self.incomplete = self.incomplete or attach.incomplete_unsettled\n\n    def resume",
             "pass\n\n    def resume",
         ),
-        gap="not yet: on a link without a terminus that lasts",
     ),
     need(
         "2.7.3-19",
         MUST,
         "a receiver that sent an incomplete map detaches with an error on a new delivery",
-        "deliveries_that_an_incomplete_map_does_not_name_are_kept",
+        "new_delivery_is_refused_when_our_own_map_was_incomplete",
         "[incomplete-unsettled]",
         mutant=Change(
             "link.fail(rules.INCOMPLETE_UNSETTLED.broken(", "str(rules.INCOMPLETE_UNSETTLED.broken("
@@ -195,8 +195,13 @@ REQUIREMENTS = [
         MUST,
         "then the link is detached and attached again at least once before new deliveries",
         "maps_that_fit_no_frame_are_worked_off_in_turns",
-        mutant=Change(
-            "if self._link.incomplete and self._memory is not None", "if False and self._memory is not None"
+        "link_is_attached_again_when_the_peers_unsettled_map_is_incomplete",
+        mutants=(
+            Change(
+                "if self._link.incomplete and self._memory is not None",
+                "if False and self._memory is not None",
+            ),
+            Change("return self._link.incomplete and self._memory is None", "return False"),
         ),
     ),
     need(

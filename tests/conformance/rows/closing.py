@@ -17,6 +17,7 @@ REQUIREMENTS = [
         "a detach frees its handle for other links",
         "session_uses_a_handle_and_a_name_again_when_the_link_is_over",
         "detach_waits_for_the_answer_and_frees_handle_and_name_then",
+        mutants=(Change("if self._by_handle.pop(link.handle, None) is not None:", "if False:"),),
     ),
     need(
         "2.7.7-2",

@@ -32,6 +32,13 @@ REQUIREMENTS = [
         "the two ends have different handles for a link, and use them again when it is over",
         "session_carries_any_number_of_links_of_both_directions",
         "session_uses_a_handle_and_a_name_again_when_the_link_is_over",
+        mutants=(
+            Change("if self._by_handle.pop(link.handle, None) is not None:", "if False:"),
+            Change(
+                "session.by_remote_handle[attach.handle] = link",
+                "session.by_remote_handle[link.handle] = link",
+            ),
+        ),
     ),
     need(
         "2.8.7-1",
@@ -112,6 +119,10 @@ REQUIREMENTS = [
         "redirect_is_for_a_link_where_the_url_has_an_address",
         "error_carries_where_to_go_when_a_link_is_refused_with_a_redirect",
         "link_is_opened_where_the_redirect_leads",
+        mutants=(
+            Change('Symbol("network-host"): to.host,', ""),
+            Change('info[Symbol("address")] = to.address', "pass"),
+        ),
     ),
     need(
         "2.8.18-2",

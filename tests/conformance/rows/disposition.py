@@ -29,19 +29,38 @@ REQUIREMENTS = [
         "2.7.6-3",
         RULE,
         "of a delivery that is partly sent, the sender had better speak in its next transfer",
-        gap="not yet: a sender that settles in the middle of a delivery says so by a disposition",
+        "settlement_of_a_delivery_in_progress_is_in_its_next_transfer",
     ),
     need(
         "2.7.6-4",
         MAY,
         "a disposition may name deliveries of links that are not attached any more",
-        gap="not yet: what is said of a delivery after both have detached is dropped",
+        "outcome_counts_after_the_detach",
+        "settlement_of_the_sender_counts_after_the_detach",
     ),
     need(
         "2.7.6-5",
         MUST,
         "its state counts for them, unless the link was closed or detached with an error",
-        gap="not yet: what is said of a delivery after both have detached is dropped",
+        "outcome_counts_after_the_detach",
+        "settlement_of_the_sender_counts_after_the_detach",
+        "outcome_counts_when_it_comes_after_a_detach",
+        "outcome_does_not_count_after_a_close_or_an_error",
+        mutants=(
+            Change(
+                "if link.closed or link.error is not None:\n                self.settlement",
+                "if True:\n                self.settlement",
+            ),
+            Change(
+                "if link.closed or link.error is not None:\n                self.settlement",
+                "if False:\n                self.settlement",
+            ),
+            Change(
+                "        elif error is not None:\n            if error.condition",
+                "        elif error is None:\n            if self.terminus is not None:\n"
+                "                self.session.settlement.forget(self)\n        else:\n            if error.condition",
+            ),
+        ),
     ),
     need(
         "2.7.6-6",

@@ -30,6 +30,10 @@ REQUIREMENTS = [
         "a frame of fewer than 8 octets is malformed",
         "row_19_parse_frame_refuses_a_size_below_the_header",
         "[frame-header]",
+        mutant=Change(
+            "    if size < FRAME_HEADER_SIZE:\n        raise FRAME_HEADER",
+            "    if size < 4:\n        raise FRAME_HEADER",
+        ),
     ),
     need(
         "2.3.1-3",

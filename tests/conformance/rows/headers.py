@@ -39,6 +39,9 @@ REQUIREMENTS = [
         RULE,
         "the header is the letters AMQP, the protocol id 0, and the version 1 0 0",
         "header_carries_its_id_and_version_1_0_0",
+        mutant=Change(
+            r'AMQP_HEADER: Final = b"AMQP\x00\x01\x00\x00"', r'AMQP_HEADER: Final = b"AMQP\x01\x01\x00\x00"'
+        ),
     ),
     need(
         "2.2-3",
@@ -94,6 +97,10 @@ REQUIREMENTS = [
         MAY,
         "the end that was dialled waits for the other's header before it sends its own",
         "row_1_header_is_awaited_octet_by_octet_while_it_may_be_one",
+        mutant=Change(
+            "            self.layer = Layer.CHOICE\n",
+            "            self.layer = Layer.CHOICE\n            self._out = AMQP_HEADER\n",
+        ),
     ),
     need(
         "2.2-8",
@@ -155,6 +162,7 @@ REQUIREMENTS = [
         RULE,
         "an end with one version may send its header before it has read the other's, and close if that differs",
         "connection_refuses_the_header_of_another_layer",
+        mutant=_STREAM_STAYS_OPEN,
     ),
     need(
         "2.2-15",
@@ -176,5 +184,6 @@ REQUIREMENTS = [
         MAY,
         "the answer names any protocol id that is taken",
         "row_2_stranger_is_pointed_at_tls_when_nothing_else_is_taken",
+        mutant=Change("return AMQP_HEADER if self._accept_plain else TLS_HEADER", "return AMQP_HEADER"),
     ),
 ]

@@ -33,12 +33,14 @@ REQUIREMENTS = [
         "a connection has several sessions at once, as many as both ends have channels for",
         "sessions_begin_at_once_from_both_ends",
         "connection_begins_no_more_sessions_than_the_smaller_channel_max_has_room_for",
+        mutant=Change("return len(self.ours) <= self._highest()", "return not self.ours"),
     ),
     need(
         "2.1.2-3",
         RULE,
         "a session has any number of links, in both directions",
         "session_carries_any_number_of_links_of_both_directions",
+        mutant=Change("        if handle > limit:", "        if handle > 1:"),
     ),
     need(
         "2.1.2-4",

@@ -10,7 +10,8 @@ _FRAME_LIMIT_IGNORED = Change(
     "self.frame_size = min(max_frame_size, PEER_FRAME_CAP)", "self.frame_size = PEER_FRAME_CAP"
 )
 _CHANNEL_LIMIT_IGNORED = Change(
-    "return limit if connection.remote is None else min(limit, connection.remote.channel_max)", "return limit"
+    "else min(connection.limits.channel_max, connection.remote.channel_max)",
+    "else connection.limits.channel_max",
 )
 _HANDLE_LIMIT_IGNORED = Change("limit = min(limit, self.remote.handle_max)", "pass")
 _OTHER_DEFAULT_LOCALE = Change('DEFAULT_LOCALE: Final = "en-US"', 'DEFAULT_LOCALE: Final = "en-GB"')
@@ -37,6 +38,16 @@ REQUIREMENTS = [
         "an open names a container",
         "connection_closes_when_an_open_names_no_container",
         "open_says_who_we_are",
+        mutants=(
+            Change(
+                "            container_id=container_id,\n            hostname=hostname,\n            max_frame_size",
+                "            container_id='x',\n            hostname=hostname,\n            max_frame_size",
+            ),
+            Change(
+                "    container_id: string\n    hostname: string",
+                '    container_id: string = ""\n    hostname: string',
+            ),
+        ),
     ),
     need(
         "2.7.1-3",
@@ -114,6 +125,10 @@ REQUIREMENTS = [
         "there are at most channel-max plus one sessions at once",
         "connection_begins_no_more_sessions_than_the_smaller_channel_max_has_room_for",
         "row_59_session_more_than_the_peers_own_channel_max_closes",
+        mutant=Change(
+            "else min(connection.limits.channel_max, connection.remote.channel_max)",
+            "else connection.limits.channel_max",
+        ),
     ),
     need(
         "2.7.1-11",
@@ -137,6 +152,10 @@ REQUIREMENTS = [
         "an idle-time-out of 0 is none",
         "idle_time_out_of_zero_is_none",
         "idle_has_no_deadline_when_neither_end_minds_silence",
+        mutants=(
+            Change("        if milliseconds:", "        if milliseconds is not None:"),
+            Change("timeout / 1000 if timeout else None", "timeout / 1000 if timeout is not None else None"),
+        ),
     ),
     need(
         "2.7.1-14",
@@ -165,6 +184,10 @@ REQUIREMENTS = [
         RULE,
         "an end that announces no outgoing-locales writes en-US only",
         "locale_is_the_first_that_the_reader_wants_and_the_writer_can",
+        mutant=Change(
+            "known = {tag.lower(): str(tag) for tag in (DEFAULT_LOCALE, *written)}",
+            "known = {tag.lower(): str(tag) for tag in wanted}",
+        ),
     ),
     need(
         "2.7.1-18",
@@ -182,6 +205,10 @@ REQUIREMENTS = [
         MAY,
         "the peer's outgoing-locales tell which of our incoming-locales it has chosen",
         "locales_are_told_and_chosen_at_both_ends",
+        mutant=Change(
+            "choose_locale(self.engine.local.incoming_locales, self.remote.outgoing_locales)",
+            "choose_locale(self.engine.local.incoming_locales, ())",
+        ),
     ),
     need(
         "2.7.1-20",
@@ -200,14 +227,19 @@ REQUIREMENTS = [
         "2.7.1-21",
         MAY,
         "a capability is used that was desired and is offered",
+        "sender_without_an_address_is_attached_when_the_peer_offers_the_relay",
         "connection_of_another_container_is_not_in_the_way",
-        "remote_is_what_the_peer_said_of_itself",
     ),
     need(
         "2.7.1-22",
         MUST_NOT,
         "a capability is used that was not desired",
-        gap="not yet: a link to the anonymous terminus is opened without ANONYMOUS-RELAY among the desired-capabilities",
+        "sender_without_an_address_is_refused_when_our_open_did_not_desire_the_relay",
+        "sender_without_an_address_is_attached_when_the_peer_offers_the_relay",
+        mutants=(
+            Change("if ANONYMOUS_RELAY not in connection.engine.local.desired_capabilities:", "if False:"),
+            Change("*sole, ANONYMOUS_RELAY)", "*sole)"),
+        ),
     ),
     need(
         "2.7.2-1",

@@ -28,6 +28,7 @@ REQUIREMENTS = [
         RULE,
         "any number of links, of either direction, are attached to a session",
         "session_carries_any_number_of_links_of_both_directions",
+        mutant=Change("        if handle > limit:", "        if handle > 1:"),
     ),
     need(
         "2.5-2",
@@ -45,9 +46,7 @@ REQUIREMENTS = [
         "session_of_the_peer_is_answered_on_a_channel_that_is_free",
         "[channel-in-use]",
         mutants=(
-            Change(
-                "while channel in self.ours or channel in self._resting:", "while channel in self._resting:"
-            ),
+            Change("channel = self._free.take()", "channel = 0"),
             Change(
                 "        if channel in self.theirs:\n            raise",
                 "        if False:\n            raise",
@@ -62,6 +61,10 @@ REQUIREMENTS = [
         "session_of_the_peer_is_answered_on_a_channel_that_is_free",
         "row_23_frame_on_an_unmapped_channel_closes",
         "[mapped-channel]",
+        mutants=(
+            Change("remote_channel=self.remote_channel,", "remote_channel=None,"),
+            Change("raise rules.MAPPED_CHANNEL.broken(", "session = self._add(); str("),
+        ),
     ),
     need(
         "2.5.1-3",
@@ -69,6 +72,13 @@ REQUIREMENTS = [
         "a session takes the lowest channel that is free",
         "connection_begins_no_more_sessions_than_the_smaller_channel_max_has_room_for",
         "channels_are_used_again_when_they_have_rested",
+        mutants=(
+            Change("if self._free.lowest() <= self._highest():", "if True:"),
+            Change(
+                "            self._resting[session.channel] = None",
+                "            self._free.free(session.channel)",
+            ),
+        ),
         gap="the lowest that does not rest: a channel is not used again before eight others were freed, because some "
         "peers free theirs late",
     ),
@@ -93,6 +103,12 @@ REQUIREMENTS = [
         "row_31_bad_field_closes_the_connection_when_it_is_of_all",
         "connection_tells_the_loss_of_its_transport_once",
         "session_wakes_its_owner_when_the_connection_goes",
+        mutants=(
+            Change(
+                "        self.step(Step.LOST)\n        self._drop_links()\n        self.connection.touch(self.owner)",
+                "        pass",
+            ),
+        ),
     ),
     need(
         "2.5.2-2",
@@ -101,6 +117,10 @@ REQUIREMENTS = [
         "session_goes_through_discarding_when_it_ends_with_an_error",
         "session_ends_with_the_error_that_it_is_given",
         "channel_does_not_rest_where_there_is_no_other",
+        mutants=(
+            Change("encode(End(error=error))", "encode(End())"),
+            Change("self.ours.pop(session.channel, None)", "pass"),
+        ),
     ),
     need(
         "2.5.2-3",
@@ -108,12 +128,19 @@ REQUIREMENTS = [
         "an end is answered by an end",
         "session_goes_through_begin_rcvd_when_the_peer_is_first",
         "session_ends_in_order_when_open_begin_and_end_come_in_one_read",
+        mutant=Change(
+            "            self.error = end.error\n        self.end()\n", "            self.error = end.error\n"
+        ),
     ),
     need(
         "2.5.3-1",
         RULE,
         "ends that cross are each other's answers",
         "row_65_ends_that_cross_are_not_answered_twice",
+        mutant=Change(
+            "_S.END_SENT: {Step.RECV_BEGIN: _S.END_SENT, Step.RECV_END: _S.ENDED}",
+            "_S.END_SENT: {Step.RECV_BEGIN: _S.END_SENT, Step.RECV_END: _S.END_RCVD}",
+        ),
     ),
     need(
         "2.5.4-1",
@@ -137,12 +164,17 @@ REQUIREMENTS = [
         "in UNMAPPED no frame is sent or received",
         "session_attaches_no_link_when_it_is_not_begun_or_over",
         "row_23_frame_on_an_unmapped_channel_closes",
+        mutants=(
+            Change("raise rules.MAPPED_CHANNEL.broken(", "session = self._add(); str("),
+            Change("        if self.state not in _BEGUN:", "        if False:"),
+        ),
     ),
     need(
         "2.5.5-2",
         MAY,
         "in BEGIN_SENT frames are sent, and cannot be received",
         "session_sends_as_soon_as_the_credit_is_read_when_all_else_was_pipelined",
+        mutant=Change("_BEGUN = (SessionState.BEGIN_SENT, ", "_BEGUN = ("),
     ),
     need(
         "2.5.5-3",
@@ -150,6 +182,12 @@ REQUIREMENTS = [
         "in BEGIN_RCVD frames are received, and cannot be sent",
         "session_echoes_a_flow_that_came_before_it_was_answered",
         "session_echoes_a_flow_of_a_link_when_its_attach_is_answered",
+        mutants=(
+            Change("        self.dirty()  # flows that were", "        # flows that were"),
+            Change(
+                "        if link.state in _WITH_HANDLE and link in self._later_flows:", "        if False:"
+            ),
+        ),
     ),
     need(
         "2.5.5-4",
@@ -163,6 +201,13 @@ REQUIREMENTS = [
         "in END_SENT frames are received, and cannot be sent",
         "session_goes_through_begin_sent_and_end_sent_when_it_is_first",
         "connection_takes_a_begin_that_answers_a_session_that_we_have_ended_already",
+        mutants=(
+            Change("    _S.END_SENT: {Step.RECV_BEGIN: _S.END_SENT, ", "    _S.END_SENT: {"),
+            Change(
+                "_S.END_SENT: {Step.RECV_BEGIN: _S.END_SENT, Step.RECV_END: _S.ENDED}",
+                "_S.END_SENT: {Step.RECV_BEGIN: _S.END_SENT, Step.RECV_END: _S.END_SENT}",
+            ),
+        ),
     ),
     need(
         "2.5.5-6",
@@ -183,18 +228,24 @@ REQUIREMENTS = [
         RULE,
         "a session that is unmapped again need not be kept",
         "row_65_ends_that_cross_are_not_answered_twice",
+        mutant=Change("self.ours.pop(session.channel, None)", "pass"),
     ),
     need(
         "2.5.6-1",
         RULE,
         "each transfer that is sent has a transfer-id of the session's sequence, which no frame names",
         "transfers_of_any_size_count_one_by_one_in_our_ids",
+        mutant=Change("self.next_outgoing_id = (self.next_outgoing_id + 1) & MASK", "pass"),
     ),
     need(
         "2.5.6-2",
         MAY,
         "next-outgoing-id begins anywhere",
         "ids_of_the_peer_begin_anywhere_and_wrap",
+        mutant=Change(
+            "        self.next_incoming_id = self._received_mark = next_outgoing_id\n        self.remote_outgoing_window = outgoing_window\n        self.remote_incoming_window = incoming_window",
+            "        self.next_incoming_id = self._received_mark = 0\n        self.remote_outgoing_window = outgoing_window\n        self.remote_incoming_window = incoming_window",
+        ),
         gap="ours begin at 0",
     ),
     need(
@@ -204,6 +255,13 @@ REQUIREMENTS = [
         "remote_window_equals_the_naive_sum_after_each_flow",
         "distance_undoes_add_over_the_wrap",
         "transfers_of_any_size_count_one_by_one_in_our_ids",
+        mutants=(
+            Change(
+                "self.next_outgoing_id = (self.next_outgoing_id + 1) & MASK",
+                "self.next_outgoing_id = self.next_outgoing_id + 2",
+            ),
+            Change("return (serial + n) & MASK", "return serial + n"),
+        ),
     ),
     need(
         "2.5.6-4",
@@ -245,6 +303,10 @@ REQUIREMENTS = [
         "next-incoming-id is the transfer-id of the last transfer that was received, plus one",
         "ids_of_the_peer_begin_anywhere_and_wrap",
         "received_counts_until_the_room_is_used_up",
+        mutant=Change(
+            "self.next_incoming_id = ((self.next_incoming_id or 0) + 1) & MASK\n            self.incoming_window = left",
+            "self.incoming_window = left",
+        ),
     ),
     need(
         "2.5.6-8",
@@ -252,6 +314,7 @@ REQUIREMENTS = [
         "incoming-window goes down when a transfer is received",
         "transfer_uses_up_a_place_of_our_window",
         "received_counts_until_the_room_is_used_up",
+        mutant=Change("            self.incoming_window = left\n", ""),
     ),
     need(
         "2.5.6-9",
@@ -260,8 +323,8 @@ REQUIREMENTS = [
         "next_incoming_id_is_what_the_peers_flow_says",
         "remote_window_equals_the_naive_sum_after_each_flow",
         mutant=Change(
-            "        self._tally()\n        self.next_incoming_id = self._received_mark = next_outgoing_id\n",
-            "        self._tally()\n",
+            "        self.acknowledged = base\n        self.next_incoming_id = self._received_mark = next_outgoing_id\n",
+            "        self.acknowledged = base\n",
         ),
     ),
     need(
@@ -279,6 +342,10 @@ REQUIREMENTS = [
         RULE,
         "remote-incoming-window is the flow's next-incoming-id and its incoming-window, less our next-outgoing-id",
         "remote_window_equals_the_naive_sum_after_each_flow",
+        mutant=Change(
+            "add(base, min(incoming_window, _OUTGOING_WINDOW)), self.next_outgoing_id",
+            "add(base, min(incoming_window, _OUTGOING_WINDOW)), base",
+        ),
     ),
     need(
         "2.5.6-12",
@@ -297,6 +364,7 @@ REQUIREMENTS = [
         "no transfer is sent beyond the peer's incoming-window",
         "session_sends_no_more_transfers_than_the_window_of_the_peer_has_room_for",
         "large_message_goes_through_a_window_of_one_and_the_smallest_frames",
+        mutant=Change("        self.remote_incoming_window -= 1", "        self.remote_incoming_window -= 0"),
     ),
     need(
         "2.5.6-14",
@@ -307,5 +375,12 @@ REQUIREMENTS = [
         "row_45_flow_that_expects_what_we_never_sent_ends_the_session",
         "[incoming-window]",
         "[next-incoming-id]",
+        mutants=(
+            Change(
+                "        left = self.incoming_window - 1\n",
+                "        left = max(0, self.incoming_window - 1)\n",
+            ),
+            Change("if distance(base, self.next_outgoing_id) > 0:", "if False:"),
+        ),
     ),
 ]

@@ -131,11 +131,14 @@ REQUIREMENTS = [
         "in mode unsettled, none says true, but one that aborts",
         "send_settles_as_the_mode_of_the_link_says",
         "begin_settles_as_the_link_says",
-        mutant=Change(
-            "self._always_settled = self.snd_settle_mode == SenderSettleMode.SETTLED",
-            "self._always_settled = True",
+        "resending_takes_the_outcome_when_the_receiver_has_one",
+        mutants=(
+            Change(
+                "self._always_settled = self.snd_settle_mode == SenderSettleMode.SETTLED",
+                "self._always_settled = True",
+            ),
+            Change("settled = abort or link.snd_settle_mode != SenderSettleMode.UNSETTLED", "settled = True"),
         ),
-        gap="not yet: one that resumes, and brings only the outcome, says true",
     ),
     need(
         "2.7.5-13",
