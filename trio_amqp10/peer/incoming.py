@@ -142,6 +142,9 @@ class IncomingReceiver(IncomingLink):
             max_message_size: octets of one message; if None the connection's limit, or none when streaming.
             store: keeps what is unsettled when the peer detaches without closing, or is lost, for the next
                 link of this name that is accepted with it (2.6.5).
+
+        Raises:
+            LocalProtocolError: the target of the answer is dynamic and has no address.
         """
         remote = self.remote
         target = remote.target if target is None else target
@@ -199,6 +202,9 @@ class IncomingSender(IncomingLink):
                 echoed where ``source`` says so: to echo one is to promise to apply it (3.5.3).
             properties, capabilities: what to answer.
             store: as for a receiver. What the peer forgot is in doubt then, and not sent again by itself.
+
+        Raises:
+            LocalProtocolError: the source of the answer is dynamic and has no address.
         """
         remote = self.remote
         asked = remote.source
