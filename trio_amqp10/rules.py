@@ -94,6 +94,8 @@ class Strict:
             ``Limits.incoming_window`` deliveries wait.
         handle_max: a handle above what we announced closes the connection (2.7.2); else it is taken, while
             there are handles of ours for the answers.
+        attach_after_error: after a detach of ours with an error that did not close the link, its name comes back
+            with an unsettled map only (2.6.5); otherwise an attach without one is that of a new link.
     """
 
     sasl_frame_size: bool = False
@@ -106,6 +108,7 @@ class Strict:
     incoming_window: bool = True
     link_credit: bool = True
     handle_max: bool = True
+    attach_after_error: bool = False
 
     @classmethod
     def all(cls, strict: bool) -> Strict:
@@ -304,6 +307,13 @@ ERRANT_LINK: Final = Rule(
     "session",
     "nothing comes on a handle behind the detach that answered ours, nor once the peer has shown that it read a"
     " detach of ours with an error; what it wrote before is dropped",
+)
+ATTACH_AFTER_ERROR: Final = Rule(
+    "attach-after-error",
+    "2.6.5",
+    _C.ERRANT_LINK,
+    "session",
+    "an attach of a link that we detached with an error, and did not close, resumes it: its unsettled map is not null",
 )
 LINKS: Final = Rule(
     "links",

@@ -23,7 +23,7 @@ from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.message import Message
 from trio_amqp10.rules import RULES, Strict
 from trio_amqp10.spec.messaging import Source, Target
-from trio_amqp10.spec.transport import End
+from trio_amqp10.spec.transport import End, Error
 
 from .helpers import BEGIN, attach, begun, begun_by_peer, flow, opened, receiving, sending, transfer
 from .links import disposition
@@ -294,6 +294,14 @@ def _() -> Told:
 
 
 # -- Part 2: sessions and links ------------------------------------------------------------------------
+
+
+@case("attach-after-error")
+def _() -> Told:
+    link, script = receiving()
+    link.session.connection.strict = Strict(attach_after_error=True)
+    link.detach(closed=False, error=Error(condition="amqp:internal-error"))
+    return told(script, frame("detach", handle=0) + attach(name=link.name, handle=1))
 
 
 @case("incoming-window")

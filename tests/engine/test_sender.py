@@ -374,6 +374,21 @@ def test_every_part_of_a_message_says_its_state() -> None:
     assert b"".join(one.payload for one in frames) == bytes(1200)
 
 
+def test_settlement_of_a_delivery_in_progress_is_in_its_next_transfer() -> None:
+    link, script = sending(remote={"max_frame_size": 512})
+    script << flow(incoming_window=1)
+    delivery = link.send(bytes(1200))
+    assert delivery is not None
+    script.collect()
+    script.inbox.frames.clear()
+    delivery.settle()
+    script.expect_nothing()
+    script << flow(next_incoming_id=1, incoming_window=10)
+    script >> expected("transfer", settled=True, more=True) >> expected("transfer", settled=True, more=None)
+    script.expect_nothing()
+    assert delivery.settled
+
+
 def test_messages_in_parts_take_turns_on_one_session() -> None:
     link, script = sending(credit=10, remote={"max_frame_size": 512})
     other = link.session.sender("other")

@@ -22,6 +22,7 @@ from trio_amqp10.rules import Strict
 from trio_amqp10.sasl.layer import sasl_frame_size
 from trio_amqp10.spec.messaging import Modified, Released, Source
 from trio_amqp10.spec.transactions import TransactionalState
+from trio_amqp10.spec.transport import Error
 from trio_amqp10.wire.pairs import PairMap
 from trio_amqp10.wire.values import Symbol
 
@@ -80,6 +81,7 @@ def test_defaults_are_tolerant_where_peers_are_known_to_need_it() -> None:
         "permitted_outcome",
         "initial_delivery_count",
         "annotation_keys",
+        "attach_after_error",
     }
 
 
@@ -344,3 +346,30 @@ def test_window_counts_what_is_beyond_it_until_it_is_announced_anew() -> None:
     assert windows.incoming_window == 2
     assert [windows.received() for _ in range(3)] == [1, 0, -1]
     assert windows.overrun()
+
+
+@pytest.mark.parametrize("strict", [STRICT, TOLERANT])
+@pytest.mark.parametrize("resumed", [True, False])
+def test_attach_without_a_map_after_our_error_ends_the_session_when_strict_only(
+    strict: Strict, resumed: bool
+) -> None:
+    link, script = receiving(strict)
+    link.detach(closed=False, error=Error(condition="amqp:internal-error"))
+    script >> expected("detach", closed=None)
+    script << frame("detach", handle=0)
+    script << attach(name="x", handle=1, unsettled={} if resumed else None)
+    if strict is STRICT and not resumed:
+        script >> expected("end", error=error("amqp:session:errant-link"))
+    else:
+        assert link.session.state is SessionState.MAPPED
+
+
+def test_link_that_was_stolen_is_attached_without_a_map_when_strict_too() -> None:
+    link, script = receiving(STRICT)
+    for handle in (1, 2):
+        script << attach(name="x", handle=handle)
+        script >> expected("detach", error=error("amqp:link:stolen"))
+        script << frame("detach", handle=handle - 1)
+        link.session.by_remote_handle[handle].attach()
+        script >> expected("attach")
+    assert link.session.state is SessionState.MAPPED

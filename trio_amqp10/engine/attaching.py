@@ -42,6 +42,12 @@ def on_attach(session: Session, attach: Attach) -> None:
         session.fail(rules.FIELD.broken(text, scope="session"))
         return
     ours = not attach.role
+    if (attach.name, ours) in session.failed:
+        if attach.unsettled is None:
+            text = f"attach of {attach.name!r}, which was detached with an error, without an unsettled map"
+            session.fail(rules.ATTACH_AFTER_ERROR.broken(text))
+            return
+        del session.failed[attach.name, ours]
     link = connection.names.find(attach.name, ours, session)
     if link is not None and (link.session is not session or link.remote is not None):
         _steal(link)

@@ -31,7 +31,6 @@ _END = ConnectionState.END
 _MAPPED = SessionState.MAPPED
 _FRAME_HEADER = Struct(">IBBH")
 
-_SLICE_OCTETS: Final = 64 * 1024
 _SLICE: Final = 64
 _OTHER_FRAME: Final = 8
 _CHANGED: Final = 8
@@ -109,7 +108,7 @@ class Inbox:
         told: RemoteProtocolError | None = None
         while not (self.deaf or connection.state is _END):
             try:
-                self.more = self._read_frames(data, sliced=sliced)
+                self.more = self._read_frames(data)
             except RemoteProtocolError as fault:
                 told = told or connection.fail(fault)
             else:
@@ -142,7 +141,7 @@ class Inbox:
         self._connection.on_header()
         return True
 
-    def _read_frames(self, buf: bytes, *, sliced: bool) -> bool:
+    def _read_frames(self, buf: bytes) -> bool:
         """Read frame by frame; whether it was a slice that ended, and perhaps not the frames."""
         connection = self._connection
         pos, length = self._pos, len(buf)
@@ -150,9 +149,8 @@ class Inbox:
         limit = connection.frame_limit()
         last, session, frames, budget = -1, None, 0, self._budget
         end_of_frames = length - FRAME_HEADER_SIZE
-        stop = min(end_of_frames, pos + _SLICE_OCTETS) if sliced else end_of_frames
         try:
-            while pos <= stop and frames < budget:
+            while pos <= end_of_frames and frames < budget:
                 size, doff, kind, channel = _FRAME_HEADER.unpack_from(buf, pos)
                 # The usual frame; parse_frame has the rules, and the error for each.
                 if doff == 2 and 8 < size <= limit and pos + size <= length:

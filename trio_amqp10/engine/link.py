@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10 import rules
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.spec.transport import (
     Attach,
     Detach,
@@ -252,9 +252,12 @@ class Link(Lifecycle):
             self._failed_at = self.session.windows.mark()
         if closed:
             self._discard_terminus()
-        elif error is not None and self.terminus is not None:
-            # What comes now for its deliveries is dropped (2.6.5), for they may be on the next link already.
-            self.session.settlement.forget(self)
+        elif error is not None:
+            if error.condition != Condition.STOLEN:  # else its peer has attached it again already (2.6.1)
+                self.session.note_failed(self)
+            if self.terminus is not None:
+                # What comes now for its deliveries is dropped (2.6.5), for they may be on the next link already.
+                self.session.settlement.forget(self)
         if self.error is None:
             self.error = error
         self.session.unbind(self)

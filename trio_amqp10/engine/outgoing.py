@@ -40,6 +40,7 @@ class Outgoing:
         "_link",
         "_octets",
         "_offset",
+        "_settled",
         "_state",
         "complete",
         "delivery",
@@ -65,6 +66,7 @@ class Outgoing:
         self._state = state
         self._ended = ended
         self._aborted = False
+        self._settled: bool | None = None
         self.complete = False
 
     @property
@@ -122,6 +124,10 @@ class Outgoing:
         self._link.session.settlement.forget_outgoing(self.delivery)
         self._go_on()
 
+    def settle(self, state: Any) -> None:
+        """The delivery is settled: its next transfer says so, rather than a disposition (2.7.6)."""
+        self._settled, self._state = True, state
+
     def _go_on(self) -> None:
         session = self._link.session
         session.await_window(self._link)
@@ -162,7 +168,7 @@ class Outgoing:
 
     def _continuation(self, *, more: bool) -> bytes:
         # Every frame of a delivery names its transaction (4.4.1).
-        return encode(Transfer(handle=self._link.handle, more=more, state=self._state))
+        return encode(Transfer(handle=self._link.handle, more=more, settled=self._settled, state=self._state))
 
 
 def drop_outgoing(link: SenderLink) -> None:

@@ -6,7 +6,7 @@ and tells events, through its connection. What the peer sends on it is read in `
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.transport import Begin, End, Error
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["Session"]
 
 _WITH_HANDLE = (LinkState.ATTACH_SENT, LinkState.ATTACHED)
+_FAILED: Final = 1000
+"""So many links that failed are remembered."""
 _BEGUN = (SessionState.BEGIN_SENT, SessionState.BEGIN_RCVD, SessionState.MAPPED)
 
 
@@ -49,6 +51,7 @@ class Session(Lifecycle):
         owner: woken when the session is over.
         by_remote_handle: the links, by the peer's handles.
         errant: the peer's handles on which it has answered our detach: what it still sends there is a fault.
+        failed: names and roles of links that we detached with an error and did not close, as far as that is to be known.
         transfers: reads the usual transfers.
         unread: transfers of streamed deliveries that wait to be read; each takes a place in our window.
         hold: what bounds our window, on a session of one link; or None.
@@ -67,6 +70,7 @@ class Session(Lifecycle):
         "connection",
         "errant",
         "error",
+        "failed",
         "hold",
         "hungry",
         "next_delivery_id",
@@ -105,6 +109,7 @@ class Session(Lifecycle):
         self._handles = Numbers()
         self.by_remote_handle: dict[int, Link] = {}
         self.errant: dict[int, None] = {}
+        self.failed: dict[tuple[str, bool], None] = {}
         self._flow_links: dict[Link, None] = {}
         self._later_flows: dict[Link, None] = {}  # of links that are to be attached first
         self._owes_flow = False
@@ -263,6 +268,13 @@ class Session(Lifecycle):
         if link.state in _WITH_HANDLE and link in self._later_flows:
             del self._later_flows[link]
             self.owe_flow(link)
+
+    def note_failed(self, link: Link) -> None:
+        """We detached a link with an error and did not close it: its peer has to resume it (2.6.5)."""
+        if self.connection.strict.attach_after_error:
+            self.failed[link.name, link.role] = None
+            if len(self.failed) > _FAILED:
+                del self.failed[next(iter(self.failed))]
 
     def unbind(self, link: Link, *, errant: bool = False) -> None:
         """Free what a link that is detaching or gone no longer needs.

@@ -205,7 +205,11 @@ class Settlement:
             self._check(state)
         except LocalProtocolError:
             state = None  # the receiver's own words, too long for the frames that it takes
-        self._say(Role.SENDER, delivery.delivery_id, True, state)
+        partial = delivery.link.partial
+        if partial is not None and partial.delivery is delivery:
+            partial.settle(state)
+        else:
+            self._say(Role.SENDER, delivery.delivery_id, True, state)
 
     def forget_outgoing(self, delivery: OutgoingDelivery) -> None:
         """A sent delivery is aborted, which settles it without a word more (2.7.5)."""

@@ -93,7 +93,7 @@ REQUIREMENTS = [
         "2.6.12-9",
         SHOULD,
         "a sender that comes to a terminal state by itself says so, and settles when the receiver has confirmed it",
-        gap="not yet: a sender that gives up a delivery settles it at once, without a state",
+        gap="not offered: a sender here comes to no outcome by itself; it settles without a state, or aborts",
     ),
     need(
         "2.6.12-10",

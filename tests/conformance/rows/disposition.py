@@ -29,7 +29,7 @@ REQUIREMENTS = [
         "2.7.6-3",
         RULE,
         "of a delivery that is partly sent, the sender had better speak in its next transfer",
-        gap="not yet: a sender that settles in the middle of a delivery says so by a disposition",
+        "settlement_of_a_delivery_in_progress_is_in_its_next_transfer",
     ),
     need(
         "2.7.6-4",
@@ -56,7 +56,9 @@ REQUIREMENTS = [
                 "if False:\n                self.settlement",
             ),
             Change(
-                "elif error is not None and self.terminus is not None:", "elif self.terminus is not None:"
+                "        elif error is not None:\n            if error.condition",
+                "        elif error is None:\n            if self.terminus is not None:\n"
+                "                self.session.settlement.forget(self)\n        else:\n            if error.condition",
             ),
         ),
     ),

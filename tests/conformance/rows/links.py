@@ -315,7 +315,12 @@ REQUIREMENTS = [
         "2.6.5-6",
         MUST,
         "an attach with a null map that is pipelined behind an error detach ends the session with errant-link",
-        gap="not yet: it is taken as that of a new link, because nothing shows that the peer has read the error",
+        "attach_without_a_map_after_our_error_ends_the_session_when_strict_only",
+        "[attach-after-error]",
+        mutant=Change(
+            "        if attach.unsettled is None:\n            text", "        if False:\n            text"
+        ),
+        gap="where ``Strict(attach_after_error=True)`` asks for it: peers in the field attach a new link under the name",
     ),
     need(
         "2.6.6-1",

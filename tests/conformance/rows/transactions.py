@@ -195,10 +195,7 @@ REQUIREMENTS = [
         MUST,
         "all transfers of a delivery name the same transaction",
         "every_part_of_a_message_says_its_state",
-        mutant=Change(
-            "Transfer(handle=self._link.handle, more=more, state=self._state)",
-            "Transfer(handle=self._link.handle, more=more)",
-        ),
+        mutant=Change("settled=self._settled, state=self._state)", "settled=self._settled)"),
     ),
     need(
         "4.4.1-3",

@@ -118,6 +118,7 @@ class Watch:
     def _finish(self, *, released: bool = False, told: bool = False) -> RefusedError | None:
         """Tell the lease; returns what it has against that."""
         delivery, outlet, lease = self.delivery, self.outlet, self.lease
+        delivery.watcher = None  # nothing more is to be heard of it, however often it is touched
         outlet.peer.let_go(self._size)
         if lease is None:
             return None

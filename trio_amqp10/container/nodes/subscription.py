@@ -1,0 +1,87 @@
+"""Subscription: the queue of one subscription to a topic.
+
+Knows the topic that it is of; knows no links.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .node import Inlet, Node, Outlet
+from .policy import QueuePolicy
+from .queue import Queue
+from .takers import Consumer
+from .watermark import SharedWeight
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trio_amqp10.message import Message
+
+    from .clock import Clock
+    from .entry import Entry
+    from .ledger import Book
+    from .node import Interest
+    from .policy import Overflow
+    from .topic import Topic
+
+__all__ = ["Subscription"]
+
+
+class Subscription(Queue):
+    """What one subscription has yet to give, or to get an answer for.
+
+    Attributes:
+        interest: which one.
+        wants: its filter.
+        until: when it is over if nobody comes, on the clock of the topic; None while somebody is there.
+        weight: of the message that is being handed to it; None for one that it alone has.
+    """
+
+    def __init__(
+        self,
+        topic: Topic,
+        interest: Interest,
+        wants: Callable[[Message, str | None], bool] | None,
+        clock: Clock,
+        on_room: Callable[[], object],
+        book: Book | None,
+    ) -> None:
+        overflow: Overflow = "drop-oldest" if topic.overflow == "drop-oldest" else "wait"
+        policy = QueuePolicy(max_length=topic.max_backlog, overflow=overflow)
+        super().__init__(topic.address, policy=policy, clock=clock, book=book)
+        self.house = topic.house
+        self.watermark = topic.watermark
+        self._weights: dict[Entry, SharedWeight] = {}
+        self.weight: SharedWeight | None = None
+        self.interest = interest
+        self.wants = wants
+        self.until: float | None = None
+        self._tell_room = on_room
+        self._end_link = topic.end_link
+
+    def add_outlet(self, outlet: Outlet) -> None:
+        # What its filter does not pass is not here, and to look without taking would only mean to be shown
+        # the same again.
+        Node.add_outlet(self, outlet)
+        self._consumers[outlet] = Consumer(outlet, None)
+        self.until = None
+
+    def end_link(self, link: Inlet | Outlet) -> None:
+        self._end_link(link)
+
+    def _on_room(self) -> None:
+        super()._on_room()
+        self._tell_room()
+
+    def _weigh(self, entry: Entry) -> None:
+        weight = SharedWeight(self.watermark, entry.size) if self.weight is None else self.weight
+        weight.take()
+        self._weights[entry] = weight
+
+    def _unweigh(self, entry: Entry) -> None:
+        self._weights.pop(entry).leave()
+
+    def _unweigh_all(self) -> None:
+        while self._weights:
+            self._weights.popitem()[1].leave()
