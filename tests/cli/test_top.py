@@ -8,13 +8,14 @@ import pty
 import select
 import signal
 import time
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 import trio_amqp10 as amqp
 from tests.cli.conftest import SECONDS, amqp10, done, failed, interrupt, serving, start
-from trio_amqp10.cli.top import Sample, _drawn
+from trio_amqp10.cli.top import Sample, _drawn, _query
 
 
 def test_top_shows_nodes_connections_and_links_once() -> None:
@@ -139,6 +140,23 @@ def sample(seconds: float, **messages: int | None) -> Sample:
 
 def test_rates_are_of_what_is_in_both_samples() -> None:
     assert sample(12, a=30, b=5, c=None).rates("nodes", sample(10, a=10, c=None)) == {"a": 10.0}
+
+
+async def test_top_names_the_management_node_itself_in_its_requests() -> None:
+    container = amqp.Container()
+    asked: list[Any] = []
+
+    @container.function("$management")
+    async def answer(message: amqp.Message) -> amqp.Message:
+        asked.append(message.application_properties)
+        body = {"attributeNames": ["name"], "results": [["q"]]}
+        return amqp.Message(body, application_properties={"statusCode": 200, "statusDescription": "OK"})
+
+    async with container.connect() as conn, conn.open_requester("$management") as requester:
+        assert await _query(requester, "queue") == [{"name": "q"}]
+    [request] = asked
+    assert (request["type"], request["name"]) == ("org.amqp.management", "self")
+    assert "identity" not in request
 
 
 @pytest.mark.parametrize("before", [None, sample(12, a=1)])

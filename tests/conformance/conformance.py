@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from .requirement import KINDS, RULE, Requirement
 from .rows import (
+    anonymous_terminus,
     attach,
+    claims,
     closing,
     connection_states,
     connections,
@@ -12,11 +14,15 @@ from .rows import (
     definitions,
     deliveries,
     disposition,
+    expressions,
+    filters,
     flow,
     frames,
     headers,
     idle_timeouts,
+    link_pairing,
     links,
+    management,
     messages,
     network,
     opening,
@@ -26,10 +32,12 @@ from .rows import (
     sections,
     security,
     sessions,
+    sole_connection,
     termini,
     transactions,
     transfer,
     types,
+    websockets,
 )
 from .rst import find_test, table, title
 
@@ -66,15 +74,39 @@ PARTS: dict[str, list[Requirement]] = {
     ],
     "Part 4: transactions": transactions.REQUIREMENTS,
     "Part 5: security": security.REQUIREMENTS,
+    "Extension A: anonymous terminus": anonymous_terminus.REQUIREMENTS,
+    "Extension B: link pairing": link_pairing.REQUIREMENTS,
+    "Extension C: connection uniqueness": sole_connection.REQUIREMENTS,
+    "Extension D: WebSocket binding": websockets.REQUIREMENTS,
+    "Extension E: filter expressions": [*filters.REQUIREMENTS, *expressions.REQUIREMENTS],
+    "Extension F: claims-based security": claims.REQUIREMENTS,
+    "Extension G: management": management.REQUIREMENTS,
 }
 
 _HEAD = """
 .. This page is made by ``python -m tests.conformance``: change the tables, not the page.
 
-What AMQP 1.0 (OASIS Standard, 29 October 2012; ISO/IEC 19464:2014) asks of an implementation, in our words, and the
-tests that show it. The middle column has the standard's word; where it has none, and only says how things are,
-there is a dash. What is missing is said: "not yet", and in brackets what limits the rest.
-What a peer may not do, and what comes of it, is in :doc:`rules`.
+This page lists each statement of AMQP 1.0 (OASIS Standard, 29 October 2012; ISO/IEC 19464:2014) and of seven
+extensions, in the words of this project, with the tests that show that the product does what the statement says.
+The number of a statement is its section, and its place in the section. The second column has the standard's word;
+a dash stands for a definition that binds without one. :doc:`rules` lists what a peer may not do, and what follows.
+Extensions A to D are committee specifications of OASIS, whose statements are taken from what the tests and sources of other
+implementations say of them; E to G are working drafts.
+
+A *mutant* is a small change of the product's source that removes what one statement says. ``make conformance``
+makes each of these changes in turn and runs the tests of the statement: at least one test must fail for each mutant, and
+each test must fail for at least one. So a statement with a mutant cannot be lost unnoticed. A statement
+that is a MUST, a MUST NOT or a SHOULD has a mutant if it has tests.
+
+The table counts the statements of each part. Each statement is counted once in the columns behind "with a mutant":
+
+- *shown*: tests show all of it;
+- *with a limit*: tests show it in part; the brackets behind the tests say what they leave out;
+- *not yet*: the product should do it, and does not;
+- *not offered*: the standard allows products without it, or an extension asks for it that the product has in part only;
+- *shown elsewhere*: other statements say the same piece by piece, and have the tests;
+- *nothing to show*: no test of this product can see it, because it binds a user, another program, or a text,
+  or because its wording was not at hand.
 
 """
 
@@ -90,13 +122,24 @@ def _shown(need: Requirement) -> str:
     return f"**{kind}**: {why}"
 
 
+def _tally(needs: list[Requirement]) -> list[int]:
+    """How many statements there are, how many of them have a mutant, and then each under one word."""
+    limited = sum(bool(need.tests and need.gap) for need in needs)
+    untested = [need.gap.partition(":")[0] for need in needs if not need.tests]
+    return [
+        len(needs),
+        sum(bool(need.mutants) for need in needs),
+        len(needs) - limited - len(untested),
+        limited,
+        *(untested.count(kind) for kind in KINDS),
+    ]
+
+
 def _count() -> str:
     every = [need for needs in PARTS.values() for need in needs]
-    limited = sum(bool(need.tests and need.gap) for need in every)
-    untested = [need.gap.partition(":")[0] for need in every if not need.tests]
-    shown = len(every) - limited - len(untested)
-    rest = ", ".join(f"{untested.count(kind)} {kind}" for kind in KINDS)
-    return f"{len(every)} requirements: {shown} shown, {limited} with a limit, {rest}.\n"
+    rows = [(name, *map(str, _tally(needs))) for name, needs in (*PARTS.items(), ("all", every))]
+    head = ("part", "statements", "with a mutant", "shown", "with a limit", *KINDS)
+    return table(head, rows, (30, *(10 for _ in head[1:])))
 
 
 def page() -> str:

@@ -33,7 +33,7 @@ BINDING = (MUST, MUST_NOT, SHOULD)
 KINDS = ("not yet", "not offered", "shown elsewhere", "nothing to show")
 """How the gap of a row without tests begins."""
 
-_NUMBERED = re.compile(r"[0-9X]\.[0-9A-Z.]+-\d+")
+_NUMBERED = re.compile(r"(\d|[A-G]-\d+)(\.\d+)*-\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,8 @@ class Requirement:
     """A statement of the standard, and what shows that the product holds it.
 
     Attributes:
-        number: the section, and after a hyphen which statement of the section it is: "2.6.12-3".
+        number: the section, and after a hyphen which statement of the section it is: "2.6.12-3". That of an
+            extension has its letter before the section: "A-2.2.1-2".
         level: the standard's word for it.
         text: what is required, in our words.
         tests: the tests that show it, in the form that ``rst.find_test`` takes.

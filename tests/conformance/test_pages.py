@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -32,6 +33,32 @@ ELSEWHERE = {
 }
 """Rules that stand behind others, or say what we do where the standard is silent."""
 
+STATEMENTS = """
+0.1: 1, 0.2: 19
+1.1: 2, 1.2: 7, 1.3: 2, 1.4: 7, 1.5: 2, 1.6.2: 1, 1.6.3: 1, 1.6.11: 1, 1.6.13: 1, 1.6.16: 1, 1.6.17: 1
+1.6.18: 1, 1.6.19: 1, 1.6.20: 1, 1.6.21: 1, 1.6.22: 1, 1.6.23: 3, 1.6.24: 1
+2.1.1: 1, 2.1.2: 4, 2.1.3: 1, 2.2: 16, 2.3.1: 6, 2.3.2: 5, 2.4: 1, 2.4.1: 5, 2.4.2: 2, 2.4.3: 9, 2.4.4: 1
+2.4.5: 15, 2.4.6: 6, 2.5: 2, 2.5.1: 5, 2.5.2: 3, 2.5.3: 1, 2.5.4: 2, 2.5.5: 8, 2.5.6: 14, 2.6: 5
+2.6.1: 4, 2.6.2: 2, 2.6.3: 15, 2.6.4: 4, 2.6.5: 6, 2.6.6: 3, 2.6.7: 20, 2.6.8: 1, 2.6.9: 1, 2.6.10: 2
+2.6.11: 1, 2.6.12: 11, 2.6.13: 13, 2.6.14: 5, 2.7.1: 22, 2.7.2: 6, 2.7.3: 25, 2.7.4: 19, 2.7.5: 33
+2.7.6: 8, 2.7.7: 2, 2.7.8: 1, 2.7.9: 2, 2.8.2: 1, 2.8.3: 1, 2.8.4: 1, 2.8.7: 1, 2.8.10: 1, 2.8.11: 1
+2.8.12: 1, 2.8.13: 1, 2.8.14: 1, 2.8.15: 1, 2.8.16: 2, 2.8.18: 2, 2.8.19: 3
+3.2: 7, 3.2.1: 17, 3.2.2: 4, 3.2.3: 3, 3.2.4: 16, 3.2.5: 3, 3.2.10: 4, 3.2.16: 1, 3.3: 6, 3.4: 1
+3.4.1: 5, 3.4.2: 4, 3.4.3: 3, 3.4.4: 3, 3.4.5: 6, 3.4.6: 23, 3.5.1: 1, 3.5.2: 3, 3.5.3: 18, 3.5.4: 6
+3.5.5: 1, 3.5.6: 4, 3.5.7: 2, 3.5.8: 4, 3.5.9: 3, 3.5.10: 1, 3.5.11: 1, 3.5.12: 1, 3.5.13: 1
+4.1: 5, 4.2: 11, 4.3: 6, 4.4: 3, 4.4.1: 6, 4.4.2: 4, 4.4.3: 6, 4.4.4.1: 9, 4.4.4.2: 2, 4.4.4.3: 2
+4.5.1: 1, 4.5.2: 2, 4.5.3: 1, 4.5.4: 1, 4.5.5: 1, 4.5.6: 1, 4.5.7: 1, 4.5.8: 1
+5.1: 3, 5.2: 6, 5.2.1: 1, 5.3: 2, 5.3.1: 6, 5.3.2: 3, 5.3.3.1: 3, 5.3.3.2: 4, 5.3.3.5: 2, 5.3.3.6: 1
+A-2.2: 1, A-2.2.1: 2, A-2.2.2: 6
+B-2: 2, B-2.1: 1, B-3: 1
+C-1: 1, C-2: 1, C-3: 1, C-4: 1, C-5: 1, C-6: 1
+D-2.1: 2, D-2.2: 1, D-2.3: 1, D-2.4: 1, D-3: 1, D-4: 1, D-5: 1, D-6: 1, D-7: 1
+E-2.1: 2, E-2.2: 3, E-2.3: 5, E-3: 3, E-4: 4, E-4.1: 7, E-4.2: 2, E-5: 1, E-6.1: 1, E-6.2: 5, E-6.3: 2
+E-6.4: 2, E-6.6: 4, E-6.7: 3, E-7.1: 2, E-7.2: 1, E-8: 1
+F-1: 2, F-2: 2, F-3: 2, F-4.1: 2, F-4.2: 5, F-4.3: 2, F-4.4: 1, F-5: 1, F-5.1: 1, F-5.2: 1, F-5.3: 3
+G-3: 5, G-16: 2
+"""
+"""How many statements each section has, in the standard's order: 636 in Parts 0 to 5, and those of the extensions."""
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_page_is_what_its_tables_say(path: Path) -> None:
@@ -58,6 +85,25 @@ def test_requirement_that_binds_has_a_mutant_or_says_why_not() -> None:
 def test_numbers_of_requirements_are_unique() -> None:
     numbers = [row.number for row in _rows() if row.numbered]
     assert len(set(numbers)) == len(numbers)
+
+
+def _sections() -> dict[str, int]:
+    return {section: int(count) for section, count in re.findall(r"(\S+): (\d+)", STATEMENTS)}
+
+
+def test_sections_have_the_statements_of_the_standard() -> None:
+    assert sum(count for section, count in _sections().items() if section[0].isdigit()) == 636
+
+
+@pytest.mark.parametrize("part", sorted({section[0] for section in _sections()}))
+def test_numbers_of_requirements_are_complete_and_in_order(part: str) -> None:
+    due = [
+        f"{section}-{number}"
+        for section, count in _sections().items()
+        for number in range(1, count + 1)
+        if section[0] == part
+    ]
+    assert [row.number for row in _rows() if row.number[0] == part] == due
 
 
 @pytest.mark.parametrize("row", [row for row in _rows() if row.mutants], ids=lambda row: row.number)

@@ -62,6 +62,19 @@ async def test_function_replies_on_a_link_of_the_requester_that_is_named_so() ->
         assert await replies.drain() == []
 
 
+async def test_function_replies_on_the_link_of_the_same_name_where_the_request_asks_for_its_pair() -> None:
+    async with (
+        upper_container().connect() as conn,
+        conn.open_receiver("upper", name="a", target=Target(address="x")) as other,
+        conn.open_receiver("upper", name="b", target=Target(address="x")) as pair,
+        conn.open_sender("upper", name="b") as sender,
+    ):
+        await sender.send(amqp.Message("hello", reply_to="$me"))
+        assert await bodies(pair, 1) == ["HELLO"]
+        with pytest.raises(trio.WouldBlock):
+            other.receive_nowait()
+
+
 async def test_function_drops_a_reply_whose_link_goes_before_it_has_credit() -> None:
     async with upper_container().connect() as conn, conn.open_sender("upper") as sender:
         async with conn.open_receiver("upper", target=Target(address="me"), credit=0):

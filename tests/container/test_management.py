@@ -197,6 +197,18 @@ async def test_management_bounds_what_is_asked_and_what_it_says_of_it(
         assert len(description) < 500
 
 
+async def test_management_answers_success_with_a_map_in_an_amqp_value() -> None:
+    container = Container()
+    container.add_management()
+    async with container.connect() as conn, conn.open_requester("$management") as requester:
+        for operation in ("QUERY", "GET-TYPES", "GET-ATTRIBUTES", "GET-OPERATIONS", "GET-ANNOTATIONS"):
+            asked = {"operation": operation, "type": "org.amqp.management", "name": "self"}
+            reply = await requester.request(amqp.Message(application_properties=asked))
+            assert reply.application_properties["statusCode"] == 200
+            assert isinstance(reply.body, dict)
+            assert b"\x00\x53\x77" in reply.to_payload()
+
+
 async def test_management_asks_a_node_for_each_attribute_once() -> None:
     async with managed() as (_, ask):
         names = ["name", "name", "type", "name"]

@@ -16,7 +16,7 @@ from tests.filters.strategies import expressions, messages
 from trio_amqp10.filters import Dialect, Selector
 from trio_amqp10.filters.evaluate import compile_expression
 from trio_amqp10.message import Message
-from trio_amqp10.wire.values import Decimal64, Symbol, UInt
+from trio_amqp10.wire.values import Decimal64, Symbol, Timestamp, UInt, ULong
 
 if TYPE_CHECKING:
     from trio_amqp10.filters.syntax import Expression
@@ -140,6 +140,21 @@ def test_integers_divide_as_in_java_only_for_jms() -> None:
         assert Selector(text).matches(MESSAGE)
     for text in ("weight / 2 = 2.5", "cold / 2 = -2.5", "price / 2 = 5.25"):
         assert Selector(text, dialect="sql").matches(MESSAGE)
+
+
+def test_integers_compare_exactly_when_no_float_has_their_value() -> None:
+    message = Message(application_properties={"n": ULong(2**64 - 1), "i": 2**53 + 1})
+    for dialect in ("jms", "sql"):
+        assert Selector("n = 18446744073709551615 AND i = 9007199254740993", dialect=dialect).matches(message)
+        assert not Selector("n < 18446744073709551615 OR i = 9007199254740992", dialect=dialect).matches(
+            message
+        )
+
+
+def test_timestamps_compare_with_integers() -> None:
+    message = Message(creation_time=1_700_000_000_000, application_properties={"t": Timestamp(5)})
+    text = "p.creation-time > 1699999999999 AND p.creation_time = 1700000000000 AND a.t < 6"
+    assert Selector(text, dialect="sql").matches(message)
 
 
 def test_octets_compare_with_octets_only_for_sql() -> None:

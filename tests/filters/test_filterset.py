@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.filters import FilterError, capabilities, parse_filters
 from trio_amqp10.message import Message
 from trio_amqp10.wire.decode import decode
@@ -141,6 +142,20 @@ def test_no_local_keeps_a_message_from_where_it_came(descriptor: Any, value: Any
 
 def test_message_goes_back_where_it_came_from_unless_no_local_is_asked_for() -> None:
     assert parse_filters(None).matches(RED, link_container_id="me", origin="me")
+
+
+def test_filters_read_no_body() -> None:
+    filters = parse_filters(
+        {
+            Symbol("a"): Described(ULong(0x120), "a.colour = 'red'"),
+            Symbol("b"): Described(ULong(0x173), {Symbol("subject"): "fruit.apple"}),
+        }
+    )
+    head = RED.to_payload().partition(b"\x00\x53\x77")[0]
+    broken = Message.from_payload(head + b"\x00\x53\x77\xa1\x01\xff")  # a string that is no UTF-8
+    with pytest.raises(RemoteProtocolError):
+        _ = broken.body
+    assert filters.matches(broken)
 
 
 def test_expressions_are_dropped_when_the_parser_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,6 +55,7 @@ MESSAGE = Message(
         ({"correlation-id": uuid.UUID(int=4)}, False),
         ({"creation-time": 42, "group-sequence": UInt(9)}, True),
         ({"message-id": "&p:7"}, False),
+        ({"to": "queue", "message-id": 8}, False),
         ({"user-id": b"Guest"}, False),
     ],
 )
@@ -88,6 +89,7 @@ def test_properties_filter_needs_properties_unless_it_asks_for_nothing() -> None
         ({"absent": None}, False),
         ({"nothing": "x"}, False),
         ({"nothing": 1}, False),
+        ({"colour": "red", "weight": 6}, False),
     ],
 )
 def test_application_properties_filter_compares_entries(entries: dict[str, Any], expected: bool) -> None:

@@ -16,6 +16,7 @@ from trio.testing import (
     wait_all_tasks_blocked,
 )
 from wsproto import ConnectionType, WSConnection
+from wsproto.connection import ConnectionState
 from wsproto.events import (
     AcceptConnection,
     BytesMessage,
@@ -138,6 +139,21 @@ async def test_messages_cross_a_websocket(scheme: str) -> None:
                 assert delivery.message.body == body
                 delivery.accept()
     assert [len(body) for body in node.got] == [0, 125, 126, 65_536, 3_000_000]
+
+
+async def test_sasl_and_its_roles_are_inside_a_websocket_as_over_tcp() -> None:
+    seen: list[amqp.sasl.Identity | None] = []
+
+    async def handle(connection: amqp.Connection) -> None:
+        seen.append(connection.identity)
+        await idle(connection)
+
+    users = amqp.sasl.Server({"ada": "secret"})
+    async with listening(handle, "amqpws://127.0.0.1:0", sasl=users) as [listener]:
+        await dial(listener.url, sasl=amqp.sasl.Plain("ada", "secret"))
+        with pytest.raises(amqp.SecurityError):
+            await dial(listener.url, sasl=amqp.sasl.Plain("ada", "wrong"))
+    assert seen == [amqp.sasl.Identity("ada", "PLAIN")]
 
 
 async def test_messages_of_the_websocket_begin_and_end_anywhere(autojump_clock: MockClock) -> None:
@@ -311,6 +327,9 @@ async def test_connection_ends_with_a_close_of_its_websocket(autojump_clock: Moc
         await peer.accept_begin()
         await peer.accept_close()
         assert await inner.receive_some() == b""
+        assert (
+            inner._connection.state is ConnectionState.CLOSED
+        )  # by a close, and not by the end of the stream
         ended.append(None)
 
     async with trio.open_nursery() as nursery:
