@@ -69,6 +69,8 @@ class Holding(Node):
             cause, or were refused.
     """
 
+    sheds = True
+
     def __init__(
         self, address: str, policy: QueuePolicy | None, clock: Clock | None, book: Book | None
     ) -> None:
