@@ -607,10 +607,10 @@ class Connection(Lifecycle):
             raise rules.CHURN.broken(f"{what} at too high a rate")
 
     def charge_resumed(self) -> None:
-        """The peer attaches a link: charge what it made us compare when it resumed others (2.6.13)."""
+        """Charge what the peer made us compare when it resumed links and deliveries (2.6.13)."""
         if self.resumed >= _CHEAP:
             resumed, self.resumed = self.resumed, 0
-            self.charge_churn("links with unsettled deliveries attached", resumed / _CHEAP)
+            self.charge_churn("links with many unsettled deliveries resumed", resumed / _CHEAP)
 
     def too_many_links(self) -> bool:
         """Whether the peer has taken more links than it may."""
