@@ -119,19 +119,21 @@ class Conversation(Host):
 
     # -- what the peer owes us an answer for ------------------------------------------------
 
-    def retain(self, outlet: SenderOutlet, size: int) -> None:
-        """One more delivery waits for its outcome; a link of an identity that is beyond its quota is detached."""
+    def retain(self, size: int) -> None:
+        """One more delivery waits for its outcome."""
         self.leases += 1
         self._retained += size
-        if self.account is not None and (refusal := self.account.retain(size)) is not None:
-            outlet.close(refusal.condition, refusal.description)
+        if self.account is not None:
+            self.account.retain(size)
 
     def is_full(self, outlet: SenderOutlet) -> bool:
-        """Whether the peer is to get no more until it settles something; then ``outlet`` is woken."""
+        """Whether the peer is to get no more until it, or its identity, settles something; then ``outlet`` is woken."""
         limit = self._container.max_unsettled_octets
         if limit is None or self._retained < limit:
-            return False
-        if not self._waiting:
+            if self.account is None or not self.account.is_full:
+                return False
+            self.account.when_room(self._on_room)
+        elif not self._waiting:
             _log.debug(
                 "%r holds max_unsettled_octets=%d: no more until it settles some", self.container_id, limit
             )
@@ -142,15 +144,19 @@ class Conversation(Host):
         """A delivery has its outcome."""
         self.leases -= 1
         self._retained -= size
-        limit = self._container.max_unsettled_octets
-        if self._waiting and (limit is None or self._retained < limit):
-            waiting, self._waiting = self._waiting, {}
-            if self.open:
-                self.start_soon(self._wake, waiting)
         if self.account is not None:
             self.account.let_go(size)
+        limit = self._container.max_unsettled_octets
+        if self._waiting and (limit is None or self._retained < limit):
+            self._on_room()
         if self.resting:
             self._container.check_idle(self)
+
+    def _on_room(self) -> None:
+        """There may be room for what waits; else it waits again."""
+        waiting, self._waiting = self._waiting, {}
+        if waiting and self.open:
+            self.start_soon(self._wake, waiting)
 
     def remembers_too_much(self, inlet: ReceiverInlet) -> bool:
         """Whether the peer is to send no more until it settles what has its outcome (2.6.12); then ``inlet`` is woken."""
@@ -492,6 +498,8 @@ class Conversation(Host):
         """The connection is over."""
         self.coordinator.close()
         self.guard.close()
+        if self.account is not None:
+            self.account.forget(self._on_room)
         for claimed, link in self._claimed.items():
             self._container.termini.connection_closed(claimed, link)
 

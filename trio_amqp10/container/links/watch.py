@@ -52,7 +52,7 @@ class Watch:
         self.work: Work | None = None
         self._size = size
         self.lease = lease
-        outlet.peer.retain(outlet, size)
+        outlet.peer.retain(size)
 
     @property
     def record(self) -> int | None:
@@ -101,7 +101,7 @@ class Watch:
         """The delivery goes on there."""
         self.outlet.peer.let_go(self._size)
         self.outlet = outlet
-        outlet.peer.retain(outlet, self._size)
+        outlet.peer.retain(self._size)
 
     def expire(self) -> None:
         """The delivery's link will not come back, and what is said of it from now on does not count."""
