@@ -264,8 +264,13 @@ class SenderLink(Link):
         Raises:
             MessageSizeError: it takes less (2.7.3).
         """
-        if self.size_limit is not None and size > self.size_limit:
+        if not self.takes(size):
+            assert self.size_limit is not None
             raise MessageSizeError(size, self.size_limit)
+
+    def takes(self, size: int) -> bool:
+        """Whether the peer takes a message of ``size`` octets (2.7.3)."""
+        return self.size_limit is None or size <= self.size_limit
 
     def send_parts(
         self,
