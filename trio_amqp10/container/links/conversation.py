@@ -317,7 +317,7 @@ class Conversation(Host):
                 outcomes=asked.outcomes,
                 capabilities=_shared(asked.capabilities, node),
             )
-            wants = wanted_by(self.container_id, filters)
+            wants = wanted_by(self.owner, filters)
             outlet = self._enter(
                 link,
                 node,

@@ -98,7 +98,7 @@ class Entry:
 
     Attributes:
         order: its place in the queue.
-        origin: the container-id of the peer that sent it.
+        origin: who sent it, as ``origins`` has it; None where nobody knows.
         available: whether nobody has a lease on it.
         ended: whether it is gone for good.
         place: who may have it.

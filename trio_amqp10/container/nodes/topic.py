@@ -38,6 +38,7 @@ from .clock import Clock
 from .durability import is_durable
 from .hops import for_next_hop
 from .node import Inlet, Interest, Node, Outlet, Peer, RefusedError
+from .origins import origin_of
 from .policy import QueuePolicy
 from .queue import Queue
 from .refusals import accept, refuse
@@ -197,7 +198,7 @@ class Topic(Node):
 
     def on_arrivals(self, inlet: Inlet) -> None:
         self._forget_expired()
-        origin = inlet.peer.container_id
+        origin = origin_of(inlet.peer)
         while True:
             if self._must_wait():
                 self._blocked[inlet] = None
