@@ -12,13 +12,15 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from trio_amqp10.container.links import archive
-from trio_amqp10.container.links.archive import TERMINI, UNSETTLED
+from trio_amqp10.container.links.archive import ENDS, TERMINI, UNSETTLED
 from trio_amqp10.container.nodes.ledger import MESSAGES
 from trio_amqp10.container.stores import StoreError, StoreFullError
 from trio_amqp10.engine.sender import SenderLink
-from trio_amqp10.spec.messaging import Source, Target
+from trio_amqp10.spec.messaging import Modified, Released, Source, Target
+from trio_amqp10.spec.transport import Role, Transfer
 
 from .mortal import Disk, Mortal
+from .wire import on_the_wire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -306,6 +308,46 @@ async def test_lease_comes_back_to_its_queue_when_its_terminus_expires_after_a_r
         delivery.accept()
     assert len(queue) == 0
     assert not disk.rows(TERMINI)
+
+
+@pytest.mark.parametrize(
+    ("default", "known", "attempts", "excluded"),
+    [
+        (None, True, 1, False),
+        (Released(), True, 0, False),
+        (Released(), False, 1, False),
+        (Modified(delivery_failed=True, undeliverable_here=True), True, 1, True),
+    ],
+)
+async def test_default_outcome_counts_when_the_terminus_expires_after_a_restart(
+    disk: Disk, default: Any, known: bool, attempts: int, excluded: bool, autojump_clock: Any
+) -> None:
+    life = Life(disk)
+    life.queue()
+    await life.container.send("q", "one")
+    asked = Source(
+        address="q", durable=2, expiry_policy=POLICY.CONNECTION_CLOSE, timeout=60, default_outcome=default
+    )
+    async with on_the_wire(life.container, "program") as peer:
+        await peer.attach("q", Role.RECEIVER, name="x", source=asked)
+        await peer.grant(1)
+        await peer.skip_to(Transfer)
+        await life.end()
+    if not known:  # a store of an earlier version
+        disk._tables[ENDS].clear()  # pyright: ignore[reportPrivateUsage]
+    life = Life(disk)
+    queue = life.queue()
+    async with life.program("other"):
+        await trio.sleep(61)
+        assert queue.available == 1
+    async with on_the_wire(life.container, "program") as peer:
+        await peer.attach("q", Role.RECEIVER, name="x")
+        await peer.grant(1)
+        await wait_all_tasks_blocked()
+        assert queue.leased == (not excluded)
+    async with life.program("other") as conn, conn.open_receiver("q", credit=0) as other:
+        delivery = await other.receive()
+        assert delivery.message.delivery_count == attempts + (not excluded)
 
 
 async def test_time_that_a_terminus_has_left_goes_on_after_a_restart(disk: Disk, autojump_clock: Any) -> None:

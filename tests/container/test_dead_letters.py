@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import pytest
 import trio
@@ -12,6 +13,8 @@ import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill, two
 from trio_amqp10.container import Container, Queue, QueuePolicy
 from trio_amqp10.container.nodes.terms import Terms
+from trio_amqp10.wire.pairs import PairMap
+from trio_amqp10.wire.values import Symbol
 
 
 async def told(conn: amqp.Connection, address: str = "dead") -> amqp.Message:
@@ -316,3 +319,52 @@ def test_queue_in_no_container_has_no_dead_letters(caplog: pytest.LogCaptureFixt
     assert queue._make_room()
     assert "in no container" in caplog.text
     assert len(queue) == 0
+
+
+STRANGE = [
+    pytest.param({1.5: "float", Symbol("x-a"): 1}, id="float"),
+    pytest.param(PairMap([(["list"], "list"), (Symbol("x-a"), 1)]), id="list"),
+    pytest.param(PairMap([("x-a", 2), (Symbol("x-a"), 1)]), id="alike"),
+]
+
+
+def strange(annotations: Any) -> amqp.Message:
+    """A message with annotations whose keys are not all symbols, as a peer may send it all the same (3.2.10)."""
+    return amqp.Message("x", annotations=PairMap(annotations), ttl=3_600_000)
+
+
+@pytest.mark.parametrize("annotations", STRANGE)
+async def test_letter_has_annotations_whose_keys_are_no_symbols_and_says_why_it_died(
+    annotations: Any,
+) -> None:
+    container = Container()
+    container.add_queue("q", dead_letter="dead")
+    async with two(container) as (one, other):
+        await fill(one, "q", strange(annotations))
+        async with one.open_receiver("q") as receiver:
+            (await receiver.receive()).reject("app:bad", "smells")
+            letter = await told(other)
+    assert letter.body == "x"
+    assert letter.ttl is None
+    for key, value in annotations.items():
+        assert (key, value) in list(letter.annotations.items())
+    assert letter.annotations["x-opt-deadletter-reason"] == "rejected"
+    assert letter.annotations["x-opt-deadletter-condition"] == "app:bad"
+
+
+@pytest.mark.parametrize("annotations", STRANGE)
+async def test_message_comes_again_with_annotations_whose_keys_are_no_symbols_and_those_of_its_consumer(
+    annotations: Any,
+) -> None:
+    container = Container()
+    container.add_queue("q")
+    async with two(container) as (one, other):
+        await fill(one, "q", strange(annotations))
+        async with other.open_receiver("q", credit=0) as receiver:
+            (await receiver.receive()).modify(delivery_failed=True, annotations={"x-more": 3, "x-a": 4})
+            again = await receiver.receive()
+            again.accept()
+    assert again.message.delivery_count == 1
+    assert again.message.annotations[Symbol("x-more")] == 3
+    assert again.message.annotations[Symbol("x-a")] == 4
+    assert len(again.message.annotations) == len(annotations) + 1

@@ -12,8 +12,11 @@ import trio_amqp10 as amqp
 from trio_amqp10.container import Container, Node
 from trio_amqp10.container.nodes import takers
 from trio_amqp10.container.nodes.terms import terms_of
+from trio_amqp10.spec.messaging import ExpiryPolicy, Source
+from trio_amqp10.spec.transport import Role, Transfer
 
 from .helpers import bodies, fill, queue_of, two
+from .wire import on_the_wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -332,3 +335,35 @@ async def test_node_of_ones_own_that_gives_too_much_to_a_link_ends_that_link_and
         await sender.send(LARGE)
         assert await bodies(receiver, 2) == [LARGE] * 2
         assert returned == ["released"]
+
+
+async def test_message_goes_back_when_the_link_is_taken_up_with_a_limit_that_is_too_small_for_it() -> None:
+    container = amqp.Container()
+    queue = container.add_queue("q", delivery_limit=1)
+    source = Source(address="q", expiry_policy=ExpiryPolicy.CONNECTION_CLOSE, timeout=60)
+    await container.send("q", bytes(1000))
+    await container.send("q", "small")
+    async with on_the_wire(container, "program") as peer:
+        await peer.attach("q", Role.RECEIVER, name="n", source=source)
+        await peer.grant(2)
+        await peer.expect(Transfer)
+        await peer.expect(Transfer)
+    await trio.testing.wait_all_tasks_blocked()
+    assert (queue.available, queue.leased) == (0, 2)
+    for _ in range(2):
+        async with on_the_wire(container, "program") as peer:
+            attached = await peer.attach(
+                "q", Role.RECEIVER, name="n", source=source, max_message_size=100, unsettled={}
+            )
+            assert attached.source is not None
+            await peer.grant(2)
+            small = await peer.expect(Transfer)
+            assert small.delivery_tag != b"\0\0\0\0"
+            await trio.testing.wait_all_tasks_blocked()
+            assert (queue.available, queue.leased) == (1, 1)
+        await trio.testing.wait_all_tasks_blocked()
+    async with container.connect() as conn, conn.open_receiver("q", credit=0) as other:
+        delivery = await other.receive()
+        assert delivery.message.body == bytes(1000)
+        assert not delivery.message.delivery_count
+        delivery.accept()

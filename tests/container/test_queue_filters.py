@@ -10,6 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill, queue_of, two
+from trio_amqp10 import sasl
 from trio_amqp10.container.nodes import takers
 from trio_amqp10.peer.errors import LinkRefusedError
 from trio_amqp10.spec.messaging import Source
@@ -165,6 +166,23 @@ async def test_no_local_keeps_a_message_from_the_container_that_sent_it() -> Non
         assert await bodies(receiver, 2) == ["theirs", "the service's"]
         async with two_.open_receiver("q", source=source) as other:
             assert await bodies(other, 2) == ["mine", "mine again"]
+
+
+@pytest.mark.parametrize("name", ["c", '["c", "ada"]'])
+async def test_no_local_keeps_nothing_that_another_user_sent_by_the_same_container_id(name: str) -> None:
+    source = Source(address="q", filter=NO_LOCAL)
+    users = sasl.Server(users={"ada": "a", "bob": "b"}, anonymous=True)
+    async with (
+        open_container(["q"]) as container,
+        container.connect(container_id="c", users=users, sasl=sasl.Plain("ada", "a")) as ada,
+        container.connect(container_id="c", users=users, sasl=sasl.Plain("bob", "b")) as bob,
+        container.connect(container_id=name, users=users, sasl=sasl.Anonymous()) as stranger,
+        ada.open_receiver("q", source=source) as receiver,
+    ):
+        await fill(ada, "q", "mine")
+        await fill(bob, "q", "bob's")
+        await fill(stranger, "q", "a stranger's")
+        assert await bodies(receiver, 2) == ["bob's", "a stranger's"]
 
 
 async def test_answer_echoes_the_filters_that_are_applied_and_drops_those_that_are_not_known() -> None:

@@ -135,9 +135,11 @@ async def test_user_with_quotas_of_its_own_goes_by_these() -> None:
 
 
 @pytest.mark.parametrize("quotas", [Quotas(unsettled=3), Quotas(unsettled_octets=1000)])
-async def test_link_that_goes_beyond_what_may_be_unsettled_is_detached(quotas: Quotas) -> None:
+async def test_identity_that_has_all_that_may_be_unsettled_gets_no_more_until_it_settles(
+    quotas: Quotas,
+) -> None:
     container = Container(quotas=quotas)
-    queue = container.add_queue("q")
+    queue = container.add_queue("q", delivery_limit=1)
     await container.send("q", bytes(50))
     for _ in range(4):
         await container.send("q", bytes(50))
@@ -147,18 +149,38 @@ async def test_link_that_goes_beyond_what_may_be_unsettled_is_detached(quotas: Q
         one.open_receiver("q", credit=0) as first,
     ):
         held = [await first.receive() for _ in range(2)]
-        with pytest.raises(amqp.LinkDetachedError, match="'ada'") as caught:
-            async with other.open_receiver("q", credit=0) as second:
-                for _ in range(2):
-                    await second.receive()
-        assert caught.value.condition == TOO_MUCH
-        assert container.statistics()["refused_deliveries"] == 1
-        for delivery in held:
-            delivery.accept()
-        await wait_all_tasks_blocked()
-        async with other.open_receiver("q", credit=0) as third:
-            assert await bodies(third, 3) == [bytes(50)] * 3
+        async with other.open_receiver("q", credit=4) as second:
+            more = [await second.receive()]
+            await wait_all_tasks_blocked()
+            while second.buffered:
+                more.append(second.receive_nowait())
+            assert queue.available == 3 - len(more)
+            assert queue.available
+            assert container.statistics()["withheld_deliveries"] == 1
+            async with dial(container, BOB) as bob, bob.open_receiver("q", credit=0) as third:
+                assert await bodies(third, 1) == [bytes(50)]  # the quota is that of another
+            held[0].accept()
+            while len(more) < 2:
+                more.append(await second.receive())
+            for delivery in (held[1], *more):
+                delivery.accept()
+            await wait_all_tasks_blocked()
     assert len(queue) == 0
+    assert queue.statistics()["failed"] == 0
+
+
+async def test_identity_that_waits_for_room_is_forgotten_with_its_connection() -> None:
+    container = Container(quotas=Quotas(unsettled=1))
+    await container.send("q", "x")
+    await container.send("q", "y")
+    async with dial(container, ADA) as one, one.open_receiver("q", credit=0) as first:
+        held = await first.receive()
+        async with dial(container, ADA) as other, other.open_receiver("q", credit=1) as second:
+            await wait_all_tasks_blocked()
+            assert not second.buffered
+        await wait_all_tasks_blocked()
+        held.accept()
+        assert await bodies(first, 1) == ["y"]
 
 
 async def test_node_has_only_so_many_senders_and_receivers() -> None:

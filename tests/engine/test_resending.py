@@ -472,3 +472,44 @@ def test_deliveries_that_were_not_resumed_stay_untold_when_the_link_is_only_deta
     script << frame("detach", handle=0)
     assert held[0].watcher not in script.touched
     assert link.terminus is terminus
+
+
+# -- a message that the link does not take any more ---------------------------------------------
+
+
+def test_resending_releases_what_is_too_large_for_the_link_now_and_goes_on() -> None:
+    link, script, terminus, [large, small] = taken_up(
+        (b"a", None), (b"b", None), theirs={}, max_message_size=len(PAYLOAD) - 1
+    )
+    script.expect_nothing()
+    assert large.settled
+    assert large.state == RELEASED
+    assert small.settled
+    assert not terminus.unsettled
+    assert not link.unsettled
+    assert link.resending is None
+    assert link.state is LinkState.ATTACHED
+    assert link.send(b"x", tag=b"c") is not None
+
+
+@pytest.mark.parametrize("theirs", [None, RECEIVED])
+def test_resending_aborts_what_the_receiver_has_of_a_message_that_is_too_large_now(theirs: Any) -> None:
+    link, script, terminus, [large, known] = taken_up(
+        (b"a", None),
+        (b"b", None),
+        theirs={b"a": theirs, b"b": ACCEPTED},
+        max_message_size=len(PAYLOAD) - 1,
+    )
+    script >> expected("transfer", delivery_tag=b"a", resume=True, aborted=True, settled=True, state=None)
+    script >> expected("transfer", delivery_tag=b"b", resume=True, settled=False, state=ACCEPTED)
+    script >> expected("disposition", role=False, first=1, settled=True, state=ACCEPTED)
+    assert large.settled
+    assert large.state == RELEASED
+    assert known.state == Accepted()
+    assert not terminus.unsettled
+    assert not link.unsettled
+
+
+def test_resending_sends_what_is_as_large_as_the_link_takes() -> None:
+    _link, script, _terminus, _held = taken_up((b"a", None), theirs={}, max_message_size=len(PAYLOAD))
+    script >> expected("transfer", delivery_tag=b"a", payload=PAYLOAD)

@@ -17,6 +17,7 @@ from trio_amqp10.engine.connection import Connection
 from trio_amqp10.engine.delivery import ACCEPTED, RELEASED
 from trio_amqp10.engine.events import SessionEnded
 from trio_amqp10.engine.serial import MASK
+from trio_amqp10.engine.settlement import REMEMBERED
 from trio_amqp10.engine.states import SessionState
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Accepted, Modified, Received, Rejected, Released, Source, Target
@@ -622,3 +623,43 @@ def test_outcome_in_a_transaction_does_not_make_the_sender_settle() -> None:
     script << disposition(True, 0, settled=False, state=state)
     assert not delivery.settled
     assert delivery.state == TransactionalState(txn_id=b"t", outcome=Accepted())
+
+
+# -- what is remembered until the sender settles ------------------------------------------------
+
+
+@pytest.mark.parametrize("sheds", [False, True])
+def test_delivery_is_counted_from_its_outcome_until_its_sender_settles(sheds: bool) -> None:
+    link, script = receiving(credit=9)
+    link.rcv_settle_mode = ReceiverSettleMode.SECOND
+    link.sheds = sheds
+    script << b"".join(transfer(0, n, b"m" * 10) for n in range(3))
+    deliveries = list(link.queue)
+    settlement, connection = link.session.settlement, link.session.connection
+    link.owner = owner = Owner()
+    each = REMEMBERED + (0 if sheds else 10)
+    settlement.dispose(deliveries[0], TransactionalState(txn_id=b"t", outcome=Accepted()))
+    assert connection.concluded == 0
+    settlement.dispose(deliveries[1], ACCEPTED)
+    settlement.dispose(deliveries[2], RELEASED)
+    assert connection.concluded == 2 * each
+    assert [one.payload for one in deliveries] == [b"m" * 10, *[b"" if sheds else b"m" * 10] * 2]
+    script << disposition(False, 0, settled=True)
+    assert owner not in script.touched
+    assert connection.concluded == 2 * each
+    script << disposition(False, 1, settled=True)
+    assert owner in script.touched
+    assert connection.concluded == each
+    settlement.release(deliveries[2])
+    assert connection.concluded == 0
+
+
+def test_delivery_of_a_link_that_is_closed_is_not_counted_any_more() -> None:
+    link, script = receiving(credit=9)
+    link.rcv_settle_mode = ReceiverSettleMode.SECOND
+    script << transfer(0, 0, b"m")
+    link.session.settlement.dispose(link.queue[0], ACCEPTED)
+    assert link.session.connection.concluded
+    link.detach()
+    script << frame("detach", handle=0, closed=True)
+    assert link.session.connection.concluded == 0

@@ -89,7 +89,9 @@ class Container(Handled):
             used, and forgotten when neither links nor messages are left.
         max_unsettled_octets: octets of messages that one connection may hold unsettled; None for no limit. Once
             it holds so many, its links get no more until it settles some; one message may be larger by itself. As
-            many may wait for the commit of one transaction, and one that goes beyond is rolled back.
+            many may wait for the commit of one transaction, and one that goes beyond is rolled back. Where the peer
+            sends and settles last (receiver settle mode second), it gets no credit while as many octets are
+            remembered for it, with 512 for each delivery that has its outcome and is not settled.
         transaction_timeout: seconds that a transaction may take before it is rolled back with
             ``amqp:transaction:timeout``; None for any time.
         wall_clock: seconds since 1970; messages with an absolute expiry time are measured by it once, when they come.
@@ -118,6 +120,7 @@ class Container(Handled):
         watermark: how much memory the messages take.
         authorise: as given.
         nodes: by address.
+        keepers: those of them that keep what a peer wants to have while it has no link.
         relay: the node behind the anonymous terminus, which routes by ``to``.
         resting: whether ``finish`` was called.
         journal: what is on its way to the store; None without one.
@@ -153,6 +156,7 @@ class Container(Handled):
         self.echoes = False
         self.watermark = Watermark(_checked_limit(memory_limit))
         self.nodes: dict[str, Node] = {}
+        self.keepers: dict[str, Node] = {}
         self.relay = Relay(self.find)
         self.resting = False
         self.kinds = Kinds()
@@ -201,6 +205,8 @@ class Container(Handled):
         if isinstance(node, Worked):
             node.around = self._around
         self.nodes[node.address] = node
+        if node.keeps:
+            self.keepers[node.address] = node
 
     def surround(self, around: Around | None) -> None:
         """Have every call of a handler of a function or a consumer go through ``around(node, arrival, work)``.
@@ -222,6 +228,7 @@ class Container(Handled):
         node = self.nodes.pop(address, None)
         if node is None:
             raise LocalProtocolError(f"no node {address!r}")
+        self.keepers.pop(address, None)
         node.close()
         if self.settings is not None:
             self.settings.drop(address)

@@ -26,10 +26,12 @@ def on_attach(session: Session, attach: Attach) -> None:
     """The peer's attach, first or second.
 
     Raises:
-        RemoteProtocolError: its handle is over what we take, which ends the connection (2.7.2).
+        RemoteProtocolError: its handle is over what we take (2.7.2), or it has links resumed at too high a rate: either
+            ends the connection.
         LocalProtocolError: the answer does not fit a frame of the peer's.
     """
     connection = session.connection
+    connection.charge_resumed()
     if attach.handle > connection.limits.handle_max and connection.strict.handle_max:
         raise rules.HANDLE_MAX.broken(
             f"handle {attach.handle} is over the handle-max of {connection.limits.handle_max}"

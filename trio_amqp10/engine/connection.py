@@ -57,6 +57,9 @@ _CLOSING = (_S.CLOSE_PIPE, _S.CLOSE_SENT, _S.DISCARDING)
 _NEVER_OPENED = (_S.START, _S.HDR_RCVD, _S.HDR_SENT)
 _MAY_BEGIN = (_S.OPEN_PIPE, _S.OPEN_SENT, _S.OPENED)
 
+_CHEAP = 2_000
+"""Deliveries that the peer may have compared by resuming links (2.6.13), at the price of ending one session unanswered."""
+
 
 class Connection(Lifecycle):
     """One connection, as either end of it sees it.
@@ -103,6 +106,7 @@ class Connection(Lifecycle):
         "_touched",
         "_wants_open",
         "channels",
+        "concluded",
         "container_id",
         "error",
         "feeding",
@@ -117,6 +121,7 @@ class Connection(Lifecycle):
         "pipelined",
         "pool",
         "remote",
+        "resumed",
         "strict",
     )
 
@@ -168,6 +173,8 @@ class Connection(Lifecycle):
         self.channels = Channels(self)
         self.names = LinkNames()
         self._partial_octets = 0
+        self.concluded = 0
+        self.resumed = 0
         self.pool: Pool | None = None
         self.feeding: dict[Session, None] = {}
         self.hungry: dict[Session, None] = {}
@@ -598,6 +605,12 @@ class Connection(Lifecycle):
         """The peer ended what we had no chance to answer, or the like: cheap for it, dear for us."""
         if not self._churn.allows(self._now, times):
             raise rules.CHURN.broken(f"{what} at too high a rate")
+
+    def charge_resumed(self) -> None:
+        """Charge what the peer made us compare when it resumed links and deliveries (2.6.13)."""
+        if self.resumed >= _CHEAP:
+            resumed, self.resumed = self.resumed, 0
+            self.charge_churn("links with many unsettled deliveries resumed", resumed / _CHEAP)
 
     def too_many_links(self) -> bool:
         """Whether the peer has taken more links than it may."""

@@ -186,6 +186,8 @@ class Link(Lifecycle):
         self.incomplete = self.incomplete or attach.incomplete_unsettled
         self._on_bound()
         if self.terminus is not None:
+            if self.answered:
+                self.session.connection.resumed += len(self.terminus.unsettled)
             self.terminus.bind(self)
             if self.remote is not None and self.has_terminus():
                 self.resume()

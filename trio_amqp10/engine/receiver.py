@@ -41,6 +41,8 @@ class ReceiverLink(Link):
         tags: the unsettled deliveries by their tags.
         terminus: what is remembered beyond this endpoint, or None.
         hold: how many octets the queue may hold; None for any number.
+        sheds: a delivery that has its outcome, and is remembered until its sender settles it, is remembered
+            without its payload: nobody will read it.
     """
 
     __slots__ = (
@@ -51,6 +53,7 @@ class ReceiverLink(Link):
         "inflows",
         "max_message_size",
         "queue",
+        "sheds",
         "streaming",
         "tags",
         "terminus",
@@ -67,6 +70,7 @@ class ReceiverLink(Link):
         self.tags: dict[bytes, IncomingDelivery] = {}
         self.terminus: ReceiverTerminus | None = None
         self.streaming = False
+        self.sheds = False
         self.hold: Hold | None = None
         self.inflows: dict[Inflow, None] = {}
         self._forgiven = 0

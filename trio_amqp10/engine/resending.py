@@ -17,6 +17,9 @@ no outcome                 (it has forgotten the link itself)   send it as new, 
 an outcome                 (the same)                           settle
 =========================  ===================================  =======================================
 
+A message that is larger than the link takes now (2.7.3) is not sent: to say so would end the link each time anew. Where the
+receiver has a part of it, or all, without an outcome, it is aborted; and it counts as released.
+
 A resumed transfer is not settled on a link in mode ``unsettled``, unless it is aborted (2.7.5): there a
 disposition follows it, which settles the delivery.
 
@@ -34,6 +37,7 @@ from trio_amqp10.spec.messaging import Received
 from trio_amqp10.spec.transport import SenderSettleMode, Transfer
 from trio_amqp10.wire.encode import encode
 
+from .delivery import RELEASED
 from .sections import offset_of
 from .terminus import Sent, final
 
@@ -132,6 +136,11 @@ class Resending:
         link, delivery = self._link, sent.delivery
         ours = final(delivery.state)
         there = final(theirs)
+        if ours is None and there is None and not link.takes(len(sent.payload)):
+            ours = delivery.state = RELEASED
+            if theirs is _NOT_THERE:
+                _settle(link, self._terminus, sent)
+                return
         link.adopt(delivery)
         if ours is None and there is None:
             self._send(sent, theirs)

@@ -8,7 +8,8 @@ side of the comparison is told in ``resending``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
 from trio_amqp10.spec.messaging import Received
 from trio_amqp10.spec.transport import ReceiverSettleMode
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["resume_receiver", "retake"]
 
+_CHEAPER: Final = 16
+"""How much less it costs to pass over a delivery in a queue than to compare it when a link is resumed."""
+
 
 def resume_receiver(link: ReceiverLink, terminus: ReceiverTerminus) -> None:
     """Both ends are attached: what the sender does not name it has settled."""
@@ -40,6 +44,15 @@ def resume_receiver(link: ReceiverLink, terminus: ReceiverTerminus) -> None:
             delivery.settled = True
             link.session.connection.touch(delivery.watcher)
     link.tags.update(terminus.unsettled)
+
+
+def _withdraw(link: ReceiverLink, delivery: IncomingDelivery) -> None:
+    """The sender has an outcome, so nobody here may give it one: take it out of the queue, if it waits there."""
+    connection = link.session.connection
+    connection.resumed += len(link.queue) // _CHEAPER
+    connection.charge_resumed()
+    with suppress(ValueError):
+        link.queue.remove(delivery)
 
 
 def retake(
@@ -63,8 +76,8 @@ def retake(
     if rare.rcv_settle_mode is not None and rare.rcv_settle_mode < link.rcv_settle_mode:
         settlement.modes[delivery_id] = ReceiverSettleMode.FIRST
     if rare.aborted or final(rare.state) is not None:
-        if final(delivery.state) is None and delivery in link.queue:
-            link.queue.remove(delivery)  # the sender has an outcome, so nobody here may give it one
+        if final(delivery.state) is None:
+            _withdraw(link, delivery)
         if not rare.aborted and not rare.settled:
             delivery.state = None  # the sender's outcome counts; in mode second it settles first (2.7.5)
             settlement.dispose(delivery, rare.state)

@@ -230,6 +230,10 @@ class SenderLink(Link):
         self._count(delivery.delivery_id)
 
     def _check(self, payload: bytes, tag: bytes | None) -> None:
+        if tag is not None and len(tag) == MADE_SIZE:
+            chosen = self._choose()
+            if not chosen.has_all:
+                chosen.add_all(self)
         check_tag(self, tag, self._chosen)
         self.check_size(len(payload))
 
@@ -242,10 +246,17 @@ class SenderLink(Link):
     def _take_tag(self, chosen: bytes | None, delivery: OutgoingDelivery) -> None:
         if chosen is None:
             self._next_tag = (self._next_tag + 1) & MASK
+            if self._chosen is not None and self._chosen.has_all and not delivery.sent_settled:
+                self._chosen.add(delivery)
         elif not delivery.sent_settled:
-            self._chosen = self._chosen or ChosenTags()
-            self._chosen.add(delivery)
-            self._whole_limit = -1  # from now on, look before one of ours is taken
+            self._choose().add(delivery)
+
+    def _choose(self) -> ChosenTags:
+        """Somebody chooses a tag: from now on, look before one of ours is taken."""
+        if self._chosen is None:
+            self._chosen = ChosenTags()
+            self._whole_limit = -1
+        return self._chosen
 
     def check_size(self, size: int) -> None:
         """Refuse a message of ``size`` octets that the peer would not take.
@@ -253,8 +264,13 @@ class SenderLink(Link):
         Raises:
             MessageSizeError: it takes less (2.7.3).
         """
-        if self.size_limit is not None and size > self.size_limit:
+        if not self.takes(size):
+            assert self.size_limit is not None
             raise MessageSizeError(size, self.size_limit)
+
+    def takes(self, size: int) -> bool:
+        """Whether the peer takes a message of ``size`` octets (2.7.3)."""
+        return self.size_limit is None or size <= self.size_limit
 
     def send_parts(
         self,

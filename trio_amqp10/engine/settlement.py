@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from trio_amqp10 import rules
 from trio_amqp10.errors import LocalProtocolError
@@ -47,7 +47,15 @@ from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Disposition, ReceiverSettleMode, Role
 from trio_amqp10.wire.values import Described
 
-from .delivery import ACCEPTED, RELEASED, IncomingDelivery, OutgoingDelivery, is_refusal, is_terminal
+from .delivery import (
+    ACCEPTED,
+    OUTCOMES,
+    RELEASED,
+    IncomingDelivery,
+    OutgoingDelivery,
+    is_refusal,
+    is_terminal,
+)
 from .fast import write_disposition
 from .ranges import FEW, Ranges, Rank
 from .serial import MASK, distance
@@ -59,7 +67,10 @@ if TYPE_CHECKING:
     from .sender import SenderLink
     from .session import Session
 
-__all__ = ["Settlement"]
+__all__ = ["REMEMBERED", "Settlement"]
+
+REMEMBERED: Final = 512
+"""Octets that a delivery counts beyond its payload: what is kept to remember it."""
 
 _FIRST = ReceiverSettleMode.FIRST
 
@@ -68,7 +79,12 @@ _CHEAP = 1_000
 
 
 class Settlement:
-    """The unsettled deliveries of one session, both ways, and the dispositions we owe."""
+    """The unsettled deliveries of one session, both ways, and the dispositions we owe.
+
+    Attributes:
+        concluded: received deliveries that have their outcome and wait for their sender to settle, by id, with
+            the octets that each counts.
+    """
 
     __slots__ = (
         "_filed",
@@ -78,6 +94,7 @@ class Settlement:
         "_role",
         "_settled",
         "_state",
+        "concluded",
         "incoming",
         "modes",
         "outgoing",
@@ -94,6 +111,7 @@ class Settlement:
         self.received = Ranges(self.incoming)
         self.sent = Ranges(self.outgoing)
         self.modes: dict[int, int] = {}  # deliveries that settle otherwise than their link (2.7.5)
+        self.concluded: dict[int, int] = {}
         self.pending = False
         self._role = Role.RECEIVER
         self._first = self._last = 0
@@ -146,10 +164,30 @@ class Settlement:
                 link.terminus.forget(delivery.tag)
             if self.modes:
                 self.modes.pop(delivery_id, None)
-        elif link.terminus is not None and is_terminal(state):
-            link.terminus.conclude(delivery.tag, state, partial(self._say_if_held, delivery))
-            return
+        elif is_terminal(state):
+            if isinstance(state, OUTCOMES):
+                self._conclude(delivery)
+            if link.terminus is not None:
+                link.terminus.conclude(delivery.tag, state, partial(self._say_if_held, delivery))
+                return
         self._say(Role.RECEIVER, delivery_id, settles, state)
+
+    def _conclude(self, delivery: IncomingDelivery) -> None:
+        """It has its outcome, and is remembered until its sender settles it."""
+        if delivery.link.sheds:
+            delivery.payload = b""
+            delivery.memo = None
+        self._unconclude(delivery.delivery_id)
+        octets = self.concluded[delivery.delivery_id] = len(delivery.payload) + REMEMBERED
+        self.session.connection.concluded += octets
+
+    def _unconclude(self, delivery_id: int) -> bool:
+        """It is not remembered any more; False if it was not."""
+        octets = self.concluded.pop(delivery_id, None)
+        if octets is None:
+            return False
+        self.session.connection.concluded -= octets
+        return True
 
     def _say_if_held(self, delivery: IncomingDelivery) -> None:
         """Its outcome is written down: now the sender may hear it."""
@@ -182,6 +220,8 @@ class Settlement:
             del self.incoming[delivery.delivery_id]
             link = delivery.link
             link.tags.pop(delivery.tag, None)
+            if self.concluded and self._unconclude(delivery.delivery_id):
+                self.session.connection.touch(link.owner)  # it may give credit again
             if link.terminus is not None:
                 link.terminus.forget(delivery.tag)
         if self.modes:
@@ -381,6 +421,7 @@ class Settlement:
             if self.incoming.get(delivery_id) is not delivery:
                 return False
             del self.incoming[delivery_id]
+            self._unconclude(delivery_id)
             delivery.link.tags.pop(delivery.tag, None)
             self.modes.pop(delivery_id, None)
         return True
@@ -422,6 +463,7 @@ class Settlement:
     def _forget_received(self, link: ReceiverLink) -> None:
         for delivery in self._unsettled_of(link):
             del self.incoming[delivery.delivery_id]
+            self._unconclude(delivery.delivery_id)
             self.modes.pop(delivery.delivery_id, None)
             self.session.connection.touch(delivery.watcher)
         link.tags.clear()

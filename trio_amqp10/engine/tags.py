@@ -26,14 +26,18 @@ _FEW: Final = 64
 
 
 class ChosenTags:
-    """The deliveries of one link whose tags were chosen, by tag.
+    """The deliveries of one link whose tags were chosen, by tag; the others too, once a tag was chosen that may be one of ours.
 
     Nobody tells it when one is settled: those are dropped when they may be half of all.
+
+    Attributes:
+        has_all: whether those whose tags we made are here, too.
     """
 
-    __slots__ = ("_held", "_most")
+    __slots__ = ("_held", "_most", "has_all")
 
     def __init__(self) -> None:
+        self.has_all = False
         self._held: dict[bytes, OutgoingDelivery] = {}
         self._most = _FEW
 
@@ -52,6 +56,13 @@ class ChosenTags:
             held = self._held = {tag: each for tag, each in held.items() if not each.settled}
             self._most = max(_FEW, 2 * len(held))
         held[delivery.tag] = delivery
+
+    def add_all(self, link: SenderLink) -> None:
+        """Add what the link has sent so far: one pass, so that no tag that is chosen costs another."""
+        self.has_all = True
+        for delivery in link.session.settlement.outgoing.values():
+            if delivery.link is link:
+                self.add(delivery)
 
     def free(self, number: int) -> int:
         """The first number from this one on whose tag is not held."""
@@ -73,10 +84,6 @@ def check_tag(link: SenderLink, tag: bytes | None, chosen: ChosenTags | None) ->
             f"a delivery tag of {len(tag)} octets: at most {MAX_TAG} are possible (2.8.7)"
         )
     held = (link.terminus is not None and tag in link.terminus.unsettled) or tag in (chosen or ())
-    if not held and len(tag) == MADE_SIZE:
-        held = any(
-            each.tag == tag and each.link is link for each in link.session.settlement.outgoing.values()
-        )
     if held:
         raise LocalProtocolError(
             f"delivery-tag {tag!r} is that of an unsettled delivery (2.6.12): choose another, or wait until "

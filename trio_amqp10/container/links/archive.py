@@ -374,9 +374,10 @@ class OutletKeeper(_Keeper):
     def expire(self) -> None:
         """Nobody came back: what became of all that is unsettled will not be known."""
         self.claimed()
+        default: Any = getattr(self._kept.end, "default_outcome", None)
         for sent in self._terminus.unsettled.values():
             if isinstance(sent.delivery.watcher, Absent):
-                sent.delivery.watcher.expire()
+                sent.delivery.watcher.expire(default)
 
 
 def why(failure: StoreError) -> tuple[str, str]:

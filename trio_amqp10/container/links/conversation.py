@@ -40,7 +40,7 @@ from .lifetimes import actual_properties, temporary_address
 from .outlets import SenderOutlet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from trio_amqp10.container.nodes.watermark import Watermark
     from trio_amqp10.container.service import Container
@@ -57,6 +57,8 @@ _log = logging.getLogger("trio_amqp10.container")
 _PAIRED: Final = Symbol("paired")
 INLET_CREDIT: Final = 1000
 """Messages that a peer may send ahead of a node that takes them at once."""
+_FEW: Final = 64
+"""Termini that this connection claimed, before those that are kept no more are looked for."""
 WORKED_CREDIT: Final = 100
 """The same where a handler takes them one by one."""
 
@@ -71,6 +73,7 @@ class Conversation(Host):
         coordinator: of its transactions.
         guard: knows what it may.
         account: of its identity; None without quotas.
+        withheld: links that get no credit until their peer settles what it was given an outcome for.
     """
 
     def __init__(self, container: Container, connection: Connection) -> None:
@@ -89,8 +92,10 @@ class Conversation(Host):
         self._container = container
         self._retained = 0
         self._waiting: dict[SenderOutlet, None] = {}
+        self.withheld: dict[ReceiverInlet, None] = {}
         self._made: dict[object, Any] = {}
-        self._claimed: dict[ReceiverInlet | SenderOutlet, Kept] = {}
+        self._claimed: dict[Kept, ReceiverInlet | SenderOutlet] = {}
+        self._most_claimed = _FEW
 
     @property
     def container_id(self) -> str:
@@ -114,19 +119,21 @@ class Conversation(Host):
 
     # -- what the peer owes us an answer for ------------------------------------------------
 
-    def retain(self, outlet: SenderOutlet, size: int) -> None:
-        """One more delivery waits for its outcome; a link of an identity that is beyond its quota is detached."""
+    def retain(self, size: int) -> None:
+        """One more delivery waits for its outcome."""
         self.leases += 1
         self._retained += size
-        if self.account is not None and (refusal := self.account.retain(size)) is not None:
-            outlet.close(refusal.condition, refusal.description)
+        if self.account is not None:
+            self.account.retain(size)
 
     def is_full(self, outlet: SenderOutlet) -> bool:
-        """Whether the peer is to get no more until it settles something; then ``outlet`` is woken."""
+        """Whether the peer is to get no more until it, or its identity, settles something; then ``outlet`` is woken."""
         limit = self._container.max_unsettled_octets
         if limit is None or self._retained < limit:
-            return False
-        if not self._waiting:
+            if self.account is None or not self.account.is_full:
+                return False
+            self.account.when_room(self._on_room)
+        elif not self._waiting:
             _log.debug(
                 "%r holds max_unsettled_octets=%d: no more until it settles some", self.container_id, limit
             )
@@ -137,17 +144,37 @@ class Conversation(Host):
         """A delivery has its outcome."""
         self.leases -= 1
         self._retained -= size
-        limit = self._container.max_unsettled_octets
-        if self._waiting and (limit is None or self._retained < limit):
-            waiting, self._waiting = self._waiting, {}
-            if self.open:
-                self.start_soon(self._wake, waiting)
         if self.account is not None:
             self.account.let_go(size)
+        limit = self._container.max_unsettled_octets
+        if self._waiting and (limit is None or self._retained < limit):
+            self._on_room()
         if self.resting:
             self._container.check_idle(self)
 
-    async def _wake(self, waiting: dict[SenderOutlet, None]) -> None:
+    def _on_room(self) -> None:
+        """There may be room for what waits; else it waits again."""
+        waiting, self._waiting = self._waiting, {}
+        if waiting and self.open:
+            self.start_soon(self._wake, waiting)
+
+    def remembers_too_much(self, inlet: ReceiverInlet) -> bool:
+        """Whether the peer is to send no more until it settles what has its outcome (2.6.12); then ``inlet`` is woken."""
+        limit = self._container.max_unsettled_octets
+        if limit is None or self.connection.engine.concluded < limit:
+            return False
+        self.withheld[inlet] = None
+        return True
+
+    def look_again(self) -> None:
+        """The peer may have settled something, on whichever link."""
+        limit = self._container.max_unsettled_octets
+        if limit is None or self.connection.engine.concluded < limit:
+            withheld, self.withheld = self.withheld, {}
+            if self.open:
+                self.start_soon(self._wake, withheld)
+
+    async def _wake(self, waiting: Mapping[ReceiverInlet | SenderOutlet, None]) -> None:
         """There is room again; the outcomes that came with the one that made it count first."""
         await trio.lowlevel.checkpoint()
         for outlet in waiting:
@@ -290,7 +317,7 @@ class Conversation(Host):
                 outcomes=asked.outcomes,
                 capabilities=_shared(asked.capabilities, node),
             )
-            wants = wanted_by(self.container_id, filters)
+            wants = wanted_by(self.owner, filters)
             outlet = self._enter(
                 link,
                 node,
@@ -306,7 +333,7 @@ class Conversation(Host):
     def _admit_subscriber(self, link: IncomingSender) -> None:
         """A source that the peer does not tell: a subscription that was kept for it, to be closed (2.6.3, 2.6.6)."""
         owner, name = owner_and_name(self.owner, link.name, link.remote.desired_capabilities)
-        for node in self._container.nodes.values():
+        for node in self._container.keepers.values():
             interest = node.recall(owner, name)
             if interest is not None:
                 break
@@ -422,23 +449,44 @@ class Conversation(Host):
             assert isinstance(end, ReceiverInlet)
             self._container.journal.after(end.await_store())
         _ends(link)[0].terminus = claimed.terminus
-        self._claimed[end] = claimed
+        if len(self._claimed) >= self._most_claimed:
+            self._forget_claimed()
+        if claimed in self._claimed:
+            self._disclaim(claimed, self._claimed[claimed])
+        self._claimed[claimed] = end  # once for each terminus, however often its link comes back
         ended = partial(self._container.termini.session_ended, claimed, end)
         if end.session.on_end is None:
             end.session.on_end = {}
-        end.session.on_end[claimed] = ended  # once for each terminus, however often its link comes back
+        end.session.on_end[claimed] = ended
+
+    def _forget_claimed(self) -> None:
+        """Forget those termini that are kept no more; called when they may be half of all."""
+        for claimed, end in list(self._claimed.items()):
+            if not self._container.termini.has(claimed):
+                self._disclaim(claimed, end)
+        self._most_claimed = max(_FEW, 2 * len(self._claimed))
+
+    def _disclaim(self, kept: Kept, end: ReceiverInlet | SenderOutlet) -> None:
+        """This terminus is kept no more, or not for a link of this connection."""
+        del self._claimed[kept]
+        if end.session.on_end is not None:
+            end.session.on_end.pop(kept, None)
 
     def forget(self, link: ReceiverInlet | SenderOutlet, *, closed: bool) -> None:
         """The link is over; what was made for it alone goes too."""
         if isinstance(link, SenderOutlet):
             self._waiting.pop(link, None)
+        else:
+            self.withheld.pop(link, None)
+            if self.withheld:
+                self.look_again()
         self.guard.forget(link)
         self._container.termini.detach(self._key(link), link)
-        claimed = self._claimed.get(link)
+        claimed = self._container.termini.held_by(self._key(link), link)
         if claimed is not None:
-            if closed:
-                del self._claimed[link]
             self._container.termini.release(claimed, link, closed=closed)
+            if not self._container.termini.has(claimed):
+                self._disclaim(claimed, link)
         node = self._made.pop(link, None)
         if node is not None:
             node.has_maker = False
@@ -450,7 +498,9 @@ class Conversation(Host):
         """The connection is over."""
         self.coordinator.close()
         self.guard.close()
-        for link, claimed in self._claimed.items():
+        if self.account is not None:
+            self.account.forget(self._on_room)
+        for claimed, link in self._claimed.items():
             self._container.termini.connection_closed(claimed, link)
 
 

@@ -61,6 +61,7 @@ class ReceiverInlet(Receiver):
         self._granting = credit
         self._watermark = peer.watermark
         self._spares = node.spared
+        link.sheds = node.sheds
         self._weighed = 0
         """Deliveries, the first that wait here, that are counted."""
 
@@ -82,13 +83,19 @@ class ReceiverInlet(Receiver):
 
     def start(self, options: LinkOptions) -> None:
         """As ``Receiver.start``; no credit is given while the container holds too much."""
-        if self._watermark.high and not self._spares:
+        if self._is_withheld():
             self._window, window = 0, self._window
             super().start(options)
             self._window = window
-            self._watermark.when_low(self.wake)
         else:
             super().start(options)
+
+    def _is_withheld(self) -> bool:
+        """Whether no credit is given now, since the container holds too much, or remembers too much for this peer; then this is woken."""
+        if self._watermark.high and not self._spares:
+            self._watermark.when_low(self.wake)
+            return True
+        return self.peer.remembers_too_much(self)
 
     def begin(self) -> None:
         """The link is attached: the node gets to know it, and what came meanwhile."""
@@ -132,9 +139,7 @@ class ReceiverInlet(Receiver):
 
     def _top_up(self) -> None:
         """As ``Receiver._top_up``; no credit is given while the container holds too much."""
-        if self._watermark.high and not self._spares:
-            self._watermark.when_low(self.wake)
-        else:
+        if not self._is_withheld():
             super()._top_up()
 
     def _refuse_more(self) -> None:
@@ -210,6 +215,8 @@ class ReceiverInlet(Receiver):
                 self._weigh()
             if self._is_over:
                 self._end()
+            elif self.peer.withheld:
+                self.peer.look_again()
         except Exception:
             self._fail()
 

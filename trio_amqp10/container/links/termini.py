@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.container.nodes.alarm import Alarm
 from trio_amqp10.container.nodes.watermark import Watermark
+from trio_amqp10.engine.settlement import REMEMBERED
 from trio_amqp10.engine.terminus import ReceiverTerminus
 from trio_amqp10.peer.memory import Retention
 from trio_amqp10.peer.shares import Shares
@@ -258,6 +259,15 @@ class Termini:
             self._archive.keep(kept)
         return kept
 
+    def has(self, kept: Kept) -> bool:
+        """Whether it is kept still."""
+        return self._kept.get(kept.key) is kept
+
+    def held_by(self, key: Key, holder: Holder) -> Kept | None:
+        """The terminus of this name, if ``holder`` has it, or had it last."""
+        kept = self._kept.get(key)
+        return kept if kept is not None and kept.holder is holder else None
+
     def release(self, kept: Kept, holder: Holder, *, closed: bool) -> None:
         """The link of ``holder`` is gone, for good or for now. A link that was stolen says nothing here."""
         if kept.holder is holder and kept.attached:
@@ -350,7 +360,7 @@ class Termini:
             self._archive.forget(kept)
 
     def _weigh(self, kept: Kept) -> None:
-        """Count what came on the link and is not taken; what came in part is given up where that is too much."""
+        """Count what came on the link and is not taken or not settled; what came in part is given up where that is too much."""
         terminus = kept.terminus
         if isinstance(terminus, ReceiverTerminus):
             if self._watermark.high:
@@ -358,6 +368,7 @@ class Termini:
                     terminus.forget(tag)
             kept.octets = sum(map(len, terminus.partials.values()))
             kept.octets += sum(len(each.payload) for each in terminus.queue)
+            kept.octets += REMEMBERED * len(terminus.unsettled)
             self._watermark.add(kept.octets, 0)
 
     def _unweigh(self, kept: Kept) -> None:

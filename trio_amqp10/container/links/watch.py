@@ -17,6 +17,8 @@ from trio_amqp10.spec.messaging import RELEASED, Rejected
 from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Error
 
+from .verdicts import tell
+
 if TYPE_CHECKING:
     from trio_amqp10.container.nodes.node import Lease
     from trio_amqp10.engine.delivery import OutgoingDelivery
@@ -52,7 +54,7 @@ class Watch:
         self.work: Work | None = None
         self._size = size
         self.lease = lease
-        outlet.peer.retain(outlet, size)
+        outlet.peer.retain(size)
 
     @property
     def record(self) -> int | None:
@@ -101,7 +103,7 @@ class Watch:
         """The delivery goes on there."""
         self.outlet.peer.let_go(self._size)
         self.outlet = outlet
-        outlet.peer.retain(outlet, self._size)
+        outlet.peer.retain(self._size)
 
     def expire(self) -> None:
         """The delivery's link will not come back, and what is said of it from now on does not count."""
@@ -196,6 +198,9 @@ class Absent:
         """The delivery goes on there."""
         self.delivery.watcher = Watch(outlet, self.delivery, self._size, self.lease)
 
-    def expire(self) -> None:
-        """The delivery's link will not come back."""
-        self.lease.lost()
+    def expire(self, default: Any) -> None:
+        """The delivery's link will not come back: the default-outcome of its source counts, if it has one (3.5.3)."""
+        if default is None:
+            self.lease.lost()
+        else:
+            tell(self.lease, default)

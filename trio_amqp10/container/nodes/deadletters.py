@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
 
+from .annotations import merged
 from .node import House, Node, RefusedError
 from .relay import Feed
 
@@ -193,10 +194,10 @@ def _annotated(
     letter = Message.from_payload(message.to_payload())  # others may have the same one
     try:
         letter.ttl = None
-        letter.annotations = {
-            **{key: value for key, value in letter.annotations.items() if key not in marks},
-            **{key: value for key, value in marks.items() if value is not None},
-        }
+        before = letter.annotations
+        for key in marks:
+            before.pop(key, None)
+        letter.annotations = merged(before, {key: mark for key, mark in marks.items() if mark is not None})
         return Message.from_payload(letter.to_payload())
     except (RemoteProtocolError, LocalProtocolError) as fault:
         _log.debug("a dead letter goes without annotations: %s", fault)

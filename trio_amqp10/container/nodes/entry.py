@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
 
+from .annotations import merged
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -96,7 +98,7 @@ class Entry:
 
     Attributes:
         order: its place in the queue.
-        origin: the container-id of the peer that sent it.
+        origin: who sent it, as ``origins`` has it; None where nobody knows.
         available: whether nobody has a lease on it.
         ended: whether it is gone for good.
         place: who may have it.
@@ -223,7 +225,7 @@ class Entry:
             if failed:
                 message.delivery_count = min(message.delivery_count + 1, 0xFFFFFFFF)
             if annotations:
-                message.annotations = {**message.annotations, **annotations}
+                message.annotations = merged(message.annotations, annotations)
             payload = message.to_payload()
             self.message = Message.from_payload(payload)
             self.length = len(payload)

@@ -69,6 +69,8 @@ class Holding(Node):
             cause, or were refused.
     """
 
+    sheds = True
+
     def __init__(
         self, address: str, policy: QueuePolicy | None, clock: Clock | None, book: Book | None
     ) -> None:
@@ -164,7 +166,7 @@ class Holding(Node):
     def _hold(
         self, message: Message, origin: str | None, terms: Terms, inlet: Inlet | None, arrival: Arrival | None
     ) -> bool:
-        """Answer for a message that came from the peer of this container-id.
+        """Answer for a message that came from this origin.
 
         Returns:
             Whether that is so. If not, it is on its way to the disk, and ``arrival`` gets its answer when it is

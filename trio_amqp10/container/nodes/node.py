@@ -383,6 +383,9 @@ class Node:
     spared = False
     """Whether messages are taken for it however much the container holds: those that manage what there is."""
 
+    sheds = False
+    """Whether it needs nothing of an arrival any more that it has given an outcome, as it has the message itself."""
+
     def count_in(self, watermark: Watermark) -> None:
         """Count there from now on, with what is held already."""
         self.watermark = watermark

@@ -45,6 +45,7 @@ from .entry import EVERYWHERE, Entry
 from .holding import Holding
 from .hops import for_next_hop
 from .node import Outlet, Peer, RefusedError
+from .origins import origin_of
 from .refusals import accept, refuse
 from .takers import Browser, Consumer
 from .terms import Terms, terms_of
@@ -125,7 +126,7 @@ class Queue(Holding):
 
     def on_arrivals(self, inlet: Inlet) -> None:
         self.sweep()
-        origin = inlet.peer.container_id
+        origin = origin_of(inlet.peer)
         while True:
             policy = self.policy
             full = policy.is_full(self._length, self.octets)
@@ -177,7 +178,7 @@ class Queue(Holding):
         inlet: Inlet | None = None,
         arrival: Arrival | None = None,
     ) -> bool:
-        """Hold a message that came from the peer of this container-id.
+        """Hold a message that came from this origin.
 
         Returns:
             Whether it is held. If not, it is on its way to the disk, and ``arrival`` gets its answer when it is

@@ -20,6 +20,7 @@ from trio_amqp10.wire.encode import encode
 
 from .ledger import HIDDEN, SUBSCRIPTIONS, Book
 from .node import Interest
+from .origins import origin_of_owner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from trio_amqp10.message import Message
 
     from .ledger import Ledger
+    from .node import Owner
 
 __all__ = ["Subscribers", "wanted_by"]
 
@@ -93,7 +95,7 @@ class Subscribers:
             )
             yield (
                 interest,
-                wanted_by(container or "", filters),
+                wanted_by((container or "", identity), filters),
                 Book(self._ledger, HIDDEN + key),
             )
 
@@ -101,12 +103,13 @@ class Subscribers:
         return json.dumps([self._topic, interest.name, interest.owner, interest.shared])
 
 
-def wanted_by(container_id: str, filters: FilterSet) -> Callable[[Message, str | None], bool] | None:
-    """Whether the peer of this name wants a message, given who sent it; None if it wants all (3.5.8)."""
+def wanted_by(owner: Owner, filters: FilterSet) -> Callable[[Message, str | None], bool] | None:
+    """Whether this peer wants a message, given its origin; None if it wants all (3.5.8)."""
     if not filters:
         return None
+    mine = origin_of_owner(owner)
 
     def wants(message: Message, origin: str | None) -> bool:
-        return filters.matches(message, link_container_id=container_id, origin=origin)
+        return filters.matches(message, link_container_id=mine, origin=origin)
 
     return wants

@@ -37,7 +37,8 @@ from .answers import answer
 from .clock import Clock
 from .durability import is_durable
 from .hops import for_next_hop
-from .node import Inlet, Node, Outlet, Peer, RefusedError
+from .node import Inlet, Interest, Node, Outlet, Peer, RefusedError
+from .origins import origin_of
 from .refusals import accept, refuse
 from .subscribers import Subscribers
 from .subscription import Subscription
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from trio_amqp10.message import Message
 
     from .ledger import Ledger
-    from .node import Interest, Owner
+    from .node import Owner
 
 __all__ = ["MAX_BACKLOG", "MAX_SUBSCRIPTIONS", "Spill", "Topic"]
 
@@ -84,7 +85,7 @@ class Topic(Node):
         LocalProtocolError: a limit is not at least 1, or there is no such ``overflow``.
     """
 
-    takes = gives = filters = keeps = True
+    takes = gives = filters = keeps = sheds = True
     capabilities = ("topic", "shared", "global")
 
     def __init__(
@@ -134,7 +135,7 @@ class Topic(Node):
 
     def on_arrivals(self, inlet: Inlet) -> None:
         self._forget_expired()
-        origin = inlet.peer.container_id
+        origin = origin_of(inlet.peer)
         while True:
             if self._must_wait():
                 self._blocked[inlet] = None
@@ -291,15 +292,18 @@ class Topic(Node):
 
     def recall(self, owner: Owner | None, name: str) -> Interest | None:
         """The lasting subscription of this name, for a peer that knows no more of it."""
-        self._forget_expired()
-        for each in self.subscriptions.values():
-            interest = each.interest
-            if interest.lasting and (interest.owner, interest.name) == (owner, name):
-                if each.outlets:
+        for shared in (False, True):
+            there = self.subscriptions.get(
+                Interest(name=name, owner=owner, shared=shared, lasting=math.inf).key
+            )
+            if there is not None and there.until is not None and there.until <= self._clock.now():
+                self._forget_expired()
+            elif there is not None:
+                if there.outlets:
                     raise RefusedError(
                         Condition.RESOURCE_LOCKED, f"the subscription {name!r} of {self.address!r} is in use"
                     )
-                return interest
+                return there.interest
         return None
 
     # -- the end ----------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 Who proved a name is that identity, with all connections that it has. Who proved nothing is as many identities as
 there are addresses that they come from: an IPv4 address, or the /64 of an IPv6 address; all who come in memory or by a
-Unix socket are one. What is too much is refused with ``amqp:resource-limit-exceeded`` (2.8.15), logged and counted.
+Unix socket are one. What is too much is refused with ``amqp:resource-limit-exceeded`` (2.8.15), logged and counted. Of deliveries nothing is refused:
+they wait until there is room.
 
 Knows figures; does not know what a link is good for.
 """
@@ -32,7 +33,7 @@ __all__ = ["Account", "Accounts", "Quotas"]
 _log = logging.getLogger("trio_amqp10.container")
 
 _OF_NODES: Final = ("node_senders", "node_receivers")
-_FIGURES: Final = ("refused_connections", "refused_links", "refused_deliveries")
+_FIGURES: Final = ("refused_connections", "refused_links", "withheld_deliveries")
 _IDLE: Final = 1000
 """Accounts of those who have nothing, above as many as have something, before they are thrown out."""
 _SHOWN: Final = 64
@@ -49,8 +50,9 @@ class Quotas:
     Args:
         connections: that it has at a time; one more is turned away.
         links: on all of them; one more is refused.
-        unsettled: deliveries that were given to it and have no outcome yet; the link that goes beyond is detached.
-        unsettled_octets: the same in octets of messages, with 200 for each.
+        unsettled: deliveries that were given to it and have no outcome yet; once it has so many, its links get no
+            more until it settles some.
+        unsettled_octets: the same in octets of messages, with 200 for each; one message may be larger by itself.
         node_senders: links on which peers send to one node, whoever they are; one more is refused.
         node_receivers: links on which peers receive from one node. Nodes that begin with ``$`` are not meant, nor is
             the relay.
@@ -95,7 +97,7 @@ class Account:
         octets: of these.
     """
 
-    __slots__ = ("_figures", "connections", "name", "octets", "quotas", "unsettled")
+    __slots__ = ("_figures", "_waiting", "connections", "name", "octets", "quotas", "unsettled")
 
     def __init__(self, name: str, quotas: Quotas, figures: dict[str, int]) -> None:
         self.name = name
@@ -104,6 +106,7 @@ class Account:
         self.unsettled = 0
         self.octets = 0
         self._figures = figures
+        self._waiting: dict[Callable[[], object], None] = {}
 
     @property
     def open(self) -> list[Connection]:
@@ -132,23 +135,43 @@ class Account:
         if limit is not None and count() >= limit:
             raise self._refuse(what, f"{self.name} has {what}={limit} already, which is its quota")
 
-    def retain(self, size: int) -> RefusedError | None:
-        """It was given a delivery; returns why it was too much, or None."""
+    @property
+    def is_full(self) -> bool:
+        """Whether it is to be given nothing more until it settles something."""
+        quotas = self.quotas
+        return (quotas.unsettled is not None and self.unsettled >= quotas.unsettled) or (
+            quotas.unsettled_octets is not None and self.octets >= quotas.unsettled_octets
+        )
+
+    def when_room(self, call: Callable[[], object]) -> None:
+        """Something waits for it: call back, once, when it is not full any more; the same function is called once."""
+        if not self._waiting:
+            self._figures["withheld_deliveries"] += 1
+            _log.info(
+                "%s has %d unsettled deliveries of %d octets, which is its quota: no more until it settles some",
+                self.name,
+                self.unsettled,
+                self.octets,
+            )
+        self._waiting[call] = None
+
+    def forget(self, call: Callable[[], object]) -> None:
+        """Do not call back."""
+        self._waiting.pop(call, None)
+
+    def retain(self, size: int) -> None:
+        """It was given a delivery."""
         self.unsettled += 1
         self.octets += size
-        quotas = self.quotas
-        if quotas.unsettled is not None and self.unsettled > quotas.unsettled:
-            text = f"{self.name} has more unsettled deliveries than its quota, unsettled={quotas.unsettled}"
-            return self._refuse("deliveries", text)
-        if quotas.unsettled_octets is not None and self.octets > quotas.unsettled_octets:
-            text = f"unsettled deliveries of {self.name} take more than its quota, unsettled_octets={quotas.unsettled_octets}"
-            return self._refuse("deliveries", text)
-        return None
 
     def let_go(self, size: int) -> None:
         """A delivery has its outcome."""
         self.unsettled -= 1
         self.octets -= size
+        if self._waiting and not self.is_full:
+            waiting, self._waiting = self._waiting, {}
+            for call in waiting:
+                call()
 
     def _refuse(self, what: str, description: str) -> RefusedError:
         self._figures[f"refused_{what}"] += 1
@@ -163,7 +186,7 @@ class Accounts:
         quotas: what they may have.
 
     Attributes:
-        figures: how many connections, links and deliveries were refused.
+        figures: how many connections and links were refused, and how often deliveries had to wait.
     """
 
     def __init__(self, quotas: Quotas) -> None:
