@@ -15,11 +15,12 @@ import trio_amqp10
 
 PACKAGE = Path(trio_amqp10.__file__).parent
 
-# errors, rules, wire <- spec <- frames, headers, message <- sasl, typed, filters, trace <- engine <- peer
+# errors, rules, reply_codes, wire <- spec <- frames, headers, message <- sasl, typed, filters, trace <- engine, amqp091 <- peer
 #     <- container, patterns <- azure, rabbitmq, testing, cli, spark
 LEVELS = {
     "errors": 0,
     "rules": 0,
+    "reply_codes": 0,
     "wire": 1,
     "spec": 2,
     "frames": 3,
@@ -37,6 +38,7 @@ LEVELS = {
     "sasl": 4,
     "trace": 4,
     "engine": 5,
+    "amqp091": 5,
     "peer": 6,
     "container": 7,
     "patterns": 7,

@@ -1,0 +1,338 @@
+"""What methods do to a channel's numbers: delivery tags, confirms, consumers, transactions (0-9-1, basic, confirm, tx).
+
+Four tables, one for each role and direction, from a method to a function. What is sent is checked before anything changes,
+and a breach is a ``LocalProtocolError``; what is received is answered with a reply code. Replies have the request that they
+answer. A method that has no row changes no number.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.reply_codes import ReplyCode091
+
+from . import spec
+from .faults import ReplyError
+from .methods import Sender
+from .tags import Tags
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from .content import BasicProperties
+    from .methods import Method
+
+__all__ = ["RECEIVED", "SENT", "Numbers", "check_properties"]
+
+
+class Numbers:
+    """The numbers of one channel, the same at both ends.
+
+    Attributes:
+        deliveries: tags that the server gave out and the client has not settled.
+        publishes: publishes in confirm mode that the server has not settled.
+        confirming: whether ``confirm.select`` was said.
+        consumers: by tag, whether the consumer settles nothing (``no_ack``).
+        user: a server's name for who logged in, to compare with ``user-id``; None to compare nothing.
+    """
+
+    __slots__ = ("confirming", "consumers", "deliveries", "publishes", "user")
+
+    def __init__(self, user: str | None) -> None:
+        self.deliveries = Tags()
+        self.publishes = Tags()
+        self.confirming = False
+        self.consumers: dict[str, bool] = {}
+        self.user = user
+
+
+if TYPE_CHECKING:
+    Noted = tuple[tuple[int, ...], int]
+    """Tags that were settled, and the number of a publish."""
+    _Rule = Callable[[Numbers, Any, Any], Noted | None]
+
+
+def _refused(explanation: str) -> ReplyError:
+    return ReplyError(ReplyCode091.PRECONDITION_FAILED, explanation)
+
+
+# -- what both ends do ----------------------------------------------------------------------
+
+
+def _commit(numbers: Numbers, _method: Method, _request: None) -> None:
+    numbers.deliveries.commit()
+
+
+def _rollback(numbers: Numbers, _method: Method, _request: None) -> None:
+    numbers.deliveries.rollback()
+
+
+def _forget_deliveries(numbers: Numbers, _method: Method, _request: Method | None) -> None:
+    numbers.deliveries.clear()
+
+
+def _forget_consumer(numbers: Numbers, method: spec.BasicCancelOk, _request: spec.BasicCancel) -> None:
+    numbers.consumers.pop(method.consumer_tag, None)
+
+
+def _number_publish(numbers: Numbers, _method: Method, _request: None) -> Noted | None:
+    if not numbers.confirming:
+        return None
+    number = numbers.publishes.last + 1
+    numbers.publishes.number(number)
+    return (), number
+
+
+# -- what a client sends --------------------------------------------------------------------
+
+
+def _send_settle(numbers: Numbers, method: Any, _request: None) -> Noted:
+    tags = numbers.deliveries.settle(method.delivery_tag, getattr(method, "multiple", False))
+    if tags is None:
+        raise LocalProtocolError(f"unknown delivery tag {method.delivery_tag}")
+    return tags, 0
+
+
+def _send_confirm_select(numbers: Numbers, _method: Method, _request: None) -> None:
+    if numbers.deliveries.transactional:
+        raise LocalProtocolError("a channel has transactions or confirms, and this one has transactions")
+    numbers.confirming = True
+
+
+def _send_tx_select(numbers: Numbers, _method: Method, _request: None) -> None:
+    if numbers.confirming:
+        raise LocalProtocolError("a channel has transactions or confirms, and this one has confirms")
+    numbers.deliveries.transactional = True
+
+
+def _send_tx(numbers: Numbers, _method: Method, _request: None) -> None:
+    if not numbers.deliveries.transactional:
+        raise LocalProtocolError("the channel has no transaction: send tx.select first")
+
+
+def _send_commit(numbers: Numbers, method: Method, request: None) -> None:
+    _send_tx(numbers, method, request)
+    _commit(numbers, method, request)
+
+
+def _send_rollback(numbers: Numbers, method: Method, request: None) -> None:
+    _send_tx(numbers, method, request)
+    _rollback(numbers, method, request)
+
+
+def _send_consume(numbers: Numbers, method: spec.BasicConsume, _request: None) -> None:
+    if method.consumer_tag in numbers.consumers:
+        raise LocalProtocolError(f"the channel has a consumer {method.consumer_tag!r} already")
+    if method.no_wait:
+        if not method.consumer_tag:
+            raise LocalProtocolError("a consumer without a tag has to wait for the server to give it one")
+        numbers.consumers[method.consumer_tag] = method.no_ack
+
+
+def _send_cancel(numbers: Numbers, method: spec.BasicCancel, _request: None) -> None:
+    if method.no_wait:
+        numbers.consumers.pop(method.consumer_tag, None)
+
+
+# -- what a server receives -----------------------------------------------------------------
+
+
+def _receive_publish(numbers: Numbers, method: spec.BasicPublish, request: None) -> Noted | None:
+    if method.immediate:
+        raise ReplyError(ReplyCode091.NOT_IMPLEMENTED, "immediate=true")
+    return _number_publish(numbers, method, request)
+
+
+def _receive_settle(numbers: Numbers, method: Any, _request: None) -> Noted:
+    tags = numbers.deliveries.settle(method.delivery_tag, getattr(method, "multiple", False))
+    if tags is None:
+        raise _refused(f"unknown delivery tag {method.delivery_tag}")
+    return tags, 0
+
+
+def _receive_confirm_select(numbers: Numbers, _method: Method, _request: None) -> None:
+    if numbers.deliveries.transactional:
+        raise _refused("cannot switch from tx to confirm mode")
+    numbers.confirming = True
+
+
+def _receive_tx_select(numbers: Numbers, _method: Method, _request: None) -> None:
+    if numbers.confirming:
+        raise _refused("cannot switch from confirm to tx mode")
+    numbers.deliveries.transactional = True
+
+
+def _receive_commit(numbers: Numbers, method: Method, request: None) -> None:
+    if not numbers.deliveries.transactional:
+        raise _refused("channel is not transactional")
+    _commit(numbers, method, request)
+
+
+def _receive_rollback(numbers: Numbers, method: Method, request: None) -> None:
+    if not numbers.deliveries.transactional:
+        raise _refused("channel is not transactional")
+    _rollback(numbers, method, request)
+
+
+def _receive_recover(numbers: Numbers, method: Any, request: None) -> None:
+    if not method.requeue:
+        raise ReplyError(ReplyCode091.NOT_IMPLEMENTED, "requeue=false")
+    _forget_deliveries(numbers, method, request)
+
+
+def _receive_qos(_numbers: Numbers, method: spec.BasicQos, _request: None) -> None:
+    if method.prefetch_size:
+        raise ReplyError(ReplyCode091.NOT_IMPLEMENTED, f"prefetch_size!=0 ({method.prefetch_size})")
+
+
+def _receive_consume(numbers: Numbers, method: spec.BasicConsume, _request: None) -> None:
+    if method.consumer_tag in numbers.consumers:
+        raise ReplyError(ReplyCode091.NOT_ALLOWED, f"attempt to reuse consumer tag '{method.consumer_tag}'")
+    if method.consumer_tag:
+        numbers.consumers[method.consumer_tag] = method.no_ack
+
+
+def _receive_cancel(numbers: Numbers, method: spec.BasicCancel, _request: None) -> None:
+    if method.no_wait:
+        numbers.consumers.pop(method.consumer_tag, None)
+
+
+# -- what a server sends --------------------------------------------------------------------
+
+
+def _send_number(numbers: Numbers, tag: int, no_ack: bool) -> None:
+    if tag != numbers.deliveries.last + 1:
+        raise LocalProtocolError(f"the next delivery tag is {numbers.deliveries.last + 1}, not {tag}")
+    numbers.deliveries.number(tag, settled=no_ack)
+
+
+def _send_deliver(numbers: Numbers, method: spec.BasicDeliver, _request: None) -> None:
+    if method.consumer_tag not in numbers.consumers:
+        raise LocalProtocolError(f"the channel has no consumer {method.consumer_tag!r}")
+    _send_number(numbers, method.delivery_tag, numbers.consumers[method.consumer_tag])
+
+
+def _send_get_ok(numbers: Numbers, method: spec.BasicGetOk, request: spec.BasicGet) -> None:
+    _send_number(numbers, method.delivery_tag, request.no_ack)
+
+
+def _send_consume_ok(numbers: Numbers, method: spec.BasicConsumeOk, request: spec.BasicConsume) -> None:
+    if request.consumer_tag:
+        if method.consumer_tag != request.consumer_tag:
+            raise LocalProtocolError(
+                f"the client chose the tag {request.consumer_tag!r}, not {method.consumer_tag!r}"
+            )
+    elif not method.consumer_tag or method.consumer_tag in numbers.consumers:
+        raise LocalProtocolError(f"a consumer's tag is new and not empty: {method.consumer_tag!r}")
+    numbers.consumers[method.consumer_tag] = request.no_ack
+
+
+def _send_confirm(numbers: Numbers, method: Any, _request: None) -> Noted:
+    tags = numbers.publishes.settle(method.delivery_tag, method.multiple)
+    if tags is None:
+        raise LocalProtocolError(f"no publish {method.delivery_tag} waits for a confirm")
+    return tags, 0
+
+
+def _cancel_ours(numbers: Numbers, method: spec.BasicCancel, _request: None) -> None:
+    numbers.consumers.pop(method.consumer_tag, None)
+
+
+# -- what a client receives -----------------------------------------------------------------
+
+
+def _receive_number(numbers: Numbers, tag: int, no_ack: bool) -> None:
+    last = numbers.deliveries.last
+    if not numbers.deliveries.number(tag, settled=no_ack):
+        raise ReplyError(ReplyCode091.COMMAND_INVALID, f"delivery tag {tag} after {last}")
+
+
+def _receive_deliver(numbers: Numbers, method: spec.BasicDeliver, _request: None) -> None:
+    # A consumer that was cancelled may have deliveries under way.
+    _receive_number(numbers, method.delivery_tag, numbers.consumers.get(method.consumer_tag, False))
+
+
+def _receive_get_ok(numbers: Numbers, method: spec.BasicGetOk, request: spec.BasicGet) -> None:
+    _receive_number(numbers, method.delivery_tag, request.no_ack)
+
+
+def _receive_consume_ok(numbers: Numbers, method: spec.BasicConsumeOk, request: spec.BasicConsume) -> None:
+    numbers.consumers[method.consumer_tag] = request.no_ack
+
+
+def _receive_confirm(numbers: Numbers, method: Any, _request: None) -> Noted:
+    tags = numbers.publishes.settle(method.delivery_tag, method.multiple, tolerant=True)
+    if tags is None:
+        raise _refused(f"unknown delivery tag {method.delivery_tag}")
+    return tags, 0
+
+
+SENT: Final[Mapping[Sender, Mapping[type[Method], _Rule]]] = {
+    Sender.CLIENT: {
+        spec.BasicPublish: _number_publish,
+        spec.BasicAck: _send_settle,
+        spec.BasicNack: _send_settle,
+        spec.BasicReject: _send_settle,
+        spec.BasicRecoverAsync: _forget_deliveries,
+        spec.BasicConsume: _send_consume,
+        spec.BasicCancel: _send_cancel,
+        spec.ConfirmSelect: _send_confirm_select,
+        spec.TxSelect: _send_tx_select,
+        spec.TxCommit: _send_commit,
+        spec.TxRollback: _send_rollback,
+    },
+    Sender.SERVER: {
+        spec.BasicDeliver: _send_deliver,
+        spec.BasicGetOk: _send_get_ok,
+        spec.BasicConsumeOk: _send_consume_ok,
+        spec.BasicCancelOk: _forget_consumer,
+        spec.BasicCancel: _cancel_ours,
+        spec.BasicAck: _send_confirm,
+        spec.BasicNack: _send_confirm,
+    },
+}
+"""What is sent, by the role that sends it."""
+
+RECEIVED: Final[Mapping[Sender, Mapping[type[Method], _Rule]]] = {
+    Sender.SERVER: {
+        spec.BasicPublish: _receive_publish,
+        spec.BasicAck: _receive_settle,
+        spec.BasicNack: _receive_settle,
+        spec.BasicReject: _receive_settle,
+        spec.BasicRecover: _receive_recover,
+        spec.BasicRecoverAsync: _receive_recover,
+        spec.BasicConsume: _receive_consume,
+        spec.BasicCancel: _receive_cancel,
+        spec.BasicQos: _receive_qos,
+        spec.ConfirmSelect: _receive_confirm_select,
+        spec.TxSelect: _receive_tx_select,
+        spec.TxCommit: _receive_commit,
+        spec.TxRollback: _receive_rollback,
+    },
+    Sender.CLIENT: {
+        spec.BasicDeliver: _receive_deliver,
+        spec.BasicGetOk: _receive_get_ok,
+        spec.BasicConsumeOk: _receive_consume_ok,
+        spec.BasicCancelOk: _forget_consumer,
+        spec.BasicCancel: _cancel_ours,
+        spec.BasicAck: _receive_confirm,
+        spec.BasicNack: _receive_confirm,
+        spec.BasicRecoverOk: _forget_deliveries,
+    },
+}
+"""What is received, by the role that receives it."""
+
+
+def check_properties(numbers: Numbers, properties: BasicProperties) -> None:
+    """What a server refuses in the properties of a publish, before its body comes.
+
+    Raises:
+        ReplyError: 406; ``expiration`` is no number of milliseconds, or ``user-id`` is another's.
+    """
+    expiration = properties.expiration
+    if expiration is not None and not (expiration.isascii() and expiration.isdigit()):
+        raise _refused(f"invalid expiration '{expiration}'")
+    user = properties.user_id
+    if user is not None and numbers.user is not None and user != numbers.user:
+        raise _refused(f"user_id property set to '{user}' but authenticated user was '{numbers.user}'")

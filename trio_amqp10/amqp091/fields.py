@@ -1,0 +1,451 @@
+"""Octets and Python values: strings, timestamps, field tables and arrays (0-9-1, 4.2.5).
+
+There are two sets of letters. ``USUAL`` is the one that RabbitMQ and the clients use; ``STRICT`` is the grammar of the
+specification (4.2.1), which differs in ``s``, ``U``, ``l``, ``L`` and ``x``.
+
+What is read is bounded before it is read: every length is compared with what is left, tables nest 32 deep at most, and one
+method has at most 4,096 values in its tables. A breach is a ``ReplyError`` with code 502. What is written and cannot be
+is a ``LocalProtocolError``.
+
+Longer than 400 lines: each letter's reader and writer stand in one place.
+"""
+
+from __future__ import annotations
+
+import struct
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.reply_codes import ReplyCode091
+
+from .faults import ReplyError
+from .values import (
+    Float32,
+    Int8,
+    Int16,
+    Int64,
+    Int64L,
+    LongString,
+    ShortString,
+    Timestamp,
+    UInt8,
+    UInt16,
+    UInt32,
+    UInt64,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_VALUES",
+    "STRICT",
+    "USUAL",
+    "Letters",
+    "Scan",
+    "from_seconds",
+    "read_short_string",
+    "read_table",
+    "to_seconds",
+    "write_short_string",
+    "write_table",
+]
+
+MAX_DEPTH: Final = 32
+"""How deep tables and arrays nest, the outermost counted."""
+
+MAX_VALUES: Final = 4096
+"""Values that the tables of one method or content header may have together."""
+
+_LONG: Final = struct.Struct(">I")
+_LATEST: Final = int(datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp())
+
+
+class Scan:
+    """One reading: the letters, and how many more values there may be."""
+
+    __slots__ = ("left", "letters")
+
+    def __init__(self, letters: Letters, values: int = MAX_VALUES) -> None:
+        self.letters = letters
+        self.left = values
+
+
+class Letters:
+    """A set of letters: who reads what comes after one, and who writes what type.
+
+    Attributes:
+        name: what errors call it.
+    """
+
+    __slots__ = ("name", "readers", "writers")
+
+    def __init__(self, name: str, readers: Mapping[str, _Reader], writers: Mapping[type, _Writer]) -> None:
+        self.name = name
+        self.readers = {ord(letter): reader for letter, reader in readers.items()}
+        self.writers = dict(writers)
+
+    def writer_of(self, value: object) -> _Writer:
+        """Who writes values of this type, or of the nearest type above it.
+
+        Raises:
+            LocalProtocolError: field tables have no such type.
+        """
+        for each in type(value).__mro__:
+            writer = self.writers.get(each)
+            if writer is not None:
+                return writer
+        raise LocalProtocolError(f"a field table takes no {type(value).__name__}: {value!r}")
+
+
+if TYPE_CHECKING:
+    _Reader = Callable[[bytes, int, int, Scan, int], tuple[Any, int]]
+    _Writer = Callable[[bytearray, Any, Letters, int], None]
+
+
+def _syntax(explanation: str) -> ReplyError:
+    return ReplyError(ReplyCode091.SYNTAX_ERROR, explanation)
+
+
+def _overrun(pos: int, size: int, end: int) -> ReplyError:
+    return _syntax(f"a value of {size} octets at offset {pos} where the table ends at {end}")
+
+
+# -- reading --------------------------------------------------------------------------------
+
+
+def read_table(
+    buf: bytes, pos: int, end: int, scan: Scan, depth: int = MAX_DEPTH
+) -> tuple[dict[str, Any], int]:
+    """A field table with its length (4.2.5.5): the table, and where it ends. Of equal names the first one counts.
+
+    Raises:
+        ReplyError: 502; it is longer than what is left, or something in it is wrong.
+    """
+    pos, stop = _enter(buf, pos, end, depth)
+    table: dict[str, Any] = {}
+    while pos < stop:
+        name, pos = read_short_string(buf, pos, stop)
+        value, pos = _read_value(buf, pos, stop, scan, depth - 1)
+        table.setdefault(name, value)
+    return table, pos
+
+
+def _read_array(buf: bytes, pos: int, end: int, scan: Scan, depth: int) -> tuple[list[Any], int]:
+    pos, stop = _enter(buf, pos, end, depth)
+    array: list[Any] = []
+    while pos < stop:
+        value, pos = _read_value(buf, pos, stop, scan, depth - 1)
+        array.append(value)
+    return array, pos
+
+
+def _enter(buf: bytes, pos: int, end: int, depth: int) -> tuple[int, int]:
+    """Where the insides of a table or an array begin and end."""
+    if not depth:
+        raise _syntax(f"tables nested deeper than {MAX_DEPTH}")
+    if pos + 4 > end:
+        raise _overrun(pos, 4, end)
+    stop = pos + 4 + _LONG.unpack_from(buf, pos)[0]
+    if stop > end:
+        raise _overrun(pos, stop - pos, end)
+    return pos + 4, stop
+
+
+def _read_value(buf: bytes, pos: int, end: int, scan: Scan, depth: int) -> tuple[Any, int]:
+    if pos >= end:
+        raise _overrun(pos, 1, end)
+    if not scan.left:
+        raise _syntax(f"more than {MAX_VALUES} values in the tables of one method")
+    scan.left -= 1
+    reader = scan.letters.readers.get(buf[pos])
+    if reader is None:
+        raise _syntax(f"unknown type {bytes(buf[pos : pos + 1])!r} of a value at offset {pos}")
+    return reader(buf, pos + 1, end, scan, depth)
+
+
+def read_short_string(buf: bytes, pos: int, end: int) -> tuple[str, int]:
+    """A short string (4.2.5.3); octets that are no UTF-8 are kept as lone surrogates.
+
+    Raises:
+        ReplyError: 502; it is longer than what is left, or has a NUL.
+    """
+    if pos >= end:
+        raise _overrun(pos, 1, end)
+    stop = pos + 1 + buf[pos]
+    if stop > end:
+        raise _overrun(pos, stop - pos, end)
+    octets = buf[pos + 1 : stop]
+    if 0 in octets:
+        raise _syntax(f"a NUL in the short string at offset {pos}")
+    return octets.decode("utf-8", "surrogateescape"), stop
+
+
+def _read_octets(buf: bytes, pos: int, end: int, _scan: Scan, _depth: int) -> tuple[bytes, int]:
+    if pos + 4 > end:
+        raise _overrun(pos, 4, end)
+    stop = pos + 4 + _LONG.unpack_from(buf, pos)[0]
+    if stop > end:
+        raise _overrun(pos, stop - pos, end)
+    return bytes(buf[pos + 4 : stop]), stop
+
+
+def _read_text(buf: bytes, pos: int, end: int, scan: Scan, depth: int) -> tuple[str | LongString, int]:
+    octets, pos = _read_octets(buf, pos, end, scan, depth)
+    try:
+        return octets.decode(), pos
+    except UnicodeDecodeError:
+        return LongString(octets), pos
+
+
+def _read_short_text(buf: bytes, pos: int, end: int, _scan: Scan, _depth: int) -> tuple[ShortString, int]:
+    text, pos = read_short_string(buf, pos, end)
+    return ShortString(text), pos
+
+
+def _read_void(_buf: bytes, pos: int, _end: int, _scan: Scan, _depth: int) -> tuple[None, int]:
+    return None, pos
+
+
+def _fixed(form: str, make: Callable[..., Any]) -> _Reader:
+    codec = struct.Struct(">" + form)
+    size = codec.size
+
+    def read(buf: bytes, pos: int, end: int, _scan: Scan, _depth: int) -> tuple[Any, int]:
+        if pos + size > end:
+            raise _overrun(pos, size, end)
+        return make(*codec.unpack_from(buf, pos)), pos + size
+
+    return read
+
+
+def from_seconds(seconds: int) -> datetime | Timestamp:
+    """A timestamp (4.2.5.4) as a time in UTC, or as the number where ``datetime`` ends in the year 9999."""
+    return datetime.fromtimestamp(seconds, UTC) if seconds <= _LATEST else Timestamp(seconds)
+
+
+def to_seconds(value: datetime | int) -> int:
+    """Seconds since 1970 for a timestamp (4.2.5.4), fractions cut off.
+
+    Raises:
+        LocalProtocolError: a time without a zone, or one that 64 unsigned bits do not hold.
+    """
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise LocalProtocolError(f"a timestamp without a time zone: {value}")
+        value = int(value.timestamp() // 1)
+    if not 0 <= value < 1 << 64:
+        raise LocalProtocolError(f"a timestamp outside 64 unsigned bits: {value}")
+    return value
+
+
+def _decimal(scale: int, digits: int) -> Decimal:
+    return Decimal((int(digits < 0), tuple(map(int, str(abs(digits)))), -scale))
+
+
+# -- writing --------------------------------------------------------------------------------
+
+
+def write_table(out: bytearray, table: Mapping[str, Any], letters: Letters, depth: int = MAX_DEPTH) -> None:
+    """A field table with its length (4.2.5.5).
+
+    Raises:
+        LocalProtocolError: a name or a value that no field table takes.
+    """
+    start = _reserve(out, depth)
+    for name, value in table.items():
+        write_short_string(out, name)
+        letters.writer_of(value)(out, value, letters, depth - 1)
+    _fill_in(out, start)
+
+
+def _reserve(out: bytearray, depth: int) -> int:
+    if not depth:
+        raise LocalProtocolError(f"tables nested deeper than {MAX_DEPTH}")
+    out += b"\0\0\0\0"
+    return len(out)
+
+
+def _fill_in(out: bytearray, start: int) -> None:
+    _LONG.pack_into(out, start - 4, len(out) - start)
+
+
+def write_short_string(out: bytearray, text: str) -> None:
+    """A short string (4.2.5.3).
+
+    Raises:
+        LocalProtocolError: no str, longer than 255 octets, or with a NUL.
+    """
+    if not isinstance(text, str):
+        raise LocalProtocolError(f"a short string is a str, not {text!r}")
+    octets = _encoded(text, "surrogateescape")
+    if len(octets) > 255 or 0 in octets:
+        raise LocalProtocolError(f"a short string has 255 octets at most, and no NUL: {text!r}")
+    out.append(len(octets))
+    out += octets
+
+
+def _encoded(text: str, errors: str = "strict") -> bytes:
+    try:
+        return text.encode("utf-8", errors)
+    except UnicodeEncodeError as error:
+        raise LocalProtocolError(f"text that has no UTF-8: {text!r}") from error
+
+
+def _write_table(out: bytearray, value: Mapping[str, Any], letters: Letters, depth: int) -> None:
+    out += b"F"
+    write_table(out, value, letters, depth)
+
+
+def _write_array(out: bytearray, value: list[Any], letters: Letters, depth: int) -> None:
+    out += b"A"
+    start = _reserve(out, depth)
+    for each in value:
+        letters.writer_of(each)(out, each, letters, depth - 1)
+    _fill_in(out, start)
+
+
+def _write_bool(out: bytearray, value: bool, _letters: Letters, _depth: int) -> None:
+    out += b"t\1" if value else b"t\0"
+
+
+def _write_void(out: bytearray, _value: None, _letters: Letters, _depth: int) -> None:
+    out += b"V"
+
+
+def _write_time(out: bytearray, value: datetime | int, _letters: Letters, _depth: int) -> None:
+    out += b"T" + to_seconds(value).to_bytes(8)
+
+
+def _write_decimal(out: bytearray, value: Decimal, _letters: Letters, _depth: int) -> None:
+    sign, digits, exponent = value.as_tuple()
+    if isinstance(exponent, int) and -255 <= exponent <= 10:  # 10 zeros are more than 32 bits hold
+        number = int("".join(map(str, digits))) * 10 ** max(exponent, 0) * (-1 if sign else 1)
+        if -(1 << 31) <= number < 1 << 31:
+            out += b"D" + max(-exponent, 0).to_bytes(1) + number.to_bytes(4, signed=True)
+            return
+    raise LocalProtocolError(f"a decimal has 32 bits and at most 255 places: {value}")
+
+
+def _number(letter: str, form: str) -> _Writer:
+    codec = struct.Struct(">" + form)
+    prefix = letter.encode()
+
+    def write(out: bytearray, value: Any, _letters: Letters, _depth: int) -> None:
+        try:
+            out += prefix + codec.pack(value)
+        except (struct.error, OverflowError) as error:
+            raise LocalProtocolError(f"{value!r} does not fit the type {letter} of a field table") from error
+
+    return write
+
+
+def _octets(letter: bytes) -> _Writer:
+    def write(out: bytearray, value: str | bytes, _letters: Letters, _depth: int) -> None:
+        octets = _encoded(value) if isinstance(value, str) else bytes(value)
+        out += letter + _LONG.pack(len(octets)) + octets
+
+    return write
+
+
+def _write_short_text(out: bytearray, value: str, _letters: Letters, _depth: int) -> None:
+    out += b"s"
+    write_short_string(out, value)
+
+
+def _integer(narrow: _Writer, wide: _Writer) -> _Writer:
+    def write(out: bytearray, value: int, letters: Letters, depth: int) -> None:
+        (narrow if -(1 << 31) <= value < 1 << 31 else wide)(out, value, letters, depth)
+
+    return write
+
+
+# -- the two sets ---------------------------------------------------------------------------
+
+_READERS: Final[Mapping[str, _Reader]] = {
+    "t": _fixed("B", bool),
+    "b": _fixed("b", Int8),
+    "B": _fixed("B", UInt8),
+    "u": _fixed("H", UInt16),
+    "I": _fixed("i", int),
+    "i": _fixed("I", UInt32),
+    "f": _fixed("f", Float32),
+    "d": _fixed("d", float),
+    "D": _fixed("Bi", _decimal),
+    "S": _read_text,
+    "A": _read_array,
+    "F": read_table,
+    "T": _fixed("Q", from_seconds),
+    "V": _read_void,
+}
+"""What both sets read in the same way."""
+
+_WRITERS: Final[Mapping[type, _Writer]] = {
+    bool: _write_bool,
+    Int8: _number("b", "b"),
+    UInt8: _number("B", "B"),
+    UInt16: _number("u", "H"),
+    UInt32: _number("i", "I"),
+    Float32: _number("f", "f"),
+    float: _number("d", "d"),
+    Decimal: _write_decimal,
+    str: _octets(b"S"),
+    LongString: _octets(b"S"),
+    list: _write_array,
+    tuple: _write_array,
+    dict: _write_table,
+    datetime: _write_time,
+    Timestamp: _write_time,
+    type(None): _write_void,
+}
+"""What both sets write in the same way."""
+
+_OCTETS = _octets(b"x")
+_TEXT = _octets(b"S")
+
+USUAL: Final = Letters(
+    "usual",
+    {
+        **_READERS,
+        "s": _fixed("h", Int16),
+        "l": _fixed("q", Int64),
+        "L": _fixed("q", Int64L),
+        "x": _read_octets,
+    },
+    {
+        **_WRITERS,
+        int: _integer(_number("I", "i"), _number("l", "q")),
+        Int16: _number("s", "h"),
+        Int64: _number("l", "q"),
+        Int64L: _number("L", "q"),
+        UInt64: _number("l", "q"),
+        bytes: _OCTETS,
+        bytearray: _OCTETS,
+    },
+)
+"""The letters as RabbitMQ reads and writes them."""
+
+STRICT: Final = Letters(
+    "strict",
+    {
+        **_READERS,
+        "U": _fixed("h", Int16),
+        "s": _read_short_text,
+        "L": _fixed("q", Int64),
+        "l": _fixed("Q", UInt64),
+    },
+    {
+        **_WRITERS,
+        int: _integer(_number("I", "i"), _number("L", "q")),
+        Int16: _number("U", "h"),
+        Int64: _number("L", "q"),
+        UInt64: _number("l", "Q"),
+        ShortString: _write_short_text,
+        bytes: _TEXT,
+        bytearray: _TEXT,
+    },
+)
+"""The letters of the specification's grammar (4.2.1)."""

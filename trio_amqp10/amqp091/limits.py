@@ -1,0 +1,49 @@
+"""What an engine proposes and bears: sizes in octets, times in seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .frames import FRAME_MIN
+
+__all__ = ["Limits"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The limits of one connection.
+
+    Attributes:
+        channel_max: the highest channel number, 1 to 65535; the lower of both ends' counts.
+        frame_max: octets of a frame, 4096 at least; the lower of both ends' counts.
+        heartbeat: seconds; a server's proposal, a client's wish. 0 for none.
+        handshake_timeout: seconds until the connection is open; None for any time.
+        close_timeout: seconds for the answer to our close.
+        max_message_size: octets of the body of one content; more closes its channel with 406.
+        max_partial: octets of all contents that are not complete; more closes the connection with 506.
+        buffer: octets of arrivals that nobody took yet, above which ``wants_data`` is False.
+        flow_control: obey a client's ``channel.flow`` with active false; otherwise it is answered with 540.
+
+    Raises:
+        ValueError: a number out of its range.
+    """
+
+    channel_max: int = 2047
+    frame_max: int = 131_072
+    heartbeat: int = 60
+    handshake_timeout: float | None = 30.0
+    close_timeout: float = 5.0
+    max_message_size: int = 128 * 1024 * 1024
+    max_partial: int = 256 * 1024 * 1024
+    buffer: int = 4 * 1024 * 1024
+    flow_control: bool = True
+
+    def __post_init__(self) -> None:
+        ranges = (
+            ("channel_max", self.channel_max, 1, 0xFFFF),
+            ("frame_max", self.frame_max, FRAME_MIN, 0xFFFFFFFF),
+            ("heartbeat", self.heartbeat, 0, 0xFFFF),
+        )
+        for name, value, least, most in ranges:
+            if not least <= value <= most:
+                raise ValueError(f"{name} is {least} to {most}: {value}")

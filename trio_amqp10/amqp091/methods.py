@@ -1,0 +1,375 @@
+"""From a declared method to its codec: ``@method``, the types of arguments, and the table of methods (0-9-1, 4.2.4).
+
+A method is written as the row that it is, its arguments in the order of the wire::
+
+    @method(50, 10, "queue.declare", sender=CLIENT, synchronous=True)
+    class QueueDeclare(Method):
+        reserved_1: short = 0
+        queue: shortstr = ""
+        passive: bit = False
+        durable: bit = False
+
+When the class is made, each annotation gives the reader and the writer of its argument; bits that stand together share
+octets, the low bit first (4.2.5.2). What comes out is a ``Plan``. Arguments whose name begins with ``reserved`` are
+written as they stand and read as they come. Knows no method of the specification: those are in ``spec``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+import typing
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar, dataclass_transform
+
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.reply_codes import ReplyCode091
+
+from .faults import ReplyError
+from .fields import (
+    Letters,
+    Scan,
+    from_seconds,
+    read_short_string,
+    read_table,
+    to_seconds,
+    write_short_string,
+    write_table,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from datetime import datetime
+
+__all__ = [
+    "FieldType",
+    "Method",
+    "MethodTable",
+    "Plan",
+    "Sender",
+    "bit",
+    "field_type_of",
+    "long",
+    "longlong",
+    "longstr",
+    "method",
+    "octet",
+    "short",
+    "shortstr",
+    "table",
+    "timestamp",
+]
+
+M = TypeVar("M", bound="Method")
+
+_IDS: Final = struct.Struct(">HH")
+
+
+class Sender(Enum):
+    """Which end may send a method."""
+
+    CLIENT = "client"
+    SERVER = "server"
+    BOTH = "client or server"
+
+    def permits(self, role: Sender) -> bool:
+        """Whether the end with this role may send it."""
+        return self is Sender.BOTH or self is role
+
+
+class FieldType(typing.NamedTuple):
+    """How one type of argument is read and written."""
+
+    name: str
+    read: Callable[[bytes, int, int, Scan], tuple[Any, int]]
+    write: Callable[[bytearray, Any, Letters], None]
+
+
+def _early(pos: int, size: int, end: int) -> ReplyError:
+    return ReplyError(
+        ReplyCode091.FRAME_ERROR, f"the arguments end at {end}, within {size} octets at offset {pos}"
+    )
+
+
+def _unsigned(name: str, form: str) -> FieldType:
+    codec = struct.Struct(">" + form)
+    size = codec.size
+
+    def read(buf: bytes, pos: int, end: int, _scan: Scan) -> tuple[int, int]:
+        if pos + size > end:
+            raise _early(pos, size, end)
+        return codec.unpack_from(buf, pos)[0], pos + size
+
+    def write(out: bytearray, value: int, _letters: Letters) -> None:
+        try:
+            out += codec.pack(value)
+        except struct.error as error:
+            raise LocalProtocolError(f"{value!r} does not fit {8 * size} unsigned bits") from error
+
+    return FieldType(name, read, write)
+
+
+_LONG: Final = _unsigned("long", "I")
+_LONGLONG: Final = _unsigned("longlong", "Q")
+
+
+def _read_shortstr(buf: bytes, pos: int, end: int, _scan: Scan) -> tuple[str, int]:
+    if pos >= end or pos + 1 + buf[pos] > end:
+        raise _early(pos, 1 + buf[pos] if pos < end else 1, end)
+    return read_short_string(buf, pos, end)
+
+
+def _write_shortstr(out: bytearray, value: str, _letters: Letters) -> None:
+    write_short_string(out, value)
+
+
+def _read_longstr(buf: bytes, pos: int, end: int, scan: Scan) -> tuple[bytes, int]:
+    size, pos = _LONG.read(buf, pos, end, scan)
+    if pos + size > end:
+        raise _early(pos, size, end)
+    return bytes(buf[pos : pos + size]), pos + size
+
+
+def _write_longstr(out: bytearray, value: bytes, letters: Letters) -> None:
+    if not isinstance(value, bytes):
+        raise LocalProtocolError(f"a long string is bytes, not {value!r}")
+    _LONG.write(out, len(value), letters)
+    out += value
+
+
+def _read_table(buf: bytes, pos: int, end: int, scan: Scan) -> tuple[dict[str, Any], int]:
+    if pos + 4 > end:
+        raise _early(pos, 4, end)
+    return read_table(buf, pos, end, scan)
+
+
+def _read_timestamp(buf: bytes, pos: int, end: int, scan: Scan) -> tuple[Any, int]:
+    seconds, pos = _LONGLONG.read(buf, pos, end, scan)
+    return from_seconds(seconds), pos
+
+
+def _write_timestamp(out: bytearray, value: datetime | int, letters: Letters) -> None:
+    _LONGLONG.write(out, to_seconds(value), letters)
+
+
+_BIT: Final = _unsigned("bit", "B")
+"""The octet in which bits stand; a ``Plan`` packs and unpacks them."""
+
+octet = Annotated[int, _unsigned("octet", "B")]
+short = Annotated[int, _unsigned("short", "H")]
+long = Annotated[int, _LONG]
+longlong = Annotated[int, _LONGLONG]
+bit = Annotated[bool, _BIT]
+shortstr = Annotated[str, FieldType("shortstr", _read_shortstr, _write_shortstr)]
+longstr = Annotated[bytes, FieldType("longstr", _read_longstr, _write_longstr)]
+table = Annotated[dict[str, Any], FieldType("table", _read_table, write_table)]
+timestamp = Annotated[Any, FieldType("timestamp", _read_timestamp, _write_timestamp)]
+
+
+def field_type_of(annotation: Any) -> FieldType:
+    """The type that an annotation gives an argument or a property (``shortstr``, ``shortstr | None``).
+
+    Raises:
+        TypeError: it gives none.
+    """
+    for each in (annotation, *typing.get_args(annotation)):
+        for mark in getattr(each, "__metadata__", ()):
+            if isinstance(mark, FieldType):
+                return mark
+    raise TypeError(f"no type of an argument: {annotation}")
+
+
+class Plan:
+    """One method: its row in the specification, and its codec.
+
+    Attributes:
+        name: as the specification has it, such as ``queue.declare-ok``.
+        class_id: the class's number.
+        method_id: the method's number within the class.
+        sender: which end may send it.
+        synchronous: whether the sender waits for an answer, unless ``no_wait`` is set.
+        content: whether a content header and bodies come after it.
+        answers: the requests that it answers; none for a request, and for what needs none.
+        arguments: their names and types, in order.
+    """
+
+    __slots__ = (
+        "_runs",
+        "answers",
+        "arguments",
+        "class_id",
+        "content",
+        "made",
+        "method_id",
+        "name",
+        "prefix",
+        "sender",
+        "synchronous",
+    )
+
+    def __init__(
+        self,
+        made: type[Method],
+        ids: tuple[int, int],
+        name: str,
+        sender: Sender,
+        synchronous: bool,
+        content: bool,
+        answers: tuple[type[Method], ...],
+        arguments: tuple[tuple[str, FieldType], ...],
+    ) -> None:
+        self.made = made
+        self.class_id, self.method_id = ids
+        self.prefix = _IDS.pack(*ids)
+        self.name = name
+        self.sender = sender
+        self.synchronous = synchronous
+        self.content = content
+        self.answers = answers
+        self.arguments = arguments
+        self._runs = tuple(_runs(made, arguments))
+
+    def waits(self, made: Method) -> bool:
+        """Whether this request is to be answered: it is synchronous, and ``no_wait`` is not set."""
+        return self.synchronous and not getattr(made, "no_wait", False)
+
+    def read(self, payload: bytes, letters: Letters) -> Method:
+        """The method in a payload, after its four octets of numbers.
+
+        Raises:
+            ReplyError: 501, the arguments end early or late; 502, a table or a short string is wrong.
+        """
+        made = object.__new__(self.made)
+        pos, end, scan = 4, len(payload), Scan(letters)
+        try:
+            for kind, setters, _ in self._runs:
+                value, pos = kind.read(payload, pos, end, scan)
+                if kind is _BIT:
+                    for place, setter in enumerate(setters):
+                        setter(made, bool(value >> place & 1))
+                else:
+                    setters[0](made, value)
+            if pos != end:
+                raise ReplyError(
+                    ReplyCode091.FRAME_ERROR, f"{end - pos} octets after the last argument of {self.name}"
+                )
+        except ReplyError as fault:
+            raise fault.about(self.class_id, self.method_id) from None
+        return made
+
+    def write(self, made: Method, letters: Letters) -> bytes:
+        """The payload of a method frame (4.2.4).
+
+        Raises:
+            LocalProtocolError: an argument that its type does not take; the message names it.
+        """
+        out = bytearray(self.prefix)
+        for kind, _, names in self._runs:
+            try:
+                if kind is _BIT:
+                    out.append(sum(1 << place for place, name in enumerate(names) if getattr(made, name)))
+                else:
+                    kind.write(out, getattr(made, names[0]), letters)
+            except LocalProtocolError as error:
+                raise LocalProtocolError(f"{self.name}, {names[0]}: {error}") from error
+        return bytes(out)
+
+    def __repr__(self) -> str:
+        return f"<{self.name} {self.class_id}.{self.method_id}>"
+
+
+def _runs(
+    made: type[Method], arguments: Iterable[tuple[str, FieldType]]
+) -> Iterator[tuple[FieldType, list[Callable[[Any, Any], None]], list[str]]]:
+    """What shares octets: single arguments, and up to eight bits that stand together."""
+    run: tuple[FieldType, list[Callable[[Any, Any], None]], list[str]] | None = None
+    for name, kind in arguments:
+        if run is not None and not (kind is _BIT and run[0] is _BIT and len(run[2]) < 8):
+            yield run
+            run = None
+        if run is None:
+            run = (kind, [], [])
+        run[1].append(made.__dict__[name].__set__)
+        run[2].append(name)
+    if run is not None:
+        yield run
+
+
+class Method:
+    """The base of all methods; ``plan`` says which one a class is."""
+
+    __slots__ = ()
+    plan: ClassVar[Plan]
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(dataclasses.field,))
+def method(
+    class_id: int,
+    method_id: int,
+    name: str,
+    *,
+    sender: Sender,
+    synchronous: bool = False,
+    content: bool = False,
+    answers: tuple[type[Method], ...] = (),
+) -> Callable[[type[M]], type[M]]:
+    """Make a class of annotated arguments a method; the module's docstring shows one.
+
+    Raises:
+        TypeError: an annotation gives no type of an argument.
+    """
+
+    def decorate(cls: type[M]) -> type[M]:
+        hints = typing.get_type_hints(cls, include_extras=True)
+        hints.pop("plan")
+        arguments = tuple((each, field_type_of(hint)) for each, hint in hints.items())
+        made: Any = dataclasses.dataclass(slots=True, kw_only=True)(cls)
+        made.plan = Plan(made, (class_id, method_id), name, sender, synchronous, content, answers, arguments)
+        return typing.cast("type[M]", made)
+
+    return decorate
+
+
+class MethodTable:
+    """The methods that an engine knows, by their numbers; extensions add theirs to a table of their own.
+
+    Args:
+        methods: classes made by ``@method``.
+    """
+
+    __slots__ = ("_by_ids",)
+
+    def __init__(self, methods: Iterable[type[Method]]) -> None:
+        self._by_ids = {(each.plan.class_id, each.plan.method_id): each.plan for each in methods}
+
+    def __iter__(self) -> Iterator[Plan]:
+        return iter(self._by_ids.values())
+
+    @property
+    def by_name(self) -> Mapping[str, Plan]:
+        """Each plan by its method's name."""
+        return {plan.name: plan for plan in self}
+
+    def plan_in(self, payload: bytes) -> Plan:
+        """Whose payload this is.
+
+        Raises:
+            ReplyError: 501, there are no numbers of a class and a method; 503, these are of none.
+        """
+        if len(payload) < 4:
+            raise ReplyError(
+                ReplyCode091.FRAME_ERROR, f"a method frame with a payload of {len(payload)} octets"
+            )
+        ids = _IDS.unpack_from(payload)
+        plan = self._by_ids.get(ids)
+        if plan is None:
+            raise ReplyError(ReplyCode091.COMMAND_INVALID, f"unknown method {ids[0]}.{ids[1]}", *ids)
+        return plan
+
+    def read(self, payload: bytes, letters: Letters) -> Method:
+        """The method in the payload of a method frame (4.2.4).
+
+        Raises:
+            ReplyError: see ``plan_in`` and ``Plan.read``.
+        """
+        return self.plan_in(payload).read(payload, letters)
