@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from . import part3
 from .requirement import KINDS, RULE, Requirement
 from .rows import (
     attach,
@@ -23,9 +22,11 @@ from .rows import (
     opening,
     outcomes,
     overview,
+    resumption,
     sections,
     security,
     sessions,
+    termini,
     transactions,
     transfer,
     types,
@@ -60,7 +61,8 @@ PARTS: dict[str, list[Requirement]] = {
         *messages.REQUIREMENTS,
         *sections.REQUIREMENTS,
         *outcomes.REQUIREMENTS,
-        *part3.REQUIREMENTS,
+        *resumption.REQUIREMENTS,
+        *termini.REQUIREMENTS,
     ],
     "Part 4: transactions": transactions.REQUIREMENTS,
     "Part 5: security": security.REQUIREMENTS,

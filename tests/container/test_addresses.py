@@ -182,6 +182,16 @@ async def test_address_of_a_dynamic_node_says_who_had_it_made_and_cannot_be_gues
     assert len({uuid.UUID(shape[1]) for shape in shapes if shape}) == 2
 
 
+async def test_address_of_a_dynamic_target_says_who_had_it_made() -> None:
+    target = Target(dynamic=True)
+    async with (
+        open_container() as container,
+        container.connect(container_id="till 7") as conn,
+        conn.open_sender(None, target=target, name="orders") as sender,
+    ):
+        assert re.fullmatch(r"temporary/[0-9a-f-]{36}/till_7/orders", str(sender.address))
+
+
 async def test_dynamic_target_is_a_queue_too() -> None:
     async with open_container() as container, container.connect() as conn:
         async with conn.open_sender(None, target=Target(dynamic=True)) as sender:
@@ -228,6 +238,31 @@ async def test_dynamic_node_lives_as_long_as_its_lifetime_policy_says(policy: An
                 await bodies(receiver, 1)
             await look()
             assert not seen[-1]
+
+
+@pytest.mark.parametrize(
+    ("policy", "kept"),
+    [
+        (DeleteOnClose(), False),
+        (DeleteOnNoLinks(), True),
+        (DeleteOnNoMessages(), False),
+        (DeleteOnNoLinksOrMessages(), True),
+    ],
+)
+async def test_dynamic_node_without_messages_stays_for_another_link_as_its_lifetime_policy_says(
+    policy: Any, kept: bool
+) -> None:
+    source = Source(dynamic=True, dynamic_node_properties={"lifetime-policy": policy})
+    async with open_container() as container, two(container) as (one, other):
+        maker = await one.open_receiver(None, source=source, credit=0).__aenter__()
+        sender = await other.open_sender(maker.address).__aenter__()
+        await maker.aclose()
+        await wait_all_tasks_blocked()
+        assert bool(container.nodes) is kept
+        if kept:
+            await sender.aclose()
+            await wait_all_tasks_blocked()
+            assert not container.nodes
 
 
 POLICIES = [DeleteOnClose(), DeleteOnNoLinks(), DeleteOnNoMessages(), DeleteOnNoLinksOrMessages()]

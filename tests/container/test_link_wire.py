@@ -10,7 +10,14 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
-from trio_amqp10.spec.messaging import DeleteOnNoLinks, ExpiryPolicy, Source, Target, TerminusDurability
+from trio_amqp10.spec.messaging import (
+    DeleteOnNoLinks,
+    ExpiryPolicy,
+    Received,
+    Source,
+    Target,
+    TerminusDurability,
+)
 from trio_amqp10.spec.transport import Attach, Detach, Disposition, End, Flow, Role, Transfer
 from trio_amqp10.wire.values import Described, Symbol
 
@@ -46,6 +53,20 @@ async def test_dynamic_node_is_refused_when_it_is_named(role: bool) -> None:
         assert not container.nodes
         await peer.send(Detach(handle=0, closed=True))
         assert isinstance(await peer.attach("q", Role.SENDER, handle=1), Attach)
+
+
+@pytest.mark.parametrize("role", [Role.SENDER, Role.RECEIVER])
+async def test_node_properties_are_left_out_of_the_answer_when_no_dynamic_node_is_asked_for(
+    role: bool,
+) -> None:
+    lifetime = {"lifetime-policy": DeleteOnNoLinks()}
+    async with on_the_wire(amqp.Container()) as peer:
+        if role:
+            ends: dict[str, Any] = {"source": Source(address="q", dynamic_node_properties=lifetime)}
+        else:
+            ends = {"target": Target(address="q", dynamic_node_properties=lifetime)}
+        attached = await peer.attach("q", role, **ends)
+        assert (attached.source if role else attached.target).dynamic_node_properties is None
 
 
 # -- one link at a time (2.6.1) -------------------------------------------------------------------
@@ -246,6 +267,31 @@ async def holding_one(
         await peer.grant(1)
         await peer.expect(Transfer)
         yield peer, queue
+
+
+@pytest.mark.parametrize(
+    ("default", "left"),
+    [
+        (None, (1, 0)),
+        (amqp.Accepted(), (0, None)),
+        (amqp.Modified(delivery_failed=True), (1, 1)),
+    ],
+)
+@pytest.mark.parametrize("state", [None, Received(section_number=0, section_offset=1)])
+async def test_default_outcome_counts_when_a_delivery_is_settled_without_an_outcome(
+    state: Any, default: Any, left: tuple[int, int | None]
+) -> None:
+    source = Source(address="q", default_outcome=default)
+    async with holding_one(amqp.Container(), source) as (peer, queue):
+        await peer.send(Disposition(role=Role.RECEIVER, first=0, settled=True, state=state))
+        await wait_all_tasks_blocked()
+        available, count = left
+        assert (queue.leased, queue.available) == (0, available)
+        if available:
+            await peer.grant(1)
+            await peer.expect(Transfer)
+            assert peer.last is not None
+            assert amqp.Message.from_payload(peer.last.payload).delivery_count == count
 
 
 @pytest.mark.parametrize("kept", [True, False])

@@ -142,6 +142,17 @@ async def test_queue_shows_no_message_that_another_has_taken_meanwhile() -> None
             assert await bodies(browser, 4) == [2, 3, 4, 5]
 
 
+async def test_answer_to_a_browser_says_that_nothing_is_kept_and_another_link_sees_all_again() -> None:
+    source = Source(address="q", distribution_mode="copy", expiry_policy="never", timeout=60)
+    async with open_container(["q"]) as container, container.connect() as conn:
+        await fill(conn, "q", 1, 2)
+        for _ in range(2):
+            async with conn.open_receiver("q", name="n", source=source) as browser:
+                answer = browser.remote.source
+                assert (answer.expiry_policy, answer.timeout, answer.durable) == ("session-end", 0, 0)
+                assert await bodies(browser, 2) == [1, 2]
+
+
 async def test_queue_answers_the_drain_of_a_browser_that_has_seen_all() -> None:
     async with open_container(["q"]) as container, container.connect() as conn:
         await fill(conn, "q", 1, 2)

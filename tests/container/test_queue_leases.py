@@ -104,6 +104,41 @@ async def test_queue_finds_the_first_message_that_a_link_may_have_among_returned
                 assert await bodies(receiver, 1) == [0]
 
 
+async def test_queue_gives_an_accepted_message_to_nobody_again() -> None:
+    async with open_container(["q"]) as container, two(container) as (one, other):
+        await fill(one, "q", "x")
+        for _ in range(2):
+            async with one.open_receiver("q", name="n", credit=0) as receiver:
+                if queue_of(container).available:
+                    (await receiver.receive()).accept()
+                receiver.grant(1)
+                assert await receiver.drain() == []
+        async with other.open_receiver("q", credit=0) as receiver:
+            receiver.grant(1)
+            assert await receiver.drain() == []
+
+
+async def test_queue_leases_what_it_moves_and_leaves_what_it_copies() -> None:
+    copy = Source(address="q", distribution_mode="copy")
+    async with open_container(["q"]) as container, two(container) as (one, other):
+        await fill(one, "q", "x", "y")
+        queue = queue_of(container)
+        async with (
+            one.open_receiver("q", credit=0) as mover,
+            other.open_receiver("q", source=copy, credit=0) as browser,
+            other.open_receiver("q", credit=0) as another,
+        ):
+            assert mover.remote.source.distribution_mode == "move"
+            first = await mover.receive()
+            assert (queue.available, queue.leased) == (1, 1)
+            assert await bodies(browser, 1) == ["y"]
+            assert (queue.available, queue.leased) == (1, 1)
+            assert await bodies(another, 1) == ["y"]
+            first.accept()
+            await wait_all_tasks_blocked()
+            assert len(queue) == 0
+
+
 async def test_queue_drops_a_rejected_message() -> None:
     async with open_container(["q"]) as container, container.connect() as conn:
         await fill(conn, "q", "bad", "worse")

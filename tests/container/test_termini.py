@@ -160,6 +160,25 @@ async def test_timer_starts_when_the_policy_says(
         assert (len(container.termini) == 0) is connection
 
 
+async def test_timer_stops_when_the_link_is_attached_again_and_starts_from_the_full_time(
+    autojump_clock: Any,
+) -> None:
+    container = amqp.Container()
+    options: dict[str, Any] = {"expiry_policy": POLICY.LINK_DETACH, "expiry_timeout": 10}
+    async with program(container, idle_timeout=None) as conn:
+        sender = await conn.open_sender("q", **options).__aenter__()
+        await sender.detach()
+        await trio.sleep(6)
+        await sender.resume()
+        await trio.sleep(20)
+        assert len(container.termini) == 1
+        await sender.detach()
+        await trio.sleep(9)
+        assert len(container.termini) == 1
+        await trio.sleep(2)
+        assert len(container.termini) == 0
+
+
 async def test_link_is_stolen_by_the_same_peer_on_another_connection() -> None:
     container = amqp.Container()
     queue = container.add_queue("q")

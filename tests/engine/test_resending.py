@@ -121,10 +121,11 @@ def test_resume_begins_with_our_attach_when_the_peer_has_attached_first() -> Non
 
 @pytest.mark.parametrize("credit", [1, 10])
 @pytest.mark.parametrize("theirs", [{}, {b"other": None}])
+@pytest.mark.parametrize("here", [None, Received(section_number=0, section_offset=3)])
 def test_resending_sends_as_new_what_the_receiver_does_not_have(
-    theirs: dict[bytes, Any], credit: int
+    here: Any, theirs: dict[bytes, Any], credit: int
 ) -> None:
-    link, script, terminus, [delivery] = taken_up((b"a", None), theirs=theirs, credit=credit)
+    link, script, terminus, [delivery] = taken_up((b"a", here), theirs=theirs, credit=credit)
     script >> expected(
         "transfer", delivery_tag=b"a", delivery_id=0, resume=None, settled=False, state=None, payload=PAYLOAD
     )
@@ -183,9 +184,10 @@ def test_resending_takes_the_default_outcome_when_the_source_does_not_permit_the
     assert delivery.state == RELEASED
 
 
-def test_resending_settles_by_the_transfer_when_the_link_leaves_the_choice() -> None:
+@pytest.mark.parametrize("here", [None, Accepted()])
+def test_resending_settles_by_the_transfer_when_the_link_leaves_the_choice(here: Any) -> None:
     link, script, terminus, [delivery] = taken_up(
-        (b"a", None), theirs={b"a": ACCEPTED}, snd=SenderSettleMode.MIXED
+        (b"a", here), theirs={b"a": ACCEPTED}, snd=SenderSettleMode.MIXED
     )
     script >> expected("transfer", delivery_tag=b"a", resume=True, settled=True, state=ACCEPTED)
     script.expect_nothing()

@@ -255,6 +255,21 @@ def test_resumed_delivery_is_settled_when_the_sender_holds_an_outcome_and_waits_
     assert link.error is None
 
 
+@pytest.mark.parametrize("second", [True, False])
+def test_outcome_of_the_sender_counts_when_the_receiver_has_another(second: bool) -> None:
+    terminus, [delivery], _link = before_the_cut(transfer(0, 7, PAYLOAD), second=second)
+    delivery.link.session.settlement.dispose(delivery, Rejected())
+    _new, script, said = taken_up(terminus, {TAG: ACCEPTED}, second=second)
+    assert said == {TAG: ("rejected", {})}
+    script << resumed(TAG, state=ACCEPTED)
+    script >> expected("disposition", role=True, first=0, settled=None if second else True, state=ACCEPTED)
+    if second:
+        script << disposition(False, 0)
+    assert delivery.settled
+    assert delivery.state == Accepted()
+    assert not terminus.unsettled
+
+
 @pytest.mark.parametrize("fields", [{"aborted": True}, {"settled": True, "state": ("rejected", {})}])
 def test_resumed_delivery_is_taken_back_when_the_sender_has_no_more_use_for_it(
     fields: dict[str, Any],
@@ -269,20 +284,33 @@ def test_resumed_delivery_is_taken_back_when_the_sender_has_no_more_use_for_it(
     assert delivery.remote_state == (None if "aborted" in fields else Rejected())
 
 
+def test_delivery_that_the_sender_aborts_is_handed_out_when_it_is_sent_as_new() -> None:
+    terminus, _nothing, _link = before_the_cut(transfer(0, 7, PAYLOAD[:5], more=True))
+    place = ("received", {"section_number": 1, "section_offset": 0})
+    link, script, said = taken_up(terminus, {TAG: place})
+    assert said == {TAG: ("received", {"section_number": 0, "section_offset": 5})}
+    script << resumed(TAG, aborted=True)
+    assert not terminus.unsettled
+    assert not terminus.partials
+    script << transfer(0, 1, PAYLOAD, delivery_tag=TAG)
+    assert [each.payload for each in link.queue] == [PAYLOAD]
+
+
 @pytest.mark.parametrize("start", [0, 3, SECOND, SECOND + 5])
-def test_resumed_delivery_goes_on_where_the_sender_says(start: int) -> None:
+@pytest.mark.parametrize("said_before", [True, False])
+def test_resumed_delivery_goes_on_where_the_sender_says(start: int, said_before: bool) -> None:
     begun_ = PAYLOAD[: SECOND + 5]
     terminus, nothing, _link = before_the_cut(
         transfer(0, 7, begun_[:9], more=True), transfer(0, payload=begun_[9:], more=True)
     )
     assert not nothing
-    link, script, said = taken_up(terminus, {TAG: None})
-    assert said == {TAG: ("received", {"section_number": 1, "section_offset": 5})}
     place = {
         "section_number": int(start >= SECOND),
         "section_offset": start - SECOND if start >= SECOND else start,
     }
     state = ("received", place) if start else None
+    link, script, said = taken_up(terminus, {TAG: state if said_before else None})
+    assert said == {TAG: ("received", {"section_number": 1, "section_offset": 5})}
     script << resumed(TAG, PAYLOAD[start:-2], state=state, more=True) + transfer(0, payload=PAYLOAD[-2:])
     [delivery] = link.queue
     assert delivery.payload == PAYLOAD

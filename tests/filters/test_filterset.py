@@ -52,6 +52,23 @@ def test_filter_is_applied_and_echoed(descriptor: Any, value: Any) -> None:
     assert not filters.matches(BROKEN)
 
 
+@pytest.mark.parametrize(
+    ("descriptor", "value"),
+    [
+        ("apache.org:selector-filter:string", "colour = 'red'"),
+        ("amqp:sql-filter", 'colour = "red"'),
+        ("apache.org:legacy-amqp-direct-binding:string", "fruit.apple"),
+        ("apache.org:legacy-amqp-topic-binding:string", "#.apple"),
+        ("amqp:properties-filter", {Symbol("subject"): "&s:apple"}),
+        ("amqp:application-properties-filter", {"colour": "red"}),
+    ],
+)
+def test_filter_says_the_same_of_a_message_whenever_it_is_asked(descriptor: str, value: Any) -> None:
+    filters = parse_filters(over_the_wire({"f": Described(descriptor, value)}))
+    for _ in range(3):
+        assert [filters.matches(each) for each in (RED, GREEN, BROKEN)] == [True, False, False]
+
+
 @pytest.mark.parametrize("asked", [None, {}, {Symbol("f"): None}])
 def test_everything_passes_when_there_are_no_filters(asked: Any) -> None:
     filters = parse_filters(asked)

@@ -68,6 +68,36 @@ async def test_sender_is_accepted_with_what_we_answer(autojump_clock: MockClock)
             assert got["target"] == ("target", {"address": "there"})
 
 
+@pytest.mark.parametrize("sender", [True, False])
+async def test_accepting_a_dynamic_node_needs_the_address_that_was_made(
+    sender: bool, autojump_clock: MockClock
+) -> None:
+    name = "target" if sender else "source"
+    async with dialled() as (conn, peer):
+        asked: dict[str, Any] = {name: (name, {"dynamic": True})}
+        await peer.send(attach(sender=sender, **asked))
+        link: Any = await conn.incoming_links().__anext__()
+        with pytest.raises(amqp.LocalProtocolError, match="the address of the node that was made"):
+            link.accept()
+        made: Any = {"address": "made", "dynamic": True}
+        terminus = amqp.Target(**made) if sender else amqp.Source(**made)
+        async with link.accept(**{name: terminus}):
+            got = await peer.expect("attach")
+            assert got[name] == (name, made)
+
+
+async def test_node_properties_are_echoed_for_a_dynamic_source_only(autojump_clock: MockClock) -> None:
+    async with dialled() as (conn, peer):
+        for handle, dynamic in enumerate([True, None]):
+            fields = {"dynamic": dynamic, "dynamic_node_properties": {"x-colour": "red"}}
+            await peer.send(attach(handle, sender=False, source=("source", fields)))
+            link = await conn.incoming_links().__anext__()
+            assert isinstance(link, amqp.IncomingSender)
+            async with link.accept(address="made"):
+                got = await peer.skip_to("attach")
+                assert bool(got["source"][1].get("dynamic_node_properties")) is bool(dynamic)
+
+
 async def test_refused_link_has_no_terminus_and_goes(autojump_clock: MockClock) -> None:
     async with dialled() as (conn, peer):
         await peer.send(attach(0), attach(1, sender=False), attach(2))

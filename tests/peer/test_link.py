@@ -171,6 +171,39 @@ async def test_opening_refuses_a_dynamic_node_that_is_half_one(
         await peer.expect("close")
 
 
+@pytest.mark.parametrize("value", ["colour = 'red'", 1, ["x"]])
+async def test_opening_refuses_a_filter_that_is_no_described_value(value: Any) -> None:
+    async with dialled() as (conn, peer):
+        with pytest.raises(amqp.LocalProtocolError, match="filter 'f': a described value or None"):
+            conn.open_receiver("q", source=amqp.Source(address="q", filter={"g": None, "f": value}))
+        await wait_all_tasks_blocked()
+        await conn.aclose()
+        await peer.expect("close")
+
+
+@both
+async def test_opening_refuses_outcomes_that_are_no_descriptors(kind: str) -> None:
+    source = amqp.Source(outcomes=("amqp:accepted:list", "rejected"))
+    async with dialled() as (conn, peer):
+        with pytest.raises(amqp.LocalProtocolError, match="outcome 'rejected': the descriptor"):
+            opening(conn, kind, source=source)
+        await wait_all_tasks_blocked()
+        await conn.aclose()
+        await peer.expect("close")
+
+
+@both
+async def test_own_end_has_no_fields_when_the_program_names_none(
+    kind: str, autojump_clock: MockClock
+) -> None:
+    async with dialled() as (conn, peer):
+        with trio.move_on_after(1):
+            await opening(conn, kind, name="mine").__aenter__()
+        attach = await peer.expect("attach", name="mine")
+        terminus = "source" if kind == "sender" else "target"
+        assert attach[terminus] == (terminus, {})
+
+
 @both
 async def test_cancelled_opening_is_detached_again(kind: str, autojump_clock: MockClock) -> None:
     async with dialled() as (conn, peer):

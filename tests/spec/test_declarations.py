@@ -21,6 +21,7 @@ from trio_amqp10.spec import (
 )
 from trio_amqp10.wire import codes
 from trio_amqp10.wire.composite import Field, Registry, Section, plan_of
+from trio_amqp10.wire.encode import encode
 from trio_amqp10.wire.values import Symbol
 
 from . import standard
@@ -180,6 +181,11 @@ def test_conditions_are_those_of_the_standard() -> None:
     assert {str(condition) for condition in Condition} == {
         value for choices in sets for value in choices.values()
     }
+
+
+def test_names_of_a_filter_set_are_sent_as_symbols() -> None:
+    octets = bytes(encode(messaging.Source(filter={"f": None})))
+    assert b"\xa3\x01f\x40" in octets
 
 
 def test_archetypes_take_the_primitive_types_of_the_standard() -> None:

@@ -12,7 +12,7 @@ from trio_amqp10.spec.messaging import Source, Target
 from trio_amqp10.spec.transport import Attach, Error, ReceiverSettleMode, SenderSettleMode
 
 from .opening import recall
-from .options import LinkOptions
+from .options import LinkOptions, check_made
 from .receiver import Receiver, default_credit
 
 if TYPE_CHECKING:
@@ -136,18 +136,24 @@ class IncomingReceiver(IncomingLink):
             credit: messages to keep granted; 0 grants only by ``grant()``.
             streaming: hand out each delivery at its first transfer, for ``Delivery.chunks``. What is left
                 unread holds up all links of the session that the peer put this one on.
-            source, target: what to answer, in place of what the peer asked for.
+            source, target: what to answer, in place of what the peer asked for. The answer to a dynamic target
+                names the node that was made (3.5.4).
             properties, capabilities: what to answer.
             max_message_size: octets of one message; if None the connection's limit, or none when streaming.
             store: keeps what is unsettled when the peer detaches without closing, or is lost, for the next
                 link of this name that is accepted with it (2.6.5).
+
+        Raises:
+            LocalProtocolError: the target of the answer is dynamic and has no address.
         """
         remote = self.remote
+        target = remote.target if target is None else target
+        check_made(target)
         options = LinkOptions(
             snd_settle_mode=SenderSettleMode(remote.snd_settle_mode),
             rcv_settle_mode=ReceiverSettleMode(remote.rcv_settle_mode),
             source=source or remote.source,
-            target=remote.target if target is None else target,
+            target=target,
             properties=properties,
             offered_capabilities=capabilities,
             max_message_size=max_message_size,
@@ -196,6 +202,9 @@ class IncomingSender(IncomingLink):
                 echoed where ``source`` says so: to echo one is to promise to apply it (3.5.3).
             properties, capabilities: what to answer.
             store: as for a receiver. What the peer forgot is in doubt then, and not sent again by itself.
+
+        Raises:
+            LocalProtocolError: the source of the answer is dynamic and has no address.
         """
         remote = self.remote
         asked = remote.source
@@ -206,11 +215,12 @@ class IncomingSender(IncomingLink):
                 expiry_policy=asked.expiry_policy,
                 timeout=asked.timeout,
                 dynamic=asked.dynamic,
-                dynamic_node_properties=asked.dynamic_node_properties,
+                dynamic_node_properties=asked.dynamic_node_properties if asked.dynamic else None,
                 distribution_mode=asked.distribution_mode,
                 default_outcome=asked.default_outcome,
                 outcomes=asked.outcomes,
             )
+        check_made(source)
         options = LinkOptions(
             snd_settle_mode=SenderSettleMode(remote.snd_settle_mode),
             rcv_settle_mode=ReceiverSettleMode(remote.rcv_settle_mode),

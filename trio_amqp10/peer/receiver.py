@@ -19,7 +19,7 @@ from trio_amqp10.spec.transport import Role
 
 from .link import Link
 from .opening import Opening
-from .options import Guarantee, LinkOptions, check_address, check_dynamic, retention, symbols
+from .options import Guarantee, LinkOptions, check_address, check_dynamic, check_source, retention, symbols
 from .statistics import receiver_statistics
 
 if TYPE_CHECKING:
@@ -442,6 +442,7 @@ def open_receiver(
     """
     check_address(address)
     check_dynamic(source)
+    check_source(source)
     if credit_octets is not None:
         if streaming or session is not None or own_session is False or credit == 0 or credit_octets <= 0:
             raise LocalProtocolError(

@@ -18,6 +18,7 @@ from .options import (
     LinkOptions,
     check_address,
     check_dynamic,
+    check_source,
     retention,
     symbols,
 )
@@ -362,6 +363,7 @@ def open_sender(
     """
     check_address(address)
     check_dynamic(target)
+    check_source(source)
     comes_back = store is not None or (connection.recovering and guarantee == "exactly-once")
     kept = retention(durable, expiry_policy, expiry_timeout, comes_back=comes_back)
     options = LinkOptions(

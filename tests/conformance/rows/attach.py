@@ -229,6 +229,7 @@ REQUIREMENTS = [
         "a message larger than max-message-size ends the link with message-size-exceeded",
         "row_47_message_in_parts_detaches_at_the_first_octet_over",
         "row_47_message_in_one_frame_over_the_maximum_detaches",
+        "queue_keeps_messages_for_others_when_thirty_links_attach_that_take_none_of_them",
         "[max-message-size]",
     ),
     need(

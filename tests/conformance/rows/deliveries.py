@@ -190,6 +190,7 @@ REQUIREMENTS = [
         "2.6.13-10",
         RULE,
         "new deliveries go out only when both maps are complete",
+        "nothing_new_is_sent_when_the_receivers_map_is_incomplete_and_we_remember_nothing",
         "resending_says_nothing_of_what_an_incomplete_map_does_not_name_and_sends_nothing_new",
         "maps_that_fit_no_frame_are_worked_off_in_turns",
     ),

@@ -72,7 +72,8 @@ REQUIREMENTS = [
         "2.4.5-7",
         SHOULD,
         "TCP keep-alive is used where it can be",
-        gap="not yet: sockets are as the system makes them",
+        "tcp_keep_alive_is_on_at_both_ends",
+        mutant=Change("socket.SO_KEEPALIVE, 1", "socket.SO_KEEPALIVE, 0"),
     ),
     need(
         "2.4.5-8",

@@ -35,8 +35,12 @@ REQUIREMENTS = [
         MUST_NOT,
         "a link is attached to more than one session at a time",
         "row_41_attach_in_another_session_steals_the_link",
+        "link_is_stolen_when_its_peer_attaches_it_on_another_connection",
         "[one-attachment]",
-        mutant=Change("        _steal(link)\n", "        pass\n"),
+        mutants=(
+            Change("        _steal(link)\n", "        pass\n"),
+            Change("            holder.steal()\n", "            pass\n"),
+        ),
     ),
     need(
         "2.5.1-1",

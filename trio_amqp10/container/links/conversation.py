@@ -320,7 +320,7 @@ class Conversation(Host):
         if refused is not None:
             link.refuse_now(_error_of(refused))
             return
-        source = Source(address=node.address, **kept(interest))
+        source = Source(address=node.address, distribution_mode=DistributionMode.MOVE, **kept(interest))
         self._steal(link)
         outlet = self._enter(link, node, source, interest)
         self._container.termini.attach(self._key(link), outlet)

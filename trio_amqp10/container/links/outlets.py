@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from trio_amqp10.engine.delivery import OUTCOMES
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.errors import Condition, LocalProtocolError, MessageSizeError
 from trio_amqp10.peer.sender import Sender
@@ -315,7 +316,8 @@ class SenderOutlet(Sender):
         return isinstance(self._final(outcome), Accepted)
 
     def _final(self, outcome: Any) -> Any:
-        if outcome is None or not self._permits(outcome):
+        # A state that is no outcome says nothing of the message: one that is settled so has the default (3.5.3).
+        if not isinstance(outcome, OUTCOMES) or not self._permits(outcome):
             # As our answer has it: the attach of a peer that recovers the link names no source (2.6.3).
             return getattr(self._link.source, "default_outcome", None) or RELEASED
         return outcome
