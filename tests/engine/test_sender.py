@@ -403,9 +403,9 @@ def test_message_in_parts_is_sent_to_its_end_when_its_outcome_comes_before(
     assert delivery.settled
     assert delivery.state is not None
     script << flow(next_incoming_id=1, incoming_window=9)
-    said = {"settled": None if settled else True, "aborted": None}
-    got += script.expect("transfer", more=True, **said).payload
-    got += script.expect("transfer", **said).payload
+    told = None if settled else True
+    got += script.expect("transfer", more=True, settled=told, aborted=None).payload
+    got += script.expect("transfer", settled=told, aborted=None).payload
     assert got == bytes(1200)
     script.expect_nothing()
     assert link.send(b"next") is not None
