@@ -60,6 +60,7 @@ G-3: 5, G-16: 2
 """
 """How many statements each section has, in the standard's order: 636 in Parts 0 to 5, and those of the extensions."""
 
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_page_is_what_its_tables_say(path: Path) -> None:
     assert path.read_text() == PAGES[path](), "run `python -m tests.conformance`"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from trio_amqp10.peer.sender import Sender
 
-from .rights.access import user_of
+from .nodes.origins import user_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

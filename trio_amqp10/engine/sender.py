@@ -1,4 +1,7 @@
-"""The sending end of a link: credit, transfers, drain (2.6.7, 2.7.5)."""
+"""The sending end of a link: credit, transfers, drain (2.6.7, 2.7.5).
+
+Longer than 400 lines: each of its calls minds credit, the session's window and the delivery in progress at once.
+"""
 
 from __future__ import annotations
 

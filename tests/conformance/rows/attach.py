@@ -114,8 +114,8 @@ REQUIREMENTS = [
         "outcome_that_the_sender_did_not_hear_is_said_again",
         mutants=(
             Change(
-                "there = final(theirs)\n        link.adopt(delivery)",
-                "there = None\n        link.adopt(delivery)",
+                "        there = final(theirs)\n        if ours is None and there is None and not",
+                "        there = None\n        if ours is None and there is None and not",
             ),
             Change(
                 "if is_terminal(delivery.state):\n        state, delivery.state",

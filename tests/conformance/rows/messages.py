@@ -30,8 +30,8 @@ REQUIREMENTS = [
         "a node on the way puts in a section of the bare message that was left out",
         "queue_puts_no_section_into_a_bare_message_that_it_gives_again",
         mutant=Change(
-            "                message.annotations = {**message.annotations, **annotations}",
-            "                message.annotations = {**message.annotations, **annotations}\n"
+            "                message.annotations = merged(message.annotations, annotations)",
+            "                message.annotations = merged(message.annotations, annotations)\n"
             "                message.subject = message.subject or ''",
         ),
     ),

@@ -75,7 +75,7 @@ REQUIREMENTS = [
         _MERGES,
         _AGES,
         mutants=(
-            Change("{**message.annotations, **annotations}", "{**annotations}"),
+            Change("merged(message.annotations, annotations)", "merged({}, annotations)"),
             Change(
                 "        message.ttl = left", "        message.ttl = left\n        message.annotations = None"
             ),

@@ -18,8 +18,8 @@ import trio
 
 from trio_amqp10.container.host import Host
 from trio_amqp10.container.nodes.node import Interest, Node, Owner, RefusedError
+from trio_amqp10.container.nodes.origins import user_of
 from trio_amqp10.container.nodes.subscribers import wanted_by
-from trio_amqp10.container.rights.access import user_of
 from trio_amqp10.container.rights.guard import Guard, RelayInlet, wanted
 from trio_amqp10.engine.terminus import SenderTerminus
 from trio_amqp10.errors import Condition, LocalProtocolError

@@ -1,4 +1,4 @@
-"""Origins: who sent a message, as far as a receiver that wants none of its own has to know (``no-local``).
+"""Origins: who sent a message, for receivers that want none of their own (``no-local``).
 
 A container-id proves nothing, so the peer is the same if it proved to be the same user, too. An origin is a str, for the
 store: the container-id of a peer that is not authenticated, as stores have it that knew no more, else both as JSON. None can
@@ -10,14 +10,17 @@ Knows peers; knows no message.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
-
-from trio_amqp10.container.rights.access import user_of
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .node import Owner, Peer
 
-__all__ = ["origin_of", "origin_of_owner"]
+__all__ = ["origin_of", "origin_of_owner", "user_of"]
+
+
+def user_of(identity: Any) -> str | None:
+    """The name that a peer proved to have; None for one that proved nothing, with ANONYMOUS or without SASL."""
+    return None if identity is None or identity.mechanism == "ANONYMOUS" else identity.name
 
 
 def origin_of(peer: Peer) -> str:
@@ -26,6 +29,6 @@ def origin_of(peer: Peer) -> str:
 
 
 def origin_of_owner(owner: Owner) -> str:
-    """The same, of whoever has this container-id and proved to be this user, or none."""
+    """The same, of the peer with this container-id that proved to be this user, or none."""
     container_id, user = owner
     return container_id if user is None and not container_id.startswith("[") else json.dumps(owner)

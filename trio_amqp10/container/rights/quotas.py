@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
 from trio_amqp10.container.nodes.node import RefusedError
+from trio_amqp10.container.nodes.origins import user_of
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.peer.failures import place_of
 from trio_amqp10.spec.transport import Error
-
-from .access import user_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sized

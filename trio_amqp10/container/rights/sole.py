@@ -14,12 +14,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary, ref
 
+from trio_amqp10.container.nodes.origins import user_of
 from trio_amqp10.errors import Condition
 from trio_amqp10.peer.sole import CAPABILITY, CLOSE_EXISTING, DETECTION, ENFORCED, POLICY, REFUSE, STRONG
 from trio_amqp10.spec.transport import Error
 from trio_amqp10.wire.values import Symbol, UInt
-
-from .access import user_of
 
 if TYPE_CHECKING:
     from trio_amqp10.container.nodes.node import Owner
