@@ -45,7 +45,7 @@ _DONE = "done"
 """The last line of the report of a run that came to its end."""
 
 _TIMEOUT = 120.0
-"""Seconds after which a run is ended; a mutant that makes its tests hang is killed by that."""
+"""Seconds after which a run is ended: a mutant that makes its tests hang shows nothing."""
 
 
 @cache
@@ -167,12 +167,12 @@ class _Run:
         return False
 
     def failed(self) -> set[str]:
-        """The tests that failed; all of them if they did not end in time."""
-        return set(self.nodes) if self.timed_out else set(self._lines()[:-1])
+        """The tests that failed."""
+        return set(self._lines()[:-1])
 
     def ran(self) -> bool:
-        """Whether the tests could be imported and were run: otherwise the mutant shows nothing."""
-        return self.timed_out or self._lines()[-1:] == [_DONE]
+        """Whether the tests could be imported and came to their end: otherwise the mutant shows nothing."""
+        return self._lines()[-1:] == [_DONE]
 
     def _lines(self) -> list[str]:
         return self.report.read_text().splitlines() if self.report.exists() else []
@@ -212,7 +212,8 @@ def _faults(rows: list[Requirement], done: list[_Run]) -> Iterator[str]:
     """What the runs do not prove, in words."""
     for run in done:
         if not run.ran():
-            yield f"{run.row.number}: the tests cannot be run without {run.mutant[0].old!r}"
+            why = "do not end" if run.timed_out else "cannot be run"
+            yield f"{run.row.number}: the tests {why} without {run.mutant[0].old!r}"
         elif not run.failed():
             yield f"{run.row.number}: no test fails without {run.mutant[0].old!r}"
     for row in rows:
