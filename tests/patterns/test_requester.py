@@ -228,7 +228,8 @@ async def test_requester_goes_on_after_a_reply_that_it_cannot_read_or_does_not_k
 async def test_requester_says_so_where_the_peer_names_no_node_for_replies() -> None:
     async def handle(conn: amqp.Connection) -> None:
         async for link in conn.incoming_links():
-            async with link.accept() as accepted:  # type: ignore[call-overload]
+            answer: Any = {"source": amqp.Source()} if isinstance(link, amqp.IncomingSender) else {}
+            async with link.accept(**answer) as accepted:
                 await accepted.wait()
 
     async with trio.open_nursery() as nursery:

@@ -171,16 +171,6 @@ async def test_opening_refuses_a_dynamic_node_that_is_half_one(
         await peer.expect("close")
 
 
-@pytest.mark.parametrize("value", ["colour = 'red'", 1, ["x"]])
-async def test_opening_refuses_a_filter_that_is_no_described_value(value: Any) -> None:
-    async with dialled() as (conn, peer):
-        with pytest.raises(amqp.LocalProtocolError, match="filter 'f': a described value or None"):
-            conn.open_receiver("q", source=amqp.Source(address="q", filter={"g": None, "f": value}))
-        await wait_all_tasks_blocked()
-        await conn.aclose()
-        await peer.expect("close")
-
-
 @both
 async def test_opening_refuses_outcomes_that_are_no_descriptors(kind: str) -> None:
     source = amqp.Source(outcomes=("amqp:accepted:list", "rejected"))

@@ -14,7 +14,6 @@ from trio_amqp10.rules import Strict
 from trio_amqp10.spec.messaging import ExpiryPolicy, Source, Target, TerminusDurability
 from trio_amqp10.spec.transactions import Coordinator
 from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
-from trio_amqp10.wire.encode import encode
 
 from .memory import NOTHING_KEPT, Retention, TerminusStore
 
@@ -37,9 +36,6 @@ __all__ = [
 
 ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
 """The capability of a connection whose senders need name no address (Anonymous Terminus 1.0, 2.2.1)."""
-
-_DESCRIBED: Final = b"\x00"
-"""How the encoding of a described value begins (1.3.1)."""
 
 _KEPT = 300
 """Seconds that a peer is asked to keep a link whose program may come back."""
@@ -127,17 +123,12 @@ def check_dynamic(terminus: object) -> None:
 
 
 def check_source(source: Source | None) -> None:
-    """Refuse filters that are no described values (3.5.8), and outcomes that are no descriptors (3.5.3).
+    """Refuse outcomes that are no descriptors (3.5.3).
 
     Raises:
-        LocalProtocolError: no peer could know such a value for a filter, or such a symbol for an outcome.
+        LocalProtocolError: no peer could know such a symbol for an outcome.
     """
-    if source is None:
-        return
-    for name, value in (source.filter or {}).items():
-        if value is not None and encode(value)[:1] != _DESCRIBED:
-            raise LocalProtocolError(f"filter {name!r}: a described value or None, not {value!r} (3.5.8)")
-    for outcome in symbols(source.outcomes):
+    for outcome in () if source is None else symbols(source.outcomes):
         if ":" not in outcome:
             raise LocalProtocolError(
                 f"outcome {outcome!r}: the descriptor of an outcome, as 'amqp:accepted:list' (3.5.3)"
