@@ -10,7 +10,7 @@ REQUIREMENTS = [
     need(
         "A-2.2-1",
         RULE,
-        "a message on a link with the null target goes to the node that its `to` names, as on a link to that node",
+        "a message on a link with the null target goes to the node that its ``to`` names, as on a link to that node",
         "anonymous_terminus_routes_each_message_by_its_to",
         mutant=Change("node = self._route(address)", 'node = self._route("q")'),
     ),
@@ -79,7 +79,7 @@ REQUIREMENTS = [
     need(
         "A-2.2.2-5",
         MUST,
-        "the info of such an error has the tag of the delivery under `delivery-tag`",
+        "the info of such an error has the tag of the delivery under ``delivery-tag``",
         "anonymous_terminus_detaches_with_the_tag_where_no_outcome_can_say_that_an_address_is_unknown",
         "relay_under_rules_detaches_with_the_tag_where_it_may_not_reject",
         mutants=(

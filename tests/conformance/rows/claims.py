@@ -20,7 +20,7 @@ REQUIREMENTS = [
     need(
         "F-1-1",
         SHOULD,
-        "the node for tokens has the address `$cbs`",
+        "the node for tokens has the address ``$cbs``",
         "nothing_is_permitted_without_a_token_and_all_that_it_says_with_one",
         mutant=_ADDRESS,
     ),
@@ -28,7 +28,7 @@ REQUIREMENTS = [
         "F-1-2",
         MAY,
         "the property cbs-node of an open names another address for it",
-        gap="not offered: the address is always `$cbs`",
+        gap="not offered: the address is always ``$cbs``",
     ),
     need(
         "F-2-1",
@@ -72,7 +72,7 @@ REQUIREMENTS = [
     need(
         "F-4.1-2",
         MUST,
-        "the node is at `$cbs`, if no property of the open names it",
+        "the node is at ``$cbs``, if no property of the open names it",
         "nothing_is_permitted_without_a_token_and_all_that_it_says_with_one",
         mutant=_ADDRESS,
     ),
@@ -80,7 +80,7 @@ REQUIREMENTS = [
         "F-4.2-1",
         SHOULD,
         "a connection that is anonymous is closed after some time without a token",
-        gap="not offered: such a connection may use nothing but `$cbs`, and stays",
+        gap="not offered: such a connection may use nothing but ``$cbs``, and stays",
     ),
     need("F-4.2-2", SHOULD, "the link for tokens has the snd-settle-mode unsettled", gap=_PUT_TOKEN),
     need("F-4.2-3", MUST, "the link for tokens has the rcv-settle-mode first", gap=_PUT_TOKEN),

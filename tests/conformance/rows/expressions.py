@@ -15,7 +15,7 @@ REQUIREMENTS = [
         "amqp:sql-filter has the descriptor 0x120, and its value is an expression",
         "filter_is_applied_and_echoed",
         mutant=Change('Symbol("amqp:sql-filter"), ULong(0x120)', 'Symbol("amqp:sql-filter"), ULong(0x121)'),
-        gap="with the extra `selector`; without it the filter is left out of the answer",
+        gap="with the extra ``selector``; without it the filter is left out of the answer",
     ),
     need(
         "E-6.2-1",
@@ -73,7 +73,7 @@ REQUIREMENTS = [
     need(
         "E-6.3-1",
         MUST,
-        "`%` of LIKE takes as few characters as possible",
+        "``%`` of LIKE takes as few characters as possible",
         gap="nothing to show: whether a text is like a pattern does not depend on it",
     ),
     need(
@@ -106,7 +106,7 @@ REQUIREMENTS = [
     need(
         "E-6.4-2",
         MUST,
-        "behind `%` is an integer",
+        "behind ``%`` is an integer",
         gap="not offered: a remainder can be taken of any two numbers",
     ),
     need("E-6.6-1", MUST, "functions of one implementation have a prefix of its vendor", gap=_FUNCTIONS),

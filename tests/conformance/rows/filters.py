@@ -180,7 +180,7 @@ REQUIREMENTS = [
     need(
         "E-4.1-4",
         RULE,
-        "`&s:` asks for a suffix, `&p:` for a prefix, and `&&` stands for one & at the beginning",
+        "``&s:`` asks for a suffix, ``&p:`` for a prefix, and ``&&`` stands for one & at the beginning",
         "properties_filter_compares_fields",
         mutants=(
             Change("value.startswith(text[3:])", "value == text[3:]"),

@@ -10,14 +10,14 @@ REQUIREMENTS = [
     need(
         "B-2-1",
         RULE,
-        "two links of one name in one session, one each way, with the property `paired` true, are a pair",
+        "two links of one name in one session, one each way, with the property ``paired`` true, are a pair",
         "pair_of_links_is_told_that_it_is_one",
         "function_replies_on_the_link_of_the_same_name_where_the_request_asks_for_its_pair",
         mutants=(
             Change("return {_PAIRED: True} if", "return None if"),
             Change("outlet.key == inlet.key", "True"),
         ),
-        gap="the links may belong to two sessions of a connection, and need not say `paired`",
+        gap="the links may belong to two sessions of a connection, and need not say ``paired``",
     ),
     need(
         "B-2-2",
@@ -29,7 +29,7 @@ REQUIREMENTS = [
     need(
         "B-2.1-1",
         RULE,
-        "the reply to a request with the reply-to `$me` goes to the other link of the pair",
+        "the reply to a request with the reply-to ``$me`` goes to the other link of the pair",
         "function_replies_on_the_link_of_the_same_name_where_the_request_asks_for_its_pair",
         "answer_for_a_link_without_a_pair_is_dropped",
         mutants=(

@@ -33,7 +33,7 @@ REQUIREMENTS = [
         "policy_that_is_none_is_refused",
         mutants=(
             Change("properties.get(POLICY, REFUSE)", "properties.get(POLICY, CLOSE_EXISTING)"),
-            Change("if each == CLOSE_EXISTING:", "if each == 7:"),
+            Change('"close-existing": CLOSE_EXISTING}', '"close-existing": REFUSE}'),
             Change(
                 "            if policy not in _POLICIES:\n                return",
                 "            if False:\n                return",

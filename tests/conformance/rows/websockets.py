@@ -12,7 +12,7 @@ REQUIREMENTS = [
     need(
         "D-2.1-1",
         RULE,
-        "the client asks for the subprotocol `amqp`, and the server confirms it",
+        "the client asks for the subprotocol ``amqp``, and the server confirms it",
         "dialling_needs_the_subprotocol",
         "dialling_asks_for_the_path_and_names_the_host",
         "row_01_request_for_anything_else_is_refused_in_http",
