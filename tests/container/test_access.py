@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -213,6 +214,9 @@ async def test_hook_that_raises_refuses_and_is_logged(
     assert refused.value.condition == "amqp:internal-error"
     assert "directory" not in str(refused.value)
     assert "the directory is down" in caplog.text
+    assert [text.partition(", identity=")[0] for text in caplog.messages] == [
+        "authorise failed for Access(action='send', address='q'"
+    ]
 
 
 async def test_hook_refuses_in_its_own_words_when_it_raises_a_refused_error(
@@ -231,16 +235,26 @@ async def test_hook_refuses_in_its_own_words_when_it_raises_a_refused_error(
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-@pytest.mark.parametrize("answer", [None, 1, "yes", [True]])
+@pytest.mark.parametrize("answer", [None, False, 1, "yes", [True]])
 async def test_hook_permits_nothing_when_it_returns_anything_but_true(
     answer: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     container = Container(authorise=lambda access: access.action == "open" or answer)
+    caplog.set_level(logging.INFO, "trio_amqp10.container")
     async with as_user(container) as conn:
         with pytest.raises(LinkRefusedError):
             async with conn.open_sender("q"):
                 pass
-    assert ("True permits, and nothing else" in caplog.text) == (answer is not None)
+    errors = [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR]
+    if answer is None or answer is False:
+        assert errors == []
+    else:
+        [error] = errors
+        assert error.startswith(f"authorise returned {answer!r} for Access(action='send', address='q', ")
+        assert error.endswith(": True permits, and nothing else")
+    assert (
+        "a peer that is not authenticated may not send to 'q' (it calls itself 'client')" in caplog.messages
+    )
 
 
 async def test_link_that_went_while_it_was_decided_makes_no_fuss(
@@ -303,9 +317,10 @@ async def test_node_made_for_one_connection_is_asked_for_by_another() -> None:
                 async with bob.open_sender(replies.address):
                     pass
             address = replies.address
-        with pytest.raises(LinkRefusedError):
+        with pytest.raises(LinkRefusedError) as refused:
             async with ada.open_sender(address):  # gone, and not its own any more
                 pass
+        assert refused.value.condition == "amqp:unauthorized-access"
 
 
 # -- asked again
@@ -342,6 +357,56 @@ async def test_review_detaches_links_that_are_not_permitted_any_more(is_async: b
         await wait_all_tasks_blocked()
 
 
+async def test_review_asks_for_the_links_that_there_are_and_not_for_nodes_that_were_made() -> None:
+    asked: list[tuple[str, str | None]] = []
+    reviewing = False
+
+    def authorise(access: Access) -> bool:
+        asked.append((access.action, access.address))
+        return not reviewing or access.address == "create"
+
+    container = Container(authorise=authorise)
+    async with (
+        as_user(container, "ada") as conn,
+        conn.open_receiver(None, source=Source(dynamic=True)) as replies,
+        conn.open_sender("create"),
+    ):
+        async with conn.open_sender("q"):
+            pass
+        asked.clear()
+        reviewing = True
+        container.review()
+        await wait_all_tasks_blocked()
+        assert asked == [("send", "create")]
+        async with conn.open_sender(replies.address) as sender:
+            await sender.send("x")
+        assert await bodies(replies, 1) == ["x"]
+
+
+async def test_link_that_is_detached_by_a_review_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    permitted = True
+    container = Container(authorise=lambda access: permitted)
+    async with as_user(container, "ada") as conn, conn.open_receiver("q") as receiver:
+        caplog.set_level(logging.DEBUG, "trio_amqp10.container")
+        permitted = False
+        container.review()
+        with pytest.raises(LinkDetachedError):
+            await receiver.receive()
+    [said] = [text for text in caplog.messages if " is not permitted any more: " in text]
+    link, _, why = said.partition(" is not permitted any more: ")
+    assert link.startswith("<")
+    assert "'ada' may not receive from 'q'" in why
+
+
+# -- what a peer that may not is told
+
+
+def test_refusal_says_who_may_not_do_what() -> None:
+    assert access("create").refusal() == "a peer that is not authenticated may not have a node made"
+    assert access("send", "a" * 64, "ada").refusal() == f"'ada' may not send to '{'a' * 64}'"
+    assert access("send", "a" * 65, "ada").refusal() == f"'ada' may not send to '{'a' * 64}'..."
+
+
 # -- rules
 
 
@@ -362,6 +427,7 @@ async def test_review_detaches_links_that_are_not_permitted_any_more(is_async: b
         ("send", "$management", "root", False),
         ("receive", "$management", "admin", True),
         ("send", "$management/x", "admin", False),
+        ("send", "$system/x", "system", True),
     ],
 )
 def test_rules_permit_what_stands_in_them(
@@ -373,9 +439,10 @@ def test_rules_permit_what_stands_in_them(
         ("ada", "create"),
         ("root", "send receive", "*"),
         ("admin", "send receive", "$management"),
+        ("system", "send", "$system/*"),
     )
     assert rules(access(action, address, user)) is permitted
-    assert repr(rules) == "<Rules for 3 users>"
+    assert repr(rules) == "<Rules for 4 users>"
 
 
 def test_rules_for_everybody_hold_for_who_is_not_authenticated_and_for_users_of_other_rules() -> None:
@@ -386,22 +453,28 @@ def test_rules_for_everybody_hold_for_who_is_not_authenticated_and_for_users_of_
         assert rules(access("send", "news", user)) is (user == "ada")
 
 
+_FORM = "is no rule: (user, actions, addresses), as in ('ada', 'send receive', 'orders/*')"
+_PARTS = ": a user, and any of open, send, receive, create, transact, are due"
+_WHERE = ": to send to or receive from which addresses? * means all"
+
+
 @pytest.mark.parametrize(
-    "rule",
+    ("rule", "why"),
     [
-        (),
-        ("ada",),
-        ("ada", "send"),
-        ("ada", "", "q"),
-        ("", "send", "q"),
-        ("ada", "sned", "q"),
-        ("ada", "send", " "),
-        ("ada", "send", "q", "more"),
-        ("ada", ["send"], "q"),
+        ((), _FORM),
+        (("ada",), _FORM),
+        (("ada", "send"), _WHERE),
+        (("ada", "receive"), _WHERE),
+        (("ada", "", "q"), _PARTS),
+        (("", "send", "q"), _PARTS),
+        (("ada", "sned", "q"), _PARTS),
+        (("ada", "send", " "), _WHERE),
+        (("ada", "send", "q", "more"), _FORM),
+        (("ada", ["send"], "q"), _FORM),
     ],
 )
-def test_rules_refuse_what_is_none(rule: Any) -> None:
-    with pytest.raises(LocalProtocolError):
+def test_rules_refuse_what_is_none(rule: Any, why: str) -> None:
+    with pytest.raises(LocalProtocolError, match=re.escape(f"{rule!r}") + " ?" + re.escape(why) + "$"):
         Rules(rule)
 
 

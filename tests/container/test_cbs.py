@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ KEYS = SasKeys(
     {"root": ("k1", "send receive create transact"), "sender": ("k2", "send"), "x": ("k3", ["receive"])}
 )
 HOST = "sb://ns.example"
+NEEDED = "put-token needs a name and a type, as strings, and the token as a string in the body"
 NOW = 1_000_000.0
 
 
@@ -210,6 +212,7 @@ async def test_verify_that_raises_is_logged_and_refuses(
         with pytest.raises(TokenRefusedError, match="500 the token could not be verified"):
             await conn.put_token("q", Token("a secret", "jwt"))
     assert "no keys" in caplog.text
+    assert caplog.messages == ["a token for 'q' could not be verified"]
     assert "a secret" not in caplog.text
 
 
@@ -371,22 +374,25 @@ async def test_reply_has_a_status_and_the_id_of_its_request() -> None:
 @pytest.mark.parametrize(
     ("request_", "why"),
     [
-        (put_token(operation="delete-token"), "'delete-token'"),
-        (put_token(operation=None), "None"),
-        (put_token(name=None), "needs a name and a type"),
-        (put_token(name=7), "needs a name and a type"),
-        (put_token(type=None), "needs a name and a type"),
-        (put_token(b"octets"), "needs a name and a type"),
+        (
+            put_token(operation="delete-token"),
+            "the operation is 'delete-token', and only put-token is possible",
+        ),
+        (put_token(operation=None), "the operation is None, and only put-token is possible"),
+        (put_token(name=None), NEEDED),
+        (put_token(name=7), NEEDED),
+        (put_token(type=None), NEEDED),
+        (put_token(b"octets"), NEEDED),
         (put_token(name=""), "a name has 1 to 2048 characters"),
         (put_token(name="a" * 2049), "a name has 1 to 2048 characters"),
-        (amqp.Message("t"), "None"),
+        (amqp.Message("t"), "the operation is None, and only put-token is possible"),
     ],
 )
 async def test_request_that_is_none_gets_status_400(request_: amqp.Message, why: str) -> None:
     async with container_of().connect() as conn:
         said: Any = (await ask(conn, request_)).application_properties
         assert said["status-code"] == 400
-        assert why in said["status-description"]
+        assert said["status-description"] == why
 
 
 async def test_request_without_reply_to_is_answered_on_the_link_of_its_sender() -> None:
@@ -441,6 +447,29 @@ async def test_connection_has_claims_for_so_many_audiences_only(monkeypatch: pyt
         await conn.put_token("q0", Token("t", "jwt"))
 
 
+async def test_name_of_2048_characters_is_an_audience() -> None:
+    async with container_of(lambda offer: Claim(offer.audience, None)).connect() as conn:
+        said: Any = (await ask(conn, put_token(name="a" * 2048))).application_properties
+        assert said["status-code"] == 202
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(-1.0, 401), (0.0, 401), (0.5, 202)])
+async def test_claim_that_ends_now_is_refused(seconds: float, status: int, autojump_clock: MockClock) -> None:
+    async with container_of(lambda offer: Claim(offer.audience, offer.now + seconds)).connect() as conn:
+        said: Any = (await ask(conn, put_token())).application_properties
+        assert said["status-code"] == status
+        assert said["status-description"] == {401: "the token has expired", 202: "Accepted"}[status]
+
+
+async def test_end_of_a_claim_is_logged(caplog: pytest.LogCaptureFixture, autojump_clock: MockClock) -> None:
+    caplog.set_level(logging.DEBUG, "trio_amqp10.container")
+    verify = lambda offer: Claim(offer.audience, offer.now + 5)  # noqa: E731
+    async with container_of(verify).connect(container_id="me") as conn:
+        await conn.put_token("q", Token("t", "jwt"))
+        await trio.sleep(6)
+    assert "'me': the claim for 'q' has ended" in caplog.messages
+
+
 def test_container_has_one_cbs() -> None:
     container = Container()
     container.add_cbs(KEYS)
@@ -450,8 +479,40 @@ def test_container_has_one_cbs() -> None:
 
 @pytest.mark.parametrize("entry", [("", "send"), ("k", ""), ("k", "sned"), ("k", "open")])
 def test_sas_keys_need_a_key_and_rights(entry: tuple[str, str]) -> None:
-    with pytest.raises(LocalProtocolError, match="'name': a key, and any of"):
+    why = "'name': a key, and any of create, receive, send, transact, are due, not "
+    with pytest.raises(LocalProtocolError, match=why):
         SasKeys({"name": entry})
+
+
+@pytest.mark.parametrize(
+    "rights", ["send receive create transact", ["send", "receive", "create", "transact"]]
+)
+def test_sas_keys_give_the_rights_of_the_key_that_signed(rights: Any) -> None:
+    keys = SasKeys({"other": ("k2", "send"), "root": ("k1", rights)})
+    signed = sign_sas(f"{HOST}/q", "root", "k1", NOW + 60)
+    offer = TokenOffer(f"{HOST}/q", Token(signed.value, SAS), None, NOW)
+    every = frozenset({"send", "receive", "create", "transact"})
+    assert keys(offer) == Claim(f"{HOST}/q", NOW + 60, every, "root")
+
+
+@pytest.mark.parametrize(
+    ("name", "now", "why"),
+    [
+        ("x", NOW, "the signature is not by a key that is known here under that name"),
+        ("root", NOW + 60, "the token has expired"),
+    ],
+)
+def test_sas_keys_refuse_with_unauthorized_access(name: str, now: float, why: str) -> None:
+    signed = sign_sas(f"{HOST}/q", name, "k1", NOW + 60)
+    with pytest.raises(RefusedError) as refused:
+        SasKeys({"root": ("k1", "send")})(TokenOffer(f"{HOST}/q", Token(signed.value, SAS), None, now))
+    assert (refused.value.condition, refused.value.description) == ("amqp:unauthorized-access", why)
+
+
+def test_claim_permits_what_begins_with_a_dollar_only_by_name() -> None:
+    assert Claim("$management", None).permits("send", "$management")
+    assert not Claim(HOST, None).permits("send", "$management")
+    assert Claim(HOST, None).permits("send", "q")
 
 
 def test_sas_keys_show_no_key() -> None:

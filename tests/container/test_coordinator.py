@@ -60,7 +60,8 @@ async def control_of(conn: amqp.Connection, **options: Any) -> AsyncGenerator[Co
 
 
 def post(sender: amqp.Sender, body: Any, txn_id: Any, *, settled: bool = False) -> Any:
-    payload = amqp.Message(body).to_payload()
+    message = body if isinstance(body, amqp.Message) else amqp.Message(body)
+    payload = message.to_payload()
     return sender._link.send(payload, settled, None, 0, TransactionalState(txn_id=txn_id))
 
 

@@ -11,6 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from tests.container.helpers import bodies, queue_of
+from tests.container.test_coordinator import gone, post
 from trio_amqp10.container import Container
 from trio_amqp10.peer.errors import DeliveryRejectedError, LinkDetachedError, TransactionRolledBackError
 
@@ -164,6 +165,49 @@ async def test_transaction_waits_with_its_commit_for_what_is_being_decided(
         await sender.transmit(amqp.Message("1", to="slow"), transaction=txn)
         await sender.transmit(amqp.Message("2", to="slow"), transaction=txn)
     assert await contents(container, "slow") == ["1", "2"]
+
+
+async def test_transaction_waits_for_what_is_being_decided_on_all_links(autojump_clock: MockClock) -> None:
+    container = guarded(5.0)
+    async with (
+        relaying(container, guarantee="at-most-once") as (conn, sender),
+        conn.open_sender(None, guarantee="at-most-once") as other,
+        conn.open_transaction() as txn,
+    ):
+        await sender.transmit(amqp.Message("1", to="slow"), transaction=txn)
+        await other.transmit(amqp.Message("2", to="q"), transaction=txn)
+        await trio.sleep(1)
+        await other.transmit(amqp.Message("3", to="slow"), transaction=txn)
+    assert await contents(container, "slow") == ["1", "3"]
+    assert await contents(container, "q") == ["2"]
+
+
+@SECONDS
+async def test_relay_refuses_a_message_for_no_transaction(
+    seconds: float | None, autojump_clock: MockClock
+) -> None:
+    container = guarded(seconds)
+    async with relaying(container) as (conn, sender):
+        outcome = await post(sender, amqp.Message("x", to="q"), b"none").outcome()
+        assert str(outcome.error.condition) == "amqp:transaction:unknown-id"
+        async with conn.open_sender(None, guarantee="at-most-once") as settled:
+            post(settled, amqp.Message("x", to="q"), b"none", settled=True)
+            await trio.sleep(10)
+            assert await gone(settled) == "amqp:transaction:unknown-id"
+    assert len(queue_of(container)) == 0
+
+
+async def test_message_that_goes_nowhere_is_not_asked_for() -> None:
+    asked: list[tuple[str, str | None]] = []
+
+    def authorise(access: Access) -> bool:
+        asked.append((access.action, access.address))
+        return True
+
+    async with relaying(Container(authorise=authorise)) as (_, sender):
+        with pytest.raises(DeliveryRejectedError):
+            await sender.send(amqp.Message("x"))
+    assert asked == [("open", None)]
 
 
 @SECONDS

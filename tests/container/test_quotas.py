@@ -16,6 +16,7 @@ import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill, two
 from trio_amqp10 import sasl
 from trio_amqp10.container import Container, Quotas
+from trio_amqp10.container.rights.quotas import Account
 
 if TYPE_CHECKING:
     from trio_amqp10.container.service import LocalConnection
@@ -38,7 +39,8 @@ def test_quota_that_would_permit_nothing_is_an_error(name: str) -> None:
 
 @pytest.mark.parametrize("own", [Quotas(node_receivers=1), Quotas(users={"bob": Quotas()})])
 def test_quotas_of_a_user_are_about_that_user_alone(own: Quotas) -> None:
-    with pytest.raises(amqp.LocalProtocolError, match="quotas of user 'ada'"):
+    why = "quotas of user 'ada': node_senders, node_receivers and users are for all, not for one of them"
+    with pytest.raises(amqp.LocalProtocolError, match=why):
         Quotas(users={"ada": own})
 
 
@@ -181,6 +183,38 @@ async def test_identity_that_waits_for_room_is_forgotten_with_its_connection() -
         await wait_all_tasks_blocked()
         held.accept()
         assert await bodies(first, 1) == ["y"]
+
+
+def test_account_counts_what_is_unsettled_up_to_its_quota() -> None:
+    figures = {"refused_deliveries": 0}
+    one = Account("'ada'", Quotas(unsettled=3), figures)
+    assert [one.retain(10) for _ in range(3)] == [None] * 3
+    one.let_go(10)
+    assert (one.unsettled, one.octets) == (2, 20)
+    assert one.retain(10) is None
+    refusal = one.retain(10)
+    assert refusal is not None
+    assert refusal.description == "'ada' has more unsettled deliveries than its quota, unsettled=3"
+    other = Account("'bob'", Quotas(unsettled_octets=100), figures)
+    assert other.retain(100) is None
+    refusal = other.retain(1)
+    assert refusal is not None
+    assert refusal.description is not None
+    assert refusal.description.endswith("take more than its quota, unsettled_octets=100")
+    assert figures == {"refused_deliveries": 2}
+
+
+@pytest.mark.parametrize(("length", "shown"), [(64, f"'{'a' * 64}' has"), (65, f"'{'a' * 64}'... has")])
+async def test_long_address_is_shortened_in_what_is_said_of_its_quota(
+    length: int, shown: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "trio_amqp10.container")
+    address = "a" * length
+    async with Container(quotas=Quotas(node_senders=1)).connect() as conn, conn.open_sender(address):
+        with pytest.raises(amqp.LinkRefusedError):
+            async with conn.open_sender(address):
+                pass
+    assert f"{shown} node_senders=1 already, which is its quota" in caplog.messages
 
 
 async def test_node_has_only_so_many_senders_and_receivers() -> None:

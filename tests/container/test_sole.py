@@ -58,6 +58,8 @@ async def test_newcomer_is_refused_when_one_of_them_says_so_and_the_newcomer_not
         assert failure.condition == "amqp:invalid-field"
         assert failure.error is not None
         assert failure.error.info == {"invalid-field": "container-id"}
+        why = "there is a connection of this container, which is to be the only one"
+        assert failure.error.description == why
         assert not conn.closed
     async with container.connect(**second):
         pass
@@ -74,6 +76,8 @@ async def test_connection_that_there_was_is_closed_when_they_say_so(first: Any, 
         assert caught.value.condition == "amqp:resource-locked"
         assert caught.value.error is not None
         assert caught.value.error.info == {"sole-connection-enforcement": True}
+        why = "the container has opened another connection, which is to be the only one"
+        assert caught.value.error.description == why
         async with new.open_sender("q") as sender:
             await sender.send("hello")
 
@@ -151,6 +155,9 @@ async def test_policy_that_is_none_is_refused() -> None:
         properties={"sole-connection-enforcement-policy": amqp.UInt(7)},
     )
     assert failure.condition == "amqp:invalid-field"
+    assert failure.error is not None
+    assert failure.error.description == "sole-connection-enforcement-policy is 0 or 1"
+    assert failure.error.info == {"invalid-field": "properties"}
 
 
 async def test_handle_refuses_when_the_listener_did_not_ask_before() -> None:
@@ -242,10 +249,11 @@ class Stranger:
     closed = False
     identity = None
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, asks: bool = False) -> None:
         self.identity = None
+        desired = ("sole-connection-for-container",) if asks else ()
         self.remote = type(
-            "Remote", (), {"container_id": name, "desired_capabilities": (), "properties": {}}
+            "Remote", (), {"container_id": name, "desired_capabilities": desired, "properties": {}}
         )()
 
 
@@ -259,3 +267,29 @@ def test_connections_that_were_never_served_are_forgotten() -> None:
     del first, second, each
     gc.collect()
     assert len(sole) == 0
+
+
+def test_connection_that_is_discarded_is_forgotten_at_once_and_one_that_was_never_admitted_makes_no_fuss() -> (
+    None
+):
+    sole = SoleConnections()
+    first: Any = Stranger("me")
+    second: Any = Stranger("you")
+    for each in (first, second):
+        assert sole.admit(each) is None
+    sole.discard(first)
+    assert len(sole) == 1
+    third: Any = Stranger("other")
+    for each in (first, third, second):
+        sole.discard(each)
+    assert len(sole) == 0
+
+
+def test_connection_that_is_closed_is_not_in_the_way() -> None:
+    sole = SoleConnections()
+    first: Any = Stranger("me", asks=True)
+    second: Any = Stranger("me", asks=True)
+    assert sole.admit(first) is None
+    assert sole.admit(second) is not None
+    first.closed = True
+    assert sole.admit(second) is None

@@ -170,6 +170,22 @@ def test_server_asks_what_another_does_once_it_is_replaced_by_it() -> None:
     assert repr(server) == repr(other)
 
 
+@pytest.mark.parametrize(
+    ("other", "secure", "names"),
+    [
+        (sasl.Server(anonymous=True), True, ["ANONYMOUS"]),
+        (sasl.Server(verify=sasl.Credentials().verify), True, ["PLAIN"]),
+        (sasl.Server(credentials=sasl.Credentials()), True, ["SCRAM-SHA-512", "SCRAM-SHA-256"]),
+    ],
+)
+def test_server_offers_what_another_does_once_it_is_replaced_by_it(
+    other: sasl.Server, secure: bool, names: list[str]
+) -> None:
+    server = sasl.Server()
+    server.replace_by(other)
+    assert [mechanism.name for mechanism in server.offer(secure)] == names
+
+
 # The client's half of the same rule
 
 PLAIN, ANONYMOUS = sasl.Plain("guest", "guest-secret"), sasl.Anonymous()

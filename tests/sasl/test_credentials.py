@@ -13,7 +13,7 @@ from scramp import ScramMechanism  # type: ignore[import-untyped]
 
 from trio_amqp10 import sasl
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.sasl.scram_messages import HASHES
+from trio_amqp10.sasl.scram_messages import HASHES, derive_client_and_server_key
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,8 +118,12 @@ def test_credentials_refuse_a_user_without_keys() -> None:
     with pytest.raises(LocalProtocolError, match="at least one mechanism"):
         sasl.Credentials({"ada": {}})
     credentials = sasl.Credentials()
-    for username, mechanisms in (("ada", []), ("", ["SCRAM-SHA-1"]), ("ada", ["PLAIN"])):
-        with pytest.raises(LocalProtocolError):
+    for username, mechanisms, why in (
+        ("ada", [], "a user needs the keys of at least one mechanism"),
+        ("", ["SCRAM-SHA-1"], "a user name has"),
+        ("ada", ["PLAIN"], "'PLAIN' has no keys"),
+    ):
+        with pytest.raises(LocalProtocolError, match=f"^{why}"):
             credentials.set_password(username, "enigma", mechanisms=mechanisms)
     assert len(credentials) == 0
 
@@ -131,6 +135,32 @@ def test_credentials_verify_passwords_for_plain() -> None:
     assert run(credentials.verify("ada", "enigma")) is True
     for username, password in (("ada", "other"), ("ada", ""), ("ada", "\0"), ("nobody", "enigma")):
         assert run(credentials.verify(username, password)) is False
+
+
+def test_credentials_verify_each_user_by_its_own_keys() -> None:
+    credentials = sasl.Credentials()
+    for name in ("ada", "bob", "zoe"):
+        credentials.set_password(name, f"{name}'s", iterations=4096)
+        assert {keys.iterations for keys in credentials[name].values()} == {4096}
+    for name in ("ada", "bob", "zoe"):
+        for password in ("ada's", "bob's", "zoe's"):
+            assert run(credentials.verify(name, password)) is (password == f"{name}'s")
+
+
+def test_credentials_derive_a_key_for_a_user_who_is_not_there_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    from trio_amqp10.sasl import credentials as module
+
+    derived: list[str] = []
+
+    def derive(mechanism: str, password: str, salt: bytes, iterations: int) -> tuple[bytes, bytes]:
+        derived.append(password)
+        return derive_client_and_server_key(mechanism, password, salt, iterations)
+
+    credentials = sasl.Credentials()
+    credentials.set_password("ada", "enigma", iterations=4096)
+    monkeypatch.setattr(module, "derive_client_and_server_key", derive)
+    assert run(credentials.verify("nobody", "enigma")) is False
+    assert derived == ["enigma"]
 
 
 # The file

@@ -61,6 +61,10 @@ def test_default_mechanisms_carry_the_credentials() -> None:
     for mechanism in sasl.default_mechanisms("ada", "enigma", secure=True):
         assert isinstance(mechanism, (sasl.Scram, sasl.Plain))
         assert mechanism.username == "ada"
-    _, xoauth2 = sasl.default_mechanisms("ada", token_source=fetch, secure=True)
+    bearer, xoauth2 = sasl.default_mechanisms("ada", token_source=fetch, secure=True)
+    for mechanism in (bearer, xoauth2):
+        question = mechanism.begin(sasl.ClientContext()).start()
+        assert isinstance(question, sasl.Question)
+        assert question.ask == fetch
     assert isinstance(xoauth2, sasl.XOAuth2)
     assert xoauth2.username == "ada"

@@ -36,6 +36,23 @@ def test_external_sends_its_authzid_or_an_empty_response() -> None:
         assert repr(external) == "External()"
 
 
+def test_external_sends_an_authzid_of_255_octets_and_none_unless_told() -> None:
+    for external, octets in ((sasl.External("a" * 255), b"a" * 255), (sasl.External(), b"")):
+        step = external.begin(sasl.ClientContext()).start()
+        assert isinstance(step, sasl.Respond)
+        assert step.data == octets
+
+
+@pytest.mark.parametrize(("length", "asked"), [(255, True), (256, False)])
+def test_external_server_asks_for_an_authzid_of_255_octets_and_no_more(length: int, asked: bool) -> None:
+    step = begin(authorize=authorize).start(b"a" * length)
+    assert isinstance(step, sasl.Question if asked else sasl.Refused)
+
+
+def test_external_server_refuses_an_authzid_with_a_nul() -> None:
+    assert isinstance(begin(authorize=authorize).start(b"orders\0"), sasl.Refused)
+
+
 @pytest.mark.parametrize("authzid", ["a\0b", "a" * 256, "\ud800"])
 def test_external_refuses_an_authzid_that_cannot_be_sent(authzid: str) -> None:
     with pytest.raises(LocalProtocolError, match="authzid"):
