@@ -68,10 +68,13 @@ class Result:
         return 100 * (self.killed + self.slow) / max(1, self.mutants - self.reasoned)
 
 
-def run(name: str, plan: Plan, jobs: int) -> Result:
-    """Try all mutants of a plan."""
+def run(name: str, plan: Plan, jobs: int, *, again: bool = False) -> Result:
+    """Try all mutants of a plan; ``again``: those that the last run of this plan left, by the tests as they are now."""
     began = time.monotonic()
-    _copy(plan)
+    if again:
+        _refresh()
+    else:
+        _copy(plan)
     environment = dict(os.environ, PYTHONPATH="", HYPOTHESIS_PROFILE="same")
     subprocess.run([_MUTMUT, "run", "--max-children", str(jobs)], cwd=_COPY, env=environment, check=True)
     result = Result(name)
@@ -119,6 +122,29 @@ def _copy(plan: Plan) -> None:
     (_COPY / "pyproject.toml").write_text("\n".join([project, "[tool.mutmut]", *lines, ""]))
 
 
+def _refresh() -> None:
+    """Bring sources and tests up to date, and have those tried again that were not killed.
+
+    mutmut tries again by itself what is in a function that has changed.
+    """
+    for folder in _COPIED:
+        shutil.copytree(
+            _ROOT / folder,
+            _COPY / folder,
+            ignore=shutil.ignore_patterns("__pycache__", "corpus"),
+            dirs_exist_ok=True,
+        )
+    reasons = _reasons()
+    for file in (_COPY / "mutants").rglob("*.meta"):
+        module = str(file.relative_to(_COPY / "mutants").with_suffix(""))
+        meta = json.loads(file.read_text())
+        codes = meta["exit_code_by_key"]
+        for mutant, code in codes.items():
+            if code not in _KILLED | _SLOW and _change(mutant, module) not in reasons:
+                codes[mutant] = None
+        file.write_text(json.dumps(meta, indent=4))
+
+
 def _outcomes() -> Iterator[tuple[str, str, int | None]]:
     """Each mutant by name, its module, and how its tests ended."""
     for file in sorted((_COPY / "mutants").rglob("*.meta")):
@@ -149,10 +175,17 @@ def main() -> int:
     parser.add_argument(
         "--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes; one for each core"
     )
+    parser.add_argument(
+        "--again", action="store_true", help="only what the last run, of the same one group, did not kill"
+    )
     add_option(parser)
     parser.add_argument("modules", nargs="*", choices=[[], *PLANS], help="all, if none is named")
     arguments = parser.parse_args()
-    results = [run(name, PLANS[name], arguments.jobs) for name in arguments.modules or PLANS]
+    if arguments.again and len(arguments.modules) != 1:
+        parser.error("--again is for one group of modules")
+    results = [
+        run(name, PLANS[name], arguments.jobs, again=arguments.again) for name in arguments.modules or PLANS
+    ]
     for result in results:
         for survivor in result.survivors:
             print(survivor)
