@@ -245,7 +245,8 @@ def test_delivery_that_came_in_part_leaves_no_mode_behind_when_its_link_goes() -
 @pytest.mark.parametrize("what", ["accept", "settle", "detach"])
 def test_peer_that_resumes_on_a_link_that_it_refuses_does_no_harm(what: str) -> None:
     terminus, (delivery,), _link = before_the_cut(transfer(0, 7, b"one"))
-    for theirs in (("source", {}), None):
+    answers: list[Any] = [("source", {}), None]
+    for theirs in answers:
         session, script = begun()
         link = session.receiver("x")
         link.terminus = terminus
