@@ -72,7 +72,7 @@ def retake(
     delivery.delivery_id = delivery_id
     delivery.word = rare.state
     settlement = link.session.settlement
-    settlement.incoming[delivery_id] = delivery
+    settlement.incoming[delivery_id] = link.tags[tag] = delivery
     if rare.rcv_settle_mode is not None and rare.rcv_settle_mode < link.rcv_settle_mode:
         settlement.modes[delivery_id] = ReceiverSettleMode.FIRST
     if rare.aborted or final(rare.state) is not None:
