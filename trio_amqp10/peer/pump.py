@@ -14,27 +14,24 @@ rings the bell; whatever many tasks said until the writer runs again leaves in o
 bell is silent for a second, the writer ends, and an ``Alarm`` stands in for the timer: the next ring, or
 the alarm, starts another. So a connection that is idle is one task, the reader.
 
-Both are shielded from the user's cancellation. ``send_all`` cancelled in the middle leaves a stream
-that nobody can use, so a user's cancel never reaches it: only ``cancel`` does, which the connection
-calls on its way out, after the close handshake or its time-out. The writer has a scope for each
-single wait, which is shield, time-out and timer in one: scopes are much of what a connection
-costs.
+Both are shielded from the user's cancellation. ``send_all`` cancelled in the middle leaves a stream that nobody can use, so a
+user's cancel never reaches it: only ``cancel`` does, which the connection calls on its way out, after the close handshake or its
+time-out. The writer has a scope for each single wait, which is shield, time-out and timer in one: scopes are much of what
+a connection costs.
 
 What one read brought may be 256 KiB, and a third of a second's work. So the engine takes it in slices, and
 between two of them all other tasks have their turn, whatever the peer sends. Of all connections that have
 more than a slice to read, one has a turn at a time, see ``turns``. What is woken is woken slice by slice; the writer
 waits for the last of a read, or for sixteen, or for 20 ms, because a write for each slice would cost more than the slices.
 
-Errors of the peer's and of the transport are kept in ``failure`` and never raised here: they
-reach the user through the calls that need the connection. ``finished`` is set last, when the
-stream is closed. ``on_over`` is called for both, since no event need go with either. What an
-engine, or who is told its events, raises without meaning to is logged, and ends this connection
-and no other.
+Errors of the peer's and of the transport are kept in ``failure`` and never raised here: they reach the user through the
+calls that need the connection. ``finished`` is set last, when the stream is closed. ``on_over`` is called for both, since
+no event need go with either. What an engine, or who is told its events, raises without meaning to is logged, and ends
+this connection and no other.
 
-An engine offers nine calls: ``receive_slice``, which reads as much as one connection may in one go, and
-``has_input``, whether it is to be called again, without octets; ``receive_eof``, ``transport_lost``, ``next_event``,
-``data_to_send`` (``b""`` for nothing now, None for never again, as it has to say once the transport
-is lost), ``next_deadline``, ``handle_timer`` and ``take_touched``.
+An engine offers nine calls: ``receive_slice``, which reads as much as one connection may in one go, and ``has_input``, whether
+to call it again, without octets; ``receive_eof``, ``transport_lost``, ``next_event``, ``data_to_send`` (``b""`` for nothing now,
+None for never again, as after a lost transport), ``next_deadline``, ``handle_timer`` and ``take_touched``.
 """
 
 from __future__ import annotations
@@ -294,8 +291,8 @@ class Pump:
                 turn.charge(began)
                 if not engine.has_input():
                     return
-                data = b""
                 await turn.next()
+                data = b""
         finally:
             self._silent = False
             self.ring()
