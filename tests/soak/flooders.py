@@ -17,7 +17,6 @@ import argparse
 import json
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -45,7 +44,10 @@ async def _flood(kind: str, port: int) -> None:
             async with stream, trio.open_nursery() as nursery:
                 nursery.start_soon(_swallow, stream, nursery.cancel_scope)
                 async for octets in KINDS[kind]():
-                    await (stream.send_all(octets) if octets else trio.sleep(1))
+                    if octets:
+                        await stream.send_all(octets)
+                    else:
+                        await trio.sleep(1)
                 nursery.cancel_scope.cancel()
         await trio.sleep(_AGAIN)
 
@@ -88,12 +90,14 @@ async def _beside(kind: str, folder: Path, seconds: float) -> dict[str, Any]:
         alone = await _good(server, seconds)
         port = server.url.rpartition(":")[2].rstrip("/")
         command = [sys.executable, "-m", __spec__.name, "--kind", kind, "--port", port]
-        with subprocess.Popen(command) as flooder:
-            try:
-                await trio.sleep(1.5)
-                beside = await _good(server, seconds)
-            finally:
-                flooder.terminate()
+        flooder = await trio.lowlevel.open_process(command)
+        try:
+            await trio.sleep(1.5)
+            beside = await _good(server, seconds)
+        finally:
+            flooder.kill()
+            with trio.CancelScope(shield=True):
+                await flooder.wait()
     finally:
         await server.end(signal.SIGTERM)
     return {"kind": kind, "alone": alone, "beside": beside}
