@@ -46,6 +46,7 @@ LEFT = {
     },
     "flooders": {
         "seconds": 10.0,
+        "load": 0.5,
         "kinds": [
             {
                 "kind": "flows",

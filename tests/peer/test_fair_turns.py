@@ -85,7 +85,7 @@ class Room:
         self.nursery = nursery
         self.work = Work()
         self.turns = Turns(self.work.clock)
-        turns_module._OF_THIS_RUN.set(self.turns)
+        turns_module._OF_THIS_RUN.set(self.turns)  # pyright: ignore[reportPrivateUsage]
         self.pumps: list[Pump] = []
 
     def connect(self, name: str, seconds: float = SLICE) -> tuple[trio.abc.Stream, Slices]:

@@ -120,7 +120,8 @@ def main() -> int:
         for kind in [arguments.kind] if arguments.kind else KINDS:
             runs.append(trio.run(_beside, kind, Path(folder), arguments.seconds))
             print(json.dumps(runs[-1]), flush=True)
-    write(arguments.results, "flooders", {"seconds": arguments.seconds, "kinds": runs})
+    load = round(os.getloadavg()[0], 1)  # what else the machine did
+    write(arguments.results, "flooders", {"seconds": arguments.seconds, "load": load, "kinds": runs})
     return 1 if any(run[part]["raised"] for run in runs for part in ("alone", "beside")) else 0
 
 
