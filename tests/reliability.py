@@ -112,6 +112,17 @@ def _hostile(figures: dict[str, Any]) -> str:
     )
 
 
+def _flooders(figures: dict[str, Any]) -> str:
+    head = ("kind", "p99 alone, ms", "p99 beside, ms", "worked alone, ms", "worked beside, ms", "raised")
+    rows: list[tuple[str, ...]] = []
+    for run in figures["kinds"]:
+        alone, beside = run["alone"], run["beside"]
+        shown = (alone["p99_ms"], beside["p99_ms"], alone["worked_ms"], beside["worked_ms"])
+        rows.append((run["kind"], *map(str, shown), str(alone["raised"] + beside["raised"])))
+    measured = f"{figures['seconds']} s of each, at a load average of {figures['load']}:\n\n"
+    return measured + table(head, rows, (20, 16, 16, 16, 16, 16))
+
+
 def _repeat(figures: dict[str, Any]) -> str:
     return _pairs(
         [
@@ -166,6 +177,15 @@ _CHAPTERS: Final[dict[str, tuple[str, str, str, Callable[[dict[str, Any]], str]]
         "``make hostile``. Each hostile peer does its worst once a second.",
         "python -m tests.soak.hostile --hostile 1000 --good 100 --seconds 60 --results docs/results/hostile.json",
         _hostile,
+    ),
+    "flooders": (
+        "One flooder beside one good peer",
+        (
+            "A flooder of each kind does its worst without a pause. The 99th of 100 times of a message there and back, and of the"
+            " processor time that the server had meanwhile, which does not change with what else the machine does."
+        ),
+        "python -m tests.soak.flooders --seconds 3.5 --results docs/results/flooders.json",
+        _flooders,
     ),
     "repeat": (
         "The tests, again and again",

@@ -44,6 +44,17 @@ LEFT = {
         "beside": {"p99_ms": 7.5},
         "per_hostile": 10_240,
     },
+    "flooders": {
+        "seconds": 10.0,
+        "load": 0.5,
+        "kinds": [
+            {
+                "kind": "flows",
+                "alone": {"p99_ms": 1.5, "worked_ms": 0.5, "raised": 0},
+                "beside": {"p99_ms": 6.25, "worked_ms": 3.5, "raised": 0},
+            }
+        ],
+    },
     "repeat": {"runs": 20, "loops": 2, "failed_runs": 0, "failed": {}},
 }
 
@@ -61,7 +72,7 @@ def test_page_shows_the_figures_of_every_run_that_left_some(
         results.write(tmp_path / f"{kind}.json", kind, figures)
     page = reliability.render()
     assert "No figures yet." not in page
-    for figure in ("12,345", "90.0 %", "exactly-once", "1,000,000", "7.5", "10.0"):
+    for figure in ("12,345", "90.0 %", "exactly-once", "1,000,000", "7.5", "10.0", "6.25"):
         assert f"- {figure}\n" in page
 
 

@@ -14,27 +14,24 @@ rings the bell; whatever many tasks said until the writer runs again leaves in o
 bell is silent for a second, the writer ends, and an ``Alarm`` stands in for the timer: the next ring, or
 the alarm, starts another. So a connection that is idle is one task, the reader.
 
-Both are shielded from the user's cancellation. ``send_all`` cancelled in the middle leaves a stream
-that nobody can use, so a user's cancel never reaches it: only ``cancel`` does, which the connection
-calls on its way out, after the close handshake or its time-out. The writer has a scope for each
-single wait, which is shield, time-out and timer in one: scopes are much of what a connection
-costs.
+Both are shielded from the user's cancellation. ``send_all`` cancelled in the middle leaves a stream that nobody can use, so a
+user's cancel never reaches it: only ``cancel`` does, which the connection calls on its way out, after the close handshake or its
+time-out. The writer has a scope for each single wait, which is shield, time-out and timer in one: scopes are much of what
+a connection costs.
 
 What one read brought may be 256 KiB, and a third of a second's work. So the engine takes it in slices, and
-between two of them all other tasks have their turn, whoever is the peer and whatever it sends. What is
-woken is woken slice by slice; the writer waits for the last of a read, or for sixteen, because a
-write for each slice would cost more than the slices.
+between two of them all other tasks have their turn, whatever the peer sends. Of all connections that have
+more than a slice to read, one has a turn at a time, see ``turns``. What is woken is woken slice by slice; the writer
+waits for the last of a read, or for sixteen, or for 20 ms, because a write for each slice would cost more than the slices.
 
-Errors of the peer's and of the transport are kept in ``failure`` and never raised here: they
-reach the user through the calls that need the connection. ``finished`` is set last, when the
-stream is closed. ``on_over`` is called for both, since no event need go with either. What an
-engine, or who is told its events, raises without meaning to is logged, and ends this connection
-and no other.
+Errors of the peer's and of the transport are kept in ``failure`` and never raised here: they reach the user through the
+calls that need the connection. ``finished`` is set last, when the stream is closed. ``on_over`` is called for both, since
+no event need go with either. What an engine, or who is told its events, raises without meaning to is logged, and ends
+this connection and no other.
 
-An engine offers nine calls: ``receive_slice``, which reads as much as one connection may in one go, and
-``has_input``, whether it is to be called again, without octets; ``receive_eof``, ``transport_lost``, ``next_event``,
-``data_to_send`` (``b""`` for nothing now, None for never again, as it has to say once the transport
-is lost), ``next_deadline``, ``handle_timer`` and ``take_touched``.
+An engine offers nine calls: ``receive_slice``, which reads as much as one connection may in one go, and ``has_input``, whether
+to call it again, without octets; ``receive_eof``, ``transport_lost``, ``next_event``, ``data_to_send`` (``b""`` for nothing now,
+None for never again, as after a lost transport), ``next_deadline``, ``handle_timer`` and ``take_touched``.
 """
 
 from __future__ import annotations
@@ -49,6 +46,7 @@ from trio_amqp10.errors import AmqpError, LocalProtocolError
 
 from .alarm import Alarm
 from .statistics import Totals
+from .turns import Turn
 from .waiting import Happening, Waiter
 
 if TYPE_CHECKING:
@@ -68,6 +66,8 @@ _REST: Final = 1.0
 """Seconds of silence after which the writer ends: to start it anew costs some microseconds, and to keep it 3 KB."""
 
 _SLICES_BETWEEN_WRITES: Final = 16
+_SECONDS_BETWEEN_WRITES: Final = 0.02
+"""What a read waits for before its answers are written, whichever comes first: others may have turns between its slices."""
 
 _log = logging.getLogger("trio_amqp10.pump")
 
@@ -125,6 +125,7 @@ class Pump:
         "_stopped",
         "_stream",
         "_totals",
+        "_turn",
         "_write_stall",
         "_writer",
         "failure",
@@ -155,6 +156,7 @@ class Pump:
         self._sleeper = Waiter()
         self._reader = trio.CancelScope(shield=True)
         self._reading = True
+        self._turn = Turn()
         self._writer: trio.CancelScope | None = None
         self._nursery: trio.Nursery | None = None
         self._alarm: Alarm | None = None  # while the writer rests
@@ -246,7 +248,7 @@ class Pump:
         self.feed(self._engine.transport_lost)
 
     async def _read(self) -> None:
-        engine, stream, totals = self._engine, self._stream, self._totals
+        engine, stream, totals, turn = self._engine, self._stream, self._totals, self._turn
         try:
             with self._reader:
                 while True:
@@ -260,25 +262,37 @@ class Pump:
                         return
                     totals.reads += 1
                     totals.octets_in += len(data)
+                    if turn.due:
+                        await turn.take()
                     await self._take(bytes(data))
                     del data  # or an idle connection would hold what it read last
+                    if turn.held:
+                        await turn.rest()
         finally:
+            turn.release()
             self._reading = False
             self._flushed.wake()
 
     async def _take(self, data: bytes) -> None:
         """Have the engine read these octets, and others have their turn after each slice but the last."""
-        engine = self._engine
-        slices = 0
+        engine, turn = self._engine, self._turn
+        slices, written = 0, trio.current_time()
         try:
             while True:
                 slices += 1
-                self._silent = slices % _SLICES_BETWEEN_WRITES != 0
-                self.feed(engine.receive_slice, data, trio.current_time())
+                now = trio.current_time()
+                self._silent = (
+                    slices % _SLICES_BETWEEN_WRITES != 0 and now - written < _SECONDS_BETWEEN_WRITES
+                )
+                if not self._silent:
+                    written = now
+                began = turn.began()
+                self.feed(engine.receive_slice, data, now)
+                turn.charge(began)
                 if not engine.has_input():
                     return
+                await turn.next()
                 data = b""
-                await trio.lowlevel.checkpoint()
         finally:
             self._silent = False
             self.ring()
@@ -336,9 +350,12 @@ class Pump:
         """What there is to write, as ``data_to_send`` has it."""
         self._rung = False
         self._idle = False
+        began = self._turn.began()
         data = self._engine.data_to_send()
         for item in self._engine.take_touched():
             item.wake()
+        if data:
+            self._turn.charge(began)
         return data
 
     async def _send(self, data: bytes) -> bool:
