@@ -173,9 +173,9 @@ def field_type_of(annotation: Any) -> FieldType:
         TypeError: it gives none.
     """
     for each in (annotation, *typing.get_args(annotation)):
-        for mark in getattr(each, "__metadata__", ()):
-            if isinstance(mark, FieldType):
-                return mark
+        mark = getattr(each, "__metadata__", (None,))[0]
+        if isinstance(mark, FieldType):
+            return mark
     raise TypeError(f"no type of an argument: {annotation}")
 
 
