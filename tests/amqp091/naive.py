@@ -143,6 +143,11 @@ def argument(stream: io.BytesIO, kind: str) -> Any:
     return number(stream, {"o": "B", "s": "H", "l": "I", "q": "Q"}[kind])
 
 
+def table(octets: bytes) -> list[tuple[bytes, Any]]:
+    """The pairs of a table that has its length."""
+    return list(argument(io.BytesIO(octets), "T"))
+
+
 def method(payload: bytes) -> tuple[str, dict[str, Any]]:
     """The name of a method, and its arguments; strings are octets, tables are lists of pairs with letters."""
     stream = io.BytesIO(payload)

@@ -228,7 +228,10 @@ def test_deliveries_are_numbered_and_settled_at_both_ends() -> None:
         with pytest.raises(LocalProtocolError):
             theirs.send(wrong, HELLO)
     pair.run()
-    assert [arrival.method.delivery_tag for arrival in arrivals_of(ours)] == [1, 2, 3, 4]
+    assert [arrival.method for arrival in arrivals_of(ours)] == [
+        spec.BasicDeliver(consumer_tag=consumer, delivery_tag=tag)
+        for tag, consumer in enumerate(("t", "quiet", "t", "t"), 1)
+    ]
     with pytest.raises(LocalProtocolError, match="unknown delivery tag 2"):
         ours.send(spec.BasicAck(delivery_tag=2))
     ours.send(spec.BasicAck(delivery_tag=3, multiple=True))

@@ -97,7 +97,7 @@ def test_tables_round_trip_with_their_types(letters: Letters, leaves: Any) -> No
         assert shown(again) == shown(table)
         assert encoded(again, letters) == octets
         if letters is USUAL:
-            assert [name.decode() for name, _ in naive.argument(naive.io.BytesIO(octets), "T")] == list(table)
+            assert [name.decode() for name, _ in naive.table(octets)] == list(table)
 
     law()
 

@@ -130,7 +130,7 @@ def _read_longstr(buf: bytes, pos: int, end: int, scan: Scan) -> tuple[bytes, in
     return bytes(buf[pos : pos + size]), pos + size
 
 
-def _write_longstr(out: bytearray, value: bytes, letters: Letters) -> None:
+def _write_longstr(out: bytearray, value: Any, letters: Letters) -> None:
     if not isinstance(value, bytes):
         raise LocalProtocolError(f"a long string is bytes, not {value!r}")
     _LONG.write(out, len(value), letters)
