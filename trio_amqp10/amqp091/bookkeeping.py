@@ -34,16 +34,18 @@ class Numbers:
         publishes: publishes in confirm mode that the server has not settled.
         confirming: whether ``confirm.select`` was said.
         consumers: by tag, whether the consumer settles nothing (``no_ack``).
+        asked: tags of consumers that a server has not confirmed yet; it delivers nothing to them before.
         user: a server's name for who logged in, to compare with ``user-id``; None to compare nothing.
     """
 
-    __slots__ = ("confirming", "consumers", "deliveries", "publishes", "user")
+    __slots__ = ("asked", "confirming", "consumers", "deliveries", "publishes", "user")
 
     def __init__(self, user: str | None) -> None:
         self.deliveries = Tags()
         self.publishes = Tags()
         self.confirming = False
         self.consumers: dict[str, bool] = {}
+        self.asked: set[str] = set()
         self.user = user
 
 
@@ -187,10 +189,13 @@ def _receive_qos(_numbers: Numbers, method: spec.BasicQos, _request: None) -> No
 
 
 def _receive_consume(numbers: Numbers, method: spec.BasicConsume, _request: None) -> None:
-    if method.consumer_tag in numbers.consumers:
-        raise ReplyError(ReplyCode091.NOT_ALLOWED, f"attempt to reuse consumer tag '{method.consumer_tag}'")
-    if method.consumer_tag:
-        numbers.consumers[method.consumer_tag] = method.no_ack
+    tag = method.consumer_tag
+    if tag in numbers.consumers or tag in numbers.asked:
+        raise ReplyError(ReplyCode091.NOT_ALLOWED, f"attempt to reuse consumer tag '{tag}'")
+    if not method.no_wait:
+        numbers.asked |= {tag} - {""}
+    elif tag:
+        numbers.consumers[tag] = method.no_ack
 
 
 def _receive_cancel(numbers: Numbers, method: spec.BasicCancel, _request: None) -> None:
@@ -218,18 +223,19 @@ def _send_get_ok(numbers: Numbers, method: spec.BasicGetOk, request: spec.BasicG
 
 
 def _send_consume_ok(numbers: Numbers, method: spec.BasicConsumeOk, request: spec.BasicConsume) -> None:
+    tag = method.consumer_tag
     if request.consumer_tag:
-        if method.consumer_tag != request.consumer_tag:
-            raise LocalProtocolError(
-                f"the client chose the tag {request.consumer_tag!r}, not {method.consumer_tag!r}"
-            )
-    elif not method.consumer_tag or method.consumer_tag in numbers.consumers:
-        raise LocalProtocolError(f"a consumer's tag is new and not empty: {method.consumer_tag!r}")
-    numbers.consumers[method.consumer_tag] = request.no_ack
+        if tag != request.consumer_tag:
+            raise LocalProtocolError(f"the client chose the tag {request.consumer_tag!r}, not {tag!r}")
+    elif not tag or tag in numbers.consumers or tag in numbers.asked:
+        raise LocalProtocolError(f"a consumer's tag is new and not empty: {tag!r}")
+    numbers.asked.discard(tag)
+    numbers.consumers[tag] = request.no_ack
 
 
 def _send_confirm(numbers: Numbers, method: Any, _request: None) -> Noted:
-    tags = numbers.publishes.settle(method.delivery_tag, method.multiple)
+    # Tag 0, for all that are out, would settle at the client what is still under way to us.
+    tags = numbers.publishes.settle(method.delivery_tag, method.multiple) if method.delivery_tag else None
     if tags is None:
         raise LocalProtocolError(f"no publish {method.delivery_tag} waits for a confirm")
     return tags, 0

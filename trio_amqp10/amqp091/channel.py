@@ -15,18 +15,19 @@ from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.reply_codes import ReplyCode091
 
 from . import spec
+from .assembly import Assembly
 from .bookkeeping import RECEIVED, SENT, Numbers, check_properties
-from .content import Content, read_header, write_header
+from .content import write_header
 from .events import Arrival, ChannelClosed, ChannelOpened
 from .faults import ReplyError
-from .frames import BODY, HEADER, METHOD, body_frames, frame
+from .frames import HEADER, METHOD, body_frames, frame
 from .methods import Sender
 from .states import CHANNEL, ChannelState, Lifecycle, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .content import ContentHeader
+    from .content import Content
     from .events import Event
     from .fields import Letters
     from .limits import Limits
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Channel", "Host"]
 
-_FRAME_NAMES: Final = {METHOD: "method", HEADER: "content header", BODY: "content body"}
 _PAUSED_BY_FLOW: Final = (spec.BasicPublish, spec.BasicDeliver)
 _WHILE_OPENING: Final = frozenset({spec.ChannelOpenOk, spec.ChannelClose})
 _CLOSE: Final = spec.ChannelClose.plan
@@ -78,14 +78,10 @@ class Channel:
 
     __slots__ = (
         "_arrivals",
-        "_body",
-        "_expects",
-        "_got",
-        "_header",
+        "_content",
         "_held",
         "_host",
         "_life",
-        "_method",
         "_owed",
         "_requests",
         "flowing",
@@ -105,11 +101,7 @@ class Channel:
         self._held = 0
         self._requests: dict[type[Method], deque[Method]] = {}  # ours that are not answered
         self._owed: list[Method] = []  # the peer's that we have not answered
-        self._expects = METHOD
-        self._method: Method | None = None
-        self._header: ContentHeader | None = None
-        self._body: list[bytes] = []
-        self._got = 0
+        self._content = Assembly(host)
 
     @property
     def state(self) -> ChannelState:
@@ -192,7 +184,7 @@ class Channel:
                 spec.ChannelClose(reply_code=code, reply_text=text, class_id=class_id, method_id=method_id)
             )
             self._life.step(Step.SEND_CLOSE)
-            self._drop_content()
+            self._content.drop()
 
     def lose(self) -> None:
         """The connection is gone, and the channel with it."""
@@ -254,8 +246,8 @@ class Channel:
         try:
             self._receive(kind, payload)
         except ReplyError as fault:
-            if not fault.class_id and self._method is not None:
-                plan = self._method.plan
+            if not fault.class_id and self._content.method is not None:
+                plan = self._content.method.plan
                 fault.about(plan.class_id, plan.method_id)
             if fault.scope == "connection":
                 raise
@@ -274,19 +266,23 @@ class Channel:
             self._host.forget(self)
 
     def _receive(self, kind: int, payload: bytes) -> None:
-        if kind != self._expects:
-            raise ReplyError(
-                ReplyCode091.UNEXPECTED_FRAME,
-                f"a {_FRAME_NAMES[kind]} frame on channel {self.number}, where a {_FRAME_NAMES[self._expects]} is due",
-            )
+        content = self._content
+        content.check(kind, self.number)
         if kind == METHOD:
             self._receive_method(payload)
         elif kind == HEADER:
-            self._receive_header(payload)
+            header = content.take_header(payload)
+            if self._host.role is Sender.SERVER:
+                check_properties(self.numbers, header.properties)
         else:
-            self._receive_body(payload)
-        if self._expects == METHOD:
-            self._method = None
+            content.take_body(payload)
+        whole = content.whole()
+        if whole is not None:
+            assert content.method is not None
+            assert whole.octets is not None
+            self._arrive(content.method, whole, len(whole.body) + len(whole.octets))
+        if content.expects == METHOD:
+            content.method = None
 
     def _receive_method(self, payload: bytes) -> None:
         host = self._host
@@ -295,69 +291,17 @@ class Channel:
             raise ReplyError(
                 ReplyCode091.COMMAND_INVALID, f"{plan.name} from a peer that is no {plan.sender.value}"
             ).about(plan.class_id, plan.method_id)
-        self._method = method = plan.read(payload, host.letters)
+        self._content.method = method = plan.read(payload, host.letters)
         if self.state is ChannelState.OPENING and type(method) not in _WHILE_OPENING:
             raise ReplyError(ReplyCode091.COMMAND_INVALID, f"{plan.name} before channel.open-ok")
         if plan.content:
-            self._expects = HEADER
+            self._content.expects = HEADER
             return
         own = self._OWN.get(type(method))
         if own is not None:
             own(self, method)
         else:
             self._arrive(method, None, len(payload))
-
-    def _receive_header(self, payload: bytes) -> None:
-        host = self._host
-        header = read_header(payload, host.letters)
-        if header.size > host.limits.max_message_size:
-            raise ReplyError(
-                ReplyCode091.PRECONDITION_FAILED,
-                f"message size {header.size} is larger than max size {host.limits.max_message_size}",
-            )
-        if host.role is Sender.SERVER:
-            check_properties(self.numbers, header.properties)
-        self._header = header
-        self._expects = BODY
-        self._add(len(header.octets))
-        if not header.size:
-            self._complete(header)
-
-    def _receive_body(self, payload: bytes) -> None:
-        header = self._header
-        assert header is not None
-        self._got += len(payload)
-        if self._got > header.size:
-            raise ReplyError(ReplyCode091.FRAME_ERROR, f"{self._got} octets of a body of {header.size}")
-        self._body.append(payload)
-        self._add(len(payload))
-        if self._got == header.size:
-            self._complete(header)
-
-    def _add(self, octets: int) -> None:
-        """Count what a content that is not complete takes."""
-        host = self._host
-        host.partial += octets
-        if host.partial > host.limits.max_partial:
-            raise ReplyError(
-                ReplyCode091.RESOURCE_ERROR, f"{host.partial} octets of contents that are not complete"
-            )
-
-    def _complete(self, header: ContentHeader) -> None:
-        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        method = self._method
-        assert method is not None
-        self._drop_content()
-        self._arrive(method, Content(header.properties, body, header.octets), len(body) + len(header.octets))
-
-    def _drop_content(self) -> None:
-        """Nothing of a content is stored any more; the next frame is a method."""
-        if self._header is not None:
-            self._host.partial -= self._got + len(self._header.octets)
-        self._expects = METHOD
-        self._header = None
-        self._body = []
-        self._got = 0
 
     def _arrive(self, method: Method, content: Content | None, size: int) -> None:
         plan, host = method.plan, self._host
@@ -392,7 +336,7 @@ class Channel:
 
     def _end(self) -> None:
         """Closed for good: what nobody took can still be taken, but holds the reader back no more."""
-        self._drop_content()
+        self._content.drop()
         self._host.held -= self._held
         self._held = 0
         self._host.touch(self)

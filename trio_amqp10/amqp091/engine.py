@@ -477,7 +477,7 @@ class Engine:
         """Whether a protocol header is due: a client's always comes, a server's says that it refuses (4.2.2)."""
         if self._server:
             return self.state is ConnectionState.AWAIT_HEADER
-        return self.state is ConnectionState.AWAIT_START and self._buffer[:1] == PROTOCOL_HEADER[:1]
+        return self.state is ConnectionState.AWAIT_START and self._buffer.startswith(PROTOCOL_HEADER[:1])
 
     def _take_header(self, header: bytes, now: float) -> None:
         _ = now

@@ -273,7 +273,7 @@ def _fill_in(out: bytearray, start: int) -> None:
     _LONG.pack_into(out, start - 4, len(out) - start)
 
 
-def write_short_string(out: bytearray, text: str) -> None:
+def write_short_string(out: bytearray, text: Any) -> None:
     """A short string (4.2.5.3).
 
     Raises:

@@ -130,7 +130,7 @@ def _read_longstr(buf: bytes, pos: int, end: int, scan: Scan) -> tuple[bytes, in
     return bytes(buf[pos : pos + size]), pos + size
 
 
-def _write_longstr(out: bytearray, value: bytes, letters: Letters) -> None:
+def _write_longstr(out: bytearray, value: Any, letters: Letters) -> None:
     if not isinstance(value, bytes):
         raise LocalProtocolError(f"a long string is bytes, not {value!r}")
     _LONG.write(out, len(value), letters)
@@ -173,9 +173,9 @@ def field_type_of(annotation: Any) -> FieldType:
         TypeError: it gives none.
     """
     for each in (annotation, *typing.get_args(annotation)):
-        for mark in getattr(each, "__metadata__", ()):
-            if isinstance(mark, FieldType):
-                return mark
+        mark = getattr(each, "__metadata__", (None,))[0]
+        if isinstance(mark, FieldType):
+            return mark
     raise TypeError(f"no type of an argument: {annotation}")
 
 

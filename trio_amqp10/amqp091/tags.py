@@ -41,7 +41,7 @@ class Tags:
         """The tags that this one settles, lowest first; None if it is unknown.
 
         Args:
-            tag: the one named; 0 with ``multiple`` for all that are out.
+            tag: the one named; 0 with ``multiple`` for all that are out. The other end may know more that are out.
             multiple: whether all below it are settled too.
             tolerant: with ``multiple``, take any tag that was given out, also one that is settled already.
         """

@@ -1,0 +1,128 @@
+"""Vectors: octets that other implementations agree about, and octets that are refused with a code."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trio_amqp10.amqp091 import spec
+from trio_amqp10.amqp091.content import BasicProperties, Content, read_header, write_header
+from trio_amqp10.amqp091.engine import Engine
+from trio_amqp10.amqp091.faults import ReplyError
+from trio_amqp10.amqp091.fields import STRICT, USUAL, Scan, read_table, write_table
+from trio_amqp10.amqp091.frames import HEADER, METHOD, PROTOCOL_HEADER, frame
+from trio_amqp10.amqp091.methods import Sender
+from trio_amqp10.amqp091.states import ConnectionState
+
+from . import naive
+from .pairs import codes, events_of, open_server
+
+NAMES = [each.name for each in fields(BasicProperties)]
+VECTORS = json.loads(Path(__file__).with_name("vectors.json").read_text())
+
+
+def vectors(*kinds: str) -> pytest.MarkDecorator:
+    rows = [row for row in VECTORS if row["kind"] in kinds]
+    assert rows
+    return pytest.mark.parametrize("row", rows, ids=[row["name"] for row in rows])
+
+
+def plain(value: Any) -> Any:
+    """A value of ours in the form that the second reader has."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape")
+    if isinstance(value, dict):
+        return [(plain(name), plain(each)) for name, each in value.items()]
+    return value
+
+
+def without_letters(value: Any) -> Any:
+    return [(name, without_letters(each[1])) for name, each in value] if isinstance(value, list) else value
+
+
+def test_greeting_is_what_a_client_begins_with() -> None:
+    (row,) = (row for row in VECTORS if row["kind"] == "greeting")
+    assert bytes.fromhex(row["octets"]) == PROTOCOL_HEADER == Engine(Sender.CLIENT, 0.0).data_to_send()
+
+
+@vectors("frames")
+def test_vector_is_read_as_the_second_reader_does_and_written_back(row: dict[str, Any]) -> None:
+    octets = bytes.fromhex(row["octets"])
+    again = b""
+    for kind, channel, came in naive.frames(octets):
+        payload = came
+        if kind == METHOD:
+            method = spec.METHODS.read(payload, USUAL)
+            name, arguments = naive.method(payload)
+            assert method.plan.name == name
+            assert {each: plain(getattr(method, each)) for each in arguments} == {
+                each: without_letters(value) for each, value in arguments.items()
+            }
+            payload = method.plan.write(method, USUAL)
+        elif kind == HEADER:
+            header = read_header(payload, USUAL)
+            written = header.properties.encode(USUAL)
+            assert written == header.octets
+            assert [plain(getattr(header.properties, each)) for each in NAMES] == (
+                naive.properties(header.octets)
+            )
+            if header.size < 100:
+                payload = write_header(Content(header.properties, b"x" * header.size), USUAL)
+        again += frame(kind, channel, payload)
+    assert again == octets
+
+
+@vectors("frames")
+def test_vector_cut_anywhere_leaves_the_server_in_the_same_state(row: dict[str, Any]) -> None:
+    octets = bytes.fromhex(row["octets"])
+
+    def outcome(cut: int) -> tuple[Any, ...]:
+        server = open_server()
+        refused = None
+        try:
+            server.receive_data(octets[:cut], 0.0)
+            server.receive_data(octets[cut:], 0.0)
+        except ReplyError as fault:
+            refused = str(fault)
+        return refused, server.state, server.data_to_send(), repr(events_of(server))[:60]
+
+    assert len({outcome(cut) for cut in range(len(octets))}) == 1
+
+
+@vectors("table", "strict-table")
+def test_table_is_written_as_it_was_read(row: dict[str, Any]) -> None:
+    octets = bytes.fromhex(row["octets"])
+    letters = STRICT if row["kind"] == "strict-table" else USUAL
+    table, end = read_table(octets, 0, len(octets), Scan(letters))
+    assert end == len(octets)
+    out = bytearray()
+    write_table(out, table, letters)
+    assert out == octets
+    if letters is USUAL:
+        assert list(table) == [name.decode() for name, _ in naive.table(octets)]
+
+
+@vectors("refused-table")
+def test_bad_table_is_refused(row: dict[str, Any]) -> None:
+    octets = bytes.fromhex(row["octets"])
+    with pytest.raises(ReplyError) as caught:
+        read_table(octets, 0, len(octets), Scan(USUAL))
+    assert caught.value.code == row["code"]
+
+
+@vectors("refused")
+@pytest.mark.parametrize("chunk", [1, 3, 1000])
+def test_bad_octets_close_the_connection_with_the_code(row: dict[str, Any], chunk: int) -> None:
+    octets = bytes.fromhex(row["octets"])
+    server = open_server()
+    with pytest.raises(ReplyError) as caught:
+        for start in range(0, len(octets), chunk):
+            server.receive_data(octets[start : start + chunk], 0.0)
+    assert caught.value.code == row["code"]
+    assert caught.value.scope == "connection"
+    assert [(name, code) for name, code, _ in codes(server)] == [("connection.close", row["code"])]
+    assert server.state in (ConnectionState.CLOSE_SENT, ConnectionState.CLOSED)

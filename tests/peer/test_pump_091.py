@@ -1,0 +1,86 @@
+"""The pump drives the engine of AMQP 0-9-1 as it drives any other: a client and a server over a pair of streams."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import trio
+from trio.testing import MockClock, memory_stream_pair
+
+from tests.amqp091.pairs import OPENING
+from trio_amqp10.amqp091 import spec
+from trio_amqp10.amqp091.content import BasicProperties, Content
+from trio_amqp10.amqp091.engine import Engine
+from trio_amqp10.amqp091.events import ChannelOpened, ConnectionLost, OpenRequested, StartAnswered, Started
+from trio_amqp10.amqp091.methods import Sender
+from trio_amqp10.peer.pump import Pump
+from trio_amqp10.peer.waiting import Happening
+
+if TYPE_CHECKING:
+    from trio_amqp10.amqp091.channel import Channel
+
+
+class End:
+    """An engine with its pump: decides what the handshake asks, and remembers events and channels."""
+
+    def __init__(self, role: Sender, stream: trio.abc.Stream) -> None:
+        self.engine = Engine(role, trio.current_time())
+        self.events: list[Any] = []
+        self.pump = Pump(self.engine, stream, self.on_event, lambda: None)
+        self.arrived = Happening()
+        self.opened = Happening()
+        self.channel: Channel | None = None
+
+    def on_event(self, event: Any) -> None:
+        now = trio.current_time()
+        self.events.append(event)
+        if isinstance(event, Started):
+            self.engine.answer_start(spec.ConnectionStartOk(response=b"\0ada\0secret"), now)
+        elif isinstance(event, StartAnswered):
+            self.engine.accept_login("ada", now)
+        elif isinstance(event, OpenRequested):
+            self.engine.accept_open(now)
+        elif isinstance(event, ChannelOpened):
+            self.channel = event.channel
+            event.channel.on_touch = self.arrived.set
+        if self.engine.is_open:
+            self.opened.set()
+
+
+async def test_pump_carries_a_publish_from_a_client_to_a_server(autojump_clock: MockClock) -> None:
+    ours, theirs = memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        client, server = End(Sender.CLIENT, ours), End(Sender.SERVER, theirs)
+        for end in (client, server):
+            end.pump.start(nursery)
+        await client.opened.wait()
+        channel = client.engine.open_channel()
+        channel.send(spec.BasicPublish(routing_key="q"), Content(BasicProperties(), bytes(500_000)))
+        client.pump.ring()
+        await server.arrived.wait()
+        assert server.channel is not None
+        arrival = server.channel.next_arrival()
+        assert arrival is not None
+        assert arrival.content is not None
+        assert len(arrival.content.body) == 500_000
+        await trio.sleep(600)  # heartbeats keep both alive
+        assert client.engine.is_open
+        assert server.engine.is_open
+        client.engine.close(trio.current_time())
+        client.pump.ring()
+        await client.pump.finished.wait()
+        await server.pump.finished.wait()
+    assert client.pump.failure is server.pump.failure is None
+
+
+async def test_pump_gives_up_a_peer_without_heartbeats(autojump_clock: MockClock) -> None:
+    ours, theirs = memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        server = End(Sender.SERVER, theirs)
+        server.pump.start(nursery)
+        await ours.send_all(OPENING)
+        await server.opened.wait()
+        began = trio.current_time()
+        await server.pump.finished.wait()
+        assert 120 <= trio.current_time() - began < 122
+    assert server.events[-1] == ConnectionLost("the peer was silent for 120 s, two heartbeats")
