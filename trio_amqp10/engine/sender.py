@@ -1,4 +1,7 @@
-"""The sending end of a link: credit, transfers, drain (2.6.7, 2.7.5)."""
+"""The sending end of a link: credit, transfers, drain (2.6.7, 2.7.5).
+
+Longer than 400 lines: all that may begin or go on with a transfer looks at the same few fields.
+"""
 
 from __future__ import annotations
 

@@ -17,6 +17,8 @@ A sender that hears an outcome will not ask again, whatever is on disk here; so 
 message that was refused is not here, and if it is sent again, it is as new: that is not written at all.
 
 Knows termini, rows, and messages that are leased; knows no link.
+
+Longer than 400 lines: what is written of a terminus and what is read again stand side by side.
 """
 
 from __future__ import annotations

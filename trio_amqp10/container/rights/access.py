@@ -22,6 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
+from trio_amqp10.container.nodes.origins import user_of
 from trio_amqp10.errors import LocalProtocolError
 
 if TYPE_CHECKING:
@@ -47,11 +48,6 @@ _DOINGS: Final = {
     "create": "have a node made",
     "transact": "declare transactions",
 }
-
-
-def user_of(identity: Identity | None) -> str | None:
-    """The name that a peer proved to have; None for one that proved nothing, with ANONYMOUS or without SASL."""
-    return None if identity is None or identity.mechanism == "ANONYMOUS" else identity.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
