@@ -119,7 +119,7 @@ class In:
     key = "in"
 
     def __init__(self) -> None:
-        self.peer = SimpleNamespace(container_id="from")
+        self.peer = SimpleNamespace(container_id="from", identity=None)
         self.arrivals: list[Any] = []
         self.closed = False
 

@@ -128,7 +128,7 @@ def test_relay_closes_its_lines_though_closing_one_of_them_closes_another() -> N
     nodes = {name: Linked(name) for name in "ab"}
     lines.extend(nodes.values())
     relay = Relay(nodes.__getitem__)
-    peer: Any = SimpleNamespace(container_id="peer")
+    peer: Any = SimpleNamespace(container_id="peer", identity=None)
     inlet = Feed(peer)
     relay.add_inlet(inlet)
     for name in "ab":

@@ -15,7 +15,7 @@ from trio_amqp10.container import Queue, QueuePolicy
 class In:
     """An inlet with what is pushed to it."""
 
-    peer = SimpleNamespace(container_id="from")
+    peer = SimpleNamespace(container_id="from", identity=None)
 
     def __init__(self) -> None:
         self.arrivals: list[Any] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
 from trio.testing import wait_all_tasks_blocked
@@ -98,7 +98,11 @@ async def test_other_links_get_no_credit_either_until_the_link_is_closed() -> No
         attached = await peer.attach("q", Role.SENDER, **SECOND)
         await send(peer, 0, 3, 1)
         await wait_all_tasks_blocked()
-        ends = {"source": Source(), "target": Target(address="r"), "initial_delivery_count": 0}
+        ends: dict[str, Any] = {
+            "source": Source(),
+            "target": Target(address="r"),
+            "initial_delivery_count": 0,
+        }
         await peer.send(Attach(name="other", handle=1, role=Role.SENDER, **ends))
         other = await peer.skip_to(Attach, name="other")
         await wait_all_tasks_blocked()

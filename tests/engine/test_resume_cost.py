@@ -17,8 +17,8 @@ from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.spec.messaging import Source, Target
 from trio_amqp10.spec.transport import ReceiverSettleMode
 
-from .helpers import begun, sending
-from .links import attach, transfer
+from .helpers import begun, flow, sending
+from .links import attach, attached, transfer
 from .steps import steps
 
 if TYPE_CHECKING:
@@ -114,3 +114,12 @@ def test_tag_as_long_as_those_that_are_made_costs_no_more_where_more_is_unsettle
         assert made is not None
         assert made.tag == (size + 2).to_bytes(4, "big")
     assert counts[0] == counts[1]
+
+
+def test_tag_that_another_link_of_the_session_has_is_free() -> None:
+    link, script = sending()
+    other = link.session.sender("other")
+    attached(script, link.session, other, 1)
+    script << flow(handle=1, delivery_count=0, link_credit=10)
+    assert other.send(b"m") is not None
+    assert link.send(b"m", tag=bytes(4)) is not None

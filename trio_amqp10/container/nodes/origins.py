@@ -10,17 +10,12 @@ Knows peers; knows no message.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from .node import Owner, Peer
 
 __all__ = ["origin_of", "origin_of_owner", "user_of"]
-
-
-def user_of(identity: Any) -> str | None:
-    """The name that a peer proved to have; None for one that proved nothing, with ANONYMOUS or without SASL."""
-    return None if identity is None or identity.mechanism == "ANONYMOUS" else identity.name
 
 
 def origin_of(peer: Peer) -> str:
@@ -32,3 +27,8 @@ def origin_of_owner(owner: Owner) -> str:
     """The same, of the peer with this container-id that proved to be this user, or none."""
     container_id, user = owner
     return container_id if user is None and not container_id.startswith("[") else json.dumps(owner)
+
+
+def user_of(identity: Any) -> str | None:
+    """The name that a peer proved to have; None for one that proved nothing, with ANONYMOUS or without SASL."""
+    return None if identity is None or identity.mechanism == "ANONYMOUS" else cast("str", identity.name)

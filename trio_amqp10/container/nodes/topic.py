@@ -23,6 +23,8 @@ A durable subscription that stays survives the process, and the durable messages
 these is accepted once it is on disk for every subscription that keeps it there.
 
 Knows messages; knows no links.
+
+Longer than 400 lines: what becomes of one subscription is one state.
 """
 
 from __future__ import annotations
