@@ -509,5 +509,11 @@ def test_sas_keys_refuse_with_unauthorized_access(name: str, now: float, why: st
     assert (refused.value.condition, refused.value.description) == ("amqp:unauthorized-access", why)
 
 
+def test_claim_permits_what_begins_with_a_dollar_only_by_name() -> None:
+    assert Claim("$management", None).permits("send", "$management")
+    assert not Claim(HOST, None).permits("send", "$management")
+    assert Claim(HOST, None).permits("send", "q")
+
+
 def test_sas_keys_show_no_key() -> None:
     assert repr(KEYS) == "<SasKeys of 3 keys>"

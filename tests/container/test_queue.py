@@ -20,6 +20,17 @@ async def test_queue_accepts_a_message_once_it_holds_it() -> None:
         assert len(queue_of(container)) == 1
 
 
+async def test_queue_shows_its_length_and_links() -> None:
+    async with (
+        open_container(["q"]) as container,
+        container.connect() as conn,
+        conn.open_sender("q") as sender,
+        conn.open_receiver("q", credit=0),
+    ):
+        await sender.send("one")
+        assert repr(queue_of(container)) == "<Queue 'q' length=1 links=2>"
+
+
 async def test_queue_keeps_order_when_receivers_come_late() -> None:
     async with open_container(["q"]) as container, container.connect() as conn:
         await fill(conn, "q", *range(250))

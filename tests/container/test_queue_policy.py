@@ -9,7 +9,8 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill, two
-from trio_amqp10.container import Container, QueuePolicy
+from trio_amqp10.container import Container, Queue, QueuePolicy, RefusedError
+from trio_amqp10.container.nodes.terms import terms_of
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.peer.errors import (
     DeliveryRejectedError,
@@ -133,6 +134,32 @@ async def test_transaction_that_holds_too_many_octets_for_a_rejecting_queue_is_r
         async with conn.open_transaction() as txn:
             await sender.send(bytes(300), transaction=txn)
     assert len(queue) == 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "messages", "octets", "room"),
+    [(100, 2, 100, True), (100, 2, 101, False), (1, 1, 50, True)],
+)
+def test_queue_that_rejects_has_room_while_it_is_not_full_before_the_last(
+    limit: int, messages: int, octets: int, room: bool
+) -> None:
+    queue = Queue("q", policy=QueuePolicy(max_octets=limit, overflow="reject"))
+    if room:
+        queue.check_room(messages, octets)
+        return
+    with pytest.raises(RefusedError, match="'q' has no room for 2 messages") as refused:
+        queue.check_room(messages, octets)
+    assert refused.value.condition == "amqp:resource-limit-exceeded"
+
+
+@pytest.mark.parametrize(("overflow", "held"), [("wait", ["a"]), ("reject", ["a"]), ("drop-oldest", ["b"])])
+def test_queue_gathers_one_more_if_there_is_room_or_some_can_be_made(overflow: Any, held: list[str]) -> None:
+    queue = Queue("q", policy=QueuePolicy(max_length=1, overflow=overflow))
+    first, second = amqp.Message("a"), amqp.Message("b")
+    assert queue.gather(first, None, terms_of(first))
+    assert queue.gather(second, None, terms_of(second)) is (held == ["b"])
+    assert len(queue) == 1
+    assert queue.statistics()["dropped"] == (held == ["b"])
 
 
 async def test_queue_goes_by_new_rules_from_now_on() -> None:

@@ -279,7 +279,8 @@ def test_connection_that_is_discarded_is_forgotten_at_once_and_one_that_was_neve
         assert sole.admit(each) is None
     sole.discard(first)
     assert len(sole) == 1
-    for each in (first, Stranger("other"), second):
+    third: Any = Stranger("other")
+    for each in (first, third, second):
         sole.discard(each)
     assert len(sole) == 0
 
