@@ -65,7 +65,6 @@ class Result:
     untried: int = 0
     survived: int = 0
     seconds: float = 0.0
-    again: bool = False
     survivors: list[str] = field(default_factory=list[str])
 
     @property
@@ -74,21 +73,13 @@ class Result:
         return 100 * (self.killed + self.slow) / max(1, self.mutants - self.reasoned)
 
 
-def run(name: str, plan: Plan, jobs: int, *, again: bool = False) -> Result:
-    """Try all mutants of a plan; or again those that the last run left, with the tests that there are now."""
+def run(name: str, plan: Plan, jobs: int) -> Result:
+    """Try all mutants of a plan."""
     began = time.monotonic()
-    left: list[str] = []
-    if again:
-        left = [mutant for mutant, _, code in _outcomes() if code not in _KILLED | _SLOW]
-        shutil.copytree(_ROOT / "tests", _COPY / "tests", ignore=_IGNORED, dirs_exist_ok=True)
-        _configure(plan)
-    else:
-        _copy(plan)
-    if left or not again:
-        environment = dict(os.environ, PYTHONPATH="", HYPOTHESIS_PROFILE="same")
-        command: list[str | Path] = [_MUTMUT, "run", "--max-children", str(jobs), *left]
-        subprocess.run(command, cwd=_COPY, env=environment, check=True)
-    result = Result(name, again=again)
+    _copy(plan)
+    environment = dict(os.environ, PYTHONPATH="", HYPOTHESIS_PROFILE="same")
+    subprocess.run([_MUTMUT, "run", "--max-children", str(jobs)], cwd=_COPY, env=environment, check=True)
+    result = Result(name)
     reasons = _reasons()
     for mutant, module, code in _outcomes():
         result.mutants += 1
@@ -116,10 +107,6 @@ def _copy(plan: Plan) -> None:
     _COPY.mkdir()
     for folder in _COPIED:
         shutil.copytree(_ROOT / folder, _COPY / folder, ignore=_IGNORED)
-    _configure(plan)
-
-
-def _configure(plan: Plan) -> None:
     project = (_ROOT / "pyproject.toml").read_text()
     settings = {
         "source_paths": ["trio_amqp10"],
@@ -178,18 +165,10 @@ def main() -> int:
     parser.add_argument(
         "--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes; one for each core"
     )
-    parser.add_argument(
-        "--again",
-        action="store_true",
-        help="try only what the last run left; the sources have to be the same, and the one module too",
-    )
     add_option(parser)
     parser.add_argument("modules", nargs="*", choices=[[], *PLANS], help="all, if none is named")
     arguments = parser.parse_args()
-    if arguments.again and len(arguments.modules) != 1:
-        parser.error("--again: of which one of the modules was the last run?")
-    names = arguments.modules or list(PLANS)
-    results = [run(name, PLANS[name], arguments.jobs, again=arguments.again) for name in names]
+    results = [run(name, PLANS[name], arguments.jobs) for name in arguments.modules or PLANS]
     for result in results:
         for survivor in result.survivors:
             print(survivor)

@@ -53,7 +53,7 @@ REQUIREMENTS = [
         mutants=(
             Change("if holder.state is not LinkState.DETACH_SENT:", "if False:"),
             Change(
-                'return None if identity is None or identity.mechanism == "ANONYMOUS" else identity.name',
+                'return None if identity is None or identity.mechanism == "ANONYMOUS" else cast("str", identity.name)',
                 "return None",
             ),
         ),
