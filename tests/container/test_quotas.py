@@ -185,23 +185,30 @@ async def test_identity_that_waits_for_room_is_forgotten_with_its_connection() -
         assert await bodies(first, 1) == ["y"]
 
 
-def test_account_counts_what_is_unsettled_up_to_its_quota() -> None:
-    figures = {"refused_deliveries": 0}
+def test_account_counts_what_is_unsettled_up_to_its_quota(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    figures = {"withheld_deliveries": 0}
+    called: list[str] = []
     one = Account("'ada'", Quotas(unsettled=3), figures)
-    assert [one.retain(10) for _ in range(3)] == [None] * 3
+    for _ in range(3):
+        assert not one.is_full
+        one.retain(10)
+    assert one.is_full
+    one.when_room(lambda: called.append("one"))
+    assert "'ada' has 3 unsettled deliveries of 30 octets, which is its quota" in caplog.text
     one.let_go(10)
-    assert (one.unsettled, one.octets) == (2, 20)
-    assert one.retain(10) is None
-    refusal = one.retain(10)
-    assert refusal is not None
-    assert refusal.description == "'ada' has more unsettled deliveries than its quota, unsettled=3"
+    assert (one.unsettled, one.octets, one.is_full, called) == (2, 20, False, ["one"])
     other = Account("'bob'", Quotas(unsettled_octets=100), figures)
-    assert other.retain(100) is None
-    refusal = other.retain(1)
-    assert refusal is not None
-    assert refusal.description is not None
-    assert refusal.description.endswith("take more than its quota, unsettled_octets=100")
-    assert figures == {"refused_deliveries": 2}
+    other.retain(99)
+    assert not other.is_full
+    other.retain(1)
+    assert other.is_full
+    other.when_room(lambda: called.append("other"))
+    other.let_go(0)
+    assert called == ["one"]
+    other.let_go(1)
+    assert called == ["one", "other"]
+    assert figures == {"withheld_deliveries": 2}
 
 
 @pytest.mark.parametrize(("length", "shown"), [(64, f"'{'a' * 64}' has"), (65, f"'{'a' * 64}'... has")])

@@ -19,7 +19,7 @@ from trio._core import (
 from trio.testing import MockClock
 
 from trio_amqp10.errors import AmqpError
-from trio_amqp10.peer import waiting
+from trio_amqp10.peer import turns, waiting
 
 from .script import Act, Move
 
@@ -81,7 +81,8 @@ def on_stage(play: Callable[[MockClock], Awaitable[None]]) -> None:
     _LOGGER.setLevel(logging.WARNING)
     _LOGGER.propagate = False
     before = waiting.perf_counter
-    waiting.perf_counter = trio.current_time  # how long a task has run is not to depend on the machine
+    # How long a task has run is not to depend on the machine.
+    waiting.perf_counter = turns.perf_counter = trio.current_time
     state, allowed = random.getstate(), scheduler._ALLOW_DETERMINISTIC_SCHEDULING
     random.seed(0)
     scheduler._ALLOW_DETERMINISTIC_SCHEDULING = True
@@ -92,7 +93,7 @@ def on_stage(play: Callable[[MockClock], Awaitable[None]]) -> None:
     except AmqpError as failure:  # elsewhere these are answers to broken octets; here a good client got one
         raise UndeclaredError(repr(failure)) from failure
     finally:
-        waiting.perf_counter = before
+        waiting.perf_counter = turns.perf_counter = before
         scheduler._ALLOW_DETERMINISTIC_SCHEDULING = allowed
         random.setstate(state)
         _LOGGER.removeHandler(complaints)

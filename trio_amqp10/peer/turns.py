@@ -37,7 +37,7 @@ class Turns:
     """Whose turn it is.
 
     Args:
-        clock: seconds; what is charged is the difference of two.
+        clock: seconds; what is charged is the difference of two. ``perf_counter`` if None.
 
     Attributes:
         clock: as given.
@@ -47,8 +47,8 @@ class Turns:
 
     __slots__ = ("_numbered", "_waiting", "clock", "holder", "served")
 
-    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
-        self.clock = clock
+    def __init__(self, clock: Callable[[], float] | None = None) -> None:
+        self.clock = perf_counter if clock is None else clock
         self.served = 0.0
         self.holder: Turn | None = None
         self._waiting: list[tuple[float, int, Turn]] = []
