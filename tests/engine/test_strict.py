@@ -373,3 +373,15 @@ def test_link_that_was_stolen_is_attached_without_a_map_when_strict_too() -> Non
         link.session.by_remote_handle[handle].attach()
         script >> expected("attach")
     assert link.session.state is SessionState.MAPPED
+
+
+def test_links_that_failed_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trio_amqp10.engine.session._FAILED", 1)
+    link, script = receiving(STRICT)
+    link.detach(closed=False, error=Error(condition="amqp:internal-error"))
+    script << frame("detach", handle=0)
+    other = link.session.receiver("y")
+    other.attach(source=Source(address="q"))
+    script << attach(name="y", handle=0, source=("source", {}))
+    other.detach(closed=False, error=Error(condition="amqp:internal-error"))
+    assert list(link.session.failed) == [("y", True)]
