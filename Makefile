@@ -91,8 +91,8 @@ bench-spark: $(SPARK_VENV)/.test ## rows a second into and out of Spark, beside 
 steady-spark: $(SPARK_VENV)/.test ## ten minutes of 10,000 messages a second into Spark, and whether memory stays flat
 	$(SPARK_BIN)/python -m bench.spark_steady
 
-fuzz: $(VENV)/.test ## throw broken octets at everything that reads them, for FUZZ_SECONDS seconds
-	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
+fuzz: $(VENV)/.test ## throw broken octets at everything that reads them, for FUZZ_SECONDS seconds; SEED=n for the same again
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(if $(SEED),--seed $(SEED))
 
 mutants: $(VENV)/.mutants ## change the code in small ways, and list what no test notices; MODULES=engine/windows for one part
 	$(BIN)/python -m tests.mutants $(MODULES)
