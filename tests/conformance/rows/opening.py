@@ -153,7 +153,10 @@ REQUIREMENTS = [
         "idle_time_out_of_zero_is_none",
         "idle_has_no_deadline_when_neither_end_minds_silence",
         mutants=(
-            Change("        if milliseconds:", "        if milliseconds is not None:"),
+            Change(
+                "        if milliseconds:\n            self._quarter = milliseconds / 4000",
+                "        if milliseconds is not None:\n            self._quarter = max(milliseconds, 4000) / 4000",
+            ),
             Change("timeout / 1000 if timeout else None", "timeout / 1000 if timeout is not None else None"),
         ),
     ),
