@@ -238,7 +238,9 @@ def _unchanged(rows: list[Requirement], folder: Path, jobs: int) -> list[str]:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance.mutants", description=__doc__)
     parser.add_argument("numbers", nargs="*", metavar="NUMBER", help="how the numbers of the rows begin")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many run at a time")
+    parser.add_argument(
+        "--jobs", type=int, default=2 * (os.cpu_count() or 1), help="how many run at a time: some wait"
+    )
     options = parser.parse_args(arguments)
     every = [row for rows in PARTS.values() for row in rows]
     rows = [row for row in every if not options.numbers or row.number.startswith(tuple(options.numbers))]
