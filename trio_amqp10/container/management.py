@@ -58,8 +58,6 @@ __all__ = ["ADDRESS", "Management"]
 ADDRESS: Final = "$management"
 """Where clients look for it."""
 
-_ITSELF: Final = "org.amqp.management"
-
 _QUEUE: Final[dict[str, type]] = {
     "max-length": int,
     "max-octets": int,

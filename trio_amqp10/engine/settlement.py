@@ -248,9 +248,9 @@ class Settlement:
             self._check(state)
         except LocalProtocolError:
             state = None  # the receiver's own words, too long for the frames that it takes
-        partial = delivery.link.partial
-        if partial is not None and partial.delivery is delivery:
-            partial.settle(state)
+        in_progress = delivery.link.partial
+        if in_progress is not None and in_progress.delivery is delivery:
+            in_progress.settle(state)
         else:
             self._say(Role.SENDER, delivery.delivery_id, True, state)
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from .claims import Claim
 
-__all__ = ["Access", "Action", "Authorise", "Rules", "permit_claimed"]
+__all__ = ["Access", "Action", "Authorise", "Rules", "permit_claimed", "shown"]
 
 Action = Literal["open", "send", "receive", "create", "transact"]
 
@@ -80,12 +80,12 @@ class Access:
 
     def refusal(self) -> str:
         """What a peer is told that may not."""
-        who = "a peer that is not authenticated" if self.user is None else _shown(self.user)
-        where = "" if self.address is None else f" {_shown(self.address)}"
+        who = "a peer that is not authenticated" if self.user is None else shown(self.user)
+        where = "" if self.address is None else f" {shown(self.address)}"
         return f"{who} may not {_DOINGS[self.action]}{where}"
 
 
-def _shown(name: str) -> str:
+def shown(name: str) -> str:
     """Part of an error that has to fit into the smallest frame."""
     return repr(name) if len(name) <= _SHOWN else f"{name[:_SHOWN]!r}..."
 

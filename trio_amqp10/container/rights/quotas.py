@@ -21,6 +21,8 @@ from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.peer.failures import place_of
 from trio_amqp10.spec.transport import Error
 
+from .access import shown
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sized
 
@@ -35,8 +37,6 @@ _OF_NODES: Final = ("node_senders", "node_receivers")
 _FIGURES: Final = ("refused_connections", "refused_links", "withheld_deliveries")
 _IDLE: Final = 1000
 """Accounts of those who have nothing, above as many as have something, before they are thrown out."""
-_SHOWN: Final = 64
-"""Characters of a name that an error shows."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -201,7 +201,7 @@ class Accounts:
         """The account of whoever is at the other end."""
         user = user_of(connection.identity)
         if user is not None:
-            return self._account(("user", user), _shown(user), self._quotas.users.get(user, self._quotas))
+            return self._account(("user", user), shown(user), self._quotas.users.get(user, self._quotas))
         where = place_of(connection.host)
         return self._account(("host", where), f"a peer at {where} that is not authenticated", self._quotas)
 
@@ -236,11 +236,6 @@ class Accounts:
         limit = getattr(self._quotas, f"node_{what}")
         if limit is not None and node.address and not node.address.startswith("$") and len(links) >= limit:
             self.figures["refused_links"] += 1
-            description = f"{_shown(node.address)} has node_{what}={limit} already, which is its quota"
+            description = f"{shown(node.address)} has node_{what}={limit} already, which is its quota"
             _log.info("%s", description)
             raise RefusedError(Condition.RESOURCE_LIMIT_EXCEEDED, description)
-
-
-def _shown(name: str) -> str:
-    """Part of an error that has to fit into the smallest frame."""
-    return repr(name) if len(name) <= _SHOWN else f"{name[:_SHOWN]!r}..."
