@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from trio_amqp10.container.nodes.older_leases import completed
 from trio_amqp10.engine.delivery import OUTCOMES
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.errors import Condition, LocalProtocolError, MessageSizeError
@@ -140,6 +141,8 @@ class SenderOutlet(Sender):
         payload = message.to_payload()
         link = self._link
         link.check_size(len(payload))
+        if lease is not None:
+            lease = completed(lease)
         work: Work | None = None
         if link.txn_id is not None and lease is not None:
             work = self.peer.coordinator.live(link.txn_id)
