@@ -117,6 +117,7 @@ class Container(Handled):
 
     Attributes:
         name: as given.
+        clock: by which messages and links expire.
         watermark: how much memory the messages take.
         authorise: as given.
         nodes: by address.
@@ -162,8 +163,8 @@ class Container(Handled):
         self.kinds = Kinds()
         self.outlet_class = SenderOutlet
         self._around: Around | None = None
-        self._clock = Clock(wall_clock)
-        self._ledger = None if store is None else Ledger(store, self._clock)
+        self.clock = Clock(wall_clock)
+        self._ledger = None if store is None else Ledger(store, self.clock)
         self.journal = None if self._ledger is None else self._ledger.journal
         self.settings = None if self.journal is None else Settings(self.journal)
         self._recovered = False
@@ -171,12 +172,12 @@ class Container(Handled):
         self._conversations: dict[Conversation, None] = {}
         self._hosts: dict[Host, None] = {}
         self._household = Household(self.name, self.find, self._hosts, self._ledger)
-        self._timers = Timers(self._clock.now, self._hosts)
-        self._clock.call_at = self._timers.call_at
+        self._timers = Timers(self.clock.now, self._hosts)
+        self.clock.call_at = self._timers.call_at
         archive = None if self._ledger is None else Archive(self._ledger)
         longest = math.inf if max_terminus_age is None else max_terminus_age
         self.termini = Termini(
-            self._clock.now,
+            self.clock.now,
             self._timers.call_at,
             archive=archive,
             longest=longest,
@@ -285,7 +286,7 @@ class Container(Handled):
             grouped=grouped,
         )
         book = None if self._ledger is None else Book(self._ledger, name, everything=durable)
-        queue = Queue(name, policy=policy, clock=self._clock, book=book)
+        queue = Queue(name, policy=policy, clock=self.clock, book=book)
         self.add_node(queue)
         return queue
 
@@ -314,7 +315,7 @@ class Container(Handled):
             max_backlog=max_backlog,
             overflow=overflow,
             max_subscriptions=max_subscriptions,
-            clock=self._clock,
+            clock=self.clock,
             ledger=self._ledger,
         )
         self.add_node(topic)
@@ -374,7 +375,7 @@ class Container(Handled):
         Raises:
             LocalProtocolError: there is one already.
         """
-        cbs = Cbs(verify, self._post, self._clock.wall)
+        cbs = Cbs(verify, self._post, self.clock.wall)
         cbs.spared = True
         self.add_node(cbs)
         self.unasked = frozenset({CBS})
@@ -413,7 +414,7 @@ class Container(Handled):
 
     def _make_queue(self, address: str, keepers: frozenset[str], *, lasting: bool = True) -> Queue:
         book = Book(self._ledger, address) if lasting and self._ledger is not None else None
-        queue = Queue(address, kept_by=keepers, on_unused=self._on_unused, clock=self._clock, book=book)
+        queue = Queue(address, kept_by=keepers, on_unused=self._on_unused, clock=self.clock, book=book)
         self.add_node(queue)
         return queue
 

@@ -120,7 +120,7 @@ class _Broker(Container):
     def __init__(self, name: str, wall_clock: Callable[[], float]) -> None:
         super().__init__(name, strict=True, wall_clock=wall_clock)
         self.echoes = True
-        self.broker = Broker(self, self._clock)
+        self.broker = Broker(self, self.clock)
         self.add_node(Management(self.broker, self._post))
 
     def resolve(self, address: str) -> str:

@@ -86,6 +86,7 @@ class Conversation(Host):
             self,
             timeout=container.transaction_timeout,
             max_octets=container.max_unsettled_octets,
+            clock=container.clock,
             journal=container.journal,
         )
         self.guard = Guard(self, container.authorise, container.resolve, container.unasked)
