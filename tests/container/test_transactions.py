@@ -464,6 +464,31 @@ async def test_node_that_fails_when_it_has_room_again_gets_its_messages_later(
     assert queue.inlets == {}
 
 
+async def test_node_that_refuses_a_settled_message_of_a_commit_gets_the_others_later() -> None:
+    class Choosy(Node):
+        takes = True
+        got: list[Any]
+
+        def on_arrivals(self, inlet: Inlet) -> None:
+            while (arrival := inlet.take()) is not None:
+                self.got.append(arrival.message.body)
+                if arrival.message.body == "bad":
+                    inlet.close("app:bad", "not this one")
+                else:
+                    arrival.accept()
+
+    room, node = Room(), Choosy("choosy")
+    node.got = []
+    txn = room.begin()
+    room.post(txn, node, *(Posted(body, settled=True) for body in ("a", "bad", "b")))
+    assert await room.commit(txn) is None
+    assert node.got == ["a", "bad"]
+    room.timers.advance()
+    assert node.got == ["a", "bad", "b"]
+    assert not room.timers.due
+    assert room.watermark.octets == 0
+
+
 async def test_node_that_is_deleted_while_the_commit_is_written_leaves_its_messages_to_their_sender(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -131,7 +131,7 @@ class TransactionInlet:
                 taken.popleft()
             taken.append(self._next())
             return taken[-1][0]
-        if self._committed:
+        if self._committed and not self._waiting:
             self._node.remove_inlet(self)
         return None
 
@@ -141,7 +141,7 @@ class TransactionInlet:
         description: str | None = None,  # noqa: ARG002
         info: Mapping[Any, Any] | None = None,  # noqa: ARG002
     ) -> None:
-        """The node is gone, or has failed."""
+        """The node is gone, or has failed, or wants none of this: then it has refused what it took last."""
         self._gone = self._gone or condition == Condition.RESOURCE_DELETED
         if not self._committed:
             # What was accepted for it can have no other outcome (4.4.4).
@@ -149,7 +149,8 @@ class TransactionInlet:
         elif self._gone:
             self._release()
         else:
-            self._call_again()
+            self._open = False  # it may be in the middle of taking
+            self._call_again(failed=condition == Condition.INTERNAL_ERROR)
 
     # -- the end ----------------------------------------------------------------------------
 
@@ -184,17 +185,18 @@ class TransactionInlet:
 
     def _give(self) -> None:
         self._taken.clear()
+        self._open = True
         try:
             if self not in self._node.inlets:
                 self._node.add_inlet(self)
             self._node.on_arrivals(self)
         except Exception:
             _log.exception("%r failed on the messages of a transaction, and is called again", self._node)
-            self._call_again()
+            self._call_again(failed=True)
 
-    def _call_again(self) -> None:
-        """The node has failed: what it has taken and not answered is here again, and it is called later."""
-        while self._taken:
+    def _call_again(self, *, failed: bool) -> None:
+        """The node is called later; if it has ``failed``, what it has taken and not answered is here again."""
+        while failed and self._taken:
             arrival, size = self._taken.pop()
             if arrival.state is None:
                 self._waiting.appendleft((arrival, size))
