@@ -12,7 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill, two
 from trio_amqp10.container import Container, Queue, QueuePolicy
-from trio_amqp10.container.nodes.terms import Terms
+from trio_amqp10.container.protocols.amqp10.terms import Terms
 from trio_amqp10.wire.pairs import PairMap
 from trio_amqp10.wire.values import Symbol
 

@@ -10,7 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from trio_amqp10 import Container, MemoryStore, Message, SqliteStore, StoreError, StoreFullError
-from trio_amqp10.container.nodes.durability import is_durable
+from trio_amqp10.container.protocols.amqp10.durability import is_durable
 from trio_amqp10.container.nodes.ledger import MESSAGES
 from trio_amqp10.container.stores import journal as journal_module
 

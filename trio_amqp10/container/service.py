@@ -32,6 +32,7 @@ from trio_amqp10.tokens import path_of
 
 from .available import default_limit
 from .handled import Handled
+from .handlers import Around, Function, Worked
 from .host import Host
 from .links.archive import Archive
 from .links.conversation import Conversation
@@ -42,7 +43,6 @@ from .local import LocalConnection
 from .management import ADDRESS, Management
 from .memory import memory_stream_pair
 from .nodes.clock import Clock
-from .nodes.handlers import Around, Function, Worked
 from .nodes.ledger import Book, Ledger
 from .nodes.node import Node, Peer, RefusedError
 from .nodes.policy import Overflow, QueuePolicy

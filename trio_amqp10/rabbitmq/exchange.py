@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from trio_amqp10.container.nodes.hops import for_next_hop
 from trio_amqp10.container.nodes.node import Node, RefusedError
 from trio_amqp10.container.nodes.refusals import accept, refuse, release
-from trio_amqp10.container.nodes.terms import terms_of
+from trio_amqp10.container.protocols.amqp10.hops import for_next_hop
+from trio_amqp10.container.protocols.amqp10.terms import terms_of
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from trio_amqp10.container.nodes.clock import Clock
     from trio_amqp10.container.nodes.node import Arrival, Inlet, Interest, Outlet, Peer
     from trio_amqp10.container.nodes.policy import Overflow
-    from trio_amqp10.container.nodes.terms import Terms
+    from trio_amqp10.container.protocols.amqp10.terms import Terms
     from trio_amqp10.message import Message
 
 __all__ = ["BrokerQueue", "policy_of"]

@@ -24,10 +24,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from trio_amqp10.container.protocols.amqp10.annotations import merged
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
 
-from .annotations import merged
 from .node import House, Node, RefusedError
 from .relay import Feed
 

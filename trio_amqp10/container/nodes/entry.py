@@ -9,10 +9,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from trio_amqp10.container.protocols.amqp10.annotations import merged
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
-
-from .annotations import merged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -22,6 +22,8 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from trio_amqp10.container.protocols.amqp10.terms import terms_of
+
 from .answers import answer
 from .clock import Clock
 from .deadletters import DeadLetters
@@ -30,17 +32,16 @@ from .groups import Groups
 from .node import Node
 from .policy import QueuePolicy
 from .stock import Stock
-from .terms import terms_of
 from .watermark import OVERHEAD
 
 if TYPE_CHECKING:
+    from trio_amqp10.container.protocols.amqp10.terms import Terms
     from trio_amqp10.container.stores.base import StoreError
     from trio_amqp10.message import Message
 
     from .deadletters import Death
     from .ledger import Book
     from .node import Arrival, Inlet
-    from .terms import Terms
     from .watermark import Watermark
 
 __all__ = ["Holding"]

@@ -16,12 +16,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from trio_amqp10.container.protocols.amqp10.durability import is_durable
 from trio_amqp10.container.stores.base import Table
 from trio_amqp10.container.stores.journal import Journal
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
 
-from .durability import is_durable
 from .entry import Entry
 
 if TYPE_CHECKING:

@@ -39,16 +39,16 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from trio_amqp10.container.protocols.amqp10.hops import for_next_hop
+from trio_amqp10.container.protocols.amqp10.terms import Terms, terms_of
 from trio_amqp10.errors import Condition, LocalProtocolError
 
 from .entry import EVERYWHERE, Entry
 from .holding import Holding
-from .hops import for_next_hop
 from .node import Outlet, Peer, RefusedError
 from .origins import origin_of
 from .refusals import accept, refuse
 from .takers import Browser, Consumer
-from .terms import Terms, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -33,18 +33,18 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
+from trio_amqp10.container.protocols.amqp10.durability import is_durable
+from trio_amqp10.container.protocols.amqp10.hops import for_next_hop
+from trio_amqp10.container.protocols.amqp10.terms import terms_of
 from trio_amqp10.errors import Condition, LocalProtocolError
 
 from .answers import answer
 from .clock import Clock
-from .durability import is_durable
-from .hops import for_next_hop
 from .node import Inlet, Interest, Node, Outlet, Peer, RefusedError
 from .origins import origin_of
 from .refusals import accept, refuse
 from .subscribers import Subscribers
 from .subscription import Subscription
-from .terms import terms_of
 from .watermark import SharedWeight
 
 if TYPE_CHECKING:

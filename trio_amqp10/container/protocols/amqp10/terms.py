@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from trio_amqp10.container.nodes.deadletters import REASON
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.message import Message
-
-from .deadletters import REASON
 
 __all__ = ["Terms", "terms_of"]
 
