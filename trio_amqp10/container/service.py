@@ -50,6 +50,7 @@ from .nodes.queue import Queue
 from .nodes.relay import Relay, post
 from .nodes.topic import MAX_BACKLOG, MAX_SUBSCRIPTIONS, Spill, Topic
 from .nodes.watermark import Watermark
+from .protocols.amqp10.content import content_of_message
 from .rights.access import Authorise, permit_claimed
 from .rights.cbs import ADDRESS as CBS
 from .rights.cbs import Cbs
@@ -460,7 +461,7 @@ class Container(Handled):
         self._recover()
         node = self.find(address)
         try:
-            await post(node, message, peer)
+            await post(node, content_of_message(message), peer)
         finally:
             self.forget_unused(node)
 

@@ -2,3 +2,11 @@
 
 The links themselves are in ``container/links``.
 """
+
+from trio_amqp10.container.nodes import forms
+
+from .content import Opaque, Sections
+from .selection import read_filters
+
+forms.register(0, forms.Form(Sections, read_filters))
+forms.register_rest(Opaque)
