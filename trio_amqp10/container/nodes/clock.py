@@ -47,9 +47,7 @@ class Clock:
         """What has ``ring`` called when the time has come that ``due`` gives; see ``Alarm``."""
         return Alarm(due, ring, self.call_at)
 
-    def deadline(
-        self, now: float, ttl: int | None, expiry: int | None, limit: int | None = None
-    ) -> float:
+    def deadline(self, now: float, ttl: int | None, expiry: int | None, limit: int | None = None) -> float:
         """When a message that arrives ``now`` is no longer worth delivering: the earliest of those that are given.
 
         Args:
