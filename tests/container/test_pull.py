@@ -10,11 +10,12 @@ import trio_amqp10 as amqp
 from trio_amqp10.container import Lease, Node, Queue, QueuePolicy, Topic
 from trio_amqp10.container.nodes.clock import Clock
 from trio_amqp10.container.nodes.older_leases import completed
-from trio_amqp10.container.nodes.terms import terms_of
+from trio_amqp10.container.protocols.amqp10.content import content_of_message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from trio_amqp10.container.nodes.content import Content
     from trio_amqp10.container.nodes.entry import Entry
 
 
@@ -49,10 +50,10 @@ class Out:
     def ready(self) -> bool:
         return self.credit > len(self.given) and not self.closed
 
-    def give(self, message: amqp.Message, lease: Entry | None, _tag: bytes | None = None) -> None:
+    def give(self, content: Content, lease: Entry | None, _tag: bytes | None = None) -> None:
         if self.failing:
             raise RuntimeError("broken")
-        self.given.append(message.body)
+        self.given.append(content.as_message().body)
         if lease is not None:
             self.leases.append(lease)
             self.redelivered.append(lease.redelivered)
@@ -74,8 +75,7 @@ def filled(*messages: Any, **rules: Any) -> Queue:
 def fill(queue: Queue, *messages: Any) -> None:
     for each in messages:
         message = each if isinstance(each, amqp.Message) else amqp.Message(each)
-        message = amqp.Message.from_payload(message.to_payload())
-        queue.put(message, None, terms_of(message))
+        queue.put(content_of_message(message), None)
 
 
 def test_pull_gives_the_first_message_and_leases_it() -> None:
@@ -146,7 +146,7 @@ def test_pull_in_a_queue_with_a_single_active_consumer_forgets_what_was_answered
 
 def test_pull_with_a_filter_looks_at_all_that_is_available() -> None:
     queue, out = filled(*range(1300)), Out(credit=9)
-    out.wants = lambda message, _origin: message.body in (1, 1200)
+    out.wants = lambda content, _origin: content.as_message().body in (1, 1200)
     assert queue.pull(out)
     assert queue.pull(out)
     assert not queue.pull(out)
@@ -218,7 +218,7 @@ async def test_pull_finds_no_message_that_has_expired(autojump_clock: Any) -> No
 def test_pull_copies_the_first_that_it_wants_to_an_outlet_that_only_looks() -> None:
     queue, out = filled(*range(1300)), Out(credit=9, copying=True)
     assert queue.pull(out)
-    out.wants = lambda message, _origin: message.body == 1200
+    out.wants = lambda content, _origin: content.as_message().body == 1200
     assert queue.pull(out)
     out.wants = lambda _message, _origin: False
     assert not queue.pull(out)

@@ -9,6 +9,7 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from trio_amqp10.container import Consumer, Lease, Node, RefusedError
+from trio_amqp10.container.nodes import forms
 from trio_amqp10.container.nodes.clock import Clock
 from trio_amqp10.container.nodes.ledger import MESSAGES
 from trio_amqp10.container.nodes.watermark import Watermark
@@ -44,10 +45,14 @@ class Posted:
 
     def __init__(self, body: Any, *, durable: bool = False, settled: bool = False) -> None:
         made = amqp.Message(body, durable=durable)
-        self.message = amqp.Message.from_payload(made.to_payload())
+        self.content = forms.content_of(0, made.to_payload())
         self.size = len(made.to_payload())
         self.settled = settled
         self.state: Any = None
+
+    @property
+    def message(self) -> Any:
+        return self.content.as_message()
 
     def foretell(self) -> None: ...
 

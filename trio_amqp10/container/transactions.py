@@ -159,7 +159,7 @@ class Transaction:
         Raises:
             RefusedError: the node does not take it. The transaction goes on without it.
         """
-        node = node.destination(arrival.message)
+        node = node.destination(arrival.content)
         posts = self._posts.get(node)
         if posts is None:
             node.check_inlet(self.peer)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from .host import Host
+    from .nodes.content import Content
     from .nodes.ledger import Ledger
     from .nodes.node import Lease, Node, Peer
     from .stores.journal import Journal
@@ -84,8 +85,8 @@ class Household:
     def journal(self) -> Journal | None:
         return None if self._ledger is None else self._ledger.journal
 
-    def resume_lease(self, lease: Lease, message: Message) -> object | None:
-        return None if self._ledger is None else self._ledger.resume_lease(lease, message)
+    def resume_lease(self, lease: Lease, content: Content | Any) -> object | None:
+        return None if self._ledger is None else self._ledger.resume_lease(lease, content)
 
     def start_soon(self, function: Callable[..., Awaitable[object]], *args: Any) -> None:
         for host in self._hosts:

@@ -29,6 +29,7 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from trio_amqp10.container.protocols.amqp10.content import to_transfer
 from trio_amqp10.container.stores.base import StoreFullError, Table
 from trio_amqp10.engine.delivery import ACCEPTED, IncomingDelivery
 from trio_amqp10.engine.terminus import ReceiverTerminus, SenderTerminus, Sent
@@ -46,6 +47,7 @@ from .watch import Absent, Watch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trio_amqp10.container.nodes.content import Content
     from trio_amqp10.container.nodes.ledger import Ledger, Resume
     from trio_amqp10.container.nodes.node import Lease
     from trio_amqp10.container.stores.base import Row, StoreError
@@ -355,13 +357,12 @@ class OutletKeeper(_Keeper):
         self._tags.add(tag)
         return True
 
-    def _bind(self, tag: bytes, lease: Lease, message: Message) -> object | None:
+    def _bind(self, tag: bytes, lease: Lease, content: Content | Message) -> object | None:
         """The node of a message is there again; returns the key of the link, or None where the peer was there before the node."""
         sent = self._absent.pop(tag, None)
         if sent is None:
             return None
-        sent.payload = message.to_payload()
-        sent.message_format = message.message_format
+        sent.payload, sent.message_format = to_transfer(content)
         sent.delivery.watcher = Absent(sent.delivery, len(sent.payload), lease)
         return self._kept.key.link
 

@@ -17,7 +17,7 @@ Knows deliveries and their states on one side, and the transaction on the other.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import trio
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trio_amqp10.container.nodes.node import Lease, Node
+    from trio_amqp10.container.protocols.amqp10.arriving import Arriving
     from trio_amqp10.peer.delivery import Delivery
 
     from .coordinator import ControlInlet, Coordinator
@@ -140,7 +141,7 @@ class Work:
         try:
             if refused is not None:
                 raise refused
-            self._transaction.post(node, delivery, len(delivery.payload))
+            self._transaction.post(node, cast("Arriving", delivery), len(delivery.payload))
             self._posted.append(delivery)
         except (RefusedError, RemoteProtocolError) as refusal:
             outcome = Rejected(error=Error(condition=refusal.condition, description=refusal.description))

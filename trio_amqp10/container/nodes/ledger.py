@@ -18,11 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from trio_amqp10.container.stores.base import Table
 from trio_amqp10.container.stores.journal import Journal
-from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
-from trio_amqp10.message import Message
 
-from .durability import is_durable
 from .entry import Entry
+from .forms import content_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,10 +28,11 @@ if TYPE_CHECKING:
     from trio_amqp10.container.stores.base import Row, Store, StoreError
 
     from .clock import Clock
+    from .content import Content
     from .entry import Keeper
     from .node import Lease
 
-    Resume = Callable[[Lease, Message], object]
+    Resume = Callable[[Lease, Any], object]
     """Tells the key of the link that has a message, and has its lease answered by it; None if there is none."""
 
 __all__ = ["HIDDEN", "MESSAGES", "SUBSCRIPTIONS", "Book", "Ledger"]
@@ -102,11 +101,11 @@ class Ledger:
         """Have ``resume`` asked which link has this message, when its node takes it back."""
         self._lent[record] = resume
 
-    def resume_lease(self, lease: Lease, message: Message) -> object | None:
+    def resume_lease(self, lease: Lease, content: Content | Any) -> object | None:
         """As ``House.resume_lease``."""
         record = lease.record
         resume = None if record is None else self._lent.pop(record, None)
-        return None if resume is None else resume(lease, message)
+        return None if resume is None else resume(lease, content)
 
     def next_id(self) -> int:
         """A key for one more message; they grow with time, so that rows are added at the end."""
@@ -158,7 +157,7 @@ class Book:
             False where it need not wait: nobody asks for it to survive, and nothing before it is on its
             way, nor is it part of a transaction. Otherwise ``stored`` is called, in the order of calls, when it may be given out.
         """
-        keeps = self.everything or is_durable(entry.message)
+        keeps = self.everything or entry.content.durable
         committing = self._ledger.journal.committing
         if not keeps and not self._pending and not committing:
             return False
@@ -185,21 +184,21 @@ class Book:
         if entry.row not in self._open:
             return
         clock = self._ledger.clock
-        payload = entry.message.to_payload()
+        content = entry.content
         arrived, ttl = entry.life
         row: Row = (
             entry.row,
             self._address,
             entry.order,
-            entry.message.message_format,
-            payload,
+            content.number,
+            content.octets,
             entry.origin,
             None if ttl is None else clock.to_wall(arrived),
             ttl,
             None if entry.deadline is None else clock.to_wall(entry.deadline),
             entry.failures,
         )
-        self._ledger.journal.note(MESSAGES, entry.row, row, len(payload) + _OVERHEAD)
+        self._ledger.journal.note(MESSAGES, entry.row, row, content.size + _OVERHEAD)
 
     # -- out --------------------------------------------------------------------------------
 
@@ -233,8 +232,8 @@ class Book:
 
     def resume_lease(self, entry: Entry) -> bool:
         """Whether a link has a lease on a message that comes back: what its receiver says of it is awaited."""
-        message = entry.aged(self._ledger.clock.now()) if entry.ages else entry.message
-        key = self._ledger.resume_lease(entry, message)
+        content = entry.aged(self._ledger.clock.now()) if entry.ages else entry.content
+        key = self._ledger.resume_lease(entry, content)
         if key is not None:
             entry.outlet_key = key
         return key is not None
@@ -244,9 +243,9 @@ class Book:
         clock = self._ledger.clock
         rows: list[Any] = self._ledger.take_rows(self._address)
         for row in sorted(rows, key=_place):
-            record, _, place, kind, octets, origin, arrived, ttl, expires, failures = row
-            message = _had_before(Message.from_payload(octets, kind))
-            entry = Entry(keeper, place, message, origin)
+            record, _, place, number, octets, origin, arrived, ttl, expires, failures = row
+            content = content_of(number, octets).acquired()  # perhaps, before the restart
+            entry = Entry(keeper, place, content, origin)
             entry.book, entry.row, entry.failures = self, record, failures
             entry.turn = 1  # it may have been given out: that is not written
             if expires is not None:
@@ -259,18 +258,3 @@ class Book:
 
 def _place(row: Row) -> int:
     return cast("int", row[2])
-
-
-def _had_before(message: Message) -> Message:
-    """Somebody may have acquired it before the restart (3.2.1)."""
-    if message.message_format != 0:
-        return message
-    octets = message.to_payload()
-    try:
-        if message.first_acquirer:
-            message.first_acquirer = False
-            return Message.from_payload(message.to_payload())
-    except (RemoteProtocolError, LocalProtocolError) as fault:
-        _log.debug("a message comes back unchanged: %s", fault)
-    # Looking may have cost the message its octets as they came.
-    return Message.from_payload(octets)
