@@ -87,6 +87,9 @@ class Room(NamedTuple):
 ROOMS = {
     "nodes": Room({"errors", "message", "filters", "wire"}, {"nodes", "stores"}),
     "stores": Room({"errors"}, {"stores"}),
+    "rights": Room(
+        {"errors", "message", "peer", "sasl", "tokens", "wire"}, {"connected", "nodes", "rights", "stores"}
+    ),
 }
 """Other dialects are to have the same nodes and stores: nothing there knows the endpoints or the performatives of this one."""
 
@@ -158,6 +161,12 @@ def test_room_of_the_container_knows_only_what_it_may(room: str) -> None:
         assert parts_imported(path) <= {"container", *ROOMS[room].parts}, path
         rooms = {".".join(name.split(".")[:3]) for name in imported(path) if name.count(".") > 2}
         assert {each for each in rooms if each.startswith("trio_amqp10.container.")} <= inside, path
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "container").glob("*.py")), ids=lambda path: path.stem)
+def test_container_knows_the_links_of_a_dialect_in_one_file(path: Path) -> None:
+    if path.stem not in ("__init__", "service"):
+        assert not {name for name in imported(path) if name.startswith("trio_amqp10.container.links")}
 
 
 @pytest.mark.parametrize("path", FILES, ids=IDS)
