@@ -11,6 +11,7 @@ import logging
 import math
 import time
 import uuid
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
@@ -49,6 +50,7 @@ from .rights.access import Authorise, permit_claimed
 from .rights.cbs import Cbs
 from .rights.guard import Guard
 from .rights.quotas import Accounts, Quotas
+from .stores.base import StoreError, reading
 from .stores.settings import Settings
 from .timers import Timers
 from .within import Household, Internal, send_within
@@ -56,6 +58,7 @@ from .within import Household, Internal, send_within
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from trio_amqp10.message import Message
     from trio_amqp10.peer.connection import Connection
@@ -155,16 +158,21 @@ class Container(Handled):
         self.amqp10 = Amqp10(self)
         self._around: Around | None = None
         self._clock = Clock(wall_clock)
-        self._ledger = None if store is None else Ledger(store, self._clock)
-        self.journal = None if self._ledger is None else self._ledger.journal
-        self.settings = None if self.journal is None else Settings(self.journal)
+        self._reading: Callable[[], AbstractContextManager[None]] = (
+            nullcontext if store is None else partial(reading, store)
+        )
+        with self._reading():
+            self._ledger = None if store is None else Ledger(store, self._clock)
+            self.journal = None if self._ledger is None else self._ledger.journal
+            self.settings = None if self.journal is None else Settings(self.journal)
+            archive = None if self._ledger is None else Archive(self._ledger)
+        self._unreadable: StoreError | None = None
         self._recovered = False
         self.accounts = None if quotas is None else Accounts(quotas)
         self._connections = Connections(self.accounts)
         self._household = Household(self.name, self.find, self._connections.hosts)
         self._timers = Timers(self._clock.now, self._connections.hosts)
         self._clock.call_at = self._timers.call_at
-        archive = None if self._ledger is None else Archive(self._ledger)
         longest = math.inf if max_terminus_age is None else max_terminus_age
         self.termini = Termini(
             self._clock.now,
@@ -272,8 +280,7 @@ class Container(Handled):
         book = None if self._ledger is None else Book(self._ledger, name, everything=durable)
         queue = Queue(name, policy=policy, clock=self._clock, book=book)
         self.add_node(queue)
-        if self._recovered:
-            queue.recover()
+        self._restore(queue)
         return queue
 
     def add_topic(
@@ -305,14 +312,23 @@ class Container(Handled):
             ledger=self._ledger,
         )
         self.add_node(topic)
-        if self._recovered:
-            topic.recover()
+        self._restore(topic)
         return topic
 
     def _recover(self) -> None:
         """Take back what the store has, once, now that there is a clock that it can expire by."""
+        if self._unreadable is not None:  # what was read before that must not be given out in part
+            raise StoreError(str(self._unreadable)) from self._unreadable
         if self._recovered or self._ledger is None:
             return
+        try:
+            with self._reading():
+                self._read_store(self._ledger)
+        except StoreError as failure:
+            self._unreadable = failure
+            raise
+
+    def _read_store(self, ledger: Ledger) -> None:
         self._recovered = True
         self.termini.restore()
         for node in list(self.nodes.values()):
@@ -323,12 +339,18 @@ class Container(Handled):
                 (self.add_queue if made.kind == "queue" else self.add_topic)(address, **made.rules)
             except (LocalProtocolError, TypeError) as fault:
                 _log.error("%r, which was made through management, cannot be made again: %s", address, fault)
-        for address in self._ledger.addresses:
+        for address in ledger.addresses:
             if address in self.nodes or self.strict:
                 _log.warning("the store has messages of %r, and nothing is there to take them", address)
             else:
                 self._make_queue(address, _FIRST_USE)
         self.termini.sweep()
+
+    def _restore(self, node: Queue | Topic) -> None:
+        """Take back what the store has of a node that is added while the container is in use."""
+        if self._recovered:
+            with self._reading():
+                node.recover()
 
     def add_management(self, address: str = ADDRESS) -> None:
         """Let peers create, read, update, delete and list nodes by requests ("AMQP Management 1.0", working draft).
@@ -462,9 +484,11 @@ class Container(Handled):
         Raises:
             RefusedError: there is no such node, it takes no messages, or it did not accept this one.
             LocalProtocolError: the message cannot be encoded.
+            StoreError: what the store has cannot be read.
 
         Cancelled: the node may have the message or not.
         """
+        self._recover()
         await send_within(self.name, address, message, self._post)
 
     async def _post(self, address: str, message: Message, peer: Peer) -> None:
@@ -601,6 +625,8 @@ class Container(Handled):
             container_id: of the client.
             users: whom to accept, for a client that has ``sasl``; everybody if None.
             options: as for ``trio_amqp10.open_connection``.
+
+        Entering it raises what ``open_connection`` does, and ``StoreError`` if what the store has cannot be read.
         """
         ours, theirs = memory_stream_pair()
         acceptor = Acceptor(
@@ -613,6 +639,7 @@ class Container(Handled):
             close_timeout=options.get("close_timeout", 5.0),
         )
         return LocalConnection(
+            self._recover,
             open_connection(theirs, container_id=container_id, **options),
             partial(self._serve_local, acceptor, ours),
             acceptor.close_timeout,
