@@ -87,7 +87,7 @@ class Room(NamedTuple):
 
 
 ROOMS = {
-    "nodes": Room({"errors", "message", "filters", "wire"}, {"nodes", "stores"}),
+    "nodes": Room({"errors"}, {"nodes", "stores"}),
     "stores": Room({"errors"}, {"stores"}),
 }
 """Other dialects are to have the same nodes and stores: nothing there knows the endpoints or the performatives of this one."""
