@@ -15,6 +15,7 @@ from trio_amqp10.container.protocols.amqp10.content import content_of_message
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from trio_amqp10.container.nodes.content import Content
     from trio_amqp10.container.nodes.entry import Entry
 
 
@@ -49,7 +50,7 @@ class Out:
     def ready(self) -> bool:
         return self.credit > len(self.given) and not self.closed
 
-    def give(self, content: Any, lease: Entry | None, _tag: bytes | None = None) -> None:
+    def give(self, content: Content, lease: Entry | None, _tag: bytes | None = None) -> None:
         if self.failing:
             raise RuntimeError("broken")
         self.given.append(content.as_message().body)

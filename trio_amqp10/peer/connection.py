@@ -29,6 +29,8 @@ from trio_amqp10.engine.events import (
 )
 from trio_amqp10.engine.states import ConnectionState, SessionState
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError, RemoteProtocolError
+from trio_amqp10.net.pump import READ_SIZE, Pump
+from trio_amqp10.net.waiting import Pace, Waiter
 from trio_amqp10.rules import IDLE
 from trio_amqp10.spec.transport import Error, Role
 from trio_amqp10.wire.values import Symbol
@@ -38,7 +40,6 @@ from .errors import ConnectionClosedError, anew, connection_error
 from .incoming import IncomingLinks, IncomingReceiver, IncomingSender
 from .kinds import Kinds
 from .locales import choose_locale
-from .pump import READ_SIZE, Pump
 from .receiver import Receiver, open_receiver
 from .remote import Remote
 from .sender import Sender, open_sender
@@ -46,7 +47,6 @@ from .session import Session, SessionOpening
 from .sole import detection_of
 from .statistics import Totals, connection_statistics
 from .tracing import traced
-from .waiting import Pace, Waiter
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

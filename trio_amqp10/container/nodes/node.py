@@ -113,7 +113,7 @@ class House(Peer, Protocol):
 
         Args:
             lease: on the message, with the ``record`` that it had then.
-            content: the message as it goes out now; a ``Message`` will do.
+            content: the message as it goes out now: a ``Content``, or a ``Message``.
 
         Returns:
             The key of the outlet that has it: the lease is answered when its peer has come back, or does not come
