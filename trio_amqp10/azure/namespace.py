@@ -52,7 +52,7 @@ class NamespaceContainer(Container):
         super().__init__(name, strict=True, wall_clock=wall_clock, authorise=_permit)
         self.post = self._post
         self.call_at = self._timers.call_at
-        self._conversation = converse
+        self.amqp10.converse = converse
         self._spellings: dict[str, str] = {}
 
     def spell(self, address: str) -> str:
@@ -74,9 +74,6 @@ class NamespaceContainer(Container):
         outbox.finish = fill
         outbox.frame_size -= MARGIN
         return super().vet(connection)
-
-    def _converse(self, connection: Connection) -> Conversation:
-        return self._conversation(self, connection)
 
 
 class Namespace:
