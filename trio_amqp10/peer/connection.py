@@ -161,7 +161,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
             self.totals.leave(self.engine)
         self.totals.transports += 1
         self.engine = engine
-        self._delivery_class = cast("type[Delivery]", engine.incoming_class)
+        self._delivery_class = cast("type[Delivery]", engine.context.incoming_class)
         self.use(self.kinds)
         self._stack = stack
         self._opened = False
@@ -176,7 +176,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         """Make links and deliveries of these classes from now on; those that there are stay what they are."""
         self.kinds = kinds
         make, plain = kinds.delivery, self._delivery_class
-        self.engine.incoming_class = plain if make is None else make(plain)
+        self.engine.context.incoming_class = plain if make is None else make(plain)
 
     # -- what the peer is -------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ REQUIREMENTS = [
         "row_36_silent_peer_is_told_so_and_given_up_later",
         "idle_counts_silence_from_the_last_octets",
         mutants=(
-            Change("self._now = self._idle.last_received = now", "self._now = now"),
+            Change("self.context.now = self._idle.last_received = now", "self.context.now = now"),
             Change(
                 "deadlines.append(self.last_received + self._threshold)", "deadlines.append(self._threshold)"
             ),
