@@ -1,24 +1,23 @@
 """What the sources look like: chains, import circles, files, lines and functions, as figures.
 
-``python -m tests.structure`` prints them for every part of the package, and how many calls in how many files one
-received chunk takes. ``test_structure`` holds the engine to its goals.
+``python -m tests.structure`` prints them for every part of the package, and how many calls in how many files one message and
+one received chunk take (``bench.path``). ``test_structure`` holds the engine to its goals.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import trio_amqp10
+from bench import path as paths
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from types import FrameType
+    from collections.abc import Iterable
 
-__all__ = ["Function", "calls_of", "chains", "circles", "functions", "imports", "lines_of_code", "main"]
+__all__ = ["Function", "chains", "circles", "functions", "imports", "lines_of_code", "main"]
 
 PACKAGE = Path(trio_amqp10.__file__).parent
 CHAIN = re.compile(r"\bsession\.connection\.|\.session\.context\b")
@@ -56,10 +55,10 @@ def lines_of_code(path: Path) -> int:
     )
 
 
-def functions(paths: Iterable[Path]) -> list[Function]:
+def functions(files: Iterable[Path]) -> list[Function]:
     """Every function, the longest first."""
     found: list[Function] = []
-    for path in paths:
+    for path in files:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
@@ -68,21 +67,20 @@ def functions(paths: Iterable[Path]) -> list[Function]:
     return sorted(found, reverse=True)
 
 
-def chains(paths: Iterable[Path]) -> list[str]:
+def chains(files: Iterable[Path]) -> list[str]:
     """Where a part reaches through its session for the connection, or for what the connection handed down."""
     return [
         f"{path.relative_to(PACKAGE)}:{number}: {line.strip()}"
-        for path in paths
+        for path in files
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if CHAIN.search(line)
     ]
 
 
-def imports(paths: Iterable[Path], *, typing: bool) -> dict[Path, set[Path]]:
+def imports(files: Iterable[Path], *, typing: bool) -> dict[Path, set[Path]]:
     """Which of these files each of them imports; with ``typing``, also those that only the type checker reads."""
-    paths = list(paths)
-    names = {_name(path): path for path in paths}
-    return {path: _imported(path, names, typing=typing) - {path} for path in paths}
+    names = {_name(path): path for path in files}
+    return {path: _imported(path, names, typing=typing) - {path} for path in names.values()}
 
 
 def _name(path: Path) -> str:
@@ -134,30 +132,6 @@ def _reached(path: Path, graph: dict[Path, set[Path]]) -> set[Path]:
     return reached
 
 
-def calls_of(call: Callable[[], object]) -> list[tuple[str, str]]:
-    """File and name of each function of the package that a call runs, in order."""
-    calls: list[tuple[str, str]] = []
-
-    def note(frame: FrameType, event: str, _argument: object) -> None:
-        path = Path(frame.f_code.co_filename)
-        if event == "call" and path.is_relative_to(PACKAGE):
-            calls.append((str(path.relative_to(PACKAGE)), frame.f_code.co_qualname))
-
-    sys.setprofile(note)
-    try:
-        call()
-    finally:
-        sys.setprofile(None)
-    return calls
-
-
-def chunk_calls() -> list[tuple[str, str]]:
-    """What runs from one received chunk, a whole message, to the receiver that is to be woken, as a pump calls it."""
-    from tests.engine.chunk import Chunk
-
-    return calls_of(Chunk().read)
-
-
 def main() -> None:
     """Print the figures."""
     parts = ["", *sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists())]
@@ -165,17 +139,17 @@ def main() -> None:
         f"{'part':12}{'files':>6}{'lines':>8}{'< 100':>7}{'chains':>8}{'circles':>9}{'for types':>11}  longest function"
     )
     for part in parts:
-        paths = sources(part)
-        short = sum(1 for path in paths if len(path.read_text().splitlines()) < 100)
-        own = [circles(imports(paths, typing=typing)) for typing in (False, True)]
+        files = sources(part)
+        short = sum(1 for path in files if len(path.read_text().splitlines()) < 100)
+        own = [circles(imports(files, typing=typing)) for typing in (False, True)]
         runtime, typing = (len(found[0]) if found else 0 for found in own)
-        longest = functions(paths)[0] if functions(paths) else Function(0, "", "")
+        longest = functions(files)[0] if functions(files) else Function(0, "", "")
         print(
-            f"{part or 'all':12}{len(paths):6}{sum(map(lines_of_code, paths)):8}{short:7}{len(chains(paths)):8}"
+            f"{part or 'all':12}{len(files):6}{sum(map(lines_of_code, files)):8}{short:7}{len(chains(files)):8}"
             f"{runtime:9}{typing:11}  {longest.lines} {longest.file} {longest.name}"
         )
-    calls = chunk_calls()
-    print(f"\none chunk to the receiver: {len(calls)} calls, {len({file for file, _ in calls})} files")
+    print()
+    paths.main([])
     for circle in circles(imports(sources("engine"), typing=True)):
         print("circle of the engine:", *circle)
 
