@@ -519,6 +519,8 @@ class Connection(Lifecycle):
     def handle_timer(self, now: float) -> None:
         """Do what is due: a heartbeat, an idle peer given up, a close that was never answered.
 
+        Where it is called so late that the peer has given us up, the connection is closed with an error (2.4.5).
+
         Raises:
             RemoteProtocolError: the peer was silent for too long.
         """
@@ -532,6 +534,12 @@ class Connection(Lifecycle):
             fault = rules.IDLE.broken(f"no frame from the peer for {silence:.0f} s")
             self.fail(fault)
             raise fault
+        exceeded = self._idle.exceeded(now, self.outbox.wrote)
+        if exceeded is not None:
+            reason = f"nothing was written for {exceeded:.0f} s, which is longer than the peer waits (2.4.5)"
+            self.context.events.append(ConnectionLost(reason))
+            self.close(Error(condition=Condition.CONNECTION_FORCED.value, description=reason))
+            return
         due = self._idle.heartbeat_due(now, self.outbox.wrote)
         if due is not None:
             self.outbox.wrote = False

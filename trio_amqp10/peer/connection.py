@@ -447,7 +447,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
                 self._peer_closed = event
                 self._wake_all()
             case ConnectionLost(reason):
-                self._lost = reason
+                self._lost = self._lost or reason  # of two, the first is why
                 self._wake_all()
             case Authenticated(identity, hostname):
                 self.identity = identity
