@@ -9,7 +9,7 @@ Knows the engine only as what queues frames and takes events.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, cast
 
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.reply_codes import ReplyCode091
@@ -260,6 +260,11 @@ class Channel:
         if payload[:4] == _CLOSE.prefix:
             self._life.receive(Step.RECV_CLOSE)
             self._write(spec.ChannelCloseOk())
+            if (
+                self._host.role is Sender.CLIENT
+            ):  # what a server says of publishes before our close is an error of theirs
+                close = _CLOSE.read(payload, self._host.letters)
+                self._host.emit(ChannelClosed(self, cast("spec.ChannelClose", close), by_peer=True))
         elif payload[:4] == _CLOSE_OK.prefix:
             self._life.receive(Step.RECV_CLOSE_OK)
             self._end()

@@ -139,6 +139,7 @@ class Engine:
         self._buffer = bytearray()
         self._more = False
         self._out: list[bytes] = []
+        self._queued = 0
         self._wrote = False
         self._events: deque[Event] = deque()
         self._touched: dict[Channel, None] = {}
@@ -162,6 +163,16 @@ class Engine:
     def is_open(self) -> bool:
         """Whether channels may be used."""
         return self.state is ConnectionState.OPEN
+
+    @property
+    def queued(self) -> int:
+        """Octets that wait to be written."""
+        return self._queued
+
+    @property
+    def has_room(self) -> bool:
+        """Whether less than ``Limits.write_buffer`` waits to be written; channels are woken when there is room again."""
+        return self._queued < self.limits.write_buffer
 
     @property
     def largest_payload(self) -> int:
@@ -220,6 +231,7 @@ class Engine:
     def transport_lost(self) -> None:
         """The transport failed."""
         self._out.clear()
+        self._queued = 0
         self._lose("the transport was lost")
 
     def next_event(self) -> Event | None:
@@ -230,8 +242,11 @@ class Engine:
         """Octets for the transport; None when there will be none again."""
         if not self._out:
             return None if self.state is ConnectionState.CLOSED else b""
+        if not self.has_room:
+            self._touched.update(dict.fromkeys(self._channels.values()))
         data = b"".join(self._out)
         self._out.clear()
+        self._queued = 0
         return data
 
     def next_deadline(self) -> float | None:
@@ -266,6 +281,7 @@ class Engine:
     def enqueue(self, octets: bytes) -> None:
         """Octets to send, after all others."""
         self._out.append(octets)
+        self._queued += len(octets)
         self._wrote = True
 
     def emit(self, event: Event) -> None:
