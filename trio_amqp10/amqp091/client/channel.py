@@ -139,6 +139,7 @@ class Channel(Waiter, trio.abc.AsyncResource):
         self._qos = None
         self._acks.clear()
         self._opened = Reply()
+        self.connection.ring()
         return [self._opened, *(self.ask(method) for method in self.setup())]
 
     def setup(self) -> list[Method]:
@@ -155,7 +156,8 @@ class Channel(Waiter, trio.abc.AsyncResource):
         finally:
             await self.aclose()
         if not failed and self._failure is not None and not self._failure_was_raised:
-            self.check()
+            self._failure_was_raised = True
+            raise anew(self._failure)
 
     async def finish(self) -> None:
         """What is waited for before a block is left without an exception."""
