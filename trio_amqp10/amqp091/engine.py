@@ -37,6 +37,7 @@ from .events import (
     Started,
     Unblocked,
 )
+from .fast import extent
 from .faults import ReplyError
 from .fields import USUAL
 from .frames import (
@@ -450,6 +451,11 @@ class Engine:
             while self.state is not ConnectionState.CLOSED and not self._waits_for_decision():
                 if frames >= _SLICE_FRAMES or pos >= _SLICE_OCTETS:
                     break
+                after = self._take_content(pos)
+                if after:
+                    pos = after
+                    frames += 3
+                    continue
                 end = self._end_of_next(pos)
                 if not end:
                     more = False
@@ -466,6 +472,20 @@ class Engine:
             if self._deaf or self.state is ConnectionState.CLOSED:
                 buffer.clear()
             self._more = more and bool(buffer)
+
+    def _take_content(self, pos: int) -> int:
+        """Take a method with its header and body if all are here; where they end, or 0 if the frames are to be taken singly."""
+        found = extent(self._buffer, pos, self._largest_in) if self.is_open else None
+        channel = None if found is None else self._channels.get(found.channel)
+        if found is None or channel is None:
+            return 0
+        buffer = self._buffer
+        taken = channel.receive_content(
+            bytes(buffer[found.method : found.method_end]),
+            bytes(buffer[found.properties : found.properties_end]),
+            bytes(buffer[found.body : found.body_end]),
+        )
+        return found.end if taken else 0
 
     def _end_of_next(self, pos: int) -> int:
         """Where the next frame or protocol header ends; 0 if it is not whole yet. Bad frames are refused here."""

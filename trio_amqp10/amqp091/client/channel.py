@@ -23,7 +23,7 @@ from trio_amqp10.peer.waiting import Pace, Waiter
 from .consumer import Consumer, Consuming
 from .delivery import Delivery
 from .errors import ChannelClosedError, DeliveryLostError, Returned, channel_closed
-from .messages import made
+from .messages import content_of
 from .queues import DEFAULT, Default, Exchange, Queue
 from .reply import Reply, TransportLostError, anew
 
@@ -457,9 +457,9 @@ class Channel(Waiter, trio.abc.AsyncResource):
 
         Cancelled: nothing was sent.
         """
-        method, content = made(exchange, routing_key, body, mandatory, properties, fields)
+        content = content_of(body, properties, fields)
         await self.until_clear()
-        self.engine.send(method, content)
+        self.engine.publish(exchange, routing_key, content, mandatory=mandatory)
         self.connection.ring()
 
     async def until_clear(self) -> None:

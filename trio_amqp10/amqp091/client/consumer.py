@@ -141,6 +141,10 @@ class Consumer(Waiter):
 
     async def __anext__(self) -> Delivery:
         """The next delivery; errors and cancellation as ``receive``, but for the end after our own close."""
+        if self._buffer:
+            await self._channel.pace.checkpoint()
+            if self._buffer:
+                return self._pop()
         try:
             return await self.receive()
         except trio.ClosedResourceError:

@@ -1,17 +1,17 @@
-"""What a program publishes: a method and a content out of the arguments of a call (0-9-1, basic.publish, 4.2.6)."""
+"""What a program publishes: a content out of the arguments of a call (0-9-1, basic.publish, 4.2.6)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.content import BasicProperties, Content
+from trio_amqp10.amqp091.fast import NO_PROPERTIES
 from trio_amqp10.errors import LocalProtocolError
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["Properties", "made"]
+__all__ = ["Properties", "content_of"]
 
 
 class Properties(TypedDict, total=False):
@@ -32,18 +32,8 @@ class Properties(TypedDict, total=False):
     app_id: str
 
 
-_NONE: Final = BasicProperties()
-
-
-def made(
-    exchange: str,
-    routing_key: str,
-    body: bytes,
-    mandatory: bool,
-    properties: BasicProperties | None,
-    fields: Properties,
-) -> tuple[spec.BasicPublish, Content]:
-    """A publish.
+def content_of(body: bytes, properties: BasicProperties | None, fields: Properties) -> Content:
+    """What is published.
 
     Raises:
         LocalProtocolError: there are properties as one object and single ones too.
@@ -55,5 +45,6 @@ def made(
             properties = BasicProperties(**fields)
         except TypeError as error:
             raise LocalProtocolError(f"no such property: {error}") from None
-    method = spec.BasicPublish(exchange=exchange, routing_key=routing_key, mandatory=mandatory)
-    return method, Content(_NONE if properties is None else properties, body)
+    if properties is None:
+        return Content(BasicProperties(), body, NO_PROPERTIES)
+    return Content(properties, body)

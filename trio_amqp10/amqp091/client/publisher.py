@@ -28,7 +28,7 @@ from trio_amqp10.peer.waiting import Waiter
 
 from .channel import Channel
 from .errors import ChannelClosedError, NackedError, PublishInDoubtError, ReturnedError
-from .messages import made
+from .messages import content_of
 from .reply import anew
 
 if TYPE_CHECKING:
@@ -48,55 +48,51 @@ class Ticket:
     """One publish of a publisher, and how it ended.
 
     Attributes:
+        exchange: the exchange to which it was published.
+        routing_key: its routing key.
+        mandatory: whether it is returned if no queue gets it.
+        content: properties and body.
+        returned: what came back, if it did.
         state: ``"waiting"``, then one of ``"confirmed"``, ``"refused"``, ``"returned"``, ``"in doubt"``, for good.
         failure: what ``outcome`` raises; None while it waits, and once it is confirmed.
     """
 
     __slots__ = (
-        "_content",
-        "_method",
         "_publisher",
-        "_returned",
         "_seen",
         "_waiter",
+        "content",
+        "exchange",
         "failure",
+        "mandatory",
+        "returned",
+        "routing_key",
         "state",
     )
 
-    def __init__(self, publisher: Publisher, method: spec.BasicPublish, content: Content) -> None:
+    def __init__(
+        self, publisher: Publisher, exchange: str, routing_key: str, mandatory: bool, content: Content
+    ) -> None:
         self._publisher = publisher
-        self._method = method
-        self._content = content
-        self._returned: Returned | None = None
+        self.exchange = exchange
+        self.routing_key = routing_key
+        self.mandatory = mandatory
+        self.content = content
         self._seen = False
         self._waiter: Waiter | None = None
+        self.returned: Returned | None = None
         self.state: Outcome = "waiting"
         self.failure: Exception | None = None
 
     @property
-    def exchange(self) -> str:
-        """The exchange to which it was published."""
-        return self._method.exchange
-
-    @property
-    def routing_key(self) -> str:
-        """Its routing key."""
-        return self._method.routing_key
-
-    @property
-    def mandatory(self) -> bool:
-        """Whether it is returned if no queue gets it."""
-        return self._method.mandatory
-
-    @property
     def properties(self) -> BasicProperties:
         """Its properties."""
-        return self._content.properties
+        return self.content.properties
 
     @property
     def body(self) -> bytes:
         """Its octets."""
-        return self._content.body
+        return self.content.body
 
     @property
     def place(self) -> str:
@@ -146,24 +142,11 @@ class Ticket:
     def matches(self, content: Content) -> tuple[bool, bool]:
         """Whether properties and body are those of a message that came back."""
         try:
-            header = write_header(self._content, USUAL)
+            header = write_header(self.content, USUAL)
         except LocalProtocolError:
             header = b""
         same_header = content.octets is not None and header.endswith(content.octets)
         return same_header, self.body == content.body
-
-    @property
-    def returned(self) -> Returned | None:
-        """What came back, if it did."""
-        return self._returned
-
-    @returned.setter
-    def returned(self, message: Returned) -> None:
-        self._returned = message
-
-    def request(self) -> tuple[spec.BasicPublish, Content]:
-        """What is sent, the first time and again."""
-        return self._method, self._content
 
     def __repr__(self) -> str:
         return f"<Ticket {self.place}, {len(self.body)} octets, {self.state}>"
@@ -245,11 +228,10 @@ class Publisher(Channel):
 
         Cancelled: nothing was sent.
         """
-        method, content = made(exchange, routing_key, body, mandatory, properties, fields)
+        content = content_of(body, properties, fields)
         await self.until_clear()
-        number = self.engine.send(method, content)
-        ticket = Ticket(self, method, content)
-        self._note(number, ticket)
+        ticket = Ticket(self, exchange, routing_key, mandatory, content)
+        self._send(ticket)
         self.connection.ring()
         return ticket
 
@@ -286,7 +268,10 @@ class Publisher(Channel):
     def _is_clear(self) -> bool:
         return len(self._unconfirmed) < self.window and not self._lost and super()._is_clear()
 
-    def _note(self, number: int, ticket: Ticket) -> None:
+    def _send(self, ticket: Ticket) -> None:
+        number = self.engine.publish(
+            ticket.exchange, ticket.routing_key, ticket.content, mandatory=ticket.mandatory
+        )
         self._unconfirmed[number] = ticket
         if ticket.mandatory:
             self._mandatory.setdefault((ticket.exchange, ticket.routing_key), deque()).append(ticket)
@@ -362,8 +347,7 @@ class Publisher(Channel):
         """The connection is back: publish again what was not confirmed, in the same order."""
         lost, self._lost = self._lost, []
         for ticket in lost:
-            method, content = ticket.request()
-            self._note(self.engine.send(method, content), ticket)
+            self._send(ticket)
         super().on_restored()
 
     def _forget_mandatory(self, ticket: Ticket) -> None:
