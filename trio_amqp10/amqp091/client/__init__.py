@@ -6,7 +6,7 @@ declared, and messages are published and consumed. ``trio_amqp10.amqp091`` has a
 
 from trio_amqp10.amqp091.content import BasicProperties
 from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.peer.backoff import Backoff
+from trio_amqp10.net.backoff import Backoff
 from trio_amqp10.peer.changes import Change, Changes
 
 from .channel import Channel

@@ -18,7 +18,7 @@ from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.events import Arrival
 from trio_amqp10.amqp091.states import ChannelState
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.peer.waiting import Pace, Waiter
+from trio_amqp10.net.waiting import Pace, Waiter
 
 from .consumer import Consumer, Consuming
 from .delivery import Delivery

@@ -10,6 +10,8 @@ What is read while nothing is consumed
 way than its buffer takes: then the whole connection is not read until a program receives from it, and the transport holds
 the server back. While any call waits for an answer of the server the connection is read in any case, because the answer
 stands behind these deliveries; until it comes the buffer may grow over its bound.
+
+Longer than 400 lines: what a program can ask of a connection stands in one class.
 """
 
 from __future__ import annotations
@@ -37,10 +39,10 @@ from trio_amqp10.amqp091.events import (
 from trio_amqp10.amqp091.spec import ConnectionUpdateSecretOk
 from trio_amqp10.amqp091.states import ConnectionState
 from trio_amqp10.errors import RemoteProtocolError
+from trio_amqp10.net.pump import READ_SIZE, Pump
+from trio_amqp10.net.waiting import Waiter
 from trio_amqp10.peer.changes import Changes
-from trio_amqp10.peer.pump import READ_SIZE, Pump
 from trio_amqp10.peer.statistics import Totals
-from trio_amqp10.peer.waiting import Waiter
 
 from .channel import Channel
 from .errors import ConnectionClosedError, connection_closed, connection_lost

@@ -14,11 +14,11 @@ from trio_amqp10.amqp091.fields import STRICT, USUAL
 from trio_amqp10.amqp091.limits import Limits
 from trio_amqp10.amqp091.methods import Sender
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
-from trio_amqp10.peer.backoff import Backoff
+from trio_amqp10.net.backoff import Backoff
+from trio_amqp10.net.errors import ConnectionClosedError as AnyConnectionClosedError
+from trio_amqp10.net.layers import Transport, dial_layers, has_tls
+from trio_amqp10.net.transports import connect, is_private
 from trio_amqp10.peer.dialling import DialTls
-from trio_amqp10.peer.errors import ConnectionClosedError as AnyConnectionClosedError
-from trio_amqp10.peer.layers import Transport, dial_layers, has_tls
-from trio_amqp10.peer.transports import connect, is_private
 from trio_amqp10.sasl import ClientContext, ClientMechanism, check_allowed
 
 from .connection import ClientEngine, Connection

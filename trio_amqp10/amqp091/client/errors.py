@@ -12,7 +12,7 @@ import trio
 
 from trio_amqp10.amqp091.spec import METHODS
 from trio_amqp10.errors import AmqpError
-from trio_amqp10.peer.errors import ConnectionClosedError as AnyConnectionClosedError
+from trio_amqp10.net.errors import ConnectionClosedError as AnyConnectionClosedError
 from trio_amqp10.reply_codes import ReplyCode091, condition_of, may_retry
 
 if TYPE_CHECKING:

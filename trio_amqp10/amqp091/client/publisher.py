@@ -24,7 +24,7 @@ from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.content import write_header
 from trio_amqp10.amqp091.fields import USUAL
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.peer.waiting import Waiter
+from trio_amqp10.net.waiting import Waiter
 
 from .channel import Channel
 from .errors import ChannelClosedError, NackedError, PublishInDoubtError, ReturnedError

@@ -32,7 +32,7 @@ from .reply import TransportLostError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from trio_amqp10.peer.backoff import Backoff
+    from trio_amqp10.net.backoff import Backoff
 
     from .connection import Connection
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import trio
 
 from trio_amqp10.errors import AmqpError
+from trio_amqp10.net.waiting import Waiter
 from trio_amqp10.peer.errors import anew as anew_of
-from trio_amqp10.peer.waiting import Waiter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 import trio
 
 from trio_amqp10.errors import AmqpError
-from trio_amqp10.peer.waiting import Waiter
+from trio_amqp10.net.waiting import Waiter
 
 from .publisher import Publisher
 from .reply import anew

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.peer.urls import parse_url
+from trio_amqp10.net.urls import parse_url
 
 if TYPE_CHECKING:
-    from trio_amqp10.peer.urls import Url
+    from trio_amqp10.net.urls import Url
 
 __all__ = ["Place", "parse_place"]
 
