@@ -246,7 +246,6 @@ async def test_store_that_was_cut_short_is_refused_by_name(left: Path, share: fl
         ("container", "UPDATE termini SET durable = 'much'"),
         ("container", "UPDATE messages SET place = 'last'"),
         ("container", "UPDATE messages SET node = NULL"),
-        ("container", "UPDATE subscriptions SET selection = 7"),
         ("client", "UPDATE link_deliveries SET state = x'ff'"),
         ("client", "UPDATE link_deliveries SET place = 'last'"),
     ],

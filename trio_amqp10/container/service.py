@@ -27,6 +27,7 @@ from trio_amqp10.tokens import path_of
 from .available import default_limit
 from .connections import Connections
 from .handled import Handled
+from .handlers import Around, Function, Worked
 from .host import Host
 from .links.archive import Archive
 from .links.conversation import Conversation
@@ -38,7 +39,6 @@ from .management import ADDRESS, Management
 from .memory import memory_stream_pair
 from .moved import Moved
 from .nodes.clock import Clock
-from .nodes.handlers import Around, Function, Worked
 from .nodes.ledger import Book, Ledger
 from .nodes.node import Node, Peer, RefusedError
 from .nodes.policy import Overflow, QueuePolicy
@@ -46,6 +46,7 @@ from .nodes.queue import Queue
 from .nodes.relay import Relay, post
 from .nodes.topic import MAX_BACKLOG, MAX_SUBSCRIPTIONS, Spill, Topic
 from .nodes.watermark import Watermark
+from .protocols.amqp10.content import content_of_message
 from .rights.access import Authorise, permit_claimed
 from .rights.cbs import Cbs
 from .rights.guard import Guard
@@ -170,7 +171,7 @@ class Container(Handled):
         self._recovered = False
         self.accounts = None if quotas is None else Accounts(quotas)
         self._connections = Connections(self.accounts)
-        self._household = Household(self.name, self.find, self._connections.hosts)
+        self._household = Household(self.name, self.find, self._connections.hosts, self._ledger)
         self._timers = Timers(self._clock.now, self._connections.hosts)
         self._clock.call_at = self._timers.call_at
         longest = math.inf if max_terminus_age is None else max_terminus_age
@@ -190,6 +191,7 @@ class Container(Handled):
 
         Raises:
             LocalProtocolError: another node has that address, or it is none.
+            StoreError: what the store has of it cannot be read.
         """
         if not node.address:
             raise LocalProtocolError("a node needs an address that is not empty")
@@ -202,6 +204,9 @@ class Container(Handled):
         self.nodes[node.address] = node
         if node.keeps:
             self.keepers[node.address] = node
+        if self._recovered:
+            with self._reading():
+                node.recover()
 
     def surround(self, around: Around | None) -> None:
         """Have every call of a handler of a function or a consumer go through ``around(node, arrival, work)``.
@@ -280,7 +285,6 @@ class Container(Handled):
         book = None if self._ledger is None else Book(self._ledger, name, everything=durable)
         queue = Queue(name, policy=policy, clock=self._clock, book=book)
         self.add_node(queue)
-        self._restore(queue)
         return queue
 
     def add_topic(
@@ -312,7 +316,6 @@ class Container(Handled):
             ledger=self._ledger,
         )
         self.add_node(topic)
-        self._restore(topic)
         return topic
 
     def _recover(self) -> None:
@@ -332,8 +335,7 @@ class Container(Handled):
         self._recovered = True
         self.termini.restore()
         for node in list(self.nodes.values()):
-            if isinstance(node, (Queue, Topic)):
-                node.recover()
+            node.recover()
         for address, made in () if self.settings is None else self.settings.absent(self.nodes):
             try:
                 (self.add_queue if made.kind == "queue" else self.add_topic)(address, **made.rules)
@@ -345,12 +347,6 @@ class Container(Handled):
             else:
                 self._make_queue(address, _FIRST_USE)
         self.termini.sweep()
-
-    def _restore(self, node: Queue | Topic) -> None:
-        """Take back what the store has of a node that is added while the container is in use."""
-        if self._recovered:
-            with self._reading():
-                node.recover()
 
     def add_management(self, address: str = ADDRESS) -> None:
         """Let peers create, read, update, delete and list nodes by requests ("AMQP Management 1.0", working draft).
@@ -439,7 +435,6 @@ class Container(Handled):
         book = Book(self._ledger, address) if lasting and self._ledger is not None else None
         queue = Queue(address, kept_by=keepers, on_unused=self._on_unused, clock=self._clock, book=book)
         self.add_node(queue)
-        queue.recover()
         return queue
 
     def _on_unused(self, queue: Queue) -> None:
@@ -498,7 +493,7 @@ class Container(Handled):
         self._recover()
         node = self.find(address)
         try:
-            await post(node, message, peer)
+            await post(node, content_of_message(message), peer)
         finally:
             self.forget_unused(node)
 

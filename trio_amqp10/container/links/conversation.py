@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from trio_amqp10.container.connected import LinkView, ServedPeer
 from trio_amqp10.container.nodes.node import Interest, Node, RefusedError
 from trio_amqp10.container.nodes.origins import user_of
-from trio_amqp10.container.nodes.subscribers import wanted_by
+from trio_amqp10.container.protocols.amqp10.arriving import arriving
+from trio_amqp10.container.protocols.amqp10.selection import wanted_by
 from trio_amqp10.engine.terminus import SenderTerminus
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.filters import FilterError, FilterSet, capabilities, parse_filters
@@ -40,11 +41,11 @@ from .relay_inlet import RelayInlet, wanted
 from .sole import sole_policy_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterator, Mapping, Sequence
 
+    from trio_amqp10.container.nodes.forms import Wants
     from trio_amqp10.container.rights.sole import SolePolicy
     from trio_amqp10.container.service import Container
-    from trio_amqp10.message import Message
     from trio_amqp10.peer.connection import Connection
     from trio_amqp10.peer.session import Session
 
@@ -75,6 +76,7 @@ class Conversation(ServedPeer):
     def __init__(self, container: Container, connection: Connection) -> None:
         super().__init__(container)
         self.connection = connection
+        connection.derive_deliveries(arriving)
         self.coordinator = Coordinator(
             self,
             timeout=container.transaction_timeout,
@@ -332,7 +334,7 @@ class Conversation(ServedPeer):
         interest: Interest,
         *,
         copying: bool = False,
-        wants: Callable[[Message, str | None], bool] | None = None,
+        wants: Wants | None = None,
         agreed: Retention = NOTHING_KEPT,
         properties: dict[Any, Any] | None = None,
     ) -> SenderOutlet:

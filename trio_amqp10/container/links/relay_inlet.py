@@ -6,7 +6,7 @@ Knows links, and what ``rights`` is asked; does not know who answers.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.peer.incoming import IncomingReceiver, IncomingSender
@@ -18,6 +18,7 @@ from .inlets import ReceiverInlet
 
 if TYPE_CHECKING:
     from trio_amqp10.container.nodes.node import Node, RefusedError
+    from trio_amqp10.container.protocols.amqp10.arriving import Arriving
     from trio_amqp10.container.rights.access import Action
     from trio_amqp10.container.rights.guard import Wish
     from trio_amqp10.peer.delivery import Delivery
@@ -110,7 +111,7 @@ class RelayInlet(ReceiverInlet):
                 self._queue.append(delivery)
                 self._verdicts.append(refusal)
 
-    def take(self) -> Delivery | None:
+    def take(self) -> Arriving | None:
         while self._verdicts and self._queue and not self.peer.resting:
             refusal = self._verdicts.popleft()
             delivery = self._take()
@@ -119,7 +120,7 @@ class RelayInlet(ReceiverInlet):
             if delivery.remote_state.__class__ is TransactionalState:
                 self.peer.coordinator.post(self, self._node, delivery, refusal)
             elif refusal is None:
-                return delivery
+                return cast("Arriving", delivery)
             else:
                 self._refuse(delivery, refusal)
         return None

@@ -16,7 +16,7 @@ import inspect
 import logging
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from trio_amqp10.container.nodes.handlers import Answering
+from trio_amqp10.container.handlers import Answering
 from trio_amqp10.container.nodes.node import Node, RefusedError
 from trio_amqp10.message import Message
 from trio_amqp10.tokens import Token
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trio_amqp10.container.connected import ConnectedPeer
-    from trio_amqp10.container.nodes.handlers import Post
+    from trio_amqp10.container.handlers import Post
     from trio_amqp10.container.nodes.node import Interest, Peer
 
     from .claims import Verify
