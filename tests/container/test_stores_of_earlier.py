@@ -246,6 +246,7 @@ async def test_store_that_was_cut_short_is_refused_by_name(left: Path, share: fl
         ("container", "UPDATE termini SET durable = 'much'"),
         ("container", "UPDATE messages SET place = 'last'"),
         ("container", "UPDATE messages SET node = NULL"),
+        ("container", "UPDATE subscriptions SET lasting = 'long'"),
         ("client", "UPDATE link_deliveries SET state = x'ff'"),
         ("client", "UPDATE link_deliveries SET place = 'last'"),
     ],
