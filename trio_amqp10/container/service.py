@@ -192,6 +192,7 @@ class Container(Handled):
 
         Raises:
             LocalProtocolError: another node has that address, or it is none.
+            StoreError: what the store has of it cannot be read.
         """
         if not node.address:
             raise LocalProtocolError("a node needs an address that is not empty")
