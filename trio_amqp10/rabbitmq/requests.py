@@ -36,11 +36,10 @@ from .faults import FaultError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from trio_amqp10.container.broker.queues import BrokerQueue
+    from trio_amqp10.container.broker.topology import Broker
     from trio_amqp10.container.nodes.handlers import Post
     from trio_amqp10.container.nodes.node import Peer
-
-    from .broker import Broker
-    from .queue import BrokerQueue
 
 __all__ = ["ADDRESS", "Management"]
 

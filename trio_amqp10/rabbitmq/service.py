@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 
+from trio_amqp10.container.broker.topology import Broker
 from trio_amqp10.container.links.conversation import Conversation
 from trio_amqp10.container.service import Container
 from trio_amqp10.errors import LocalProtocolError
@@ -17,7 +18,6 @@ from trio_amqp10.rules import Strict
 from trio_amqp10.sasl import Server
 
 from .addresses import Binding, spell
-from .broker import Broker
 from .faults import FaultError
 from .requests import Management
 

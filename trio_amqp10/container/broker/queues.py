@@ -24,9 +24,8 @@ from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.container.nodes.policy import QueuePolicy
 from trio_amqp10.container.nodes.queue import Queue
 from trio_amqp10.errors import Condition
-
-from .addresses import exchange_address, queue_address
-from .faults import FaultError
+from trio_amqp10.rabbitmq.addresses import exchange_address, queue_address
+from trio_amqp10.rabbitmq.faults import FaultError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -23,16 +23,14 @@ from trio_amqp10.container.nodes.refusals import accept, refuse, release
 from trio_amqp10.container.nodes.terms import terms_of
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
-
-from .addresses import exchange_address
+from trio_amqp10.rabbitmq.addresses import exchange_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from trio_amqp10.container.nodes.node import Inlet, Peer
     from trio_amqp10.container.nodes.queue import Queue
-
-    from .addresses import Binding
+    from trio_amqp10.rabbitmq.addresses import Binding
 
 __all__ = ["KINDS", "Exchange", "Route", "matches"]
 

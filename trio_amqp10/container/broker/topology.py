@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from .exchange import KINDS, Exchange
-from .faults import FaultError
-from .queue import BrokerQueue
+from trio_amqp10.rabbitmq.faults import FaultError
+
+from .exchanges import KINDS, Exchange
+from .queues import BrokerQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from trio_amqp10.container.nodes.clock import Clock
     from trio_amqp10.container.nodes.node import Peer
     from trio_amqp10.container.service import Container
-
-    from .addresses import Binding
+    from trio_amqp10.rabbitmq.addresses import Binding
 
 __all__ = ["Broker"]
 
