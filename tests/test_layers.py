@@ -87,6 +87,7 @@ class Room(NamedTuple):
 ROOMS = {
     "nodes": Room({"errors", "message", "filters", "wire"}, {"nodes", "stores"}),
     "stores": Room({"errors"}, {"stores"}),
+    "broker": Room({"errors"}, {"broker", "nodes", "stores"}),
 }
 """Other dialects are to have the same nodes and stores: nothing there knows the endpoints or the performatives of this one."""
 

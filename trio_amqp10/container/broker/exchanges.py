@@ -1,57 +1,30 @@
-"""Exchange: hands each message on to the queues whose bindings fit its routing key.
+"""Exchange: hands each message on to the queues whose bindings match it.
 
-==========  ==========================================================================================
-direct      the keys are equal
-fanout      keys do not matter
-topic       the key of the binding is words with dots between: ``*`` is any word, ``#`` any number of them
-==========  ==========================================================================================
+An exchange is a node too, so that senders of any dialect publish by its address: with an empty routing key, or with
+the key that the address names (``Route``). The default exchange, whose name is empty, has no address; only a protocol
+that has such an exchange publishes to it.
 
-The routing key is what the address says behind the exchange, else empty. A message gets to a queue once, by however
-many bindings and other exchanges. Where there is none, it is released; where a queue refuses it, it is rejected,
-though others may have it.
-
-Knows queues; knows no links.
+Knows arrivals; does not know which bindings there are (``bindings``), nor how a message is stored (``publishing``).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any
 
-from trio_amqp10.container.nodes.hops import for_next_hop
-from trio_amqp10.container.nodes.node import Node, RefusedError
-from trio_amqp10.container.nodes.refusals import accept, refuse, release
-from trio_amqp10.container.nodes.terms import terms_of
-from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
-from trio_amqp10.message import Message
-from trio_amqp10.rabbitmq.addresses import exchange_address
+from trio_amqp10.container.nodes.node import Node
+
+from .addresses import exchange_address
+from .arguments import ALTERNATE
+from .faults import AccessRefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Mapping
 
     from trio_amqp10.container.nodes.node import Inlet, Peer
-    from trio_amqp10.container.nodes.queue import Queue
-    from trio_amqp10.rabbitmq.addresses import Binding
 
-__all__ = ["KINDS", "Exchange", "Route", "matches"]
+    from .publishing import Publisher
 
-KINDS: Final = ("direct", "fanout", "topic")
-
-_EXCHANGE: Final = "x-exchange"
-_KEY: Final = "x-routing-key"
-
-
-def matches(pattern: str, key: str) -> bool:
-    """Whether a routing key fits the key of a binding to a topic exchange."""
-    words = key.split(".")
-    reached = {0}
-    for wanted in pattern.split("."):
-        if wanted == "#":
-            reached = set(range(min(reached), len(words) + 1))
-        else:
-            reached = {at + 1 for at in reached if at < len(words) and wanted in ("*", words[at])}
-        if not reached:
-            return False
-    return len(words) in reached
+__all__ = ["Exchange", "Route"]
 
 
 class Exchange(Node):
@@ -59,14 +32,18 @@ class Exchange(Node):
 
     Args:
         name: of the exchange.
-        kind: one of ``KINDS``.
-        destinations: gives the queues that are reached from here with a key.
+        kind: one of ``matchers.KINDS``.
+        publisher: hands its messages on.
+        durable: whether it survives the process, where the container has a store.
         auto_delete: whether it goes with its last binding.
         internal: whether only other exchanges may hand it anything.
+        arguments: as it was declared with.
+        on_closed: called when it was deleted, by whatever; None for nothing.
 
     Attributes:
-        name, kind, auto_delete, internal: as given.
-        figures: messages that came, and that went nowhere.
+        name, kind, durable, auto_delete, internal, arguments: as given.
+        alternate: the name of the exchange that gets what matches no binding here; None for no such exchange.
+        figures: messages that came, and that reached no queue.
     """
 
     takes = True
@@ -76,69 +53,80 @@ class Exchange(Node):
         self,
         name: str,
         kind: str,
-        destinations: Callable[[Exchange, str], Iterable[Queue]],
+        publisher: Publisher,
         *,
+        durable: bool = True,
         auto_delete: bool = False,
         internal: bool = False,
+        arguments: Mapping[str, Any] | None = None,
+        on_closed: Callable[[Exchange], object] | None = None,
     ) -> None:
         super().__init__(exchange_address(name))
         self.name = name
         self.kind = kind
+        self.durable = durable
         self.auto_delete = auto_delete
         self.internal = internal
+        self.arguments = dict(arguments or {})
+        self.alternate: str | None = self.arguments.get(ALTERNATE)
         self.figures = {"arrived": 0, "unroutable": 0}
-        self._destinations = destinations
+        self._publisher = publisher
+        self._on_closed = on_closed
         self._routes: dict[str, Route] = {}
 
-    def fits(self, binding: Binding, key: str) -> bool:
-        """Whether a message with this routing key goes where the binding leads."""
-        if self.kind == "fanout":
-            return True
-        return matches(binding.key, key) if self.kind == "topic" else binding.key == key
+    @property
+    def properties(self) -> dict[str, Any]:
+        """What a second declaration is compared with."""
+        return {
+            "type": self.kind,
+            "durable": self.durable,
+            "auto_delete": self.auto_delete,
+            "internal": self.internal,
+            **self.arguments,
+        }
 
-    def route(self, key: str) -> Route:
+    @property
+    def storing(self) -> bool:
+        return self._publisher.storing
+
+    def with_key(self, key: str) -> Route:
         """The node for messages with this routing key."""
         return self._routes.get(key) or Route(self, key)
 
     def join(self, route: Route) -> None:
-        """It has a link."""
+        """The route has a link now."""
         self._routes[route.key] = route
 
     def leave(self, route: Route) -> None:
-        """It has none any more."""
+        """The route has no link any more."""
         self._routes.pop(route.key, None)
+
+    def check_publish(self) -> None:
+        """Raise ``AccessRefusedError`` if no peer may publish here."""
+        if self.internal:
+            raise AccessRefusedError(f"{self.address!r} is internal: no peer sends to it")
 
     def check_inlet(self, peer: Peer) -> None:
         super().check_inlet(peer)
-        if self.internal:
-            raise RefusedError(Condition.NOT_ALLOWED, f"{self.address!r} is internal: no peer sends to it")
+        self.check_publish()
 
     def on_arrivals(self, inlet: Inlet) -> None:
-        self.publish(inlet, None)
+        self.publish(inlet, "", self)
 
-    def publish(self, inlet: Inlet, key: str | None) -> None:
-        """Take what there is, and hand it on."""
-        origin = inlet.peer.container_id
-        while (arrival := inlet.take()) is not None:
-            self.figures["arrived"] += 1
-            message, key_ = for_next_hop(arrival.message), key or ""
-            queues = list(self._destinations(self, key_))
-            if not queues:
-                self.figures["unroutable"] += 1
-                release(arrival)
-                continue
-            marked = _marked(message, self.name, key_)
-            terms = terms_of(marked)
-            full = [queue for queue in queues if not queue.gather(marked, origin, terms)]
-            if full:
-                refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, f"{full[0].address!r} is full")
-            else:
-                accept(arrival)
+    def publish(self, inlet: Inlet, key: str, node: Node) -> None:
+        """Take what there is, and hand it on with this key; ``node`` takes the rest when the store has room again."""
+        while not self._publisher.must_wait(node, inlet):
+            arrival = inlet.take()
+            if arrival is None:
+                return
+            self._publisher.publish(inlet, arrival, self, key)
 
     def close(self) -> None:
         super().close()
         for route in list(self._routes.values()):
             route.close()
+        if self._on_closed is not None:
+            self._on_closed(self)
 
     def statistics(self) -> dict[str, int]:
         return super().statistics() | self.figures
@@ -155,6 +143,10 @@ class Route(Node):
         self.key = key
         self._exchange = exchange
 
+    @property
+    def storing(self) -> bool:
+        return self._exchange.storing
+
     def check_inlet(self, peer: Peer) -> None:
         self._exchange.check_inlet(peer)
 
@@ -163,20 +155,9 @@ class Route(Node):
         self._exchange.join(self)
 
     def on_arrivals(self, inlet: Inlet) -> None:
-        self._exchange.publish(inlet, self.key)
+        self._exchange.publish(inlet, self.key, self)
 
     def remove_inlet(self, inlet: Inlet) -> None:
         super().remove_inlet(inlet)
         if not self.inlets:
             self._exchange.leave(self)
-
-
-def _marked(message: Message, exchange: str, key: str) -> Message:
-    """The message with annotations that say how it came, as RabbitMQ has them; the bare message as it is."""
-    payload = message.to_payload()
-    marked = Message.from_payload(payload, message.message_format)
-    try:
-        marked.annotations = {**marked.annotations, _EXCHANGE: exchange, _KEY: key}
-        return Message.from_payload(marked.to_payload())
-    except (RemoteProtocolError, LocalProtocolError):
-        return Message.from_payload(payload, message.message_format)

@@ -1,94 +1,27 @@
-"""BrokerQueue: a queue of RabbitMQ's, and what its arguments mean here.
+"""BrokerQueue: a queue that was declared, with its properties, its owner, and its own end.
 
-==============================  ======================================================================
-x-queue-type                    ``classic`` or ``quorum``; the latter delivers 21 times at most unless told otherwise
-x-max-length                    messages, and
-x-max-length-bytes              octets of messages that it holds
-x-overflow                      ``drop-head`` or ``reject-publish``
-x-message-ttl                   milliseconds that a message lives at most
-x-dead-letter-exchange          where dead messages go, with
-x-dead-letter-routing-key       this routing key, or else with the name of the queue
-x-delivery-limit                failed deliveries that a message may have; one more, and it is dead
-x-single-active-consumer        whether one consumer gets all, until it goes
-==============================  ======================================================================
-
-Others are kept and shown, and have no effect; those that would change what happens to messages are refused. Knows
-messages; knows no links.
+An exclusive queue is one connection's and goes with it; an auto-delete queue goes with its last consumer, if it ever
+had one. What its arguments mean stands in ``arguments``. Knows peers and outlets; knows no links.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from trio_amqp10.container.nodes.node import RefusedError
-from trio_amqp10.container.nodes.policy import QueuePolicy
 from trio_amqp10.container.nodes.queue import Queue
-from trio_amqp10.errors import Condition
-from trio_amqp10.rabbitmq.addresses import exchange_address, queue_address
-from trio_amqp10.rabbitmq.faults import FaultError
+
+from .arguments import policy_of
+from .faults import LockedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from trio_amqp10.container.nodes.clock import Clock
+    from trio_amqp10.container.nodes.ledger import Book
     from trio_amqp10.container.nodes.node import Arrival, Inlet, Interest, Outlet, Peer
-    from trio_amqp10.container.nodes.policy import Overflow
     from trio_amqp10.container.nodes.terms import Terms
-    from trio_amqp10.message import Message
 
-__all__ = ["BrokerQueue", "policy_of"]
-
-_QUORUM_LIMIT: Final = 20
-_OVERFLOWS: Final[dict[Any, Overflow]] = {"drop-head": "drop-oldest", "reject-publish": "reject"}
-_NUMBERS: Final = ("x-max-length", "x-max-length-bytes", "x-message-ttl", "x-delivery-limit")
-_MISSING: Final = ("x-expires",)
-
-
-def policy_of(name: str, arguments: Mapping[str, Any]) -> QueuePolicy:
-    """The rules that the arguments of a queue amount to.
-
-    Raises:
-        FaultError: one that is not possible, or that is not implemented here.
-    """
-    kind = arguments.get("x-queue-type", "classic")
-    if kind == "stream":
-        raise FaultError(501, "streams are not implemented here")
-    if kind not in ("classic", "quorum"):
-        raise FaultError(400, f"x-queue-type={kind!r}: classic or quorum is possible")
-    for argument in _MISSING:
-        if argument in arguments:
-            raise FaultError(501, f"{argument} is not implemented here")
-    for argument in _NUMBERS:
-        value = arguments.get(argument, 0)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise FaultError(400, f"{argument}={value!r}: a number from 0 is possible")
-    overflow = arguments.get("x-overflow", "drop-head")
-    if overflow not in _OVERFLOWS:
-        raise FaultError(
-            501, f"x-overflow={overflow!r}: of those, {', '.join(_OVERFLOWS)} are implemented here"
-        )
-    limit = arguments.get("x-delivery-limit", _QUORUM_LIMIT if kind == "quorum" else None)
-    for argument in ("x-max-length", "x-max-length-bytes"):
-        if arguments.get(argument) == 0:
-            raise FaultError(501, f"{argument}=0: a queue that holds nothing is not implemented here")
-    return QueuePolicy(
-        max_length=arguments.get("x-max-length"),
-        max_octets=arguments.get("x-max-length-bytes"),
-        overflow=_OVERFLOWS[overflow],
-        dead_letter=_dead_letter(name, arguments),
-        delivery_limit=None if limit is None else limit + 1,
-        single_active=arguments.get("x-single-active-consumer") is True,
-    )
-
-
-def _dead_letter(name: str, arguments: Mapping[str, Any]) -> str | None:
-    exchange = arguments.get("x-dead-letter-exchange")
-    key = arguments.get("x-dead-letter-routing-key", name)
-    if exchange is None:
-        return None
-    if not isinstance(exchange, str) or not isinstance(key, str):
-        raise FaultError(400, "x-dead-letter-exchange and x-dead-letter-routing-key are strings")
-    return exchange_address(exchange, key) if exchange else queue_address(key)
+__all__ = ["BrokerQueue"]
 
 
 class BrokerQueue(Queue):
@@ -96,17 +29,20 @@ class BrokerQueue(Queue):
 
     Args:
         name: of the queue.
-        arguments: as it was declared with.
+        arguments: as it was declared with; ``check_arguments`` has passed them.
         durable, auto_delete: the same.
-        owner: whose it is alone, until its connection ends; None for everybody's.
+        owner: the connection that it is exclusive to; None if it is everybody's.
         clock: what messages expire by.
-        on_unused: called when its last consumer has gone.
+        on_unused: called when its last consumer has gone and it deletes itself.
+        on_closed: called when it was deleted, by whatever; None for nothing.
+        queue_address: gives the address of a queue from its name.
+        book: keeps its durable messages; None if it does not survive the process.
 
     Attributes:
         name, arguments, wants_durable, auto_delete, owner: as given.
 
     Raises:
-        FaultError: arguments that are not possible, or not implemented here.
+        UnsupportedError: arguments that are not implemented here.
     """
 
     def __init__(
@@ -119,27 +55,35 @@ class BrokerQueue(Queue):
         owner: Peer | None,
         clock: Clock,
         on_unused: Callable[[BrokerQueue], object],
+        on_closed: Callable[[BrokerQueue], object] | None = None,
+        queue_address: Callable[[str], str] = str,
+        book: Book | None = None,
     ) -> None:
-        super().__init__(queue_address(name), policy=policy_of(name, arguments), clock=clock)
+        policy = policy_of(name, arguments, queue_address)
+        super().__init__(queue_address(name), policy=policy, clock=clock, book=book)
         self.name = name
         self.arguments = dict(arguments)
         self.wants_durable = durable
         self.auto_delete = auto_delete
         self.owner = owner
         self._gone = on_unused
+        self._on_closed = on_closed
         self._lifetime: int | None = arguments.get("x-message-ttl")
 
     @property
-    def terms_of_declaration(self) -> tuple[Any, ...]:
-        """What a second declaration has to be equal in."""
-        return self.wants_durable, self.auto_delete, self.owner, self.arguments
+    def lasting(self) -> bool:
+        """Whether it is to survive the process: an exclusive queue never does, as its connection does not."""
+        return self.wants_durable and self.owner is None
 
-    def check_owner(self, peer: Peer) -> None:
-        """Raise ``RefusedError`` if it is another connection's."""
-        if self.owner is not None and self.owner is not peer:
-            raise RefusedError(
-                Condition.RESOURCE_LOCKED, f"{self.address!r} is exclusive to another connection"
-            )
+    @property
+    def properties(self) -> dict[str, Any]:
+        """What a second declaration is compared with."""
+        return {"durable": self.wants_durable, "auto_delete": self.auto_delete, **self.arguments}
+
+    def check_owner(self, peer: Peer | None) -> None:
+        """Raise ``LockedError`` if it is another connection's; None is the program itself, which may do all."""
+        if self.owner is not None and peer is not None and self.owner is not peer:
+            raise LockedError(f"{self.address!r} is exclusive to another connection")
 
     def check_outlet(self, peer: Peer, *, copying: bool, target: str | None, interest: Interest) -> None:
         self.check_owner(peer)
@@ -152,7 +96,7 @@ class BrokerQueue(Queue):
 
     def put(
         self,
-        message: Message,
+        message: Any,
         origin: str | None,
         terms: Terms,
         inlet: Inlet | None = None,
@@ -162,3 +106,8 @@ class BrokerQueue(Queue):
             end = round(self._clock.wall() * 1000) + self._lifetime
             terms = terms._replace(expiry=end if terms.expiry is None else min(end, terms.expiry))
         return super().put(message, origin, terms, inlet, arrival)
+
+    def close(self) -> None:
+        super().close()
+        if self._on_closed is not None:
+            self._on_closed(self)
