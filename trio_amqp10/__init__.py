@@ -12,7 +12,7 @@ from .rules import RULES as RULES
 from .rules import Rule as Rule
 from .rules import Strict as Strict
 from . import sasl as sasl
-from .peer import tls as tls
+from .net import tls as tls
 
 # Talk
 from .peer.connection import Connection as Connection
@@ -47,7 +47,7 @@ from trio_amqp10.container.nodes.node import Peer as Peer
 from trio_amqp10.container.nodes.node import RefusedError as RefusedError
 
 # Come back: to a link, to a peer
-from .peer.backoff import Backoff as Backoff
+from .net.backoff import Backoff as Backoff
 from .peer.changes import Change as Change
 from .peer.memory import LinkKey as LinkKey
 from .peer.memory import MemoryTerminusStore as MemoryTerminusStore
@@ -79,6 +79,7 @@ from .tokens import Token as Token
 from .tokens import sign_sas as sign_sas
 
 # Keep what must outlive the process
+from .container.stores import Journal as Journal
 from .container.stores import MemoryStore as MemoryStore
 from .container.stores import SqliteStore as SqliteStore
 from .container.stores import Store as Store

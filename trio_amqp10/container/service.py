@@ -33,6 +33,7 @@ from trio_amqp10.tokens import path_of
 from .available import default_limit
 from .broker.topology import Topology
 from .handled import Handled
+from .handlers import Around, Function, Worked
 from .host import Host
 from .links.archive import Archive
 from .links.conversation import Conversation
@@ -43,7 +44,6 @@ from .local import LocalConnection
 from .management import ADDRESS, Management
 from .memory import memory_stream_pair
 from .nodes.clock import Clock
-from .nodes.handlers import Around, Function, Worked
 from .nodes.ledger import Book, Ledger
 from .nodes.node import Node, Peer, RefusedError
 from .nodes.policy import Overflow, QueuePolicy
@@ -51,6 +51,7 @@ from .nodes.queue import Queue
 from .nodes.relay import Relay, post
 from .nodes.topic import MAX_BACKLOG, MAX_SUBSCRIPTIONS, Spill, Topic
 from .nodes.watermark import Watermark
+from .protocols.amqp10.content import content_of_message
 from .rights.access import Authorise, permit_claimed
 from .rights.cbs import ADDRESS as CBS
 from .rights.cbs import Cbs
@@ -173,7 +174,7 @@ class Container(Handled):
         self.numbers = itertools.count(1)
         self._conversations: dict[Conversation, None] = {}
         self._hosts: dict[Host, None] = {}
-        self._household = Household(self.name, self.find, self._hosts)
+        self._household = Household(self.name, self.find, self._hosts, self._ledger)
         self._timers = Timers(self._clock.now, self._hosts)
         self._clock.call_at = self._timers.call_at
         archive = None if self._ledger is None else Archive(self._ledger)
@@ -210,6 +211,8 @@ class Container(Handled):
         self.nodes[node.address] = node
         if node.keeps:
             self.keepers[node.address] = node
+        if self._recovered:
+            node.recover()
 
     def surround(self, around: Around | None) -> None:
         """Have every call of a handler of a function or a consumer go through ``around(node, arrival, work)``.
@@ -288,8 +291,6 @@ class Container(Handled):
         book = None if self._ledger is None else Book(self._ledger, name, everything=durable)
         queue = Queue(name, policy=policy, clock=self._clock, book=book)
         self.add_node(queue)
-        if self._recovered:
-            queue.recover()
         return queue
 
     def add_topic(
@@ -321,8 +322,6 @@ class Container(Handled):
             ledger=self._ledger,
         )
         self.add_node(topic)
-        if self._recovered:
-            topic.recover()
         return topic
 
     def _recover(self) -> None:
@@ -332,8 +331,7 @@ class Container(Handled):
         self._recovered = True
         self.termini.restore()
         for node in list(self.nodes.values()):
-            if isinstance(node, (Queue, Topic)):
-                node.recover()
+            node.recover()
         for address, made in () if self.settings is None else self.settings.absent(self.nodes):
             try:
                 (self.add_queue if made.kind == "queue" else self.add_topic)(address, **made.rules)
@@ -445,7 +443,6 @@ class Container(Handled):
         book = Book(self._ledger, address) if lasting and self._ledger is not None else None
         queue = Queue(address, kept_by=keepers, on_unused=self._on_unused, clock=self._clock, book=book)
         self.add_node(queue)
-        queue.recover()
         return queue
 
     def _on_unused(self, queue: Queue) -> None:
@@ -487,7 +484,7 @@ class Container(Handled):
         self._recover()
         node = self.find(address)
         try:
-            await post(node, message, peer)
+            await post(node, content_of_message(message), peer)
         finally:
             self.forget_unused(node)
 

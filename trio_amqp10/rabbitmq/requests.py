@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import unquote
 
 from trio_amqp10.container.broker.bindings import Destination
-from trio_amqp10.container.nodes.handlers import Answering
+from trio_amqp10.container.handlers import Answering
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.message import Message, Value
 from trio_amqp10.wire.values import Array, UInt, ULong
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from trio_amqp10.container.broker.queues import BrokerQueue
     from trio_amqp10.container.broker.topology import Topology
-    from trio_amqp10.container.nodes.handlers import Post
+    from trio_amqp10.container.handlers import Post
     from trio_amqp10.container.nodes.node import Peer
 
 __all__ = ["ADDRESS", "Management"]

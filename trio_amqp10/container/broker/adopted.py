@@ -20,11 +20,12 @@ __all__ = ["check_adopted"]
 _FIELDS: Final = (
     ("x-max-length", "max_length"),
     ("x-max-length-bytes", "max_octets"),
+    ("x-message-ttl", "ttl"),
     ("x-dead-letter-exchange", "dead_letter"),
     ("x-delivery-limit", "delivery_limit"),
     ("x-single-active-consumer", "single_active"),
 )
-_NEVER: Final = ("x-message-ttl", "x-expires", "x-max-priority")
+_NEVER: Final = ("x-expires", "x-max-priority")
 """Arguments that the policy of such a queue has no equal of."""
 
 

@@ -136,6 +136,7 @@ def policy_of(name: str, arguments: Mapping[str, Any], queue_address: Callable[[
     return QueuePolicy(
         max_length=arguments.get("x-max-length"),
         max_octets=arguments.get("x-max-length-bytes"),
+        ttl=arguments.get("x-message-ttl"),
         overflow=_OVERFLOWS[arguments.get("x-overflow", "drop-head")],
         dead_letter=dead_letter_of(name, arguments, queue_address),
         delivery_limit=None if limit is None else limit + 1,

@@ -20,16 +20,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trio_amqp10.container.nodes.answers import answer
-from trio_amqp10.container.nodes.durability import is_durable
-from trio_amqp10.container.nodes.hops import for_next_hop
 from trio_amqp10.container.nodes.origins import origin_of
 from trio_amqp10.container.nodes.refusals import accept, refuse, release
-from trio_amqp10.container.nodes.terms import terms_of
 from trio_amqp10.errors import Condition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from trio_amqp10.container.nodes.content import Content
     from trio_amqp10.container.nodes.node import Arrival, Inlet, Node
     from trio_amqp10.container.nodes.queue import Queue
     from trio_amqp10.container.stores.base import StoreError
@@ -48,19 +46,19 @@ class LazyHeaders:
 
     Args:
         read: gives the headers of a message.
-        message: the message.
+        content: the message.
     """
 
-    __slots__ = ("_found", "_message", "_read")
+    __slots__ = ("_content", "_found", "_read")
 
-    def __init__(self, read: Callable[[Any], Mapping[str, Any]], message: Any) -> None:
+    def __init__(self, read: Callable[[Content], Mapping[str, Any]], content: Content) -> None:
         self._read = read
-        self._message = message
+        self._content = content
         self._found: Mapping[str, Any] | None = None
 
     def __call__(self) -> Mapping[str, Any]:
         if self._found is None:
-            self._found = self._read(self._message)
+            self._found = self._read(self._content)
         return self._found
 
 
@@ -78,8 +76,8 @@ class Publisher:
         self,
         routing: Routing,
         journal: Journal | None,
-        headers_of: Callable[[Any], Mapping[str, Any]],
-        annotate: Callable[[Any, str, str], Any],
+        headers_of: Callable[[Content], Mapping[str, Any]],
+        annotate: Callable[[Content, str, str], Content],
     ) -> None:
         self._routing = routing
         self._journal = journal
@@ -124,16 +122,16 @@ class Publisher:
             headers: gives its headers; None if they are to be read from the message.
         """
         exchange.figures["arrived"] += 1
-        message = for_next_hop(arrival.message)
+        content = arrival.content
         if headers is None:
-            headers = LazyHeaders(self._headers_of, message)
+            headers = LazyHeaders(self._headers_of, content)
         queues = self._routing(exchange, (key, *further), headers)
         if not queues:
             exchange.figures["unroutable"] += 1
             release(arrival)
             return
-        marked = self._annotate(message, exchange.name, key)
-        gather = partial(_gather, message=marked, origin=origin_of(inlet.peer), terms=terms_of(marked))
+        marked = self._annotate(content, exchange.name, key)
+        gather = partial(_gather, content=marked, origin=origin_of(inlet.peer))
         journal = self._journal
         if journal is not None and journal.committing:
             # What stores nothing gets it when the commit has succeeded.
@@ -150,11 +148,11 @@ class Publisher:
             accept(arrival)
 
 
-def _gather(queues: Sequence[Queue], *, message: Any, origin: str, terms: Any) -> Queue | None:
+def _gather(queues: Sequence[Queue], *, content: Content, origin: str) -> Queue | None:
     """Have every queue hold the message; the first that refuses it, or None."""
     full: Queue | None = None
     for queue in queues:
-        if not queue.gather(message, origin, terms) and full is None:
+        if not queue.gather(content, origin) and full is None:
             full = queue
     return full
 
@@ -166,7 +164,7 @@ def _gather_later(
         gather(queues)
 
 
-def _is_stored(queues: Sequence[Queue], message: Any) -> bool:
+def _is_stored(queues: Sequence[Queue], content: Content) -> bool:
     """Whether any of them has the message written."""
     storing = [queue for queue in queues if queue.storing]
-    return any(queue.durable for queue in storing) or (bool(storing) and is_durable(message))
+    return any(queue.durable for queue in storing) or (bool(storing) and content.durable)

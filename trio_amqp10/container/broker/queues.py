@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from trio_amqp10.container.nodes.clock import Clock
     from trio_amqp10.container.nodes.ledger import Book
-    from trio_amqp10.container.nodes.node import Arrival, Inlet, Interest, Outlet, Peer
-    from trio_amqp10.container.nodes.terms import Terms
+    from trio_amqp10.container.nodes.node import Interest, Outlet, Peer
 
 __all__ = ["BrokerQueue"]
 
@@ -68,7 +67,6 @@ class BrokerQueue(Queue):
         self.owner = owner
         self._gone = on_unused
         self._on_closed = on_closed
-        self._lifetime: int | None = arguments.get("x-message-ttl")
 
     @property
     def lasting(self) -> bool:
@@ -93,19 +91,6 @@ class BrokerQueue(Queue):
         super().remove_outlet(outlet)
         if self.auto_delete and not self.outlets and not self._closed:
             self._gone(self)
-
-    def put(
-        self,
-        message: Any,
-        origin: str | None,
-        terms: Terms,
-        inlet: Inlet | None = None,
-        arrival: Arrival | None = None,
-    ) -> bool:
-        if self._lifetime is not None:
-            end = round(self._clock.wall() * 1000) + self._lifetime
-            terms = terms._replace(expiry=end if terms.expiry is None else min(end, terms.expiry))
-        return super().put(message, origin, terms, inlet, arrival)
 
     def close(self) -> None:
         super().close()

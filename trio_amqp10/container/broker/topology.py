@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from trio_amqp10.container.nodes.clock import Clock
+    from trio_amqp10.container.nodes.content import Content
     from trio_amqp10.container.nodes.ledger import Ledger
     from trio_amqp10.container.nodes.node import Node, Peer
     from trio_amqp10.container.stores.base import Done
@@ -101,8 +102,8 @@ class Topology:
         clock: Clock,
         *,
         queue_address: Callable[[str], str] = str,
-        headers_of: Callable[[Any], Mapping[str, Any]] | None = None,
-        annotate: Callable[[Any, str, str], Any] | None = None,
+        headers_of: Callable[[Content], Mapping[str, Any]] | None = None,
+        annotate: Callable[[Content, str, str], Content] | None = None,
         ledger: Ledger | None = None,
     ) -> None:
         self.queues: dict[str, BrokerQueue] = {}
@@ -545,9 +546,9 @@ def _generated() -> str:
     return "amq.gen-" + base64.urlsafe_b64encode(secrets.token_bytes(16)).rstrip(b"=").decode()
 
 
-def _no_headers(message: Any) -> Mapping[str, Any]:  # noqa: ARG001
+def _no_headers(content: Content) -> Mapping[str, Any]:  # noqa: ARG001
     return {}
 
 
-def _not_annotated(message: Any, exchange: str, key: str) -> Any:  # noqa: ARG001
-    return message
+def _not_annotated(content: Content, exchange: str, key: str) -> Content:  # noqa: ARG001
+    return content

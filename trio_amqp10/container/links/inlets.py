@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.engine.states import LinkState
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from trio_amqp10.container.nodes.node import Node
+    from trio_amqp10.container.protocols.amqp10.arriving import Arriving
     from trio_amqp10.container.stores.base import StoreError
     from trio_amqp10.engine.receiver import ReceiverLink
     from trio_amqp10.peer.delivery import Delivery, Outcome
@@ -106,14 +107,14 @@ class ReceiverInlet(Receiver):
         else:
             self.wake()
 
-    def take(self) -> Delivery | None:
+    def take(self) -> Arriving | None:
         """The next delivery that came. What came whole is handed out even when its link is gone."""
         while self._queue and not self.peer.resting:
             delivery = self._take()
             if self._weighed:
                 self._unweigh(delivery)
             if delivery.remote_state.__class__ is not TransactionalState:
-                return delivery
+                return cast("Arriving", delivery)
             self.peer.coordinator.post(self, self._node, delivery)
         return None
 

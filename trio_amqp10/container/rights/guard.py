@@ -18,7 +18,7 @@ import inspect
 import logging
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import trio
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from trio_amqp10.container.links.conversation import Conversation
     from trio_amqp10.container.nodes.node import Node
+    from trio_amqp10.container.protocols.amqp10.arriving import Arriving
     from trio_amqp10.peer.delivery import Delivery
     from trio_amqp10.peer.incoming import IncomingLink
 
@@ -314,7 +315,7 @@ class RelayInlet(ReceiverInlet):
                 self._queue.append(delivery)
                 self._verdicts.append(refusal)
 
-    def take(self) -> Delivery | None:
+    def take(self) -> Arriving | None:
         while self._verdicts and self._queue and not self.peer.resting:
             refusal = self._verdicts.popleft()
             delivery = self._take()
@@ -323,7 +324,7 @@ class RelayInlet(ReceiverInlet):
             if delivery.remote_state.__class__ is TransactionalState:
                 self.peer.coordinator.post(self, self._node, delivery, refusal)
             elif refusal is None:
-                return delivery
+                return cast("Arriving", delivery)
             else:
                 self._refuse(delivery, refusal)
         return None
