@@ -69,7 +69,7 @@ class Definitions:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._written: set[tuple[Table, str]] = set()
+        self._written: dict[tuple[Table, str], object] = {}
         self._exchanges = list(journal.rows(EXCHANGES))
         self._queues = list(journal.rows(QUEUES))
         self._bindings = list(journal.rows(BINDINGS))
@@ -98,7 +98,7 @@ class Definitions:
         except (AmqpError, LookupError, TypeError) as fault:
             _log.error("%s %r of the store cannot be made again: %s", table.name, key, fault)
         else:
-            self._written.add((table, key))
+            self._written[table, key] = None
 
     # -- changes ----------------------------------------------------------------------------
 
@@ -136,16 +136,18 @@ class Definitions:
     def _add(self, table: Table, key: str, row: dict[str, Any], undo: Callable[[], object]) -> None:
         def after(failure: StoreError | None) -> None:
             if failure is not None:
+                if self._written.get((table, key)) is undo:
+                    del self._written[table, key]
                 undo()
 
         text = json.dumps(to_json(row))
-        self._written.add((table, key))
+        self._written[table, key] = undo
         self._journal.note(table, key, (key, text), len(text))
         self._journal.after(after)
 
     def _drop(self, table: Table, key: str) -> None:
         if (table, key) in self._written:
-            self._written.discard((table, key))
+            del self._written[table, key]
             self._journal.drop(table, key)
 
 
