@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -121,26 +122,24 @@ class _Broker(Container):
 
     def __init__(self, name: str, wall_clock: Callable[[], float]) -> None:
         super().__init__(name, strict=True, wall_clock=wall_clock)
-        self.echoes = True
         self.topology = self.add_broker(
             queue_address=queue_address, headers_of=headers_of, annotate=annotated
         )
+        self.amqp10.echoes = True
+        self.amqp10.converse = partial(_Client, self.topology)
         self.add_node(Management(self.topology, self._post))
 
     def resolve(self, address: str) -> str:
         return spell(address)
 
-    def _converse(self, connection: Connection) -> Conversation:
-        return _Client(self, self.topology, connection)
-
 
 class _Client(Conversation):
     """A connection, whose exclusive queues go with it."""
 
-    def __init__(self, container: Container, broker: Topology, connection: Connection) -> None:
+    def __init__(self, broker: Topology, container: Container, connection: Connection) -> None:
         super().__init__(container, connection)
         self._broker = broker
 
-    def close(self) -> None:
-        super().close()
+    def ended(self) -> None:
+        super().ended()
         self._broker.disown(self)

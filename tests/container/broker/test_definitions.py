@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
@@ -20,8 +21,6 @@ from trio_amqp10.container.stores.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
     from trio_amqp10.container.broker.topology import Topology
 
@@ -155,8 +154,6 @@ async def test_declaration_that_could_not_be_written_is_undone() -> None:
     assert isinstance(await safe(broker), StoreFullError)
     assert shown(broker) == before
     assert "q" not in container.nodes
-    broker.declare_queue("brief", durable=False)
-    assert await safe(broker) is None, "nothing is to be written"
     store.failure = None
     broker.declare_queue("q")
     assert await safe(broker) is None
@@ -235,6 +232,23 @@ async def test_definition_that_cannot_be_made_again_is_logged(caplog: pytest.Log
     ]
     assert "is not there" in caplog.records[1].getMessage()
     assert names(broker, "amq.direct", "k") == ["r"]
+
+
+@pytest.mark.parametrize(
+    ("table", "row"),
+    [
+        (EXCHANGES, "no JSON"),
+        (QUEUES, '{"arguments": {}}'),
+        (BINDINGS, '{"source": "amq.direct"}'),
+        (EXCHANGES, '{"kind": "odd"}'),
+    ],
+)
+async def test_damaged_row_is_reported(table: Any, row: str) -> None:
+    store = MemoryStore()
+    store.rows(table)
+    store.write({table: {"x": ("x", row)}}, lambda _: None)
+    with pytest.raises(StoreError, match="cannot be read"):
+        start(store)
 
 
 def test_without_a_store_all_is_safe_at_once() -> None:

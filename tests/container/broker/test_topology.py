@@ -297,13 +297,14 @@ def test_queue_of_the_program_is_declared_as_what_it_is() -> None:
     right = {"x-max-length": 3, "x-overflow": "reject-publish"}
     assert them.declare_queue("mine", right, durable=False) == (queue, False)
     assert them.check_queue("mine") is queue
-    for arguments, options, argument in (
+    cases: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         (right, {"durable": True}, "durable"),
         (right, {"durable": False, "auto_delete": True}, "auto_delete"),
         ({"x-max-length": 4, "x-overflow": "reject-publish"}, {"durable": False}, "x-max-length"),
         ({"x-max-length": 3}, {"durable": False}, "x-overflow"),
         (right | {"x-expires": 1}, {"durable": False}, "x-expires"),
-    ):
+    ]
+    for arguments, options, argument in cases:
         with pytest.raises(InequivalentError) as fault:
             them.declare_queue("mine", arguments, **options)
         assert fault.value.argument == argument

@@ -18,6 +18,7 @@ from trio_amqp10.container.stores.base import Table
 from trio_amqp10.errors import AmqpError
 
 from .bindings import Binding, Destination
+from .faults import NotFoundError
 from .values import from_json, to_json
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class Definitions:
     def _make(self, table: Table, key: str, make: Callable[[], object]) -> None:
         try:
             make()
-        except (AmqpError, LookupError, TypeError) as fault:
+        except AmqpError as fault:
             _log.error("%s %r of the store cannot be made again: %s", table.name, key, fault)
         else:
             self._written[table, key] = None
@@ -191,7 +192,7 @@ def _make_binding(
 ) -> None:
     leads_to = Destination(kind, destination)
     if source not in broker.exchanges or not broker.is_lasting(leads_to):
-        raise LookupError(f"its exchange {source!r} or its {kind} {destination!r} is not there")
+        raise NotFoundError(f"its exchange {source!r} or its {kind} {destination!r} is not there")
     binding = Binding(source, leads_to, key, arguments)
     broker.bindings.check(binding)
     broker.bindings.add(binding)

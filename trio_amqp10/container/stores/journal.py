@@ -112,7 +112,7 @@ class Journal:
 
         What failed before and is still owed is asked for again.
         """
-        if not self.busy and not self._next.changes:
+        if not self.committing and not self.busy and not self._next.changes:
             done(None)
         else:
             self._next.dones.append(done)
