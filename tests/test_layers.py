@@ -93,6 +93,7 @@ ROOMS = {
     "stores": Room({"errors"}, {"stores"}),
     "transactions.py": Room({"errors"}, {"nodes", "stores", "transaction_inlets"}),
     "transaction_inlets.py": Room({"errors"}, {"nodes"}),
+    "broker": Room({"errors"}, {"broker", "nodes", "stores"}),
     "rights": Room(
         {"errors", "message", "net", "peer", "sasl", "tokens", "wire"},
         {"connected", "handlers", "nodes", "rights", "stores"},
