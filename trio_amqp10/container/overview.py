@@ -10,14 +10,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from trio_amqp10.peer.sender import Sender
+from trio_amqp10.spec.transport import Role
 
 from .nodes.origins import user_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from trio_amqp10.peer.link import Link
+    from trio_amqp10.peer.owner import LinkOwner
 
     from .links.conversation import Conversation
     from .rights.quotas import Account
@@ -79,11 +79,11 @@ def links(container: Container) -> Iterator[Found]:
     """Every link that there is: its role is ours, as is the address that it leads to."""
     for peer in container.conversations:
         for link in peer.connection.links:
-            role = "sender" if isinstance(link, Sender) else "receiver"
+            role = "sender" if link.role is Role.SENDER else "receiver"
             yield f"{peer.number}/{role}/{link.name}", partial(_of_link, peer, link)
 
 
-def _of_link(peer: Conversation, link: Link[Any]) -> dict[str, Any]:
+def _of_link(peer: Conversation, link: LinkOwner) -> dict[str, Any]:
     figures = _figures(link.statistics())
     who = {
         "name": link.name,

@@ -36,7 +36,6 @@ from .host import Host
 from .links.archive import Archive
 from .links.conversation import Conversation
 from .links.lifetimes import TEMPORARY, kept_by
-from .links.outlets import SenderOutlet
 from .links.termini import LONGEST, Termini
 from .local import LocalConnection
 from .management import ADDRESS, Management
@@ -129,7 +128,6 @@ class Container(Handled):
         past: totals of connections that are over, by the names of ``peer.statistics.TOTALS``.
         echoes: whether an attach is answered with the address as the peer spelt it, for clients that compare it.
         kinds: what links and deliveries of its connections are made of, where no node stands behind a link.
-        outlet_class: what links that receive from its nodes are made of.
     """
 
     def __init__(
@@ -160,7 +158,6 @@ class Container(Handled):
         self.relay = Relay(self.find)
         self.resting = False
         self.kinds = Kinds()
-        self.outlet_class = SenderOutlet
         self._around: Around | None = None
         self._clock = Clock(wall_clock)
         self._ledger = None if store is None else Ledger(store, self._clock)

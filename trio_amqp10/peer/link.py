@@ -77,6 +77,11 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         return self._link.name
 
     @property
+    def role(self) -> bool:
+        """Which end is ours: ``Role.SENDER`` or ``Role.RECEIVER``."""
+        return self._link.role
+
+    @property
     def remote(self) -> Attach:
         """The peer's attach."""
         remote = self._link.remote
@@ -86,10 +91,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         return remote
 
     def permitted(self, delivery: Delivery, outcome: Outcome) -> Outcome | None:  # noqa: ARG002
-        """What to say in place of an outcome that is not accepted; None if it was told in another way.
-
-        What the source of a sender permits (3.5.3) is a program's own to know; a container looks.
-        """
+        """As ``LinkOwner.permitted``. What the source of a sender permits (3.5.3), a program knows; a container looks."""
         return outcome
 
     @property
@@ -212,17 +214,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         """Write the attach."""
         if self._memory is not None:
             self._link.terminus = self._memory.terminus
-        snd, rcv = options.modes()
-        self._link.attach(
-            source=options.source,
-            target=options.target,
-            snd_settle_mode=snd,
-            rcv_settle_mode=rcv,
-            max_message_size=options.max_message_size,
-            properties=options.properties,
-            offered_capabilities=options.offered_capabilities,
-            desired_capabilities=options.desired_capabilities,
-        )
+        options.attach_to(self._link)
 
     def abandon(self) -> None:
         """The link did not come to be, or is not wanted: detach it, whatever the peer says."""

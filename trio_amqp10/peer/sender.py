@@ -300,14 +300,15 @@ class Sender(Link["SenderLink"]):
         link.watch_unsettled = True
         return (link.resending is None or link.resending.done) and not link.unsettled
 
-    def check_doubt(self, delivery: OutgoingDelivery) -> None:
-        """Raise ``DeliveryInDoubtError`` where the peer forgot this delivery before it said what became of it."""
+    def check_delivery(self, delivery: OutgoingDelivery) -> None:
+        """As ``Link.check_delivery``; raise ``DeliveryInDoubtError`` where the peer forgot this one before it said what became of it."""
         terminus = self._remembered
         if terminus is not None:
             for sent in terminus.in_doubt:
                 if sent.delivery is delivery:
                     message = Message.from_payload(sent.payload, sent.message_format)
                     raise DeliveryInDoubtError(delivery, message)
+        super().check_delivery(delivery)
 
     @property
     def resumed(self) -> list[OutgoingDelivery]:

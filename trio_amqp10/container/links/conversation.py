@@ -20,11 +20,11 @@ from trio_amqp10.container.host import Host
 from trio_amqp10.container.nodes.node import Interest, Node, Owner, RefusedError
 from trio_amqp10.container.nodes.origins import user_of
 from trio_amqp10.container.nodes.subscribers import wanted_by
-from trio_amqp10.container.rights.guard import Guard, RelayInlet, wanted
+from trio_amqp10.container.rights.guard import Guard, wanted
 from trio_amqp10.engine.terminus import SenderTerminus
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.filters import FilterError, FilterSet, capabilities, parse_filters
-from trio_amqp10.peer.incoming import Accepting, IncomingLink, IncomingReceiver, IncomingSender
+from trio_amqp10.peer.incoming import IncomingLink, IncomingReceiver, IncomingSender
 from trio_amqp10.peer.memory import NOTHING_KEPT, Retention
 from trio_amqp10.peer.options import LinkOptions
 from trio_amqp10.spec.messaging import DistributionMode, Source, Target
@@ -38,6 +38,7 @@ from .interests import interest_of, kept, owner_and_name
 from .kept import Key
 from .lifetimes import actual_properties, temporary_address
 from .outlets import SenderOutlet
+from .relay_inlet import RelayInlet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
@@ -258,7 +259,7 @@ class Conversation(Host):
             kind = RelayInlet if node is self._container.relay and self.guard.asks else ReceiverInlet
             inlet = kind(session, engine, credit, node, self)
             self._claim(link, inlet, agreed, target)
-            Accepting(link, lambda: inlet, options).enter_now()
+            inlet.attach(link, options)
             self._began(link, inlet, node, made, asked)
 
     def _admit_control(self, link: IncomingReceiver) -> None:
@@ -269,7 +270,7 @@ class Conversation(Host):
         )
         self._steal(link)
         inlet = ControlInlet(session, engine, CONTROL_CREDIT, self.coordinator, self)
-        Accepting(link, lambda: inlet, options).enter_now()
+        inlet.attach(link, options)
         self._container.termini.attach(self._key(link), inlet)
         self.guard.remember(inlet, wanted(link))
         inlet.begin()
@@ -370,11 +371,9 @@ class Conversation(Host):
         options = _options(link, source=source, target=link.remote.target)
         if properties is not None:
             options = replace(options, properties=properties)
-        outlet = self._container.outlet_class(
-            session, engine, node, self, copying=copying, interest=interest, wants=wants
-        )
+        outlet = SenderOutlet(session, engine, node, self, copying=copying, interest=interest, wants=wants)
         self._claim(link, outlet, agreed, source)
-        Accepting(link, lambda: outlet, options).enter_now()
+        outlet.attach(link, options)
         return outlet
 
     @contextmanager
@@ -445,10 +444,11 @@ class Conversation(Host):
         if isinstance(claimed.terminus, SenderTerminus):
             assert isinstance(end, SenderOutlet)
             end.inherit(claimed.terminus)
-        elif claimed.stored and self._container.journal is not None:
+        else:
             assert isinstance(end, ReceiverInlet)
-            self._container.journal.after(end.await_store())
-        _ends(link)[0].terminus = claimed.terminus
+            end.inherit(claimed.terminus)
+            if claimed.stored and self._container.journal is not None:
+                self._container.journal.after(end.await_store())
         if len(self._claimed) >= self._most_claimed:
             self._forget_claimed()
         if claimed in self._claimed:
@@ -569,5 +569,4 @@ def _ends(link: IncomingLink) -> tuple[Any, Session]:
     """The engine's end of a link that waits, and the session that it is on."""
     if not link.is_waiting:
         raise LocalProtocolError("the peer has detached this link already")
-    # What accepts the link is made here, of a class of ours.
-    return link._engine, link._session()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    return link.engine, link.session

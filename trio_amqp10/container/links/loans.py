@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from trio_amqp10.container.nodes.entry import Entry
 
 from .archive import why
-from .verdicts import return_unsent
+from .watch import return_unsent
 
 if TYPE_CHECKING:
     from trio_amqp10.container.nodes.node import Lease
