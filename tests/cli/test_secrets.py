@@ -21,7 +21,7 @@ from trio_amqp10.cli import app
 from trio_amqp10.cli.certs import CertsOptions, certs
 from trio_amqp10.cli.run import CommandError
 from trio_amqp10.cli.serve import owner_of
-from trio_amqp10.peer.tls import Certificate
+from trio_amqp10.net.tls import Certificate
 from trio_amqp10.sasl import read_users
 
 from .conftest import AMQP10, ENVIRONMENT, SECONDS, server_of, serving

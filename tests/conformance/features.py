@@ -426,7 +426,7 @@ CHAPTERS: dict[str, tuple[str, list[Feature]]] = {
             yes(
                 "an engine without a socket",
                 "Y Y P N N N N N N - N N",
-                "module_below_peer_knows_no_clock_nor_socket_nor_trio",
+                "module_below_net_knows_no_clock_nor_socket_nor_trio",
             ),
             yes(
                 "fuzzing, properties",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pytest
 
     from trio_amqp10.container.stores.base import Batch, Done, Row, Table
-    from trio_amqp10.peer.urls import Url
+    from trio_amqp10.net.urls import Url
 
 __all__ = ["Disk", "House", "Mortal"]
 

@@ -22,7 +22,7 @@ from trio_amqp10.testing import Cut, Line, open_network
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
-    from trio_amqp10.peer.urls import Url
+    from trio_amqp10.net.urls import Url
 
 COUNT: Final = 20
 STEP = int(os.environ.get("CUTS", "199"))

@@ -12,7 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill, two
 from trio_amqp10.container import Container, Queue, QueuePolicy
-from trio_amqp10.container.nodes.terms import Terms
+from trio_amqp10.container.protocols.amqp10.content import content_of_message
 from trio_amqp10.wire.pairs import PairMap
 from trio_amqp10.wire.values import Symbol
 
@@ -315,7 +315,7 @@ async def test_dead_letter_goes_without_annotations_where_they_cannot_be_made(oc
 def test_queue_in_no_container_has_no_dead_letters(caplog: pytest.LogCaptureFixture) -> None:
     queue = Queue("q", policy=QueuePolicy(dead_letter="dead", max_length=1, overflow="drop-oldest"))
     for number in range(2):
-        queue.put(amqp.Message(number), None, Terms())
+        queue.put(content_of_message(amqp.Message(number)), None)
     assert queue._make_room()
     assert "in no container" in caplog.text
     assert len(queue) == 0

@@ -10,8 +10,9 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from trio_amqp10 import Container, MemoryStore, Message, SqliteStore, StoreError, StoreFullError
-from trio_amqp10.container.nodes.durability import is_durable
 from trio_amqp10.container.nodes.ledger import MESSAGES
+from trio_amqp10.container.protocols.amqp10.content import received
+from trio_amqp10.container.protocols.amqp10.durability import is_durable
 from trio_amqp10.container.stores import journal as journal_module
 
 from .helpers import bodies, fill, queue_of
@@ -85,11 +86,11 @@ async def contents(container: Container, address: str = "q") -> list[Any]:
     ],
 )
 def test_durability_is_read_from_the_header_however_it_is_encoded(payload: bytes, expected: bool) -> None:
-    assert is_durable(Message.from_payload(payload)) is expected
+    assert is_durable(payload) is expected
 
 
 def test_durability_is_not_asked_of_a_message_of_another_format() -> None:
-    assert not is_durable(Message.from_payload(durable("x").to_payload(), 7))
+    assert not received(7, durable("x").to_payload()).durable
 
 
 async def test_queue_has_durable_messages_again_when_the_container_starts_again() -> None:

@@ -20,6 +20,7 @@ from trio_amqp10.azure import EntityOptions
 from trio_amqp10.azure.entity import Entity
 from trio_amqp10.container import Interest, Queue, QueuePolicy, Topic
 from trio_amqp10.container.nodes.clock import Clock
+from trio_amqp10.container.protocols.amqp10.content import content_of_message, to_transfer
 from trio_amqp10.engine.sender import SenderLink
 from trio_amqp10.rabbitmq.queue import BrokerQueue
 
@@ -87,8 +88,8 @@ class Out:
         self.call("ready")
         return self.credit > 0 and not self.closed
 
-    def give(self, message: Any, lease: Any, _tag: bytes | None = None) -> None:
-        assert self.max_message_size is None or len(message.to_payload()) <= self.max_message_size
+    def give(self, content: Any, lease: Any, _tag: bytes | None = None) -> None:
+        assert self.max_message_size is None or len(to_transfer(content)[0]) <= self.max_message_size
         assert not self.closed
         self.call("give")
         self.credit -= 1
@@ -137,6 +138,10 @@ class Arrived:
     def __init__(self, message: amqp.Message) -> None:
         self.message = amqp.Message.from_payload(message.to_payload())
         self.state: Any = None
+
+    @property
+    def content(self) -> Any:
+        return content_of_message(self.message)
 
     def accept(self) -> None:
         self.state = "accepted"

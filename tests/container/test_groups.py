@@ -14,6 +14,7 @@ import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill, two
 from tests.container.test_queue_model import In, Out
 from trio_amqp10.container import Container, Queue, QueuePolicy
+from trio_amqp10.container.protocols.amqp10.content import content_of_message
 from trio_amqp10.spec.messaging import Source
 
 
@@ -165,6 +166,10 @@ class Arrived:
 
     def __init__(self, number: int, group: str | None) -> None:
         self.message = amqp.Message(number, group_id=group)
+
+    @property
+    def content(self) -> Any:
+        return content_of_message(self.message)
 
     def accept(self) -> None: ...
 

@@ -11,7 +11,7 @@ import trio.testing
 import trio_amqp10 as amqp
 from trio_amqp10.container import Container, Node
 from trio_amqp10.container.nodes import takers
-from trio_amqp10.container.nodes.terms import terms_of
+from trio_amqp10.container.protocols.amqp10.content import content_of_message
 from trio_amqp10.spec.messaging import ExpiryPolicy, Source
 from trio_amqp10.spec.transport import Role, Transfer
 
@@ -217,10 +217,10 @@ async def test_queue_tests_each_message_that_is_too_large_once_however_many_smal
     queue = container.add_queue("q")
     message = amqp.Message.from_payload(amqp.Message(bytes(200)).to_payload())
     for _ in range(100_000):
-        queue.put(message, None, terms_of(message))
+        queue.put(content_of_message(message), None)
     for number in range(300):
         message = amqp.Message.from_payload(amqp.Message(number).to_payload())
-        queue.put(message, None, terms_of(message))
+        queue.put(content_of_message(message), None)
     async with (
         container.connect() as conn,
         conn.open_receiver("q", max_message_size=100, credit=3) as receiver,

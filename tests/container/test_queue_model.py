@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import trio_amqp10 as amqp
 from trio_amqp10.container import Queue, QueuePolicy
+from trio_amqp10.container.protocols.amqp10.content import content_of_message
 
 
 class In:
@@ -34,6 +35,10 @@ class Arrived:
         self.message = amqp.Message(number, priority=priority)
         self.accepted = 0
 
+    @property
+    def content(self) -> Any:
+        return content_of_message(self.message)
+
     def accept(self) -> None:
         self.accepted += 1
 
@@ -49,7 +54,7 @@ class Out:
     def __init__(self, key: int, copying: bool = False, selective: bool = False) -> None:
         self.key = key
         self.selective = selective
-        self.wants = (lambda message, origin: self.may_have(message.body)) if selective else None
+        self.wants = (lambda content, origin: self.may_have(content.as_message().body)) if selective else None
         self.copying = copying
         self.credit = 0
         self.held: list[tuple[int, Any]] = []
@@ -62,12 +67,13 @@ class Out:
     def ready(self) -> bool:
         return self.credit > 0
 
-    def give(self, message: amqp.Message, lease: Any, tag: bytes | None = None) -> None:
+    def give(self, content: Any, lease: Any, tag: bytes | None = None) -> None:
         assert self.credit > 0
         self.credit -= 1
-        self.seen.append(message.body)
+        body = content.as_message().body
+        self.seen.append(body)
         if lease is not None:
-            self.held.append((message.body, lease))
+            self.held.append((body, lease))
 
     def rest(self, more: int) -> None:
         self.more = more

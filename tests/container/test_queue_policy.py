@@ -10,7 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill, two
 from trio_amqp10.container import Container, Queue, QueuePolicy, RefusedError
-from trio_amqp10.container.nodes.terms import terms_of
+from trio_amqp10.container.protocols.amqp10.content import content_of_message
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.peer.errors import (
     DeliveryRejectedError,
@@ -156,8 +156,8 @@ def test_queue_that_rejects_has_room_while_it_is_not_full_before_the_last(
 def test_queue_gathers_one_more_if_there_is_room_or_some_can_be_made(overflow: Any, held: list[str]) -> None:
     queue = Queue("q", policy=QueuePolicy(max_length=1, overflow=overflow))
     first, second = amqp.Message("a"), amqp.Message("b")
-    assert queue.gather(first, None, terms_of(first))
-    assert queue.gather(second, None, terms_of(second)) is (held == ["b"])
+    assert queue.gather(content_of_message(first), None)
+    assert queue.gather(content_of_message(second), None) is (held == ["b"])
     assert len(queue) == 1
     assert queue.statistics()["dropped"] == (held == ["b"])
 

@@ -19,7 +19,7 @@ from trio._core import (
 from trio.testing import MockClock
 
 from trio_amqp10.errors import AmqpError
-from trio_amqp10.peer import turns, waiting
+from trio_amqp10.net import turns, waiting
 
 from .script import Act, Move
 

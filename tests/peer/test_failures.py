@@ -9,7 +9,7 @@ import trio
 from trio.testing import MockClock, memory_stream_pair
 
 import trio_amqp10 as amqp
-from trio_amqp10.peer.failures import PERIOD, Failures
+from trio_amqp10.net.failures import PERIOD, Failures
 
 from .helpers import acceptor, idle, listening, never
 
@@ -159,7 +159,7 @@ async def test_row_16_user_that_guesses_waits_and_is_told_and_others_of_its_host
 
 @pytest.mark.usefixtures("at_once")
 async def test_row_16_host_that_guesses_many_names_waits_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trio_amqp10.peer.failures._USERS", 2)
+    monkeypatch.setattr("trio_amqp10.net.failures._USERS", 2)
     async with listening(idle, sasl=SERVER, max_failures=3) as [listener]:
         for number in range(6):
             with pytest.raises(amqp.sasl.AuthenticationError, match="refused the credentials"):

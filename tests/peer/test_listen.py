@@ -18,7 +18,7 @@ from trio.testing import MockClock, memory_stream_pair, wait_all_tasks_blocked
 import trio_amqp10 as amqp
 from tests.naive.peer import ScriptedPeer
 from tests.naive.performatives import frame, header
-from trio_amqp10.peer.transports import peer_place
+from trio_amqp10.net.transports import peer_place
 
 from .helpers import Node, acceptor, idle, listening, never, served
 
@@ -402,7 +402,8 @@ class Tired:
 async def test_service_waits_a_moment_when_it_runs_out_of_descriptors(
     number: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from trio_amqp10.peer import listen, transports
+    from trio_amqp10.net import transports
+    from trio_amqp10.peer import listen
 
     async def bind(url: Any) -> Any:
         return [Tired(one, [OSError(number, "no more")] * 2) for one in await transports.bind(url)]
@@ -416,7 +417,8 @@ async def test_service_waits_a_moment_when_it_runs_out_of_descriptors(
 
 
 async def test_service_ends_when_its_listener_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    from trio_amqp10.peer import listen, transports
+    from trio_amqp10.net import transports
+    from trio_amqp10.peer import listen
 
     async def bind(url: Any) -> Any:
         return [Tired(one, [OSError(errno.EINVAL, "broken")]) for one in await transports.bind(url)]

@@ -12,9 +12,9 @@ from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 import trio_amqp10 as amqp
 from tests.naive.peer import ScriptedPeer
 from tests.naive.performatives import frame, header
+from trio_amqp10.net.urls import parse_url
 from trio_amqp10.peer import dialling
 from trio_amqp10.peer.redirects import Place, redirected
-from trio_amqp10.peer.urls import parse_url
 
 from .authority import authority
 from .helpers import acceptor, listening, served
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncGenerator
 
+    from trio_amqp10.net.urls import Url
     from trio_amqp10.peer.connection import Connection
-    from trio_amqp10.peer.urls import Url
 
 EVEN = amqp.Backoff(initial=1, factor=1, maximum=1, jitter=False)
 

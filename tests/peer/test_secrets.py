@@ -14,8 +14,8 @@ from trio.testing import MockClock, memory_stream_pair
 
 import trio_amqp10 as amqp
 from trio_amqp10 import sasl
-from trio_amqp10.peer.layers import Entrance
-from trio_amqp10.peer.urls import parse_url
+from trio_amqp10.net.layers import Entrance
+from trio_amqp10.net.urls import parse_url
 from trio_amqp10.sasl.scram_messages import HASHES
 
 from .authority import authority, serving

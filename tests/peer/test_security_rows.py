@@ -21,8 +21,8 @@ from tests.naive.peer import ScriptedPeer
 from tests.naive.performatives import empty_frame, frame, header, raw_frame
 from tests.sasl.frames import CountClient, CountServer
 from trio_amqp10 import tls
-from trio_amqp10.peer.layers import Entrance
-from trio_amqp10.peer.tls_stream import start_tls
+from trio_amqp10.net.layers import Entrance
+from trio_amqp10.net.tls_stream import start_tls
 
 from .authority import authority, believing, serving
 from .helpers import acceptor, idle, never

@@ -14,8 +14,8 @@ import trio_amqp10 as amqp
 from tests.naive.peer import ScriptedPeer
 from tests.naive.performatives import frame, header
 from trio_amqp10 import tls
-from trio_amqp10.peer.layers import Entrance
-from trio_amqp10.peer.tls_stream import TlsStream, start_tls
+from trio_amqp10.net.layers import Entrance
+from trio_amqp10.net.tls_stream import TlsStream, start_tls
 
 from .authority import authority, believing, serving
 from .helpers import Node, acceptor, idle, listening, never

@@ -10,7 +10,7 @@ from trio.testing import memory_stream_pair
 from wsproto.events import BytesMessage, Event, Ping
 
 from tests.naive.performatives import frame, header
-from trio_amqp10.peer.tls_stream import start_tls
+from trio_amqp10.net.tls_stream import start_tls
 
 from .authority import believing, serving
 from .helpers import acceptor, idle, stream_pair
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import trio_amqp10 as amqp
-    from trio_amqp10.peer.websocket import WebSocketStream
+    from trio_amqp10.net.websocket import WebSocketStream
 
 MOST = 2 * 64
 """Frames: each of two tasks has one turn in a pass of the scheduler, and these may lie back to back."""

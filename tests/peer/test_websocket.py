@@ -31,7 +31,7 @@ from wsproto.extensions import PerMessageDeflate
 
 import trio_amqp10 as amqp
 from tests.naive.performatives import header
-from trio_amqp10.peer.websocket import WebSocketStream, accept_websocket, dial_websocket
+from trio_amqp10.net.websocket import WebSocketStream, accept_websocket, dial_websocket
 
 from .authority import authority, serving
 from .helpers import Node, acceptor, idle, listening, never
@@ -412,7 +412,7 @@ async def test_page_is_let_in_when_its_origin_is_listed(origins: Any) -> None:
 async def test_row_05_listener_gives_up_a_peer_that_asks_for_nothing(
     head: bytes, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from trio_amqp10.peer.layers import Entrance
+    from trio_amqp10.net.layers import Entrance
 
     caplog.set_level("INFO")
     ours, theirs = memory_stream_pair()

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from trio_amqp10.net.urls import Url
     from trio_amqp10.peer.connection import Connection
-    from trio_amqp10.peer.urls import Url
 
 __all__ = ["EVEN", "URL", "Still", "Town", "visiting"]
 

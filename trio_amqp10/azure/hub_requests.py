@@ -26,8 +26,8 @@ from .words import MANAGEMENT, OUT_OF_RANGE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trio_amqp10.container.handlers import Post
     from trio_amqp10.container.links.conversation import Conversation
-    from trio_amqp10.container.nodes.handlers import Post
     from trio_amqp10.container.nodes.node import Node
     from trio_amqp10.message import Message
 

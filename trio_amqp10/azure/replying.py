@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from trio_amqp10.container.nodes.handlers import Answering
+from trio_amqp10.container.handlers import Answering
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.errors import Condition, RemoteProtocolError
 from trio_amqp10.message import Message
@@ -16,8 +16,8 @@ from trio_amqp10.wire.values import Int
 from .words import ARGUMENT_ERROR, LOCK_LOST, NOT_FOUND, OUT_OF_RANGE, SESSION_LOCK_LOST
 
 if TYPE_CHECKING:
+    from trio_amqp10.container.handlers import Post
     from trio_amqp10.container.links.conversation import Conversation
-    from trio_amqp10.container.nodes.handlers import Post
     from trio_amqp10.container.nodes.node import Peer
 
 __all__ = ["Fields", "Replying"]

@@ -38,8 +38,8 @@ from .words import ARGUMENT_ERROR, MANAGEMENT
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from trio_amqp10.container.handlers import Post
     from trio_amqp10.container.links.conversation import Conversation
-    from trio_amqp10.container.nodes.handlers import Post
     from trio_amqp10.container.rights.access import Action
 
     from .ledger import Ledger

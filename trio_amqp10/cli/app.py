@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import click
 
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.peer.urls import Url, parse_url
+from trio_amqp10.net.urls import Url, parse_url
 
 from .bench import BenchOptions, bench
 from .demo import demo

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.peer.urls import parse_url
+from trio_amqp10.net.urls import parse_url
 
 from .frames import shown
 

@@ -1,8 +1,8 @@
 """A named peer that holds nodes: queues, topics, functions, consumers, producers, and the user's own."""
 
+from .handlers import Consumer as Consumer
+from .handlers import Function as Function
 from .links.conversation import Conversation as Conversation
-from .nodes.handlers import Consumer as Consumer
-from .nodes.handlers import Function as Function
 from .nodes.node import Arrival as Arrival
 from .nodes.node import House as House
 from .nodes.node import Inlet as Inlet

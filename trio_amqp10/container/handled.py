@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .nodes.handlers import Consumer, Function
+from .handlers import Consumer, Function
 from .nodes.producer import Producer
 
 if TYPE_CHECKING:

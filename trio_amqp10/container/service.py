@@ -32,6 +32,7 @@ from trio_amqp10.tokens import path_of
 
 from .available import default_limit
 from .handled import Handled
+from .handlers import Around, Function, Worked
 from .host import Host
 from .links.archive import Archive
 from .links.conversation import Conversation
@@ -41,7 +42,6 @@ from .local import LocalConnection
 from .management import ADDRESS, Management
 from .memory import memory_stream_pair
 from .nodes.clock import Clock
-from .nodes.handlers import Around, Function, Worked
 from .nodes.ledger import Book, Ledger
 from .nodes.node import Node, Peer, RefusedError
 from .nodes.policy import Overflow, QueuePolicy
@@ -49,6 +49,7 @@ from .nodes.queue import Queue
 from .nodes.relay import Relay, post
 from .nodes.topic import MAX_BACKLOG, MAX_SUBSCRIPTIONS, Spill, Topic
 from .nodes.watermark import Watermark
+from .protocols.amqp10.content import content_of_message
 from .rights.access import Authorise, permit_claimed
 from .rights.cbs import ADDRESS as CBS
 from .rights.cbs import Cbs
@@ -457,7 +458,7 @@ class Container(Handled):
         self._recover()
         node = self.find(address)
         try:
-            await post(node, message, peer)
+            await post(node, content_of_message(message), peer)
         finally:
             self.forget_unused(node)
 

@@ -10,7 +10,7 @@ try:
 except ImportError as missing:
     raise ImportError("trio_amqp10.otel needs OpenTelemetry: pip install 'trio-amqp10[otel]'") from missing
 
-from trio_amqp10.container.nodes.handlers import Answering
+from trio_amqp10.container.handlers import Answering
 from trio_amqp10.container.service import Container
 from trio_amqp10.message import Message
 

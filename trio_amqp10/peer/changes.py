@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 import trio
 
-from .waiting import Waiter
+from trio_amqp10.net.waiting import Waiter
 
 __all__ = ["Change", "Changes"]
 

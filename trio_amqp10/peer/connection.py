@@ -29,6 +29,8 @@ from trio_amqp10.engine.events import (
 )
 from trio_amqp10.engine.states import ConnectionState, SessionState
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError, RemoteProtocolError
+from trio_amqp10.net.pump import READ_SIZE, Pump
+from trio_amqp10.net.waiting import Pace, Waiter
 from trio_amqp10.rules import IDLE
 from trio_amqp10.spec.transport import Error, Role
 from trio_amqp10.wire.values import Symbol
@@ -38,7 +40,6 @@ from .errors import ConnectionClosedError, anew, connection_error
 from .incoming import IncomingLinks, IncomingReceiver, IncomingSender
 from .kinds import Kinds
 from .locales import choose_locale
-from .pump import READ_SIZE, Pump
 from .receiver import Receiver, open_receiver
 from .remote import Remote
 from .sender import Sender, open_sender
@@ -46,7 +47,6 @@ from .session import Session, SessionOpening
 from .sole import detection_of
 from .statistics import Totals, connection_statistics
 from .tracing import traced
-from .waiting import Pace, Waiter
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -95,6 +95,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         "_closed",
         "_default_session",
         "_delivery_class",
+        "_derive",
         "_incoming",
         "_incoming_waiter",
         "_iterated",
@@ -153,6 +154,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self._refusing: trio.CancelScope | None = None
         self._asking: trio.CancelScope | None = None
         self._remote: Remote | None = None
+        self._derive: Callable[[type[Delivery]], type[Delivery]] | None = None
         self.bind(engine, stack, stream)
 
     def bind(self, engine: EngineConnection, stack: Stack, stream: trio.abc.Stream) -> None:
@@ -161,7 +163,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
             self.totals.leave(self.engine)
         self.totals.transports += 1
         self.engine = engine
-        self._delivery_class = cast("type[Delivery]", engine.incoming_class)
+        plain = cast("type[Delivery]", engine.incoming_class)
+        self._delivery_class = plain if self._derive is None else self._derive(plain)
         self.use(self.kinds)
         self._stack = stack
         self._opened = False
@@ -171,6 +174,12 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self.pump = Pump(traced(stack), stream, self._on_event, self._wake_all, stall, self.totals)
         engine.outbox.bell = self.pump.ring
         self.pump.start(self._nursery)
+
+    def derive_deliveries(self, derive: Callable[[type[Delivery]], type[Delivery]]) -> None:
+        """Make deliveries of a subclass of their class from now on, which ``derive`` returns."""
+        self._derive = derive
+        self._delivery_class = derive(self._delivery_class)
+        self.use(self.kinds)
 
     def use(self, kinds: Kinds) -> None:
         """Make links and deliveries of these classes from now on; those that there are stay what they are."""

@@ -13,13 +13,13 @@ from trio_amqp10.engine.delivery import IncomingDelivery as EngineIncoming
 from trio_amqp10.engine.delivery import OutgoingDelivery as EngineOutgoing
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.message import Message
+from trio_amqp10.net.waiting import Waiter
 from trio_amqp10.spec.messaging import Accepted, Modified, Rejected, Released
 from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Error
 
 from .chunks import Chunks, Reading
 from .errors import DeliveryError, DeliveryModifiedError, DeliveryRejectedError, DeliveryReleasedError
-from .waiting import Waiter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

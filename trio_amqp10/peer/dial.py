@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from trio_amqp10.engine.limits import Limits
 from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.net.backoff import Backoff
 
-from .backoff import Backoff
 from .dialling import Dialling, DialTls, Follow, Speaker
 from .options import ANONYMOUS_RELAY, strictness, symbols
 from .redirects import hops_of

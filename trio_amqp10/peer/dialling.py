@@ -18,6 +18,10 @@ import trio
 from trio_amqp10.engine.connection import Connection as EngineConnection
 from trio_amqp10.engine.stack import Stack
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError, SecurityError
+from trio_amqp10.net.layers import Transport, check_layers, dial_layers, has_tls, layers_of
+from trio_amqp10.net.tls import check_client_context, client_context
+from trio_amqp10.net.transports import connect, is_private
+from trio_amqp10.net.urls import Url, parse_url
 from trio_amqp10.sasl import ClientMechanism, SaslClient, check_allowed, default_mechanisms
 from trio_amqp10.sasl.layer import sasl_frame_size
 from trio_amqp10.spec.transport import Error
@@ -30,13 +34,9 @@ from .errors import (
     GuaranteeNotSupportedError,
     SessionEndedError,
 )
-from .layers import Transport, check_layers, dial_layers, has_tls, layers_of
 from .recovery import Recovery, is_final_loss
 from .redirects import Place, redirected
 from .sole import CAPABILITY as SOLE
-from .tls import check_client_context, client_context
-from .transports import connect, is_private
-from .urls import Url, parse_url
 
 if TYPE_CHECKING:
     import os
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from trio_amqp10.engine.limits import Limits
+    from trio_amqp10.net.backoff import Backoff
+    from trio_amqp10.net.layers import Layers
     from trio_amqp10.rules import Strict
 
-    from .backoff import Backoff
     from .errors import LinkRedirectError
-    from .layers import Layers
 
 __all__ = ["DialTls", "Dialling", "Follow", "SaslChoice", "Speaker"]
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import trio
-
 from trio_amqp10.errors import AmqpError, Condition
+from trio_amqp10.net.errors import ConnectionClosedError, GoneError
 
 if TYPE_CHECKING:
     from trio_amqp10.spec.messaging import Modified, Rejected, Released
@@ -51,29 +50,7 @@ def describe(error: Error | None) -> str:
     return "".join(c if c.isprintable() else "\ufffd" for c in text[:1024])
 
 
-class _GoneError(AmqpError, trio.BrokenResourceError):
-    """Something that the peer ended.
-
-    Attributes:
-        error: what the peer said of it, or None.
-        condition: its condition, or None.
-    """
-
-    def __init__(self, message: str, error: Error | None = None) -> None:
-        super().__init__(message)
-        self.error = error
-        self.condition: str | None = None if error is None else str(error.condition)
-
-
-class ConnectionClosedError(_GoneError):
-    """The peer closed the connection, or it is dead (then ``error`` is None).
-
-    Dead is a peer whose transport ended or broke without a close, that read nothing for ``Limits.write_stall``
-    seconds, or that was silent for longer than ``idle_timeout`` (2.4.5).
-    """
-
-
-class _RedirectError(_GoneError):
+class _RedirectError(GoneError):
     """What an error says of where to go; what is missing there, or of a wrong type, is None."""
 
     def _told(self, key: str, kind: type[Any]) -> Any:
@@ -110,11 +87,11 @@ class ConnectionRedirectError(ConnectionClosedError, _RedirectError):
     """
 
 
-class SessionEndedError(_GoneError):
+class SessionEndedError(GoneError):
     """The peer ended the session of this link."""
 
 
-class LinkDetachedError(_GoneError):
+class LinkDetachedError(GoneError):
     """The peer detached the link.
 
     Attributes:

@@ -16,6 +16,7 @@ from trio_amqp10.engine.events import LinkDetached
 from trio_amqp10.engine.link import Link as EngineLink
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.errors import AmqpError, LocalProtocolError
+from trio_amqp10.net.waiting import Waiter
 from trio_amqp10.rules import UNSETTLED_MAP_SIZE
 from trio_amqp10.spec.transport import Attach, Error, ReceiverSettleMode, Role, SenderSettleMode
 
@@ -29,7 +30,6 @@ from .errors import (
     link_error,
 )
 from .recovery import is_final, lost_with
-from .waiting import Waiter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,6 +20,21 @@ from trio_amqp10.engine.connection import Connection as EngineConnection
 from trio_amqp10.engine.pool import Pool
 from trio_amqp10.engine.stack import Stack
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError
+from trio_amqp10.net.doors import Doors, Place
+from trio_amqp10.net.failures import Failures, HostFailures
+from trio_amqp10.net.layers import Entrance, Transport, check_layers, has_tls, layers_of, no_less_secret
+from trio_amqp10.net.listener import Listener
+from trio_amqp10.net.tls import check_server_context
+from trio_amqp10.net.transports import (
+    bind,
+    is_private,
+    keep_alive,
+    listener_url,
+    peer_host,
+    peer_name,
+    peer_place,
+)
+from trio_amqp10.net.urls import Url, parse_url
 from trio_amqp10.rules import Strict
 from trio_amqp10.sasl import SaslServer, Server
 from trio_amqp10.sasl.layer import sasl_frame_size
@@ -29,15 +44,8 @@ from trio_amqp10.spec.transport import Error
 from .connection import Connection
 from .delivery import OutgoingDelivery, delivery_class
 from .dial import effective_limits
-from .doors import Doors, Place
 from .errors import ConnectionClosedError
-from .failures import Failures, HostFailures
-from .layers import Entrance, Transport, check_layers, has_tls, layers_of, no_less_secret
-from .listener import Listener
 from .options import strictness, symbols
-from .tls import check_server_context
-from .transports import bind, is_private, keep_alive, listener_url, peer_host, peer_name, peer_place
-from .urls import Url, parse_url
 
 if TYPE_CHECKING:
     import ssl

@@ -32,18 +32,18 @@ from weakref import WeakSet
 import trio
 
 from trio_amqp10.errors import Condition, LocalProtocolError, SecurityError
+from trio_amqp10.net.waiting import Waiter
 
 from .changes import Change, Changes
 from .errors import ConnectionClosedError, LinkDetachedError, describe
 from .sole import is_superseded
-from .waiting import Waiter
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Iterator
 
+    from trio_amqp10.net.backoff import Backoff
     from trio_amqp10.spec.transport import Error
 
-    from .backoff import Backoff
     from .connection import Connection
     from .link import Link
     from .session import Session

@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.net.urls import Url, parse_url
 from trio_amqp10.spec.transport import Error
 from trio_amqp10.wire.values import Int, Symbol
-
-from .urls import Url, parse_url
 
 if TYPE_CHECKING:
     from .errors import ConnectionRedirectError, LinkRedirectError

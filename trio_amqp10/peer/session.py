@@ -9,6 +9,7 @@ import trio
 from trio_amqp10.engine.events import SessionEnded
 from trio_amqp10.engine.states import SessionState
 from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.net.waiting import Waiter
 from trio_amqp10.spec.transport import Error
 
 from .climbs import open_transaction_on_session
@@ -16,7 +17,6 @@ from .errors import LinkRefusedError, SessionEndedError, describe
 from .receiver import Receiver, open_receiver
 from .sender import Sender, open_sender
 from .statistics import session_statistics
-from .waiting import Waiter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, TypedDict
 
+from trio_amqp10.net.pump import Traffic
 from trio_amqp10.spec.transport import Role
 
 if TYPE_CHECKING:
@@ -136,11 +137,10 @@ class ReceiverStatistics(TypedDict):
     """Deliveries that came and were not handed out yet."""
 
 
-class Totals:
+class Totals(Traffic):
     """What passed through a connection; the pump counts octets, and engines that are gone leave their frames here.
 
     Attributes:
-        octets_in, octets_out, reads, writes: by all pumps.
         frames_in, frames_out, messages_in, messages_out: by engines before the present one.
         transports: that there were, with the present one.
     """
@@ -150,16 +150,11 @@ class Totals:
         "frames_out",
         "messages_in",
         "messages_out",
-        "octets_in",
-        "octets_out",
-        "reads",
         "transports",
-        "writes",
     )
 
     def __init__(self) -> None:
-        self.octets_in = self.octets_out = 0
-        self.reads = self.writes = 0
+        super().__init__()
         self.frames_in = self.frames_out = 0
         self.messages_in = self.messages_out = 0
         self.transports = 0

@@ -15,7 +15,7 @@ from trio_amqp10.trace.pieces import FrameSplitter
 from trio_amqp10.trace.text import describe
 
 if TYPE_CHECKING:
-    from .pump import Engine
+    from trio_amqp10.net.engine import Engine
 
 __all__ = ["follow_environment", "traced"]
 

@@ -15,20 +15,20 @@ Knows queues; knows no links.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Final
 
-from trio_amqp10.container.nodes.hops import for_next_hop
 from trio_amqp10.container.nodes.node import Node, RefusedError
 from trio_amqp10.container.nodes.refusals import accept, refuse, release
-from trio_amqp10.container.nodes.terms import terms_of
+from trio_amqp10.container.protocols.amqp10.content import content_of_message
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
-from trio_amqp10.message import Message
 
 from .addresses import exchange_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from trio_amqp10.container.nodes.content import Content
     from trio_amqp10.container.nodes.node import Inlet, Peer
     from trio_amqp10.container.nodes.queue import Queue
 
@@ -123,15 +123,14 @@ class Exchange(Node):
         origin = inlet.peer.container_id
         while (arrival := inlet.take()) is not None:
             self.figures["arrived"] += 1
-            message, key_ = for_next_hop(arrival.message), key or ""
+            content, key_ = arrival.content, key or ""
             queues = list(self._destinations(self, key_))
             if not queues:
                 self.figures["unroutable"] += 1
                 release(arrival)
                 continue
-            marked = _marked(message, self.name, key_)
-            terms = terms_of(marked)
-            full = [queue for queue in queues if not queue.gather(marked, origin, terms)]
+            marked = _marked(content, self.name, key_)
+            full = [queue for queue in queues if not queue.gather(marked, origin)]
             if full:
                 refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, f"{full[0].address!r} is full")
             else:
@@ -173,12 +172,12 @@ class Route(Node):
             self._exchange.leave(self)
 
 
-def _marked(message: Message, exchange: str, key: str) -> Message:
-    """The message with annotations that say how it came, as RabbitMQ has them; the bare message as it is."""
-    payload = message.to_payload()
-    marked = Message.from_payload(payload, message.message_format)
+def _marked(content: Content, exchange: str, key: str) -> Content:
+    """The content with annotations that say how it came, as RabbitMQ has them; the bare message as it is."""
+    marked = copy(content.as_message())
     try:
         marked.annotations = {**marked.annotations, _EXCHANGE: exchange, _KEY: key}
-        return Message.from_payload(marked.to_payload())
+        marked.message_format = 0
+        return content_of_message(marked)
     except (RemoteProtocolError, LocalProtocolError):
-        return Message.from_payload(payload, message.message_format)
+        return content

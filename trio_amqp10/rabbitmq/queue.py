@@ -32,10 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from trio_amqp10.container.nodes.clock import Clock
-    from trio_amqp10.container.nodes.node import Arrival, Inlet, Interest, Outlet, Peer
+    from trio_amqp10.container.nodes.node import Interest, Outlet, Peer
     from trio_amqp10.container.nodes.policy import Overflow
-    from trio_amqp10.container.nodes.terms import Terms
-    from trio_amqp10.message import Message
 
 __all__ = ["BrokerQueue", "policy_of"]
 
@@ -75,6 +73,7 @@ def policy_of(name: str, arguments: Mapping[str, Any]) -> QueuePolicy:
     return QueuePolicy(
         max_length=arguments.get("x-max-length"),
         max_octets=arguments.get("x-max-length-bytes"),
+        ttl=arguments.get("x-message-ttl"),
         overflow=_OVERFLOWS[overflow],
         dead_letter=_dead_letter(name, arguments),
         delivery_limit=None if limit is None else limit + 1,
@@ -128,7 +127,6 @@ class BrokerQueue(Queue):
         self.auto_delete = auto_delete
         self.owner = owner
         self._gone = on_unused
-        self._lifetime: int | None = arguments.get("x-message-ttl")
 
     @property
     def terms_of_declaration(self) -> tuple[Any, ...]:
@@ -150,16 +148,3 @@ class BrokerQueue(Queue):
         super().remove_outlet(outlet)
         if self.auto_delete and not self.outlets and not self._closed:
             self._gone(self)
-
-    def put(
-        self,
-        message: Message,
-        origin: str | None,
-        terms: Terms,
-        inlet: Inlet | None = None,
-        arrival: Arrival | None = None,
-    ) -> bool:
-        if self._lifetime is not None:
-            end = round(self._clock.wall() * 1000) + self._lifetime
-            terms = terms._replace(expiry=end if terms.expiry is None else min(end, terms.expiry))
-        return super().put(message, origin, terms, inlet, arrival)

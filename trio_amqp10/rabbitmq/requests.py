@@ -25,7 +25,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from trio_amqp10.container.nodes.handlers import Answering
+from trio_amqp10.container.handlers import Answering
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.message import Message, Value
 from trio_amqp10.wire.values import Array, UInt, ULong
@@ -36,7 +36,7 @@ from .faults import FaultError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from trio_amqp10.container.nodes.handlers import Post
+    from trio_amqp10.container.handlers import Post
     from trio_amqp10.container.nodes.node import Peer
 
     from .broker import Broker

@@ -5,8 +5,9 @@ A client gives mechanisms with credentials (``Scram("user", "password")``, ``Ano
 and ``ServerMechanism``.
 """
 
+from trio_amqp10.channel_binding import tls_server_end_point
+
 from .anonymous import Anonymous, AnonymousServer
-from .channel_binding import tls_server_end_point
 from .client import SaslClient, check_allowed
 from .config import Server
 from .credentials import (

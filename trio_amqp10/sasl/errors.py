@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from trio_amqp10.errors import SecurityError
+from trio_amqp10.errors import SecurityDowngradeError, SecurityError
 from trio_amqp10.spec.security import SaslCode
 
 if TYPE_CHECKING:
@@ -75,7 +75,3 @@ class PlaintextPasswordError(SecurityError):
 
     Use TLS, or allow it by name with ``allow_plaintext_password=True``.
     """
-
-
-class SecurityDowngradeError(SecurityError):
-    """The peer answered with a weaker layer than was asked for, e.g. AMQP instead of SASL (2.2)."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.peer.urls import parse_url
+from trio_amqp10.net.urls import parse_url
 
 from .options import OptionError
 

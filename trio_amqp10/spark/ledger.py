@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trio_amqp10.container.nodes.clock import Clock
+    from trio_amqp10.container.nodes.content import Content
     from trio_amqp10.container.nodes.entry import Entry
     from trio_amqp10.container.nodes.node import Arrival, Peer
-    from trio_amqp10.message import Message
 
 __all__ = ["CLAIMED", "Ledger"]
 
@@ -51,16 +51,16 @@ class Ledger(Queue):
         """Records outside of a transaction: each counts at once."""
         while (arrival := inlet.take()) is not None:
             try:
-                claim = self.destination(arrival.message)
+                claim = self.destination(arrival.content)
             except RefusedError as refusal:
                 if not arrival.settled:
                     arrival.reject(refusal.condition, refusal.description)
                 continue
             claim.on_arrivals(_Single(inlet, arrival))
 
-    def destination(self, message: Message) -> Node:
+    def destination(self, content: Content) -> Node:
         """Claim the name of a record."""
-        name = message.message_id
+        name = content.as_message().message_id
         if name is None:
             raise RefusedError(CLAIMED, f"{self.address!r} is a ledger: a record needs a message-id")
         self.sweep()
@@ -81,7 +81,7 @@ class Ledger(Queue):
         self._claims.discard(key)
 
     def _forget(self, entry: Entry) -> None:
-        name = entry.message.message_id
+        name = entry.content.as_message().message_id
         self._held.discard((name.__class__, name))
         super()._forget(entry)
 

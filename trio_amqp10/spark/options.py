@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 from urllib.parse import quote
 
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.peer.urls import parse_url
+from trio_amqp10.net.urls import parse_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import trio
 
-from trio_amqp10.peer.urls import Url, parse_url
+from trio_amqp10.net.urls import Url, parse_url
 
 from .line import Ending, Line
 from .network import Network, network_around

@@ -17,8 +17,8 @@ from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.frames import AMQP_FRAME, EMPTY_FRAME, SASL_FRAME, encode_frame
 from trio_amqp10.headers import AMQP_HEADER, SASL_HEADER, TLS_HEADER
 from trio_amqp10.message import encode_message
-from trio_amqp10.peer.transports import connect
-from trio_amqp10.peer.urls import parse_url
+from trio_amqp10.net.transports import connect
+from trio_amqp10.net.urls import parse_url
 from trio_amqp10.spec import SASL_PERFORMATIVES
 from trio_amqp10.trace.pieces import Piece, piece_at, read_pieces
 from trio_amqp10.trace.text import describe, hexdump

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import trio
 
 from trio_amqp10.container.memory import MemoryStream, memory_stream_pair
-from trio_amqp10.peer.transports import bind, listener_url
-from trio_amqp10.peer.urls import parse_url
+from trio_amqp10.net.transports import bind, listener_url
+from trio_amqp10.net.urls import parse_url
 
 from .scripted import ScriptedPeer
 from .threads import in_thread

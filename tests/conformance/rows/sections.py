@@ -57,9 +57,10 @@ REQUIREMENTS = [
         _HOP,
         mutants=(
             Change(
-                "        if start and payload[start : start + 3] in _LATER:\n            return message",
+                "        if start and payload[start : start + 3] in _LATER:\n            return payload",
                 "        if start and payload[start : start + 3] in _LATER:\n"
-                "            message.annotations = None\n            return message",
+                "            message = Message.from_payload(payload)\n"
+                "            message.annotations = None\n            return message.to_payload()",
             ),
             Change(
                 "            message.delivery_annotations = None\n            return",

@@ -327,7 +327,10 @@ REQUIREMENTS = [
         MUST,
         "the outcome of what is posted is known before the commit",
         "relay_rejects_in_the_transaction_what_it_cannot_route",
-        mutant=Change("        node = node.destination(delivery.message)\n        posts", "        posts"),
+        mutant=Change(
+            '        node = node.destination(cast("Arriving", delivery).content)\n        posts',
+            "        posts",
+        ),
     ),
     need(
         "4.4.4.1-4",

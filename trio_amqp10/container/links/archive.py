@@ -29,6 +29,7 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from trio_amqp10.container.protocols.amqp10.content import to_transfer
 from trio_amqp10.container.stores.base import StoreFullError, Table
 from trio_amqp10.engine.delivery import ACCEPTED, IncomingDelivery
 from trio_amqp10.engine.terminus import ReceiverTerminus, SenderTerminus, Sent
@@ -181,10 +182,10 @@ class Archive:
         self._ledger.lend(record, take)
         return True
 
-    def payload_of(self, entry: Entry) -> bytes:
-        """The octets of a message as it goes out now."""
-        message = entry.aged(self._clock.now()) if entry.ages else entry.message
-        return message.to_payload()
+    def payload_of(self, entry: Entry) -> tuple[bytes, int]:
+        """A message as it goes out now, and its message-format."""
+        content = entry.aged(self._clock.now()) if entry.ages else entry.content
+        return to_transfer(content)
 
     @staticmethod
     def expire(kept: Kept) -> None:
@@ -378,8 +379,7 @@ class OutletKeeper(_Keeper):
         sent = self._absent.pop(tag, None)
         if sent is None:
             return False
-        sent.payload = self._archive.payload_of(entry)
-        sent.message_format = entry.message.message_format
+        sent.payload, sent.message_format = self._archive.payload_of(entry)
         sent.delivery.watcher = Absent(sent.delivery, len(sent.payload), entry)
         entry.outlet_key = self._kept.key.link
         return True

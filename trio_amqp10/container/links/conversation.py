@@ -19,7 +19,8 @@ import trio
 from trio_amqp10.container.host import Host
 from trio_amqp10.container.nodes.node import Interest, Node, Owner, RefusedError
 from trio_amqp10.container.nodes.origins import user_of
-from trio_amqp10.container.nodes.subscribers import wanted_by
+from trio_amqp10.container.protocols.amqp10.arriving import arriving
+from trio_amqp10.container.protocols.amqp10.selection import wanted_by
 from trio_amqp10.container.rights.guard import Guard, wanted
 from trio_amqp10.engine.terminus import SenderTerminus
 from trio_amqp10.errors import Condition, LocalProtocolError
@@ -41,11 +42,11 @@ from .outlets import SenderOutlet
 from .relay_inlet import RelayInlet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
+    from trio_amqp10.container.nodes.forms import Wants
     from trio_amqp10.container.nodes.watermark import Watermark
     from trio_amqp10.container.service import Container
-    from trio_amqp10.message import Message
     from trio_amqp10.peer.connection import Connection
     from trio_amqp10.peer.session import Session
 
@@ -80,6 +81,7 @@ class Conversation(Host):
     def __init__(self, container: Container, connection: Connection) -> None:
         super().__init__(container)
         self.connection = connection
+        connection.derive_deliveries(arriving)
         self.number = next(container.numbers)
         self.resting = container.resting
         self.account = None if container.accounts is None else container.accounts.of(connection)
@@ -362,7 +364,7 @@ class Conversation(Host):
         interest: Interest,
         *,
         copying: bool = False,
-        wants: Callable[[Message, str | None], bool] | None = None,
+        wants: Wants | None = None,
         agreed: Retention = NOTHING_KEPT,
         properties: dict[Any, Any] | None = None,
     ) -> SenderOutlet:

@@ -34,6 +34,7 @@ from .work import Work
 
 if TYPE_CHECKING:
     from trio_amqp10.container.nodes.node import Inlet, RefusedError
+    from trio_amqp10.container.protocols.amqp10.arriving import Arriving
     from trio_amqp10.container.stores.journal import Journal
     from trio_amqp10.peer.delivery import Delivery
 
@@ -68,7 +69,7 @@ class ControlInlet(ReceiverInlet):
         self._is_last = True  # what came already came alone: there was no transaction to work for
         super().begin()
 
-    def take(self) -> Delivery | None:
+    def take(self) -> Arriving | None:
         # A message that waits for permission came before: it is part of what is discharged.
         if not self._queue or self.peer.guard.deciding:
             return None

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trio_amqp10.container.nodes.node import Node
+    from trio_amqp10.container.protocols.amqp10.arriving import Arriving
     from trio_amqp10.container.stores.base import StoreError
     from trio_amqp10.engine.receiver import ReceiverLink
     from trio_amqp10.engine.terminus import ReceiverTerminus
@@ -119,7 +120,7 @@ class ReceiverInlet(LinkEnd["ReceiverLink"]):
     def _enter_node(self) -> None:
         self._node.add_inlet(self)
 
-    def take(self) -> Delivery | None:
+    def take(self) -> Arriving | None:
         """The next delivery that came. What came whole is handed out even when its link is gone."""
         while self._link.queue and not self.peer.resting:
             delivery = self._take()
@@ -128,7 +129,7 @@ class ReceiverInlet(LinkEnd["ReceiverLink"]):
             self.peer.coordinator.post(self, self._node, delivery)
         return None
 
-    def _take(self) -> Delivery:
+    def _take(self) -> Arriving:
         """Take the first of the queue."""
         link = self._link
         queue = link.queue

@@ -23,6 +23,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.container.nodes.node import Interest, Owner
+from trio_amqp10.container.protocols.amqp10.selection import Filters
 from trio_amqp10.spec.messaging import ExpiryPolicy, TerminusDurability
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def interest_of(peer: Owner, link_name: str, asked: Source, filters: FilterSet) 
         shared=shared,
         lasting=math.inf if asked.expiry_policy == ExpiryPolicy.NEVER else float(asked.timeout),
         durable=asked.durable != TerminusDurability.NONE,
-        selection=dict(filters.echo),
+        selection=Filters(filters.echo),
     )
 
 

@@ -10,7 +10,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from trio_amqp10.engine.terminus import ReceiverTerminus, SenderTerminus
-from trio_amqp10.peer.failures import place_of
+from trio_amqp10.net.failures import place_of
 from trio_amqp10.peer.memory import Retention
 from trio_amqp10.spec.messaging import ExpiryPolicy
 from trio_amqp10.spec.transport import Role

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from trio_amqp10.container.protocols.amqp10.content import to_transfer
 from trio_amqp10.engine.delivery import OUTCOMES
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.errors import Condition, LocalProtocolError, MessageSizeError
@@ -22,8 +23,10 @@ from .loans import Loans
 from .watch import Absent, Watch, accept_sent, return_unsent, tell
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
+    from trio_amqp10.container.nodes.content import Content
+    from trio_amqp10.container.nodes.forms import Wants
     from trio_amqp10.container.nodes.node import Interest, Lease, Node
     from trio_amqp10.engine.delivery import OutgoingDelivery
     from trio_amqp10.engine.events import LinkDetached
@@ -67,7 +70,7 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         *,
         copying: bool,
         interest: Interest,
-        wants: Callable[[Message, str | None], bool] | None = None,
+        wants: Wants | None = None,
     ) -> None:
         super().__init__(session, link, node, peer)
         self.copying = copying
@@ -153,10 +156,10 @@ class SenderOutlet(LinkEnd["SenderLink"]):
             link.await_sendable()
         return False
 
-    def give(self, message: Message, lease: Lease | None, tag: bytes | None = None) -> None:
+    def give(self, content: Content | Message, lease: Lease | None, tag: bytes | None = None) -> None:
         """Send now, without waiting; the lease hears of the outcome. What fails ends this link, and is not raised."""
         try:
-            self._give(message, lease, tag)
+            self._give(content, lease, tag)
         except MessageSizeError as too_large:
             self._return(lease, Condition.MESSAGE_SIZE_EXCEEDED, str(too_large))
         except Exception:
@@ -169,17 +172,17 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         if lease is not None:
             return_unsent(lease)
 
-    def _give(self, message: Message, lease: Lease | None, tag: bytes | None) -> None:
-        payload = message.to_payload()
+    def _give(self, content: Content | Message, lease: Lease | None, tag: bytes | None) -> None:
+        payload, message_format = to_transfer(content)
         link = self._link
         link.check_size(len(payload))
         work: Work | None = None
         if link.txn_id is not None and lease is not None:
             work = self.peer.coordinator.live(link.txn_id)
         if self._loans is None or lease is None or work is not None or link.snd_settle_mode == _SETTLED:
-            self._send(payload, message.message_format, lease, tag, work)
+            self._send(payload, message_format, lease, tag, work)
         else:
-            self._loans.add(payload, message.message_format, lease)
+            self._loans.add(payload, message_format, lease)
 
     def can_send(self) -> bool:
         """Whether ``send_lent`` would send; if not, the loans hear when it may."""

@@ -15,6 +15,7 @@ from .inlets import ReceiverInlet
 
 if TYPE_CHECKING:
     from trio_amqp10.container.nodes.node import Node, RefusedError
+    from trio_amqp10.container.protocols.amqp10.arriving import Arriving
     from trio_amqp10.container.rights.guard import Wish
     from trio_amqp10.peer.delivery import Delivery
 
@@ -83,7 +84,7 @@ class RelayInlet(ReceiverInlet):
                 self._queue.append(delivery)
                 self._verdicts.append(refusal)
 
-    def take(self) -> Delivery | None:
+    def take(self) -> Arriving | None:
         while self._verdicts and self._queue and not self.peer.resting:
             refusal = self._verdicts.popleft()
             delivery = self._take()

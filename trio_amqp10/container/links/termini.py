@@ -38,8 +38,8 @@ from trio_amqp10.container.nodes.alarm import Alarm
 from trio_amqp10.container.nodes.watermark import Watermark
 from trio_amqp10.engine.settlement import REMEMBERED
 from trio_amqp10.engine.terminus import ReceiverTerminus
+from trio_amqp10.net.shares import Shares
 from trio_amqp10.peer.memory import Retention
-from trio_amqp10.peer.shares import Shares
 from trio_amqp10.spec.messaging import ExpiryPolicy, TerminusDurability
 from trio_amqp10.spec.transport import Role
 

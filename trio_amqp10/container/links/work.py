@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from trio_amqp10.container.nodes.node import Arrival, Lease, Node
+    from trio_amqp10.container.protocols.amqp10.arriving import Arriving
     from trio_amqp10.container.stores.base import StoreError
     from trio_amqp10.peer.delivery import Delivery
 
@@ -148,7 +149,7 @@ class Work:
             delivery.link.session.settlement.dispose(delivery, state)
 
     def _hold(self, node: Node, delivery: Delivery) -> None:
-        node = node.destination(delivery.message)
+        node = node.destination(cast("Arriving", delivery).content)
         posts = self._posts.get(node)
         if posts is None:
             node.check_inlet(self.coordinator.peer)
@@ -271,7 +272,7 @@ class Work:
         for posts, delivery in held:
             if posts.node in nodes:
                 delivery.state = None  # the node gives it again, to nobody where it is settled
-                posts.push(delivery)
+                posts.push(cast("Arriving", delivery))
             else:
                 self._held.append((posts, delivery))
         for node in nodes:

@@ -47,17 +47,16 @@ class Clock:
         """What has ``ring`` called when the time has come that ``due`` gives; see ``Alarm``."""
         return Alarm(due, ring, self.call_at)
 
-    def deadline(self, now: float, ttl: int | None, expiry: int | None) -> float:
-        """When a message that arrives ``now`` is no longer worth delivering: the earlier of both, if both are given.
+    def deadline(self, now: float, ttl: int | None, expiry: int | None, limit: int | None = None) -> float:
+        """When a message that arrives ``now`` is no longer worth delivering: the earliest of those that are given.
 
         Args:
             now: seconds on our clock.
             ttl: milliseconds from its arrival (3.2.1).
             expiry: milliseconds since 1970 (3.2.4).
+            limit: milliseconds from its arrival, for all messages of its queue.
         """
-        ends: list[float] = []
-        if ttl is not None:
-            ends.append(now + ttl / 1000)
+        ends = [now + each / 1000 for each in (ttl, limit) if each is not None]
         if expiry is not None:
             ends.append(now + expiry / 1000 - self.wall())
         return min(ends)

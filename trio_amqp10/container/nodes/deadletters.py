@@ -1,16 +1,7 @@
 """Dead letters: what becomes of messages that a queue can do no more for.
 
-The message goes to another node, with annotations (3.2.3) that say why; its body and properties stay
-as they came:
-
-================================  ==================================================================
-x-opt-deadletter-source           the address of the queue that it died in
-x-opt-deadletter-reason           ``rejected``, ``expired``, ``delivery-limit`` or ``overflow``
-x-opt-deadletter-condition        the error condition that the consumer gave, if it rejected it with one
-x-opt-deadletter-description      what the consumer said to it, if it did
-================================  ==================================================================
-
-It loses its ttl, and expires no more. It stays in its queue, where nobody gets it any more, until the
+The message goes to another node; its content says in the way of its form why (``Content.dead``). It loses its ttl, and
+expires no more. It stays in its queue, where nobody gets it any more, until the
 other node has accepted it: so a letter waits where that node is full, and one that should be stored there and
 cannot be stays on the disk where it was, to die again after a restart. Where it is stored, one commit has the
 letter come and the message go. One that nobody takes, because
@@ -22,28 +13,21 @@ Knows messages and nodes; knows no links.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any
 
-from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError, RemoteProtocolError
-from trio_amqp10.message import Message
+from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError
 
-from .annotations import merged
 from .node import House, Node, RefusedError
 from .relay import Feed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["REASON", "DeadLetters", "Death", "Letter"]
+    from .content import Content, Death
+
+__all__ = ["DeadLetters", "Letter"]
 
 _log = logging.getLogger("trio_amqp10.container")
-
-Death = Literal["rejected", "expired", "delivery-limit", "overflow"]
-
-SOURCE: Final = "x-opt-deadletter-source"
-REASON: Final = "x-opt-deadletter-reason"
-CONDITION: Final = "x-opt-deadletter-condition"
-DESCRIPTION: Final = "x-opt-deadletter-description"
 
 
 class DeadLetters:
@@ -67,7 +51,7 @@ class DeadLetters:
 
     def send(
         self,
-        message: Message,
+        content: Content,
         reason: Death,
         condition: str | None,
         description: str | None,
@@ -79,7 +63,7 @@ class DeadLetters:
         With False where it could not be stored there: whoever has it on disk keeps it, for another day. ``strike`` deletes
         it there in the commit that has it here, so that a crash leaves one of the two; what it returns undoes that.
         """
-        letter = Letter(self, _annotated(message, self._source, reason, condition, description), done, strike)
+        letter = Letter(self, content.dead(self._source, reason, condition, description), done, strike)
         self._open += 1
         try:
             node, feed = self._reach()
@@ -127,24 +111,28 @@ class DeadLetters:
 class Letter:
     """A dead message, as an arrival at the other node."""
 
-    __slots__ = ("_done", "_letters", "_strike", "_undo", "message", "settled", "state")
+    __slots__ = ("_done", "_letters", "_strike", "_undo", "content", "settled", "state")
 
     tag = b""
 
     def __init__(
         self,
         letters: DeadLetters,
-        message: Message,
+        content: Content,
         done: Callable[[bool], object],
         strike: Callable[[], Callable[[], object]] | None,
     ) -> None:
-        self.message = message
+        self.content = content
         self.settled = False
         self.state: Any = None
         self._letters = letters
         self._done = done
         self._strike = strike
         self._undo: Callable[[], object] | None = None
+
+    @property
+    def message(self) -> Any:
+        return self.content.as_message()
 
     def foretell(self) -> None:
         """As ``Arrival.foretell``: where it comes from it is deleted in the same commit."""
@@ -182,23 +170,3 @@ class Letter:
         self.settled = True
         self._letters.end()
         self._done(gone)
-
-
-def _annotated(
-    message: Message, source: str, reason: Death, condition: str | None, description: str | None
-) -> Message:
-    """The message with the story of its end; as it is where it has no sections, or they cannot be read."""
-    if message.message_format != 0:
-        return message
-    marks = {SOURCE: source, REASON: reason, CONDITION: condition, DESCRIPTION: description}
-    letter = Message.from_payload(message.to_payload())  # others may have the same one
-    try:
-        letter.ttl = None
-        before = letter.annotations
-        for key in marks:
-            before.pop(key, None)
-        letter.annotations = merged(before, {key: mark for key, mark in marks.items() if mark is not None})
-        return Message.from_payload(letter.to_payload())
-    except (RemoteProtocolError, LocalProtocolError) as fault:
-        _log.debug("a dead letter goes without annotations: %s", fault)
-        return message

@@ -1,7 +1,7 @@
 """Entry: a message that a queue holds, and the lease on it while it is given out.
 
-What each answer to a lease does is told in ``queue``; the notes that it leaves in the message are made
-here (3.2.1, 3.4). Knows one message; knows no links.
+What each answer to a lease does is told in ``queue``; what it leaves in the message is for the content to
+say. Knows one message; knows no links.
 """
 
 from __future__ import annotations
@@ -9,13 +9,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
-from trio_amqp10.message import Message
-
-from .annotations import merged
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from .content import Content
 
 __all__ = ["EVERYWHERE", "RANKS", "Entry", "Place", "order_of", "rank_of", "sequence_of"]
 
@@ -99,6 +96,7 @@ class Entry:
     Attributes:
         order: its place in the queue.
         origin: who sent it, as ``origins`` has it; None where nobody knows.
+        content: the message, as the queue has it now.
         available: whether nobody has a lease on it.
         ended: whether it is gone for good.
         place: who may have it.
@@ -119,12 +117,12 @@ class Entry:
         "_ttl",
         "available",
         "book",
+        "content",
         "deadline",
         "ended",
         "failures",
         "group",
         "length",
-        "message",
         "noted",
         "order",
         "origin",
@@ -135,18 +133,18 @@ class Entry:
         "turn",
     )
 
-    def __init__(self, keeper: Keeper, order: int, message: Message, origin: str | None) -> None:
+    def __init__(self, keeper: Keeper, order: int, content: Content, origin: str | None) -> None:
         self._keeper = keeper
         self._arrived = 0.0
         self._ttl: int | None = None
         self.order = order
-        self.message = message
+        self.content = content
         self.origin = origin
         self.available = False
         self.ended = False
         self.place = EVERYWHERE
         self.group: str | None = None
-        self.size = self.length = len(message.to_payload())
+        self.size = self.length = content.size
         self.turn = 0
         self.failures = 0
         self.outlet_key: object = None
@@ -171,15 +169,11 @@ class Entry:
         """Whether its ttl shrinks while it is here."""
         return self._ttl is not None
 
-    def aged(self, now: float) -> Message:
-        """The message with what is left of its ttl, so that it dies even on a way in circles (3.2.1)."""
+    def aged(self, now: float) -> Content:
+        """The content with what is left of its ttl, so that it dies even on a way in circles (3.2.1)."""
         assert self._ttl is not None
         left = max(0, self._ttl - round((now - self._arrived) * 1000))
-        if left == self._ttl:
-            return self.message
-        message = Message.from_payload(self.message.to_payload())
-        message.ttl = left
-        return message
+        return self.content if left == self._ttl else self.content.aged(left)
 
     # -- as a lease -------------------------------------------------------------------------
 
@@ -213,23 +207,12 @@ class Entry:
         self._keeper.put_back(self)
 
     def _acquired(self, *, failed: bool = False, annotations: Mapping[Any, Any] | None = None) -> None:
-        """Note in header and annotations what happened; the bare message stays as it is (3.2)."""
+        """Have the content note what happened."""
         self.failures += failed
-        if self.message.message_format != 0:
-            return
-        message = Message.from_payload(self.message.to_payload())  # others may have the same one
-        try:
-            first = message.first_acquirer
-            if first:
-                message.first_acquirer = False
-            if failed:
-                message.delivery_count = min(message.delivery_count + 1, 0xFFFFFFFF)
-            if annotations:
-                message.annotations = merged(message.annotations, annotations)
-            payload = message.to_payload()
-            self.message = Message.from_payload(payload)
-            self.length = len(payload)
-            if self.book is not None and (failed or annotations or first):
-                self.book.write(self)
-        except (RemoteProtocolError, LocalProtocolError) as fault:
-            _log.debug("%r: a message goes on unchanged: %s", self._keeper, fault)
+        content = self.content.acquired(failed=failed, annotations=annotations)
+        changed = content is not self.content
+        if changed:
+            self.content = content
+            self.length = content.size
+        if self.book is not None and (changed or failed):
+            self.book.write(self)

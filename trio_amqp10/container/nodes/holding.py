@@ -30,17 +30,14 @@ from .groups import Groups
 from .node import Node
 from .policy import QueuePolicy
 from .stock import Stock
-from .terms import terms_of
 from .watermark import OVERHEAD
 
 if TYPE_CHECKING:
     from trio_amqp10.container.stores.base import StoreError
-    from trio_amqp10.message import Message
 
-    from .deadletters import Death
+    from .content import Content, Death
     from .ledger import Book
     from .node import Arrival, Inlet
-    from .terms import Terms
     from .watermark import Watermark
 
 __all__ = ["Holding"]
@@ -164,7 +161,7 @@ class Holding(Node):
     # -- in ---------------------------------------------------------------------------------
 
     def _hold(
-        self, message: Message, origin: str | None, terms: Terms, inlet: Inlet | None, arrival: Arrival | None
+        self, content: Content, origin: str | None, inlet: Inlet | None, arrival: Arrival | None
     ) -> bool:
         """Answer for a message that came from this origin.
 
@@ -172,17 +169,18 @@ class Holding(Node):
             Whether that is so. If not, it is on its way to the disk, and ``arrival`` gets its answer when it is
             there, or cannot be.
         """
-        priority, ttl, expiry, group = terms
-        entry = Entry(self, order_of(priority, next(self._sequence)), message, origin)
+        priority, ttl, expiry, group = content.terms
+        entry = Entry(self, order_of(priority, next(self._sequence)), content, origin)
         if group is not None and self.policy.grouped:
             entry.group = group
         self.figures["arrived"] += 1
         self._length += 1
         self.octets += entry.size
         self._weigh(entry)
-        if ttl is not None or expiry is not None:
+        longest = self.policy.ttl
+        if ttl is not None or expiry is not None or longest is not None:
             now = self._clock.now()
-            entry.limit(now, self._clock.deadline(now, ttl, expiry), ttl)
+            entry.limit(now, self._clock.deadline(now, ttl, expiry, longest), ttl)
         if self._book is not None and self._book.enter(
             entry, partial(self._on_stored, entry, inlet, arrival)
         ):
@@ -230,7 +228,7 @@ class Holding(Node):
         for entry in entries:
             last = max(last, sequence_of(entry.order) + 1)
             if self.policy.grouped:
-                entry.group = terms_of(entry.message).group
+                entry.group = entry.content.terms.group
             self._length += 1
             self.octets += entry.size
             self._weigh(entry)
@@ -344,7 +342,7 @@ class Holding(Node):
                 self._forget(entry)
 
         strike = None if entry.book is None else partial(entry.book.strike, entry)
-        self._letters.send(entry.message, reason, condition, description, done, strike)
+        self._letters.send(entry.content, reason, condition, description, done, strike)
 
     def _forget(self, entry: Entry) -> None:
         entry.ended = True

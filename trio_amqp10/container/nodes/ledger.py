@@ -18,11 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from trio_amqp10.container.stores.base import Table
 from trio_amqp10.container.stores.journal import Journal
-from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
-from trio_amqp10.message import Message
 
-from .durability import is_durable
 from .entry import Entry
+from .forms import content_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -153,7 +151,7 @@ class Book:
             False where it need not wait: nobody asks for it to survive, and nothing before it is on its
             way, nor is it part of a transaction. Otherwise ``stored`` is called, in the order of calls, when it may be given out.
         """
-        keeps = self.everything or is_durable(entry.message)
+        keeps = self.everything or entry.content.durable
         committing = self._ledger.journal.committing
         if not keeps and not self._pending and not committing:
             return False
@@ -180,21 +178,21 @@ class Book:
         if entry.record not in self._open:
             return
         clock = self._ledger.clock
-        payload = entry.message.to_payload()
+        content = entry.content
         arrived, ttl = entry.life
         row: Row = (
             entry.record,
             self._address,
             entry.order,
-            entry.message.message_format,
-            payload,
+            content.number,
+            content.octets,
             entry.origin,
             None if ttl is None else clock.to_wall(arrived),
             ttl,
             None if entry.deadline is None else clock.to_wall(entry.deadline),
             entry.failures,
         )
-        self._ledger.journal.note(MESSAGES, entry.record, row, len(payload) + _OVERHEAD)
+        self._ledger.journal.note(MESSAGES, entry.record, row, content.size + _OVERHEAD)
 
     # -- out --------------------------------------------------------------------------------
 
@@ -235,9 +233,9 @@ class Book:
         clock = self._ledger.clock
         rows: list[Any] = self._ledger.take_rows(self._address)
         for row in sorted(rows, key=_place):
-            record, _, place, kind, octets, origin, arrived, ttl, expires, failures = row
-            message = _had_before(Message.from_payload(octets, kind))
-            entry = Entry(keeper, place, message, origin)
+            record, _, place, number, octets, origin, arrived, ttl, expires, failures = row
+            content = content_of(number, octets).acquired()  # perhaps, before the restart
+            entry = Entry(keeper, place, content, origin)
             entry.book, entry.record, entry.failures = self, record, failures
             if expires is not None:
                 now = clock.now()
@@ -249,18 +247,3 @@ class Book:
 
 def _place(row: Row) -> int:
     return cast("int", row[2])
-
-
-def _had_before(message: Message) -> Message:
-    """Somebody may have acquired it before the restart (3.2.1)."""
-    if message.message_format != 0:
-        return message
-    octets = message.to_payload()
-    try:
-        if message.first_acquirer:
-            message.first_acquirer = False
-            return Message.from_payload(message.to_payload())
-    except (RemoteProtocolError, LocalProtocolError) as fault:
-        _log.debug("a message comes back unchanged: %s", fault)
-    # Looking may have cost the message its octets as they came.
-    return Message.from_payload(octets)

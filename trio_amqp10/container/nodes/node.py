@@ -13,7 +13,7 @@ that link, and the node and its other links go on (``Node.attempt``). A node wit
 How messages flow::
 
     inlet has arrivals  -> node.on_arrivals(inlet)  -> inlet.take() until None, or as many as it likes
-    outlet has room     -> node.on_demand(outlet)   -> while outlet.ready(): outlet.give(message, lease)
+    outlet has room     -> node.on_demand(outlet)   -> while outlet.ready(): outlet.give(content, lease)
                                                        outlet.rest(how many more there are)
     the peer is done    -> lease.accepted() / released() / ... / lost()
 
@@ -40,7 +40,8 @@ from .watermark import Watermark
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from trio_amqp10.message import Message
+    from .content import Content
+    from .forms import Selection, Wants
 
 __all__ = [
     "Arrival",
@@ -120,8 +121,13 @@ class Arrival(Protocol):
         ...
 
     @property
-    def message(self) -> Message:
-        """What arrived; its sections are decoded as they are read."""
+    def content(self) -> Content:
+        """What arrived, without what was meant for us alone; what nodes hold, and give on."""
+        ...
+
+    @property
+    def message(self) -> Any:
+        """What arrived, as a ``Message``; its sections are decoded as they are read."""
         ...
 
     def foretell(self) -> None:
@@ -234,7 +240,7 @@ class Interest:
     shared: bool = False
     lasting: float = 0.0
     durable: bool = False
-    selection: object = None
+    selection: Selection | None = None
 
     @property
     def key(self) -> object:
@@ -261,8 +267,8 @@ class Outlet(Protocol):
         ...
 
     @property
-    def wants(self) -> Callable[[Message, str | None], bool] | None:
-        """Whether the peer wants a message that came from the peer of that container-id; None if it wants all."""
+    def wants(self) -> Wants | None:
+        """Whether the peer wants a content or ``Message`` that came from the peer of that container-id; None if it wants all."""
         ...
 
     @property
@@ -299,7 +305,7 @@ class Outlet(Protocol):
         """Whether ``give`` may be called; if not, ``on_demand`` is called once it may."""
         ...
 
-    def give(self, message: Message, lease: Lease | None, tag: bytes | None = None) -> None:
+    def give(self, content: Content | Any, lease: Lease | None, tag: bytes | None = None) -> None:
         """Send one message; one method of ``lease`` is called with what becomes of it.
 
         A message that cannot be sent ends the link, with ``amqp:link:message-size-exceeded`` if it is larger than
@@ -307,7 +313,7 @@ class Outlet(Protocol):
         link because of another goes on with that one. Nor may an outlet raise after it has kept the lease.
 
         Args:
-            message: what.
+            content: what: a ``Content``, or a ``Message``.
             lease: of the message; None if its outcome does not matter.
             tag: at most 32 octets that name it to the peer, as no other that it has; any if None.
         """
@@ -400,7 +406,7 @@ class Node:
         if not self.takes:
             raise RefusedError(Condition.NOT_ALLOWED, f"{self.address!r} takes no messages")
 
-    def destination(self, message: Message) -> Node:
+    def destination(self, content: Content) -> Node:
         """The node that this message ends up in, or raise ``RefusedError``: another one if this only hands it on."""
         return self
 

@@ -30,6 +30,8 @@ class QueuePolicy:
             ``amqp:resource-limit-exceeded``; one that came settled is gone, and a transaction that
             holds too much is rolled back. ``"drop-oldest"``: the oldest of the least urgent that
             nobody has makes room, and dies.
+        ttl: milliseconds that any message lives here at most; None for no such limit. It is the queue's alone: a message that
+            leaves in time does not know of it. With 0 a message goes at once to a receiver that waits, or dies.
         dead_letter: the address that messages go to when they die: rejected, expired, dropped
             because the queue was full, or failed too often. None: they are gone.
         delivery_limit: failed attempts, by ``modified`` with ``delivery-failed`` or by the loss of the
@@ -47,6 +49,7 @@ class QueuePolicy:
     max_length: int | None = None
     max_octets: int | None = None
     overflow: Overflow = "wait"
+    ttl: int | None = None
     dead_letter: str | None = None
     delivery_limit: int | None = None
     exclusive: bool = False
@@ -58,6 +61,8 @@ class QueuePolicy:
             limit = getattr(self, name)
             if limit is not None and limit < 1:
                 raise LocalProtocolError(f"{name}={limit}: at least 1 is possible, or None for any number")
+        if self.ttl is not None and self.ttl < 0:
+            raise LocalProtocolError(f"ttl={self.ttl}: at least 0 is possible, or None for no limit")
         if self.overflow not in _OVERFLOWS:
             raise LocalProtocolError(
                 f"overflow={self.overflow!r}: one of {', '.join(map(repr, _OVERFLOWS))} is possible"

@@ -43,19 +43,16 @@ from trio_amqp10.errors import Condition, LocalProtocolError
 
 from .entry import EVERYWHERE, Entry
 from .holding import Holding
-from .hops import for_next_hop
 from .node import Outlet, Peer, RefusedError
 from .origins import origin_of
 from .refusals import accept, refuse
 from .takers import Browser, Consumer
-from .terms import Terms, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_amqp10.message import Message
-
     from .clock import Clock
+    from .content import Content
     from .ledger import Book
     from .node import Arrival, Inlet, Interest
     from .policy import QueuePolicy
@@ -141,8 +138,7 @@ class Queue(Holding):
                 self.figures["refused"] += 1
                 refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, f"{self.address!r} is full")
                 continue
-            message = for_next_hop(arrival.message)
-            if self.put(message, origin, terms_of(message), inlet, arrival):
+            if self.put(arrival.content, origin, inlet, arrival):
                 accept(arrival)
 
     def _must_wait(self, full: bool) -> bool:
@@ -172,9 +168,8 @@ class Queue(Holding):
 
     def put(
         self,
-        message: Message,
+        content: Content,
         origin: str | None,
-        terms: Terms,
         inlet: Inlet | None = None,
         arrival: Arrival | None = None,
     ) -> bool:
@@ -184,7 +179,7 @@ class Queue(Holding):
             Whether it is held. If not, it is on its way to the disk, and ``arrival`` gets its answer when it is
             there, or cannot be.
         """
-        return self._hold(message, origin, terms, inlet, arrival)
+        return self._hold(content, origin, inlet, arrival)
 
     @property
     def is_full(self) -> bool:
@@ -194,11 +189,11 @@ class Queue(Holding):
         self.sweep()
         return self.policy.is_full(self._length, self.octets)
 
-    def gather(self, message: Message, origin: str | None, terms: Terms) -> bool:
+    def gather(self, content: Content, origin: str | None) -> bool:
         """Hold one more; False if there is no room for it, and none could be made."""
         if self.is_full and not self._make_room():
             return False
-        self.put(message, origin, terms)
+        self.put(content, origin)
         return True
 
     def _offer(self, entry: Entry) -> None:
@@ -332,7 +327,7 @@ class Queue(Holding):
         if entry.group is not None:
             self._groups.leased(entry.group, entry, consumer.key)
         try:
-            consumer.outlet.give(entry.aged(self._clock.now()) if entry.ages else entry.message, entry)
+            consumer.outlet.give(entry.aged(self._clock.now()) if entry.ages else entry.content, entry)
         except Exception:
             answered = entry.turn != turn or entry.available or entry.ended
             self.end_link(consumer.outlet)
@@ -362,7 +357,7 @@ class Queue(Holding):
                     outlet.outgrow(too_large.length)
                 outlet.rest(0)
                 return
-            outlet.give(entry.aged(self._clock.now()) if entry.ages else entry.message, None)
+            outlet.give(entry.aged(self._clock.now()) if entry.ages else entry.content, None)
         outlet.rest(self.available)
 
     def _resume(self, taker: Taker) -> None:

@@ -24,7 +24,7 @@ from .refusals import refuse, release
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trio_amqp10.message import Message
+    from .content import Content
 
 __all__ = ["Feed", "Relay", "post"]
 
@@ -87,16 +87,20 @@ class Feed:
 class _Posted:
     """An arrival whose sender waits in this process."""
 
-    __slots__ = ("_answered", "message", "refusal", "settled", "state")
+    __slots__ = ("_answered", "content", "refusal", "settled", "state")
 
     tag = b""
 
-    def __init__(self, message: Message) -> None:
-        self.message = message
+    def __init__(self, content: Content) -> None:
+        self.content = content
         self.settled = False
         self.state: Any = None
         self.refusal: RefusedError | None = None
         self._answered = trio.Event()
+
+    @property
+    def message(self) -> Any:
+        return self.content.as_message()
 
     def foretell(self) -> None:
         """Who waits is gone when the process is."""
@@ -124,8 +128,8 @@ class _Posted:
         await self._answered.wait()
 
 
-async def post(node: Node, message: Message, peer: Peer) -> None:
-    """Send ``message`` to ``node`` on behalf of ``peer``, and wait until the node has accepted it.
+async def post(node: Node, content: Content, peer: Peer) -> None:
+    """Send ``content`` to ``node`` on behalf of ``peer``, and wait until the node has accepted it.
 
     Raises:
         RefusedError: it did not.
@@ -134,7 +138,7 @@ async def post(node: Node, message: Message, peer: Peer) -> None:
     """
     node.check_inlet(peer)
     feed = Feed(peer)
-    posted = _Posted(message)
+    posted = _Posted(content)
     node.add_inlet(feed)
     try:
         feed.push(posted)
@@ -190,7 +194,7 @@ class Relay(Node):
 
     def _hand_on(self, inlet: Inlet, lines: _Lines, arrival: Arrival) -> None:
         try:
-            address = _address(arrival.message)
+            address = _address(arrival.content)
             feed, node = lines.feeds.get(address) or self._open_line(inlet, lines, address)
         except (RefusedError, RemoteProtocolError) as refusal:
             if arrival.settled:  # its sender waits for no answer, so the link is what can be refused
@@ -202,8 +206,8 @@ class Relay(Node):
         feed.push(arrival)
         node.on_arrivals(feed)
 
-    def destination(self, message: Message) -> Node:
-        return self._route(_address(message)).destination(message)
+    def destination(self, content: Content) -> Node:
+        return self._route(_address(content)).destination(content)
 
     def _open_line(self, inlet: Inlet, lines: _Lines, address: str) -> tuple[Feed, Node]:
         if len(lines.feeds) >= _MOST_LINES:
@@ -234,7 +238,7 @@ class Relay(Node):
                 self._close_line(lines, address)
 
 
-def _address(message: Message) -> str:
-    if message.to is None:
+def _address(content: Content) -> str:
+    if content.to is None:
         raise RefusedError(Condition.NOT_FOUND, "a message without `to`: nobody knows where it goes")
-    return message.to
+    return content.to

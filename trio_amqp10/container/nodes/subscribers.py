@@ -1,10 +1,10 @@
 """Subscribers: which durable subscriptions a store has, and what each of them takes (3.5.5).
 
-A row says whose a subscription is, and has its filters as the octets that an attach would carry; its
+A row says whose a subscription is, and what it selects: in octets for the form 0, as text with the number of any other; its
 messages are in the ledger, under a name that no node can have. When its topic is made again, so is it,
 and waits for its subscriber as if that one had just detached.
 
-Knows rows and filters; knows no links.
+Knows rows; knows no links.
 """
 
 from __future__ import annotations
@@ -13,26 +13,20 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any
 
-from trio_amqp10.errors import RemoteProtocolError
-from trio_amqp10.filters import FilterError, parse_filters
-from trio_amqp10.wire.decode import decode
-from trio_amqp10.wire.encode import encode
-
+from .forms import selection_of
 from .ledger import HIDDEN, SUBSCRIPTIONS, Book
 from .node import Interest
-from .origins import origin_of_owner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from trio_amqp10.container.stores.base import Row
-    from trio_amqp10.filters import FilterSet
-    from trio_amqp10.message import Message
+    from trio_amqp10.container.stores.base import Cell, Row
 
+    from .forms import Selection, Wants
     from .ledger import Ledger
     from .node import Owner
 
-__all__ = ["Subscribers", "wanted_by"]
+__all__ = ["Subscribers"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
@@ -65,7 +59,7 @@ class Subscribers:
             identity,
             int(interest.shared),
             interest.lasting,
-            encode(interest.selection or {}),
+            _cell_of(interest.selection),
         )
         self._ledger.journal.note(SUBSCRIPTIONS, key, row)
         return Book(self._ledger, HIDDEN + key)
@@ -74,15 +68,14 @@ class Subscribers:
         """A subscription that had a book is over."""
         self._ledger.journal.drop(SUBSCRIPTIONS, self._key(interest))
 
-    def recover(self) -> Iterator[tuple[Interest, Callable[[Message, str | None], bool] | None, Book]]:
+    def recover(self) -> Iterator[tuple[Interest, Wants | None, Book]]:
         """Those that were there when the last process ended: each with its filter, and its book."""
         for row in self._ledger.take_subscriptions(self._topic):
             values: list[Any] = list(row)
-            key, _, name, container, identity, shared, lasting, octets = values
+            key, _, name, container, identity, shared, lasting, cell = values
             try:
-                selection = decode(octets)[0]
-                filters = parse_filters(selection)
-            except (RemoteProtocolError, FilterError) as fault:
+                selection, wants = _selection_of(cell, (container or "", identity))
+            except ValueError as fault:
                 _log.error("the subscription %s cannot be taken up again: %s", key, fault)
                 continue
             interest = Interest(
@@ -93,23 +86,23 @@ class Subscribers:
                 durable=True,
                 selection=selection,
             )
-            yield (
-                interest,
-                wanted_by((container or "", identity), filters),
-                Book(self._ledger, HIDDEN + key),
-            )
+            yield interest, wants, Book(self._ledger, HIDDEN + key)
 
     def _key(self, interest: Interest) -> str:
         return json.dumps([self._topic, interest.name, interest.owner, interest.shared])
 
 
-def wanted_by(owner: Owner, filters: FilterSet) -> Callable[[Message, str | None], bool] | None:
-    """Whether this peer wants a message, given its origin; None if it wants all (3.5.8)."""
-    if not filters:
+def _cell_of(selection: Selection | None) -> Cell:
+    if selection is None:
         return None
-    mine = origin_of_owner(owner)
+    octets = selection.to_octets()
+    return octets if selection.number == 0 else f"{selection.number}:{octets.hex()}"
 
-    def wants(message: Message, origin: str | None) -> bool:
-        return filters.matches(message, link_container_id=mine, origin=origin)
 
-    return wants
+def _selection_of(cell: Cell, owner: Owner) -> tuple[Selection | None, Wants | None]:
+    if cell is None:
+        return None, None
+    if isinstance(cell, bytes):
+        return selection_of(0, cell, owner)
+    number, _, octets = str(cell).partition(":")
+    return selection_of(int(number), bytes.fromhex(octets), owner)

@@ -16,10 +16,9 @@ from .watermark import SharedWeight
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_amqp10.message import Message
-
     from .clock import Clock
     from .entry import Entry
+    from .forms import Wants
     from .ledger import Book
     from .node import Interest
     from .policy import Overflow
@@ -42,7 +41,7 @@ class Subscription(Queue):
         self,
         topic: Topic,
         interest: Interest,
-        wants: Callable[[Message, str | None], bool] | None,
+        wants: Wants | None,
         clock: Clock,
         on_room: Callable[[], object],
         book: Book | None,

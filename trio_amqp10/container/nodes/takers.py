@@ -22,13 +22,8 @@ from .entry import RANKS, Entry, order_of, rank_of
 from .shelf import Shelf, all_after
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from trio_amqp10.message import Message
-
+    from .forms import Wants
     from .node import Outlet
-
-    Wants = Callable[[Message, str | None], bool]
 
 __all__ = ["Browser", "Consumer", "Search", "Taker"]
 
@@ -67,7 +62,7 @@ class Taker:
 
     def passes(self, entry: Entry) -> bool:
         """Whether it wants this message, and its peer takes one so large."""
-        if self._wants is not None and not self._wants(entry.message, entry.origin):
+        if self._wants is not None and not self._wants(entry.content, entry.origin):
             return False
         if self.limit is not None and entry.length > self.limit:
             self.pass_over(entry)

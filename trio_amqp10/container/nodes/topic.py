@@ -37,22 +37,18 @@ from trio_amqp10.errors import Condition, LocalProtocolError
 
 from .answers import answer
 from .clock import Clock
-from .durability import is_durable
-from .hops import for_next_hop
 from .node import Inlet, Interest, Node, Outlet, Peer, RefusedError
 from .origins import origin_of
 from .refusals import accept, refuse
 from .subscribers import Subscribers
 from .subscription import Subscription
-from .terms import terms_of
 from .watermark import SharedWeight
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from trio_amqp10.container.stores.base import StoreError
-    from trio_amqp10.message import Message
 
+    from .content import Content
+    from .forms import Wants
     from .ledger import Ledger
     from .node import Owner
 
@@ -146,26 +142,24 @@ class Topic(Node):
             if arrival is None:
                 self._blocked.pop(inlet, None)
                 return
-            message = for_next_hop(arrival.message)
+            content = arrival.content
             wanting = [
                 each
                 for each in list(self.subscriptions.values())
-                if each.wants is None or self._wants(each, each.wants, message, origin)
+                if each.wants is None or self._wants(each, each.wants, content, origin)
             ]
             if self.overflow == "reject" and any(each.is_full for each in wanting):
                 refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
                 continue
             self._arrived += 1
-            self._publish(message, origin, wanting)
-            if self._journal is not None and is_durable(message) and any(each.storing for each in wanting):
+            self._publish(content, origin, wanting)
+            if self._journal is not None and content.durable and any(each.storing for each in wanting):
                 arrival.foretell()
                 self._journal.after(partial(self.attempt, inlet, answer, inlet, arrival))
             else:
                 accept(arrival)
 
-    def _wants(
-        self, subscription: Subscription, wants: Callable[[Message, str | None], bool], *asked: Any
-    ) -> bool:
+    def _wants(self, subscription: Subscription, wants: Wants, *asked: Any) -> bool:
         """Whether the filter of a subscription passes a message; if it fails, that ends its links, and not the sender's."""
         try:
             return wants(*asked)
@@ -184,29 +178,28 @@ class Topic(Node):
                 return True
         return self.overflow == "wait" and any(each.is_full for each in self.subscriptions.values())
 
-    def _publish(self, message: Message, origin: str | None, wanting: list[Subscription]) -> None:
+    def _publish(self, content: Content, origin: str | None, wanting: list[Subscription]) -> None:
         journal = self._journal
         if journal is not None and journal.committing:
             # Who has no book gets it when the commit has succeeded.
             later = [each for each in wanting if not each.storing]
             wanting = [each for each in wanting if each.storing]
-            journal.after(partial(self._gather_later, message, origin, later))
-        self._gather(message, origin, wanting)
+            journal.after(partial(self._gather_later, content, origin, later))
+        self._gather(content, origin, wanting)
 
     def _gather_later(
-        self, message: Message, origin: str | None, wanting: list[Subscription], failure: StoreError | None
+        self, content: Content, origin: str | None, wanting: list[Subscription], failure: StoreError | None
     ) -> None:
         if failure is None:
-            self._gather(message, origin, wanting)
+            self._gather(content, origin, wanting)
 
-    def _gather(self, message: Message, origin: str | None, wanting: list[Subscription]) -> None:
-        terms = terms_of(message)
-        weight = SharedWeight(self.watermark, len(message.to_payload()))
+    def _gather(self, content: Content, origin: str | None, wanting: list[Subscription]) -> None:
+        weight = SharedWeight(self.watermark, content.size)
         for subscription in wanting:
             if self.subscriptions.get(subscription.interest.key) is not subscription:
                 continue
             subscription.weight = weight
-            if not subscription.gather(message, origin, terms) and self.overflow == "detach":
+            if not subscription.gather(content, origin) and self.overflow == "detach":
                 self._end(subscription, Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
             subscription.weight = None
 

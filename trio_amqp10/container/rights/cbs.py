@@ -16,7 +16,7 @@ import inspect
 import logging
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from trio_amqp10.container.nodes.handlers import Answering
+from trio_amqp10.container.handlers import Answering
 from trio_amqp10.container.nodes.node import Node, RefusedError
 from trio_amqp10.message import Message
 from trio_amqp10.tokens import Token
@@ -27,8 +27,8 @@ from .claims import Claim, TokenOffer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trio_amqp10.container.handlers import Post
     from trio_amqp10.container.links.conversation import Conversation
-    from trio_amqp10.container.nodes.handlers import Post
     from trio_amqp10.container.nodes.node import Interest, Peer
 
     from .claims import Verify

@@ -18,7 +18,7 @@ from weakref import WeakSet
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.container.nodes.origins import user_of
 from trio_amqp10.errors import Condition, LocalProtocolError
-from trio_amqp10.peer.failures import place_of
+from trio_amqp10.net.failures import place_of
 from trio_amqp10.spec.transport import Error
 
 from .access import shown

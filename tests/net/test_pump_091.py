@@ -13,8 +13,8 @@ from trio_amqp10.amqp091.content import BasicProperties, Content
 from trio_amqp10.amqp091.engine import Engine
 from trio_amqp10.amqp091.events import ChannelOpened, ConnectionLost, OpenRequested, StartAnswered, Started
 from trio_amqp10.amqp091.methods import Sender
-from trio_amqp10.peer.pump import Pump
-from trio_amqp10.peer.waiting import Happening
+from trio_amqp10.net.pump import Pump
+from trio_amqp10.net.waiting import Happening
 
 if TYPE_CHECKING:
     from trio_amqp10.amqp091.channel import Channel

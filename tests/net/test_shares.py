@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trio_amqp10.peer.shares import Shares
+from trio_amqp10.net.shares import Shares
 
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from("abc"), st.integers(0, 5))))

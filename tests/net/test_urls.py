@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.peer.urls import Url, parse_url
+from trio_amqp10.net import urls
+from trio_amqp10.net.urls import Url, parse_url
+from trio_amqp10.spec import transport
 
 ROWS = [
     ("amqp://h", Url("amqp", "h", 5672, "", None, None, None)),
@@ -147,3 +149,7 @@ def test_url_keeps_what_is_percent_encoded(user: str, password: str, address: st
     parts = (quote(part, safe="") for part in (user, password, address))
     url = parse_url("amqp://{}:{}@h/{}".format(*parts))
     assert (url.username, url.password, url.address) == (user, password, address)
+
+
+def test_ports_are_those_of_the_standard() -> None:
+    assert (urls.PORT, urls.SECURE_PORT) == (transport.PORT, transport.SECURE_PORT)

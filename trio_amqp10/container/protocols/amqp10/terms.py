@@ -6,36 +6,19 @@ the kind, which is how it is with most. Anything else takes the long way, throug
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
+from trio_amqp10.container.nodes.content import USUAL, Terms
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.message import Message
 
-from .deadletters import REASON
+__all__ = ["CONDITION", "DESCRIPTION", "REASON", "SOURCE", "terms_of"]
 
-__all__ = ["Terms", "terms_of"]
-
-NORMAL: Final = 4
-"""The priority of a message that names none (3.2.1)."""
-
-
-class Terms(NamedTuple):
-    """What header and properties say.
-
-    Attributes:
-        priority: 0 to 255.
-        ttl: milliseconds that it lives from its arrival here, or None.
-        expiry: milliseconds since 1970 when its life ends, or None. What is dead already does not expire.
-        group: the messages that it belongs to, or None.
-    """
-
-    priority: int = NORMAL
-    ttl: int | None = None
-    expiry: int | None = None
-    group: str | None = None
-
-
-_USUAL: Final = Terms()
+SOURCE: Final = "x-opt-deadletter-source"
+REASON: Final = "x-opt-deadletter-reason"
+CONDITION: Final = "x-opt-deadletter-condition"
+DESCRIPTION: Final = "x-opt-deadletter-description"
+"""Annotations of dead letters: see ``content``."""
 
 _HEADER: Final = b"\x00\x53\x70"
 _ANNOTATIONS: Final = b"\x00\x53\x72"
@@ -48,17 +31,13 @@ _FIELDS_BEFORE_PRIORITY: Final = 1
 _FIELDS_BEFORE_EXPIRY: Final = 8
 
 
-def terms_of(message: Message) -> Terms:
-    """The terms of a message; the usual ones where its format is not the standard's, or cannot be decoded."""
-    if message.message_format != 0:
-        return _USUAL
-    payload = message.to_payload()
+def terms_of(payload: bytes) -> Terms:
+    """The terms of a message in sections; the usual ones if it cannot be decoded."""
     try:
         if _has_usual_terms(payload):
-            return _USUAL
+            return USUAL
     except IndexError:  # it ends early: no section of it can be read
         pass
-    # A message of its own: what is decoded of it need not be kept.
     return _read(Message.from_payload(payload))
 
 
@@ -85,7 +64,7 @@ def _has_usual_terms(payload: bytes) -> bool:
 
 
 def _read(message: Message) -> Terms:
-    terms = _USUAL
+    terms = USUAL
     try:
         terms = Terms(message.priority, message.ttl)
         if REASON in message.annotations:

@@ -17,16 +17,14 @@ _HEADER: Final = b"\x00\x53\x70"
 _LATER: Final = frozenset(b"\x00\x53" + bytes((code,)) for code in range(0x72, 0x79))
 
 
-def for_next_hop(message: Message) -> Message:
-    """The message without the delivery-annotations that were meant for us.
+def for_next_hop(payload: bytes) -> bytes:
+    """The octets of a message in sections, without the delivery-annotations that were meant for us.
 
-    The bare message and all else stay the octets that came. What is no message in sections (2.8.11),
-    or cannot be decoded, is left alone.
+    The bare message and all else stay the octets that came. What cannot be decoded is left alone.
     """
-    payload = message.to_payload()
     head = payload[:3]
-    if head in _LATER or message.message_format != 0:
-        return message
+    if head in _LATER:
+        return payload
     if head == _HEADER:
         code = payload[3:4]
         if code == b"\xc0":
@@ -34,12 +32,12 @@ def for_next_hop(message: Message) -> Message:
         else:
             start = 4 if code == b"\x45" else 0
         if start and payload[start : start + 3] in _LATER:
-            return message
+            return payload
+    message = Message.from_payload(payload)
     try:
         if message.delivery_annotations:
             message.delivery_annotations = None
-            return Message.from_payload(message.to_payload())
+            return message.to_payload()
     except RemoteProtocolError:
         pass
-    # Looking may have cost the message its octets as they came.
-    return Message.from_payload(payload, message.message_format)
+    return payload

@@ -20,11 +20,8 @@ _TRUE: Final = 0x41
 _FALSE: Final = (0x40, 0x42)  # null is the default, which is false
 
 
-def is_durable(message: Message) -> bool:
-    """Whether its header says so; not where its format is not the standard's, or it cannot be decoded."""
-    if message.message_format != 0:
-        return False
-    payload = message.to_payload()
+def is_durable(payload: bytes) -> bool:
+    """Whether the header of a message in sections says so; False if it cannot be decoded."""
     if payload[:3] != _HEADER:
         if payload[:1] == b"\x00" and payload[1:2] != b"\x53":  # a descriptor in one of its longer forms
             return _read(payload)
@@ -41,7 +38,6 @@ def is_durable(message: Message) -> bool:
 
 
 def _read(payload: bytes) -> bool:
-    # A message of its own: what is decoded of it need not be kept.
     try:
         return bool(Message.from_payload(payload).durable)
     except RemoteProtocolError:

@@ -11,10 +11,10 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.spec.transport import PORT
 
 __all__ = ["Url", "parse_url"]
 
+PORT: Final = 5672
 SECURE_PORT: Final = 5671
 """Where TLS comes first (5.2.1)."""
 

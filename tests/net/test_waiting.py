@@ -10,7 +10,7 @@ import time
 import trio
 from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 
-from trio_amqp10.peer.waiting import Happening, Pace, Waiter
+from trio_amqp10.net.waiting import Happening, Pace, Waiter
 
 
 async def test_waiter_wakes_all_who_wait() -> None:

@@ -10,11 +10,10 @@ import pytest
 import trio
 from trio.testing import memory_stream_pair
 
+from tests.peer.helpers import stream_pair
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.peer.transports import bind, connect, is_private, listener_url
-from trio_amqp10.peer.urls import parse_url
-
-from .helpers import stream_pair
+from trio_amqp10.net.transports import bind, connect, is_private, listener_url
+from trio_amqp10.net.urls import parse_url
 
 if TYPE_CHECKING:
     from pathlib import Path

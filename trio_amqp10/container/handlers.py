@@ -23,7 +23,7 @@ import trio
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
 
-from .node import Arrival, Inlet, Interest, Node, Outlet, Peer, RefusedError
+from .nodes.node import Arrival, Inlet, Interest, Node, Outlet, Peer, RefusedError
 
 __all__ = ["Around", "Consumer", "Function", "Worked"]
 

@@ -12,8 +12,8 @@ import trio
 from trio.testing import MockClock, lockstep_stream_pair, memory_stream_pair, wait_all_tasks_blocked
 
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
-from trio_amqp10.peer.pump import Pump
-from trio_amqp10.peer.waiting import Waiter
+from trio_amqp10.net.pump import Pump
+from trio_amqp10.net.waiting import Waiter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

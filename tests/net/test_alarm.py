@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from trio_amqp10.peer.alarm import Alarm, _alarms
+from trio_amqp10.net.alarm import Alarm, _alarms
 
 if TYPE_CHECKING:
     from collections.abc import Callable

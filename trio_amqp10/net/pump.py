@@ -29,30 +29,29 @@ calls that need the connection. ``finished`` is set last, when the stream is clo
 no event need go with either. What an engine, or who is told its events, raises without meaning to is logged, and ends
 this connection and no other.
 
-An engine offers nine calls: ``receive_slice``, which reads as much as one connection may in one go, and ``has_input``, whether
-to call it again, without octets; ``receive_eof``, ``transport_lost``, ``next_event``, ``data_to_send`` (``b""`` for nothing now,
-None for never again, as after a lost transport), ``next_deadline``, ``handle_timer`` and ``take_touched``.
+What an engine offers stands in ``engine``.
 """
 
 from __future__ import annotations
 
 import logging
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
 from trio_amqp10.errors import AmqpError, LocalProtocolError
 
 from .alarm import Alarm
-from .statistics import Totals
 from .turns import Turn
 from .waiting import Happening, Waiter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
-__all__ = ["READ_SIZE", "Engine", "Pump"]
+    from .engine import Engine
+
+__all__ = ["READ_SIZE", "Pump", "Traffic"]
 
 READ_SIZE: Final = 256 * 1024
 """Octets of one read from a peer that is known: many frames for one system call."""
@@ -72,22 +71,19 @@ _SECONDS_BETWEEN_WRITES: Final = 0.02
 _log = logging.getLogger("trio_amqp10.pump")
 
 
-class Wakeable(Protocol):
-    def wake(self) -> None: ...
+class Traffic:
+    """Octets and calls of the stream, by all pumps that were given this.
 
+    Attributes:
+        octets_in, octets_out: above TLS and WebSockets.
+        reads, writes: times that octets came, and were written.
+    """
 
-class Engine(Protocol):
-    """What a pump can drive."""
+    __slots__ = ("octets_in", "octets_out", "reads", "writes")
 
-    def receive_slice(self, data: bytes, now: float) -> None: ...
-    def has_input(self) -> bool: ...
-    def receive_eof(self, now: float) -> None: ...
-    def transport_lost(self) -> None: ...
-    def next_event(self) -> Any | None: ...
-    def data_to_send(self) -> bytes | None: ...
-    def next_deadline(self) -> float | None: ...
-    def handle_timer(self, now: float) -> None: ...
-    def take_touched(self) -> Iterable[Wakeable]: ...
+    def __init__(self) -> None:
+        self.octets_in = self.octets_out = 0
+        self.reads = self.writes = 0
 
 
 class Pump:
@@ -140,9 +136,9 @@ class Pump:
         on_event: Callable[[Any], None],
         on_over: Callable[[], None],
         write_stall: float | None = 30.0,
-        totals: Totals | None = None,
+        totals: Traffic | None = None,
     ) -> None:
-        self._totals = totals or Totals()
+        self._totals = totals or Traffic()
         self._engine = engine
         self._stream = stream
         self._on_event = on_event

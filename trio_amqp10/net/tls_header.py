@@ -9,9 +9,8 @@ from typing import Final
 
 import trio
 
-from trio_amqp10.errors import Condition, RemoteProtocolError
+from trio_amqp10.errors import Condition, RemoteProtocolError, SecurityDowngradeError
 from trio_amqp10.headers import AMQP_ID, HEADER_SIZE, TLS_HEADER, TLS_ID, header_id
-from trio_amqp10.sasl import SecurityDowngradeError
 
 __all__ = ["NoHeaderError", "ask_for_tls", "receive_header"]
 

@@ -10,9 +10,9 @@ import pytest
 import trio
 from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
-from trio_amqp10.peer import turns as turns_module
-from trio_amqp10.peer.pump import Pump
-from trio_amqp10.peer.turns import Turn, Turns
+from trio_amqp10.net import turns as turns_module
+from trio_amqp10.net.pump import Pump
+from trio_amqp10.net.turns import Turn, Turns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import trio
 
+from trio_amqp10.channel_binding import tls_server_end_point
 from trio_amqp10.errors import SecurityError
-from trio_amqp10.sasl import tls_server_end_point
 
 from .tls import Certificate, ServerContext, name_asked_for
 

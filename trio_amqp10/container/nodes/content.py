@@ -1,0 +1,121 @@
+"""Content: a message as nodes and stores hold it, in the form in which it came.
+
+A protocol brings a form: a subclass of ``Content`` that reads its octets, registered in ``forms`` under a number.
+A node asks the content what it has to know: the terms on which it is held, whether it is to survive. A content
+never changes: what leaves a mark in it, as an ended lease does, makes another. What was meant for the first hop alone
+is not in it.
+
+Knows octets; knows no dialect.
+"""
+
+# Methods that subclasses override, whose defaults need no argument.
+# ruff: noqa: ARG002
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from . import forms
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["USUAL", "Content", "Death", "Terms"]
+
+NORMAL: Final = 4
+"""The priority of a message that names none."""
+
+Death = Literal["rejected", "expired", "delivery-limit", "overflow"]
+"""Why a queue gives a message up."""
+
+
+class Terms(NamedTuple):
+    """The terms on which a message is held.
+
+    Attributes:
+        priority: 0 to 255; 4 is normal.
+        ttl: milliseconds that it lives from its arrival here, or None.
+        expiry: milliseconds since 1970 when its life ends, or None. A dead letter does not expire.
+        group: the group of messages that it belongs to, or None.
+    """
+
+    priority: int = NORMAL
+    ttl: int | None = None
+    expiry: int | None = None
+    group: str | None = None
+
+
+USUAL: Final = Terms()
+
+
+class Content:
+    """A message in one form. Subclass it for the form of a protocol; the defaults are those of octets that say nothing.
+
+    Args:
+        number: of its form.
+        octets: the message, in this form.
+        terms: on which it is held.
+        durable: whether it is to survive the process.
+
+    Attributes:
+        number, octets, terms, durable: as given.
+    """
+
+    __slots__ = ("_standard", "durable", "number", "octets", "terms")
+
+    def __init__(self, number: int, octets: bytes, terms: Terms = USUAL, *, durable: bool = False) -> None:
+        self.number = number
+        self.octets = octets
+        self.terms = terms
+        self.durable = durable
+        self._standard: Any = None
+
+    @property
+    def size(self) -> int:
+        """Its octets."""
+        return len(self.octets)
+
+    @property
+    def to(self) -> str | None:
+        """The address that it names as its destination, or None. Raises ``RemoteProtocolError`` if it cannot be read."""
+        return None
+
+    def aged(self, left: int) -> Content:
+        """The same with ``left`` milliseconds to live, for content whose terms have a ttl."""
+        return self
+
+    def acquired(self, *, failed: bool = False, annotations: Mapping[Any, Any] | None = None) -> Content:
+        """What is left once a lease on it has ended, or may have been given before a restart; itself if nothing changes.
+
+        Args:
+            failed: whether that was a failed attempt to deliver it.
+            annotations: what the receiver adds to it.
+        """
+        return self
+
+    def dead(self, source: str, reason: Death, condition: str | None, description: str | None) -> Content:
+        """The dead letter that it becomes, which does not expire.
+
+        Args:
+            source: the address of the queue that it died in.
+            reason: why.
+            condition, description: the error that its receiver gave.
+        """
+        return self
+
+    def standard(self) -> Content:
+        """The same message in the form 0, that of AMQP 1.0; translated once."""
+        if self._standard is None:
+            self._standard = forms.content_of(0, self.translated())
+        return self._standard  # type: ignore[no-any-return]
+
+    def translated(self) -> bytes:
+        """The octets of this message in the form 0."""
+        raise NotImplementedError
+
+    def as_message(self) -> Any:
+        """This as a ``Message``, for functions, filters and the outlets of AMQP 1.0; always the same one, not to be changed."""
+        return self.standard().as_message()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} number={self.number} octets={len(self.octets)}>"

@@ -1,0 +1,169 @@
+"""The forms of AMQP 1.0: messages in sections (3.2), and messages of other formats (2.8.11).
+
+Header, delivery count and annotations are what a container may change (3.2); the bare message stays the octets that
+came. A dead letter gets annotations (3.2.3) that say why:
+
+================================  ==================================================================
+x-opt-deadletter-source           the address of the queue that it died in
+x-opt-deadletter-reason           ``rejected``, ``expired``, ``delivery-limit`` or ``overflow``
+x-opt-deadletter-condition        the error condition that the consumer gave, if it rejected it with one
+x-opt-deadletter-description      what the consumer said to it, if it did
+================================  ==================================================================
+
+Knows messages; knows no links.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from trio_amqp10.container.nodes.content import USUAL, Content
+from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
+from trio_amqp10.message import Message
+
+from .annotations import merged
+from .durability import is_durable
+from .hops import for_next_hop
+from .terms import CONDITION, DESCRIPTION, REASON, SOURCE, terms_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trio_amqp10.container.nodes.content import Death
+
+__all__ = ["Opaque", "Sections", "content_of_message", "received", "to_transfer"]
+
+_log = logging.getLogger("trio_amqp10.container")
+
+_BODY: Final = frozenset(b"\x00\x53" + bytes((code,)) for code in range(0x74, 0x78))
+"""How a message begins that has neither header nor annotations nor properties."""
+
+
+class Sections(Content):
+    """A message in sections (3.2).
+
+    Args:
+        octets: the payload of a delivery, or of several transfers, whole.
+        message: the same, if it is to be read otherwise than as ``Message`` reads it.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, octets: bytes, message: Message | None = None) -> None:
+        self.number = 0
+        self._standard = message
+        if octets[:3] in _BODY:
+            self.octets = octets
+            self.terms = USUAL
+            self.durable = False
+        else:
+            self.octets = for_next_hop(octets)
+            if self.octets is not octets:
+                self._standard = None
+            self.terms = terms_of(self.octets)
+            self.durable = is_durable(self.octets)
+
+    @property
+    def to(self) -> str | None:
+        return self.as_message().to
+
+    def aged(self, left: int) -> Content:
+        """So that it dies even on a way in circles (3.2.1)."""
+        message = Message.from_payload(self.octets)
+        message.ttl = left
+        return Sections(message.to_payload())
+
+    def acquired(self, *, failed: bool = False, annotations: Mapping[Any, Any] | None = None) -> Content:
+        """The header counts the attempt (3.2.1), and annotations are merged (3.4.5)."""
+        message = Message.from_payload(self.octets)
+        try:
+            first = message.first_acquirer
+            if not (first or failed or annotations):
+                return self
+            if first:
+                message.first_acquirer = False
+            if failed:
+                message.delivery_count = min(message.delivery_count + 1, 0xFFFFFFFF)
+            if annotations:
+                message.annotations = merged(message.annotations, annotations)
+            return Sections(message.to_payload())
+        except (RemoteProtocolError, LocalProtocolError) as fault:
+            _log.debug("a message goes on unchanged: %s", fault)
+            return self
+
+    def dead(self, source: str, reason: Death, condition: str | None, description: str | None) -> Content:
+        marks = {SOURCE: source, REASON: reason, CONDITION: condition, DESCRIPTION: description}
+        letter = Message.from_payload(self.octets)
+        try:
+            letter.ttl = None
+            before = letter.annotations
+            for key in marks:
+                before.pop(key, None)
+            letter.annotations = merged(
+                before, {key: mark for key, mark in marks.items() if mark is not None}
+            )
+            return Sections(letter.to_payload())
+        except (RemoteProtocolError, LocalProtocolError) as fault:
+            _log.debug("a dead letter goes without annotations: %s", fault)
+            return self
+
+    def standard(self) -> Content:
+        return self
+
+    def translated(self) -> bytes:
+        return self.octets
+
+    def as_message(self) -> Message:
+        message: Message | None = self._standard
+        if message is None:
+            message = self._standard = Message.from_payload(self.octets)
+        return message
+
+
+class Opaque(Content):
+    """Octets that cannot be read here: of another message-format (2.8.11), or of a protocol that is not there.
+
+    They are held and passed on as they are. A receiver of AMQP 1.0 gets those of another message-format with its number,
+    and those of an unknown form as a body of data.
+    """
+
+    __slots__ = ()
+
+    @property
+    def to(self) -> str | None:
+        return self.as_message().to if self.number > 0 else None
+
+    def translated(self) -> bytes:
+        return Message(self.octets).to_payload()
+
+    def as_message(self) -> Message:
+        if self.number < 0:
+            return self.standard().as_message()  # type: ignore[no-any-return]
+        message: Message | None = self._standard
+        if message is None:
+            message = self._standard = Message.from_payload(self.octets, self.number)
+        return message
+
+
+def received(message_format: int, octets: bytes) -> Content:
+    """The content of a delivery."""
+    return Opaque(message_format, octets) if message_format else Sections(octets)
+
+
+def content_of_message(message: Message) -> Content:
+    """The content that a message is.
+
+    Raises:
+        LocalProtocolError: the message cannot be encoded.
+    """
+    return received(message.message_format, message.to_payload())
+
+
+def to_transfer(content: Content | Message) -> tuple[bytes, int]:
+    """The payload and the message-format with which it is sent; content of another protocol is translated, once."""
+    if isinstance(content, Message):
+        return content.to_payload(), content.message_format
+    if content.number < 0:
+        content = content.standard()
+    return content.octets, content.number
