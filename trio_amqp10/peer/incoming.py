@@ -276,11 +276,11 @@ class Accepting(Generic[L]):
         link: L = self._make()
         if memory is not None:
             link.remember(memory)
+        link.opened()
         if self._incoming.is_waiting:
             link.start(self._options)
         else:
             link.missed()
-        link.opened()
         if memory is not None:
             link.on_attached()
         self._link = link

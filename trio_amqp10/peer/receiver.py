@@ -18,6 +18,7 @@ from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.transport import Role
 
 from .credit import CreditWindow
+from .life import Life
 from .link import Link
 from .opening import Opening
 from .options import Guarantee, LinkOptions, check_address, check_dynamic, check_source, retention, symbols
@@ -272,8 +273,8 @@ class Receiver(Link["ReceiverLink"]):
     async def __anext__(self) -> Delivery:
         await self._conn.pace.checkpoint()
         while not (self._link.queue and (self._link.state is _ATTACHED or self._still_good())):
-            if self._is_over:
-                cause = None if self._closed else self.cause()
+            if self.closed:
+                cause = None if self.life is Life.CLOSED else self.cause()
                 if cause is None:
                     raise StopAsyncIteration
                 raise cause
@@ -299,7 +300,7 @@ class Receiver(Link["ReceiverLink"]):
         Those of a link that may come back wait for that.
         """
         if self._remembered is not None:
-            return self._closed or bool(self._queue[0].settled)
+            return self.life is Life.CLOSED or bool(self._queue[0].settled)
         kept = [delivery for delivery in self._queue if delivery.settled]
         self._queue.clear()
         self._queue.extend(kept)

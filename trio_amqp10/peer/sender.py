@@ -255,7 +255,7 @@ class Sender(Link["SenderLink"]):
         Cancelled: nothing is lost; call it again.
         """
         await trio.lowlevel.checkpoint()
-        while self._link.in_progress and not self._is_over:
+        while self._link.in_progress and not self.closed:
             await self.wait()
 
     async def flush(self) -> None:
@@ -283,7 +283,7 @@ class Sender(Link["SenderLink"]):
         # A receiver that is detached in the middle must forget what it was not done with (2.6.6), and
         # the message would be lost without a sound: so let it finish, for as long as a close may take.
         with trio.move_on_after(self._conn.close_timeout):
-            while self.unsettled and not self._is_over:
+            while self.unsettled and not self.closed:
                 self._link.watch_unsettled = True
                 await self.wait()
 
