@@ -79,6 +79,7 @@ from .tokens import Token as Token
 from .tokens import sign_sas as sign_sas
 
 # Keep what must outlive the process
+from .container.stores import Journal as Journal
 from .container.stores import MemoryStore as MemoryStore
 from .container.stores import SqliteStore as SqliteStore
 from .container.stores import Store as Store

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from trio.testing import wait_all_tasks_blocked
 
-from trio_amqp10.container import Container, Node, Outlet, RefusedError
+from trio_amqp10.container import Container, Lease, Node, Outlet, RefusedError
 from trio_amqp10.message import Message
 from trio_amqp10.spec.messaging import Accepted, Modified, Rejected
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import trio_amqp10 as amqp
 
 
-class Strict(Node):
+class Strict(Node, Lease):
     """Gives one message, whose lease applies an outcome, refuses it, or fails."""
 
     gives = confirms = True

@@ -12,7 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill, two
-from trio_amqp10.container import Arrival, Container, Inlet, Node, Outlet
+from trio_amqp10.container import Arrival, Container, Inlet, Lease, Node, Outlet
 from trio_amqp10.peer.errors import (
     ConnectionClosedError,
     LinkDetachedError,
@@ -53,7 +53,7 @@ class Echo(Node):
         outlet.give(arrival.message, Mirror(arrival))
 
 
-class Mirror:
+class Mirror(Lease):
     """Answers an arrival with what became of it further on."""
 
     def __init__(self, arrival: Arrival) -> None:

@@ -9,6 +9,8 @@ import math
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
+from trio_amqp10.container.nodes.node import Lease
+
 from .words import DESCRIPTION, REASON
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ class Held:
         return self.record.render(self.state, None if self.lock is None else self.lock.wall)
 
 
-class Lock:
+class Lock(Lease):
     """One receiver has this message for itself; a lease, and what its token stands for.
 
     Attributes:

@@ -168,7 +168,7 @@ class Container(Handled):
         self.numbers = itertools.count(1)
         self._conversations: dict[Conversation, None] = {}
         self._hosts: dict[Host, None] = {}
-        self._household = Household(self.name, self.find, self._hosts)
+        self._household = Household(self.name, self.find, self._hosts, self._ledger)
         self._timers = Timers(self._clock.now, self._hosts)
         self._clock.call_at = self._timers.call_at
         archive = None if self._ledger is None else Archive(self._ledger)
@@ -205,6 +205,8 @@ class Container(Handled):
         self.nodes[node.address] = node
         if node.keeps:
             self.keepers[node.address] = node
+        if self._recovered:
+            node.recover()
 
     def surround(self, around: Around | None) -> None:
         """Have every call of a handler of a function or a consumer go through ``around(node, arrival, work)``.
@@ -283,8 +285,6 @@ class Container(Handled):
         book = None if self._ledger is None else Book(self._ledger, name, everything=durable)
         queue = Queue(name, policy=policy, clock=self._clock, book=book)
         self.add_node(queue)
-        if self._recovered:
-            queue.recover()
         return queue
 
     def add_topic(
@@ -316,8 +316,6 @@ class Container(Handled):
             ledger=self._ledger,
         )
         self.add_node(topic)
-        if self._recovered:
-            topic.recover()
         return topic
 
     def _recover(self) -> None:
@@ -327,8 +325,7 @@ class Container(Handled):
         self._recovered = True
         self.termini.restore()
         for node in list(self.nodes.values()):
-            if isinstance(node, (Queue, Topic)):
-                node.recover()
+            node.recover()
         for address, made in () if self.settings is None else self.settings.absent(self.nodes):
             try:
                 (self.add_queue if made.kind == "queue" else self.add_topic)(address, **made.rules)
@@ -416,7 +413,6 @@ class Container(Handled):
         book = Book(self._ledger, address) if lasting and self._ledger is not None else None
         queue = Queue(address, kept_by=keepers, on_unused=self._on_unused, clock=self._clock, book=book)
         self.add_node(queue)
-        queue.recover()
         return queue
 
     def _on_unused(self, queue: Queue) -> None:

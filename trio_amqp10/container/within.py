@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from .host import Host
-    from .nodes.node import Node, Peer
+    from .nodes.content import Content
+    from .nodes.ledger import Ledger
+    from .nodes.node import Lease, Node, Peer
+    from .stores.journal import Journal
 
 __all__ = ["Household", "send_within"]
 
@@ -63,17 +66,27 @@ class Household:
     What a node starts by itself runs with the first of the hosts; where there is none, when there is one.
     """
 
-    __slots__ = ("_find", "_hosts", "_later", "container_id", "identity")
+    __slots__ = ("_find", "_hosts", "_later", "_ledger", "container_id", "identity")
 
-    def __init__(self, name: str, find: Callable[[str], Node], hosts: Iterable[Host]) -> None:
+    def __init__(
+        self, name: str, find: Callable[[str], Node], hosts: Iterable[Host], ledger: Ledger | None
+    ) -> None:
         self.container_id = name
         self.identity: Any = None
         self._find = find
         self._hosts = hosts
+        self._ledger = ledger
         self._later: list[tuple[Callable[..., Awaitable[object]], tuple[Any, ...]]] = []
 
     def find(self, address: str) -> Node:
         return self._find(address)
+
+    @property
+    def journal(self) -> Journal | None:
+        return None if self._ledger is None else self._ledger.journal
+
+    def resume_lease(self, lease: Lease, content: Content | Any) -> object | None:
+        return None if self._ledger is None else self._ledger.resume_lease(lease, content)
 
     def start_soon(self, function: Callable[..., Awaitable[object]], *args: Any) -> None:
         for host in self._hosts:

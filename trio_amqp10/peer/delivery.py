@@ -190,6 +190,10 @@ class Delivery(EngineIncoming):
             state = permitted
         self._give(state, transaction)
 
+    def keep(self) -> bool:
+        """Whether it is stored where it came from, so that a container need not answer it: never, of a link."""
+        return False
+
     def _streamed_message(self, inflow: Inflow) -> Message:
         reading = self._reading()
         if reading.reader.finished and reading.reader.started:

@@ -47,10 +47,12 @@ from .watch import Absent, Watch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_amqp10.container.nodes.entry import Entry
-    from trio_amqp10.container.nodes.ledger import Ledger
+    from trio_amqp10.container.nodes.content import Content
+    from trio_amqp10.container.nodes.ledger import Ledger, Resume
+    from trio_amqp10.container.nodes.node import Lease
     from trio_amqp10.container.stores.base import Row, StoreError
     from trio_amqp10.container.stores.journal import Journal
+    from trio_amqp10.message import Message
 
 __all__ = ["ENDS", "TERMINI", "UNSETTLED", "Archive"]
 
@@ -175,17 +177,16 @@ class Archive:
         self._records.clear()
         return list(found.values())
 
-    def lent(self, record: int, take: Callable[[Entry], bool]) -> bool:
-        """Have ``take`` asked, when the queue of this message is there again, whether it is leased; False without such a message."""
-        if record not in self._records:
-            return False
-        self._ledger.lend(record, take)
-        return True
+    def lent(self, record: int | str, resume: Resume) -> bool:
+        """Have ``resume`` asked, when the node of this message is there again, which link has it.
 
-    def payload_of(self, entry: Entry) -> tuple[bytes, int]:
-        """A message as it goes out now, and its message-format."""
-        content = entry.aged(self._clock.now()) if entry.ages else entry.content
-        return to_transfer(content)
+        Returns:
+            False if there is no such message. What a node has in a table of its own is known only to the node.
+        """
+        if record.__class__ is int and record not in self._records:
+            return False
+        self._ledger.lend(record, resume)
+        return True
 
     @staticmethod
     def expire(kept: Kept) -> None:
@@ -210,7 +211,7 @@ class _Keeper:
         self._name = _id_of(kept.key)
         self._tags: set[bytes] = set()
 
-    def _note(self, tag: bytes, place: int, record: int | None) -> None:
+    def _note(self, tag: bytes, place: int, record: int | str | None) -> None:
         key = self._key(tag)
         self._tags.add(tag)
         self._archive.journal.note(UNSETTLED, key, (key, self._name, place, tag, record), len(key))
@@ -341,7 +342,7 @@ class OutletKeeper(_Keeper):
             if record is not None:
                 self._note(tag, self._archive.next_place(), record)
 
-    def lend(self, record: int) -> bytes:
+    def lend(self, record: int | str) -> bytes:
         """Write down that the peer gets this message of the store; returns the tag that it is to have.
 
         Tags are longer than those that a link makes by itself, so that none is there already.
@@ -374,15 +375,14 @@ class OutletKeeper(_Keeper):
         self._tags.add(tag)
         return True
 
-    def _bind(self, tag: bytes, entry: Entry) -> bool:
-        """The queue of a message is there again; False where the peer was, before it."""
+    def _bind(self, tag: bytes, lease: Lease, content: Content | Message) -> object | None:
+        """The node of a message is there again; returns the key of the link, or None where the peer was there before the node."""
         sent = self._absent.pop(tag, None)
         if sent is None:
-            return False
-        sent.payload, sent.message_format = self._archive.payload_of(entry)
-        sent.delivery.watcher = Absent(sent.delivery, len(sent.payload), entry)
-        entry.outlet_key = self._kept.key.link
-        return True
+            return None
+        sent.payload, sent.message_format = to_transfer(content)
+        sent.delivery.watcher = Absent(sent.delivery, len(sent.payload), lease)
+        return self._kept.key.link
 
     def claimed(self) -> None:
         """The peer is back: of what has no queue yet, nothing is known any more."""

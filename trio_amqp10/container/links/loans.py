@@ -15,8 +15,6 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from trio_amqp10.container.nodes.entry import Entry
-
 from .archive import why
 from .watch import return_unsent
 
@@ -78,8 +76,9 @@ class Loans:
     def add(self, payload: bytes, message_format: int, lease: Lease) -> None:
         """One more; sent at once, if neither it nor anything before it waits for the store."""
         self._octets += len(payload)
-        if isinstance(lease, Entry) and lease.book is not None:
-            loan = _Loan(payload, message_format, lease, self._keeper.lend(lease.record))
+        record = lease.record
+        if record is not None:
+            loan = _Loan(payload, message_format, lease, self._keeper.lend(record))
             self._waiting.append(loan)
             self._keeper.journal.after(partial(self._written, loan))
         else:

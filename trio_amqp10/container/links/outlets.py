@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from trio_amqp10.container.nodes.older_leases import completed
 from trio_amqp10.container.protocols.amqp10.content import to_transfer
 from trio_amqp10.engine.delivery import OUTCOMES
 from trio_amqp10.engine.states import LinkState
@@ -176,6 +177,8 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         payload, message_format = to_transfer(content)
         link = self._link
         link.check_size(len(payload))
+        if lease is not None:
+            lease = completed(lease)
         work: Work | None = None
         if link.txn_id is not None and lease is not None:
             work = self.peer.coordinator.live(link.txn_id)

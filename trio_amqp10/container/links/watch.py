@@ -10,7 +10,6 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.container.nodes.entry import Entry
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.engine.delivery import is_terminal
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError
@@ -58,10 +57,9 @@ class Watch:
         outlet.peer.retain(size)
 
     @property
-    def record(self) -> int | None:
+    def record(self) -> int | str | None:
         """Under which the store has the message; None if it does not."""
-        lease = self.lease
-        return lease.record if isinstance(lease, Entry) and lease.book is not None else None
+        return None if self.lease is None else self.lease.record
 
     def wake(self) -> None:
         try:

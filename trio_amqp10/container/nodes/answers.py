@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from trio_amqp10.container.stores.base import StoreFullError
 from trio_amqp10.errors import Condition
 
-from .deadletters import Letter
 from .refusals import accept, refuse
 
 if TYPE_CHECKING:
@@ -30,9 +29,9 @@ def answer(inlet: Inlet, arrival: Arrival, failure: StoreError | None) -> None:
         condition, description = Condition.RESOURCE_LIMIT_EXCEEDED, "the store is full"
     else:
         condition, description = Condition.INTERNAL_ERROR, "the store failed"
-    if isinstance(arrival, Letter):
-        arrival.keep()
-    elif arrival.settled:  # its sender waits for no answer, so the link is what can be refused
+    if arrival.keep():
+        return
+    if arrival.settled:  # its sender waits for no answer, so the link is what can be refused
         inlet.close(condition.value, description, {"delivery-tag": arrival.tag})
     else:
         refuse(arrival, condition, description)

@@ -156,12 +156,13 @@ class Letter:
         self._answer("lost")
         _log.warning("%r: a dead letter is lost: %s", self._letters, why)
 
-    def keep(self) -> None:
-        """The store failed: it is not to be deleted where it comes from."""
+    def keep(self) -> bool:
+        """As ``Arrival.keep``: it is not to be deleted where it comes from."""
         if self._undo is not None:
             self._undo()
         self._answer("kept", gone=False)
         _log.warning("%r: a dead letter could not be stored, and stays where it was", self._letters)
+        return True
 
     def _answer(self, state: str, *, gone: bool = True) -> None:
         if self.state is not None:

@@ -103,12 +103,12 @@ class Entry:
         group: the messages that it belongs to; None where that is nobody's business.
         size: its octets, as it came.
         length: its octets, as it goes out.
-        turn: how often it was leased.
+        turn: how often it was leased; one more after a restart, since it may have been leased before.
         failures: failed attempts to deliver it, from here.
         outlet_key: the link that has, or last had, a lease on it.
         deadline: when it expires, in seconds on the queue's clock; None for never.
         noted: whether a consumer that had passed its place was told to look at it again.
-        book: where it is kept on disk, under the key ``record``; None if it is not.
+        book: where it is kept on disk, under the key ``row``; None if it is not.
     """
 
     __slots__ = (
@@ -128,7 +128,7 @@ class Entry:
         "origin",
         "outlet_key",
         "place",
-        "record",
+        "row",
         "size",
         "turn",
     )
@@ -151,7 +151,7 @@ class Entry:
         self.deadline: float | None = None
         self.noted = False
         self.book: Keeping | None = None
-        self.record = 0
+        self.row = 0
 
     def limit(self, now: float, deadline: float, ttl: int | None) -> None:
         """Let it expire."""
@@ -176,6 +176,20 @@ class Entry:
         return self.content if left == self._ttl else self.content.aged(left)
 
     # -- as a lease -------------------------------------------------------------------------
+
+    @property
+    def record(self) -> int | None:
+        """As ``Lease.record``: its key in the table of messages."""
+        return None if self.book is None else self.row
+
+    @property
+    def redelivered(self) -> bool:
+        """As ``Lease.redelivered``."""
+        return self.turn > 1
+
+    def strike(self) -> Callable[[], object] | None:
+        """As ``Lease.strike``."""
+        return None if self.book is None else self.book.strike(self)
 
     def accepted(self) -> None:
         self._keeper.drop(self)

@@ -233,7 +233,7 @@ class Holding(Node):
             self.octets += entry.size
             self._weigh(entry)
         self._sequence = itertools.count(last)
-        lent = {entry for entry in entries if self._book.is_lent(entry)}
+        lent = {entry for entry in entries if self._book.resume_lease(entry)}
         for entry in entries:
             if entry in lent:
                 self._go_on_lending(entry)

@@ -6,7 +6,7 @@ accepted is deleted, and one that came back changed is written again. What the l
 message is its octets as the queue has them, its place, and the times of day by which it expires.
 
 What a crash can undo: that a message was given out (so ``first-acquirer`` is false when it comes
-back), and the last changes that nobody was promised: an attempt counted, or a receiver's acceptance.
+back, and ``redelivered`` true), and the last changes that nobody was promised: an attempt counted, or a receiver's acceptance.
 
 Knows entries and rows; knows no link.
 """
@@ -28,7 +28,12 @@ if TYPE_CHECKING:
     from trio_amqp10.container.stores.base import Row, Store, StoreError
 
     from .clock import Clock
+    from .content import Content
     from .entry import Keeper
+    from .node import Lease
+
+    Resume = Callable[[Lease, Any], object]
+    """Tells the key of the link that has a message, and has its lease answered by it; None if there is none."""
 
 __all__ = ["HIDDEN", "MESSAGES", "SUBSCRIPTIONS", "Book", "Ledger"]
 
@@ -65,7 +70,7 @@ class Ledger:
         self.clock = clock
         self._rows: dict[str, list[Row]] = {}
         self._subscriptions: dict[str, list[Row]] = {}
-        self._lent: dict[int, Callable[[Entry], bool]] = {}
+        self._lent: dict[int | str, Resume] = {}
         self._last = 0
         for row in self.journal.rows(MESSAGES):
             self._last = cast("int", row[0])
@@ -92,14 +97,15 @@ class Ledger:
         """The durable subscriptions that the store had of this topic; once."""
         return self._subscriptions.pop(topic, [])
 
-    def lend(self, record: int, take: Callable[[Entry], bool]) -> None:
-        """Have ``take`` asked whether this message is leased, when its queue takes it back."""
-        self._lent[record] = take
+    def lend(self, record: int | str, resume: Resume) -> None:
+        """Have ``resume`` asked which link has this message, when its node takes it back."""
+        self._lent[record] = resume
 
-    def is_lent(self, entry: Entry) -> bool:
-        """Whether a message that a queue takes back is leased already."""
-        take = self._lent.pop(entry.record, None)
-        return take is not None and take(entry)
+    def resume_lease(self, lease: Lease, content: Content | Any) -> object | None:
+        """As ``House.resume_lease``."""
+        record = lease.record
+        resume = None if record is None else self._lent.pop(record, None)
+        return None if resume is None else resume(lease, content)
 
     def next_id(self) -> int:
         """A key for one more message; they grow with time, so that rows are added at the end."""
@@ -157,15 +163,15 @@ class Book:
             return False
         if keeps:
             entry.book = self
-            entry.record = self._ledger.next_id()
-            self._open.add(entry.record)
+            entry.row = self._ledger.next_id()
+            self._open.add(entry.row)
             self.write(entry)
         self._pending += 1
 
         def after(failure: StoreError | None) -> None:
             self._pending -= 1
             if failure is not None and keeps:
-                self._open.discard(entry.record)
+                self._open.discard(entry.row)
                 entry.book = None
             # What is not to survive shares the fate of others only in a transaction.
             stored(failure if keeps or committing else None)
@@ -175,13 +181,13 @@ class Book:
 
     def write(self, entry: Entry) -> None:
         """Write a message as it is now; nothing, where its queue was deleted and its lease ends after that."""
-        if entry.record not in self._open:
+        if entry.row not in self._open:
             return
         clock = self._ledger.clock
         content = entry.content
         arrived, ttl = entry.life
         row: Row = (
-            entry.record,
+            entry.row,
             self._address,
             entry.order,
             content.number,
@@ -192,25 +198,25 @@ class Book:
             None if entry.deadline is None else clock.to_wall(entry.deadline),
             entry.failures,
         )
-        self._ledger.journal.note(MESSAGES, entry.record, row, content.size + _OVERHEAD)
+        self._ledger.journal.note(MESSAGES, entry.row, row, content.size + _OVERHEAD)
 
     # -- out --------------------------------------------------------------------------------
 
     def erase(self, entry: Entry) -> None:
         """It is gone for good."""
-        self._open.discard(entry.record)
-        self._ledger.journal.drop(MESSAGES, entry.record)
+        self._open.discard(entry.row)
+        self._ledger.journal.drop(MESSAGES, entry.row)
         entry.book = None
 
     def strike(self, entry: Entry) -> Callable[[], object]:
         """Delete it in this commit or not at all; what is returned undoes that where the commit has failed."""
-        self._open.discard(entry.record)
-        self._ledger.journal.note(MESSAGES, entry.record, None)
+        self._open.discard(entry.row)
+        self._ledger.journal.note(MESSAGES, entry.row, None)
         entry.book = None
 
         def undo() -> None:
             entry.book = self
-            self._open.add(entry.record)
+            self._open.add(entry.row)
 
         return undo
 
@@ -224,9 +230,13 @@ class Book:
 
     # -- after a restart --------------------------------------------------------------------
 
-    def is_lent(self, entry: Entry) -> bool:
-        """Whether somebody has a lease on a message that comes back: what its receiver says of it is awaited."""
-        return self._ledger.is_lent(entry)
+    def resume_lease(self, entry: Entry) -> bool:
+        """Whether a link has a lease on a message that comes back: what its receiver says of it is awaited."""
+        content = entry.aged(self._ledger.clock.now()) if entry.ages else entry.content
+        key = self._ledger.resume_lease(entry, content)
+        if key is not None:
+            entry.outlet_key = key
+        return key is not None
 
     def recover(self, keeper: Keeper) -> Iterator[Entry]:
         """What was here when the last process ended, in order; needs trio to run."""
@@ -236,7 +246,8 @@ class Book:
             record, _, place, number, octets, origin, arrived, ttl, expires, failures = row
             content = content_of(number, octets).acquired()  # perhaps, before the restart
             entry = Entry(keeper, place, content, origin)
-            entry.book, entry.record, entry.failures = self, record, failures
+            entry.book, entry.row, entry.failures = self, record, failures
+            entry.turn = 1  # it may have been given out: that is not written
             if expires is not None:
                 now = clock.now()
                 since = now if arrived is None else min(now, clock.from_wall(arrived))

@@ -40,6 +40,8 @@ from .watermark import Watermark
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from trio_amqp10.container.stores.journal import Journal
+
     from .content import Content
     from .forms import Selection, Wants
 
@@ -101,6 +103,24 @@ class House(Peer, Protocol):
         """The node of this address, or raise ``RefusedError``."""
         ...
 
+    @property
+    def journal(self) -> Journal | None:
+        """Where a node writes what is to survive the process; None for a container without a store."""
+        ...
+
+    def resume_lease(self, lease: Lease, content: Content | Any) -> object | None:
+        """Ask, in ``Node.recover``, whether a link has had a stored message since before the restart.
+
+        Args:
+            lease: on the message, with the ``record`` that it had then.
+            content: the message as it goes out now: a ``Content``, or a ``Message``.
+
+        Returns:
+            The key of the outlet that has it: the lease is answered when its peer has come back, or does not come
+            in time. None if there is none: the message is available.
+        """
+        ...
+
 
 class Arrival(Protocol):
     """A message that arrived at a node, which owes the peer one of four answers.
@@ -159,12 +179,55 @@ class Arrival(Protocol):
         """It was not processed, and comes back changed."""
         ...
 
+    def keep(self) -> bool:
+        """The node has no room for it in the store, or the store failed.
+
+        Returns:
+            True if it stays stored where it came from; then this was its answer. False if its sender still
+            has to be told.
+        """
+        ...
+
 
 class Lease(Protocol):
-    """A message that was given out and not yet answered for; exactly one of these is called, once.
+    """A message that was given out and not yet answered for; exactly one of the five answers is called, once.
 
-    Those of a node that ``confirms`` may raise ``RefusedError``: the peer is told, if it waits for an answer.
+    The answers are ``accepted``, ``rejected``, ``released``, ``modified`` and ``lost``. Those of a node that
+    ``confirms`` may raise ``RefusedError``: the peer is told, if it waits for an answer.
+
+    Subclass it: ``record``, ``redelivered`` and ``strike`` then say that the message is not stored, and was not
+    given out before.
     """
+
+    __slots__ = ()
+
+    @property
+    def record(self) -> int | str | None:
+        """Names the message in the store, among all of the container; None if it is not stored.
+
+        A node with a table of its own uses strings that begin with its address. While a link that survives the
+        process has the message, the store knows that by this name: see ``House.resume_lease``.
+        """
+        return None
+
+    @property
+    def redelivered(self) -> bool:
+        """Whether it may have been given out before, to this peer or another.
+
+        True from the second time on, and after a restart the first time too: the store does not know what was
+        given out.
+        """
+        return False
+
+    def strike(self) -> Callable[[], object] | None:
+        """A transaction that takes the message away is being written: delete it from the store in the same commit.
+
+        ``accepted`` follows when the commit has succeeded.
+
+        Returns:
+            What undoes this if the commit fails; None for a message that is not stored.
+        """
+        return None
 
     def accepted(self) -> None:
         """The peer has processed it."""
@@ -422,6 +485,12 @@ class Node:
         """The peer is gone."""
         self.inlets.pop(inlet, None)
 
+    def recover(self) -> None:
+        """Take back what the store has, once: when the container first runs, or when the node is added after that.
+
+        It is called under trio, and only in a container that has a store.
+        """
+
     def check_room(self, messages: int, octets: int) -> None:
         """Raise ``RefusedError`` if so much at once, the work of one transaction, would not all be accepted."""
 
@@ -446,6 +515,17 @@ class Node:
     def on_demand(self, outlet: Outlet) -> None:
         """The outlet may be ``ready``."""
         raise NotImplementedError
+
+    def pull(self, outlet: Outlet) -> bool:
+        """Give this outlet one message now, if there is one for it.
+
+        The outlet is ready, and is no consumer: it is not among ``outlets``, ``check_outlet`` was not asked, and nothing
+        is given to it later.
+
+        Returns:
+            Whether a message was given.
+        """
+        return False
 
     def remove_outlet(self, outlet: Outlet) -> None:
         """The peer is gone; what it had not answered for comes back by its leases."""

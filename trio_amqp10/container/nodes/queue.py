@@ -35,7 +35,7 @@ Longer than 400 lines: what comes in, goes out and comes back shares the order o
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -59,6 +59,9 @@ if TYPE_CHECKING:
     from .takers import Taker
 
 __all__ = ["Queue"]
+
+_STALE: Final = 64
+"""Pulled messages whose leases may have ended, above as many as there are messages, before they are forgotten."""
 
 
 class Queue(Holding):
@@ -101,6 +104,8 @@ class Queue(Holding):
         self._active: Consumer | None = None
         self._browsers: dict[Outlet, Browser] = {}
         self._ready: deque[Consumer] = deque()
+        self._pulled: dict[Entry, int] = {}
+        """Those that were leased by ``pull``, of a queue with a single active consumer, and which ``turn`` that was."""
         self._blocked: dict[Inlet, None] = {}
 
     def update(self, policy: QueuePolicy) -> None:
@@ -220,7 +225,7 @@ class Queue(Holding):
         consumer = self._consumers[outlet] = Consumer(outlet, wants)
         if wants is not None:
             self._stock.begin_search(consumer)
-        if self._active is None and self.policy.single_active and not self.leased:
+        if self._active is None and self.policy.single_active and not self._consumers_have_some:
             self._active = consumer
 
     def on_demand(self, outlet: Outlet) -> None:
@@ -249,6 +254,63 @@ class Queue(Holding):
             if entry.group is not None:
                 self._groups.settle(entry.group)
         outlet.rest(self.available)
+
+    def pull(self, outlet: Outlet) -> bool:
+        """As ``Node.pull``; a copy of the first message, for an outlet that only looks.
+
+        A message larger than the peer takes (2.7.3) is passed over. With a filter, all that is available may be looked at.
+        """
+        if self._closed:
+            return False
+        self.sweep()
+        try:
+            return self._show_first(outlet) if outlet.copying else self._lease_first(outlet)
+        except Exception:
+            self.end_link(outlet)
+            return False
+
+    def _show_first(self, outlet: Outlet) -> bool:
+        browser = Browser(outlet, outlet.wants)
+        entry = browser.find(self._stock.shelves)
+        while entry is None and browser.pauses:
+            entry = browser.find(self._stock.shelves)
+        if entry is not None:
+            outlet.give(entry.aged(self._clock.now()) if entry.ages else entry.content, None)
+        return entry is not None
+
+    def _lease_first(self, outlet: Outlet) -> bool:
+        consumer = Consumer(outlet, outlet.wants)
+        try:
+            entry = self._stock.take(consumer)
+            while entry is None and consumer.search is not None and consumer.search.pauses:
+                entry = self._stock.take(consumer)
+        finally:
+            self._stock.searches.pop(consumer, None)
+        if entry is None:
+            return False
+        if self.policy.single_active:
+            if len(self._pulled) > self._length + _STALE:
+                self._forget_pulled()
+            self._pulled[entry] = entry.turn + 1
+        if not self._lease(entry, consumer):
+            self._restore(entry)
+            return False
+        if entry.group is not None:
+            self._groups.settle(entry.group)
+        return True
+
+    @property
+    def _consumers_have_some(self) -> bool:
+        """Whether a message is leased to a consumer: those that were pulled are not."""
+        if self._pulled:
+            self._forget_pulled()
+        return self.leased > len(self._pulled)
+
+    def _forget_pulled(self) -> None:
+        """Forget the pulled messages whose leases have ended."""
+        for entry, turn in list(self._pulled.items()):
+            if entry.ended or entry.available or entry.turn != turn:
+                del self._pulled[entry]
 
     def _on_nothing(self, consumer: Consumer) -> None:
         """A consumer is ready, and has found no message that it takes: it waits, unless there is a reason not to."""
@@ -280,7 +342,7 @@ class Queue(Holding):
 
     def _activate(self) -> None:
         """The next consumer is active, once nothing is leased that the last one had."""
-        while self._active is None and self._consumers and not self.leased:
+        while self._active is None and self._consumers and not self._consumers_have_some:
             outlet, self._active = next(iter(self._consumers.items()))
             self.on_demand(outlet)
 
@@ -330,6 +392,8 @@ class Queue(Holding):
             consumer.outlet.give(entry.aged(self._clock.now()) if entry.ages else entry.content, entry)
         except Exception:
             answered = entry.turn != turn or entry.available or entry.ended
+            if not answered:
+                entry.turn -= 1  # it did not go out
             self.end_link(consumer.outlet)
             return answered
         return True

@@ -119,6 +119,10 @@ class _Posted:
     def modify(self, **changes: Any) -> None:
         self.release()
 
+    def keep(self) -> bool:
+        """Who waits has it, and has to be told."""
+        return False
+
     def _answer(self, state: str) -> None:
         self.state = state
         self.settled = True
