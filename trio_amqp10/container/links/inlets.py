@@ -222,7 +222,8 @@ class ReceiverInlet(LinkEnd["ReceiverLink"]):
                 self._post()
             if self._over:
                 return  # what came in a transaction that there is none of has ended it
-            self._top_up()
+            if link.credit + len(link.queue) <= self._window.half:
+                self._top_up()
             self._node.on_arrivals(self)
             if link.queue:
                 self._weigh()

@@ -159,8 +159,19 @@ class SenderOutlet(LinkEnd["SenderLink"]):
 
     def give(self, content: Content | Message, lease: Lease | None, tag: bytes | None = None) -> None:
         """Send now, without waiting; the lease hears of the outcome. What fails ends this link, and is not raised."""
+        link = self._link
+        work: Work | None = None
         try:
-            self._give(content, lease, tag)
+            payload, message_format = to_transfer(content)
+            link.check_size(len(payload))
+            if lease is not None:
+                lease = completed(lease)
+                if link.txn_id is not None:
+                    work = self.peer.coordinator.live(link.txn_id)
+            if self._loans is None or lease is None or work is not None or link.snd_settle_mode == _SETTLED:
+                self._send(payload, message_format, lease, tag, work)
+            else:
+                self._loans.add(payload, message_format, lease)
         except MessageSizeError as too_large:
             self._return(lease, Condition.MESSAGE_SIZE_EXCEEDED, str(too_large))
         except Exception:
@@ -172,20 +183,6 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         self._close_anyway(condition, description)
         if lease is not None:
             return_unsent(lease)
-
-    def _give(self, content: Content | Message, lease: Lease | None, tag: bytes | None) -> None:
-        payload, message_format = to_transfer(content)
-        link = self._link
-        link.check_size(len(payload))
-        if lease is not None:
-            lease = completed(lease)
-        work: Work | None = None
-        if link.txn_id is not None and lease is not None:
-            work = self.peer.coordinator.live(link.txn_id)
-        if self._loans is None or lease is None or work is not None or link.snd_settle_mode == _SETTLED:
-            self._send(payload, message_format, lease, tag, work)
-        else:
-            self._loans.add(payload, message_format, lease)
 
     def can_send(self) -> bool:
         """Whether ``send_lent`` would send; if not, the loans hear when it may."""
