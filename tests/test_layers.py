@@ -89,6 +89,10 @@ class Room(NamedTuple):
 ROOMS = {
     "nodes": Room({"errors"}, {"nodes", "stores"}),
     "stores": Room({"errors"}, {"stores"}),
+    "rights": Room(
+        {"errors", "message", "net", "peer", "sasl", "tokens", "wire"},
+        {"connected", "handlers", "nodes", "rights", "stores"},
+    ),
 }
 """Other dialects are to have the same nodes and stores: nothing there knows the endpoints or the performatives of this one."""
 
@@ -170,6 +174,12 @@ def test_room_of_the_container_knows_only_what_it_may(room: str) -> None:
 )
 def test_room_of_streams_and_listeners_knows_no_dialect(path: Path) -> None:
     assert parts_imported(path) <= NET
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "container").glob("*.py")), ids=lambda path: path.stem)
+def test_container_knows_the_links_of_a_dialect_in_one_file(path: Path) -> None:
+    if path.stem not in ("__init__", "service"):
+        assert not {name for name in imported(path) if name.startswith("trio_amqp10.container.links")}
 
 
 @pytest.mark.parametrize("path", FILES, ids=IDS)

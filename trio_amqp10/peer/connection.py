@@ -87,6 +87,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         kinds: what its links and deliveries are made of; see ``use``.
         pace: checkpoints for calls that are cheaper than one.
         totals: what has passed through it.
+        owner: what serves it, on the accepting side; None while nothing does.
     """
 
     __slots__ = (
@@ -112,6 +113,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         "host",
         "identity",
         "kinds",
+        "owner",
         "pace",
         "pump",
         "recovery",
@@ -138,6 +140,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self.host: str | None = None
         self.vet: Vet | None = None
         self.turned_away = False
+        self.owner: object = None
         self.close_timeout = close_timeout
         self.pace = Pace()
         self.kinds = Kinds()

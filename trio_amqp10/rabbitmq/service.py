@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 
@@ -119,8 +120,9 @@ class _Broker(Container):
 
     def __init__(self, name: str, wall_clock: Callable[[], float]) -> None:
         super().__init__(name, strict=True, wall_clock=wall_clock)
-        self.echoes = True
         self.broker = Broker(self, self._clock)
+        self.amqp10.echoes = True
+        self.amqp10.converse = partial(_Client, self.broker)
         self.add_node(Management(self.broker, self._post))
 
     def resolve(self, address: str) -> str:
@@ -135,17 +137,14 @@ class _Broker(Container):
                 return exchange.route(unquote(parts[3]))
         return super().find(address)
 
-    def _converse(self, connection: Connection) -> Conversation:
-        return _Client(self, self.broker, connection)
-
 
 class _Client(Conversation):
     """A connection, whose exclusive queues go with it."""
 
-    def __init__(self, container: Container, broker: Broker, connection: Connection) -> None:
+    def __init__(self, broker: Broker, container: Container, connection: Connection) -> None:
         super().__init__(container, connection)
         self._broker = broker
 
-    def close(self) -> None:
-        super().close()
+    def ended(self) -> None:
+        super().ended()
         self._broker.disown(self)

@@ -1,6 +1,6 @@
-"""RelayInlet: a link to the anonymous terminus, where each message is a question of its own.
+"""What a link asks for permission to do, and the links where each message asks: those to the anonymous terminus.
 
-Knows what is asked about a message, and who answers; does not know where messages go.
+Knows links, and what ``rights`` is asked; does not know who answers.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from trio_amqp10.errors import RemoteProtocolError
+from trio_amqp10.peer.incoming import IncomingReceiver, IncomingSender
+from trio_amqp10.spec.messaging import Source, Target
+from trio_amqp10.spec.transactions import Coordinator as CoordinatorTarget
 from trio_amqp10.spec.transactions import TransactionalState
 
 from .inlets import ReceiverInlet
@@ -16,12 +19,36 @@ from .inlets import ReceiverInlet
 if TYPE_CHECKING:
     from trio_amqp10.container.nodes.node import Node, RefusedError
     from trio_amqp10.container.protocols.amqp10.arriving import Arriving
+    from trio_amqp10.container.rights.access import Action
     from trio_amqp10.container.rights.guard import Wish
     from trio_amqp10.peer.delivery import Delivery
+    from trio_amqp10.peer.incoming import IncomingLink
 
     from .conversation import Conversation
 
-__all__ = ["RelayInlet"]
+__all__ = ["RelayInlet", "wanted"]
+
+
+def wanted(link: IncomingLink, recovered: Source | Target | None = None) -> Wish | None:
+    """What the peer wants to do with this link; None where there is nothing to ask, or nothing that could be.
+
+    ``recovered`` is the terminus that is kept for a link whose attach names none (2.6.3).
+    """
+    if isinstance(link, IncomingReceiver):
+        target = recovered or link.remote.target
+        if isinstance(target, CoordinatorTarget):
+            return "transact", None
+        return _wish("send", target) if isinstance(target, Target) else None
+    assert isinstance(link, IncomingSender)
+    source = recovered or link.remote.source
+    return _wish("receive", source) if isinstance(source, Source) else None
+
+
+def _wish(action: Action, terminus: Source | Target) -> Wish | None:
+    if terminus.dynamic:
+        return "create", None
+    address: Any = terminus.address
+    return (action, address) if isinstance(address, str) else None
 
 
 class RelayInlet(ReceiverInlet):

@@ -7,7 +7,7 @@ and one that returns anything but True refuses too: nothing is ever permitted by
 What was permitted stays so until there is a reason to ask again: a claim has ended, or the service
 says so. Then each link is asked for once more.
 
-Knows links; does not know what any node does.
+Knows peers and links by their interface; knows no dialect, nor what any node does.
 """
 
 from __future__ import annotations
@@ -21,50 +21,25 @@ import trio
 
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.errors import Condition
-from trio_amqp10.peer.incoming import IncomingReceiver, IncomingSender
-from trio_amqp10.spec.messaging import Source, Target
-from trio_amqp10.spec.transactions import Coordinator as CoordinatorTarget
 
 from .access import Access, Action
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from trio_amqp10.container.links.conversation import Conversation
-    from trio_amqp10.peer.incoming import IncomingLink
+    from trio_amqp10.container.connected import ConnectedPeer
 
     from .access import Authorise
     from .claims import Claim
 
-__all__ = ["Guard", "Wish", "wanted"]
+__all__ = ["Guard", "Wish"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
 _FAILED: Final = RefusedError(Condition.INTERNAL_ERROR, "whether this is permitted could not be found out")
 
 Wish = tuple[Action, str | None]
-
-
-def wanted(link: IncomingLink, recovered: Source | Target | None = None) -> Wish | None:
-    """What the peer wants to do with this link; None where there is nothing to ask, or nothing that could be.
-
-    ``recovered`` is the terminus that is kept for a link whose attach names none (2.6.3).
-    """
-    if isinstance(link, IncomingReceiver):
-        target = recovered or link.remote.target
-        if isinstance(target, CoordinatorTarget):
-            return "transact", None
-        return _wish("send", target) if isinstance(target, Target) else None
-    assert isinstance(link, IncomingSender)
-    source = recovered or link.remote.source
-    return _wish("receive", source) if isinstance(source, Source) else None
-
-
-def _wish(action: Action, terminus: Source | Target) -> Wish | None:
-    if terminus.dynamic:
-        return "create", None
-    address: Any = terminus.address
-    return (action, address) if isinstance(address, str) else None
+"""What a peer wants to do, and the address of the node, where there is one."""
 
 
 class Guard:
@@ -74,7 +49,7 @@ class Guard:
         peer: whose.
         hook: what answers; None permits all.
         resolve: what an address means here.
-        unasked: addresses that need no permission, but for the connection itself.
+        unasked: whether a node of this address needs no permission, but that to be connected.
 
     Attributes:
         deciding: answers about messages that are awaited: no transaction is discharged meanwhile.
@@ -82,10 +57,10 @@ class Guard:
 
     def __init__(
         self,
-        peer: Conversation,
+        peer: ConnectedPeer,
         hook: Authorise | None,
         resolve: Callable[[str], str],
-        unasked: frozenset[str],
+        unasked: Callable[[str], bool],
     ) -> None:
         self.deciding = 0
         self._peer = peer
@@ -152,7 +127,7 @@ class Guard:
         action, address = wish
         if address is not None:
             address = self._resolve(address)
-            if address in self._own or address in self._unasked:
+            if address in self._own or self._unasked(address):
                 return None
         peer = self._peer
         return Access(
