@@ -118,6 +118,7 @@ class Container(Handled):
 
     Attributes:
         name: as given.
+        clock: by which messages and links expire.
         watermark: how much memory the messages take.
         authorise: as given.
         nodes: by address.
@@ -161,12 +162,12 @@ class Container(Handled):
         self.relay = Relay(self.find)
         self.amqp10 = Amqp10(self)
         self._around: Around | None = None
-        self._clock = Clock(wall_clock)
+        self.clock = Clock(wall_clock)
         self._reading: Callable[[], AbstractContextManager[None]] = (
             nullcontext if store is None else partial(reading, store)
         )
         with self._reading():
-            self._ledger = None if store is None else Ledger(store, self._clock)
+            self._ledger = None if store is None else Ledger(store, self.clock)
             self.journal = None if self._ledger is None else self._ledger.journal
             self.settings = None if self.journal is None else Settings(self.journal)
             archive = None if self._ledger is None else Archive(self._ledger)
@@ -175,11 +176,11 @@ class Container(Handled):
         self.accounts = None if quotas is None else Accounts(quotas)
         self._connections = Connections(self.accounts)
         self._household = Household(self.name, self.find, self._connections.hosts, self._ledger)
-        self._timers = Timers(self._clock.now, self._connections.hosts)
-        self._clock.call_at = self._timers.call_at
+        self._timers = Timers(self.clock.now, self._connections.hosts)
+        self.clock.call_at = self._timers.call_at
         longest = math.inf if max_terminus_age is None else max_terminus_age
         self.termini = Termini(
-            self._clock.now,
+            self.clock.now,
             self._timers.call_at,
             archive=archive,
             longest=longest,
@@ -194,6 +195,7 @@ class Container(Handled):
 
         Raises:
             LocalProtocolError: another node has that address, or it is none.
+            StoreError: what the store has of it cannot be read.
         """
         if not node.address:
             raise LocalProtocolError("a node needs an address that is not empty")
@@ -285,7 +287,7 @@ class Container(Handled):
             grouped=grouped,
         )
         book = None if self._ledger is None else Book(self._ledger, name, everything=durable)
-        queue = Queue(name, policy=policy, clock=self._clock, book=book)
+        queue = Queue(name, policy=policy, clock=self.clock, book=book)
         self.add_node(queue)
         return queue
 
@@ -314,7 +316,7 @@ class Container(Handled):
             max_backlog=max_backlog,
             overflow=overflow,
             max_subscriptions=max_subscriptions,
-            clock=self._clock,
+            clock=self.clock,
             ledger=self._ledger,
         )
         self.add_node(topic)
@@ -407,7 +409,7 @@ class Container(Handled):
         Raises:
             LocalProtocolError: there is one already.
         """
-        cbs = Cbs(verify, self._post, self._clock.wall)
+        cbs = Cbs(verify, self._post, self.clock.wall)
         cbs.spared = True
         self.add_node(cbs)
         self._resolves_uris = self.amqp10.settles_first = azure
@@ -460,7 +462,7 @@ class Container(Handled):
 
     def _make_queue(self, address: str, keepers: frozenset[str], *, lasting: bool = True) -> Queue:
         book = Book(self._ledger, address) if lasting and self._ledger is not None else None
-        queue = Queue(address, kept_by=keepers, on_unused=self._on_unused, clock=self._clock, book=book)
+        queue = Queue(address, kept_by=keepers, on_unused=self._on_unused, clock=self.clock, book=book)
         self.add_node(queue)
         return queue
 
