@@ -20,7 +20,7 @@ from .nodes.origins import user_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from .nodes.node import Owner
+    from .nodes.node import Interest, Node, Owner
     from .nodes.watermark import Watermark
     from .rights.guard import Guard
     from .rights.quotas import Account
@@ -197,6 +197,25 @@ class ServedPeer(Host):
     def close(self, condition: str, description: str, info: Mapping[Any, Any] | None = None) -> None:
         """As for ``ConnectedPeer``."""
         raise NotImplementedError
+
+    # -- links ------------------------------------------------------------------------------
+
+    def check_link(self) -> None:
+        """Raise ``RefusedError`` if the peer's identity has as many links as its quota permits."""
+        if self.account is not None:
+            self.account.check_link()
+
+    def check_inlet(self, node: Node) -> None:
+        """Raise ``RefusedError`` if the peer may not send to ``node`` now; ``node.add_inlet`` follows without an await."""
+        node.check_inlet(self)
+        if self._container.accounts is not None:
+            self._container.accounts.check_node(node, node.inlets, "senders")
+
+    def check_outlet(self, node: Node, *, copying: bool, target: str | None, interest: Interest) -> None:
+        """Raise ``RefusedError`` if the peer may not receive from ``node`` now; ``node.add_outlet`` follows without an await."""
+        node.check_outlet(self, copying=copying, target=target, interest=interest)
+        if self._container.accounts is not None:
+            self._container.accounts.check_node(node, node.outlets, "receivers")
 
     # -- what the peer owes us an answer for ------------------------------------------------
 
