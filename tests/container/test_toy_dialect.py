@@ -59,6 +59,7 @@ async def dialled(container: Container, name: str = "toy", user: str | None = No
     peer = toy.ToyPeer(container, ours, name, identity)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(peer.serve)
+        await wait_all_tasks_blocked()
         try:
             yield Client(peer, theirs)
         finally:
@@ -237,6 +238,51 @@ async def test_toy_replies_go_to_functions_and_dead_letters_come_from_queues() -
         assert await client.ask("GET dead") == "MSG 2 dead bad"
 
 
+async def test_toy_works_in_a_transaction() -> None:
+    container = Container()
+    async with dialled(container) as client, dialled(container) as other:
+        await client.ask("PUT q one")
+        assert await client.ask("BEGIN") == "OK"
+        assert await client.ask("GET q") == "MSG 1 q one"
+        await client.say("PUT p two", "ACK 1")
+        assert await other.ask("GET p") == "EMPTY"
+        assert await client.ask("ROLLBACK") == "OK"
+        await client.say("NACK 1")
+        assert await other.ask("GET p") == "EMPTY"
+        assert await client.ask("BEGIN") == "OK"
+        assert await client.ask("GET q") == "AGAIN 2 q one"
+        await client.say("PUT p two", "ACK 2", "COMMIT")
+        assert [await client.hear() for _ in range(2)] == ["OK", "OK"]
+        assert await other.ask("GET p") == "MSG 1 p two"
+        assert await other.ask("GET q") == "EMPTY"
+
+
+async def test_toy_hears_why_its_transaction_was_not_committed() -> None:
+    container = Container()
+    container.add_queue("q", max_length=1, overflow="reject")
+    async with dialled(container) as client:
+        await client.ask("PUT q one")
+        assert await client.ask("GET q") == "MSG 1 q one"
+        assert await client.ask("BEGIN") == "OK"
+        await client.say("PUT q two", "PUT q three", "ACK 1")
+        assert (await client.ask("COMMIT")).startswith("NO amqp:transaction:rollback")
+        assert queue_of(container).leased == 1
+        await client.say("ACK 1")
+        assert await client.ask("GET q") == "EMPTY"
+
+
+async def test_toy_that_goes_leaves_nothing_of_its_transaction() -> None:
+    container = Container()
+    async with dialled(container) as client:
+        await client.ask("PUT q one")
+        await client.ask("GET q")
+        await client.ask("BEGIN")
+        await client.say("PUT q two", "ACK 1")
+        await wait_all_tasks_blocked()
+    assert (len(queue_of(container)), queue_of(container).leased) == (1, 0)
+    assert container.statistics()["connections"] == 0
+
+
 LIVE = """
 import os, sys, trio
 from tests.container.test_toy_dialect import dialled
@@ -249,6 +295,14 @@ async def main():
         assert await client.ask("GET q") == "MSG 1 q one"
         await client.say("ACK 1")
         assert await client.ask("GET q") == "MSG 2 q two"
+        assert await client.ask("BEGIN") == "OK"
+        await client.say("PUT q four", "ACK 2")
+        await client.say("COMMIT")
+        assert [await client.hear() for _ in range(2)] == ["OK", "OK"]
+        assert await client.ask("BEGIN") == "OK"
+        assert await client.ask("GET q") == "MSG 3 q three"
+        await client.say("PUT q never", "ACK 3")
+        assert await client.ask("GET q") == "MSG 4 q four"
         await client.peer._container.flush()
         print("said", flush=True)
         await trio.sleep_forever()
@@ -268,7 +322,7 @@ async def test_toy_messages_survive_a_kill(tmp_path: Path) -> None:
     with amqp.SqliteStore(path) as store:
         container = Container(store=store)
         async with dialled(container) as client:
-            assert await client.ask("GET q") == "AGAIN 1 q two"
-            assert await client.ask("GET q") == "AGAIN 2 q three"
+            assert await client.ask("GET q") == "AGAIN 1 q three"
+            assert await client.ask("GET q") == "AGAIN 2 q four"
             await client.say("ACK 1", "ACK 2")
             assert await client.ask("GET q") == "EMPTY"

@@ -1,6 +1,6 @@
 """A dialect of lines over a container: what a dialect needs is what this imports, and it knows nothing of AMQP.
 
-``PUT queue text``, ``GET queue``, ``SUB queue n``, ``ACK n`` and ``NACK n``, each a line. It answers ``OK``, ``NO reason``,
+``PUT queue text``, ``GET queue``, ``SUB queue n``, ``ACK n``, ``NACK n``, ``BEGIN``, ``COMMIT`` and ``ROLLBACK``, each a line. It answers ``OK``, ``NO reason``,
 ``MSG n queue text`` (``AGAIN n queue text`` for one that was given out before), ``EMPTY`` and ``BYE reason``.
 """
 
@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from trio_amqp10.container.connected import LinkView, ServedPeer
-from trio_amqp10.container.endpoints import GivenLease, PublishedArrival, WindowOutlet
+from trio_amqp10.container.endpoints import GivenLease, PublishedArrival, Publisher, WindowOutlet
 from trio_amqp10.container.nodes.content import Content
 from trio_amqp10.container.nodes.forms import Form, register
-from trio_amqp10.container.nodes.node import Node, RefusedError
-from trio_amqp10.container.nodes.relay import Feed
+from trio_amqp10.container.nodes.node import RefusedError
+from trio_amqp10.container.transactions import LeaseAnswer, Transaction
 from trio_amqp10.net.pump import Pump, Traffic
 
 if TYPE_CHECKING:
@@ -102,10 +102,11 @@ class ToyPeer(ServedPeer):
         self.engine, self.traffic = Lines(self.wants_data), Traffic()
         self.pump = Pump(self.engine, stream, self._on_line, self._on_over, totals=self.traffic)
         self.waiting = 0  # lines that were read and not obeyed
-        self.feeds: dict[str, tuple[Feed, Node]] = {}
+        self.publisher = Publisher(self, container.find, self.pump.ring)
         self.windows: dict[str, WindowOutlet] = {}
         self.given: dict[int, GivenLease] = {}
         self.numbers = count(1)
+        self.transaction: Transaction | None = None
 
     async def serve(self) -> None:
         """Until the connection is over."""
@@ -136,9 +137,9 @@ class ToyPeer(ServedPeer):
 
     def ended(self) -> None:
         super().ended()
-        for feed, node in self.feeds.values():
-            node.remove_inlet(feed)
-            self._container.forget_unused(node)
+        if self.transaction is not None:
+            self.transaction.rollback()
+        self.publisher.close()
         for window in self.windows.values():
             window.end()
         for lease in list(self.given.values()):
@@ -152,14 +153,13 @@ class ToyPeer(ServedPeer):
         """A line at a time, and none while a queue or the container takes no more."""
         if self.watermark.high:
             self.watermark.when_low(self.pump.ring)
-        full = self.watermark.high or any(len(feed) for feed, _ in self.feeds.values())
-        return self.engine.closing or not (full or self.waiting)
+        return self.engine.closing or not (self.watermark.high or self.waiting or self.publisher.waiting)
 
     def statistics(self) -> Mapping[str, Any]:
         return {"state": "open", "octets_in": self.traffic.octets_in, "octets_out": self.traffic.octets_out}
 
     def links(self) -> Iterator[LinkView]:
-        for role, names in (("receiver", self.feeds), ("sender", self.windows)):
+        for role, names in (("receiver", self.publisher.inlets), ("sender", self.windows)):
             for name in names:
                 yield LinkView(role, name, partial(dict, state="open", address=name))
 
@@ -168,33 +168,29 @@ class ToyPeer(ServedPeer):
     async def obey(self, line: str) -> None:
         verb, *words = line.split(" ", 2)
         try:
-            await getattr(self, verb.lower())(*words)
+            await getattr(self, f"on_{verb.lower()}")(*words)
         except RefusedError as refusal:
             self.say("NO", refusal.condition)
         self.waiting -= 1
         self.pump.ring()
 
-    async def put(self, address: str, text: str) -> None:
+    async def on_put(self, address: str, text: str) -> None:
         await self.guard.check("send", address)
-        if address not in self.feeds:
-            node = self._container.find(address)
-            self.check_link()
-            self.check_inlet(node)
-            self.feeds[address] = Feed(self, on_taken=self.pump.ring), node
-            node.add_inlet(self.feeds[address][0])
-        feed, node = self.feeds[address]
-        feed.push(PublishedArrival(line_of(text.encode()), self.answer))
-        node.on_arrivals(feed)
+        arrival = PublishedArrival(line_of(text.encode()), self.answer)
+        if self.transaction is not None:
+            self.transaction.post(self._container.find(address), arrival, arrival.content.size)
+            return
+        self.publisher.publish(address, arrival)
 
     def answer(self, refusal: RefusedError | None) -> None:
         self.say("OK") if refusal is None else self.say("NO", refusal.condition)
 
-    async def get(self, address: str) -> None:
+    async def on_get(self, address: str) -> None:
         await self.guard.check("receive", address)
         if not self.window(address, 1).pull():
             self.say("EMPTY")
 
-    async def sub(self, address: str, size: str) -> None:
+    async def on_sub(self, address: str, size: str) -> None:
         await self.guard.check("receive", address)
         window, node = self.window(address, int(size)), self._container.find(address)
         self.check_link()
@@ -216,8 +212,31 @@ class ToyPeer(ServedPeer):
 
         return WindowOutlet(self, self._container.find(address), send, closed, window=size)
 
-    async def ack(self, number: str) -> None:
-        self.given.pop(int(number)).accepted()
+    async def on_ack(self, number: str) -> None:
+        lease = self.given.pop(int(number))
+        if self.transaction is None:
+            lease.accepted()
+        else:
+            undo = partial(self.given.__setitem__, int(number), lease)
+            self.transaction.add(LeaseAnswer(lease, lease.accepted, removes=True, undo=undo))
 
-    async def nack(self, number: str) -> None:
+    async def on_nack(self, number: str) -> None:
         self.given.pop(int(number)).released()
+
+    async def on_begin(self) -> None:
+        await self.guard.check("transact", None)
+        self.transaction = self.begin_transaction()
+        self.say("OK")
+
+    async def on_commit(self) -> None:
+        transaction, self.transaction = self.transaction, None
+        assert transaction is not None
+        transaction.commit(
+            lambda: self.say("OK" if transaction.fate is None else "NO", *transaction.fate or ())
+        )
+
+    async def on_rollback(self) -> None:
+        assert self.transaction is not None
+        self.transaction.rollback()
+        self.transaction = None
+        self.say("OK")

@@ -16,6 +16,7 @@ import trio
 from .host import Host
 from .nodes.node import Peer
 from .nodes.origins import user_of
+from .transactions import Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -216,6 +217,26 @@ class ServedPeer(Host):
         node.check_outlet(self, copying=copying, target=target, interest=interest)
         if self._container.accounts is not None:
             self._container.accounts.check_node(node, node.outlets, "receivers")
+
+    def forget_unused(self, node: Node) -> None:
+        """A link of the peer to ``node`` is over, or did not come to be: a node that was made for it alone goes too."""
+        self._container.forget_unused(node)
+
+    def begin_transaction(self, on_rollback: Callable[[], object] | None = None) -> Transaction:
+        """A transaction of this peer, which is to be committed or rolled back, in ``ended`` at the latest.
+
+        Args:
+            on_rollback: called first when it is rolled back.
+        """
+        container = self._container
+        return Transaction(
+            self,
+            container.clock,
+            container.watermark,
+            journal=container.journal,
+            max_octets=container.max_unsettled_octets,
+            on_rollback=on_rollback,
+        )
 
     # -- what the peer owes us an answer for ------------------------------------------------
 

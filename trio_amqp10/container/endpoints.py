@@ -1,8 +1,8 @@
 """Arrivals, outlets and leases for dialects: those parts of the interface of nodes that do not differ from one to the next.
 
 A dialect without credit gives a consumer so many messages before the first is answered: that is ``WindowOutlet``. Its
-``GivenLease`` counts for the peer until one of its methods is called. What a peer publishes is a ``PublishedArrival``, which it
-pushes to a ``Feed`` (``nodes.relay``), the inlet of a node.
+``GivenLease`` counts for the peer until one of its methods is called. What a peer publishes is a ``PublishedArrival``, and its
+``Publisher`` has an inlet of each node that the peer publishes to.
 
 Knows nodes and connected peers; knows no octet of any dialect.
 """
@@ -12,6 +12,7 @@ Knows nodes and connected peers; knows no octet of any dialect.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from trio_amqp10.errors import Condition, LocalProtocolError
@@ -19,6 +20,7 @@ from trio_amqp10.errors import Condition, LocalProtocolError
 from .nodes.content import Content
 from .nodes.forms import content_of
 from .nodes.node import Interest, Lease, RefusedError
+from .nodes.relay import Feed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from .nodes.forms import Wants
     from .nodes.node import Node
 
-__all__ = ["GivenLease", "PublishedArrival", "WindowOutlet"]
+__all__ = ["GivenLease", "PublishedArrival", "Publisher", "WindowOutlet"]
 
 State = Literal["accepted", "rejected", "released", "modified"]
 
@@ -93,6 +95,70 @@ class PublishedArrival:
         self.settled = True
         self.state = state
         self._on_answer(refusal)
+
+
+class Publisher:
+    """What a peer publishes, by address: an inlet of each node that it has named.
+
+    A node that is made on first use stays while this lasts. Permission (``peer.guard``) is the caller's to ask before.
+
+    Args:
+        peer: whose it is.
+        find: the node of an address, or raises ``RefusedError``: ``Container.find``.
+        on_taken: called when a node has taken a message: there may be room.
+
+    Attributes:
+        inlets: by address.
+    """
+
+    def __init__(self, peer: ServedPeer, find: Callable[[str], Node], on_taken: Callable[[], object]) -> None:
+        self.inlets: dict[str, Feed] = {}
+        self._peer = peer
+        self._find = find
+        self._on_taken = on_taken
+        self._nodes: dict[str, Node] = {}
+
+    @property
+    def waiting(self) -> int:
+        """Messages that no node has taken yet: a dialect without credit is to read no more while there are any."""
+        return sum(map(len, self.inlets.values()))
+
+    def publish(self, address: str, arrival: PublishedArrival) -> None:
+        """Give a message to the node of this address; it is answered when the node does.
+
+        Raises:
+            RefusedError: there is no such node, it takes no messages, or a quota has been reached.
+        """
+        inlet, node = self.inlets.get(address), self._nodes.get(address)
+        if inlet is None or node is None:
+            inlet, node = self._open(address)
+        inlet.push(arrival)
+        node.on_arrivals(inlet)
+
+    def _open(self, address: str) -> tuple[Feed, Node]:
+        node = self._find(address)
+        try:
+            self._peer.check_link()
+            self._peer.check_inlet(node)
+        except RefusedError:
+            self._peer.forget_unused(node)
+            raise
+        inlet = Feed(self._peer, self._on_taken, partial(self._on_gone, address))
+        self.inlets[address], self._nodes[address] = inlet, node
+        node.add_inlet(inlet)
+        return inlet, node
+
+    def _on_gone(self, address: str) -> None:
+        """The node has ended the inlet: what waits there is released by it."""
+        inlet, node = self.inlets.pop(address, None), self._nodes.pop(address, None)
+        if inlet is not None and node is not None:
+            node.remove_inlet(inlet)
+
+    def close(self) -> None:
+        """Nothing more is published."""
+        for address, node in list(self._nodes.items()):
+            self._on_gone(address)
+            self._peer.forget_unused(node)
 
 
 class GivenLease(Lease):
