@@ -129,8 +129,6 @@ class Queue(Node):
         self._blocked: dict[Inlet, None] = {}
         self._alarm = self._clock.alarm(self._next_due, self.sweep)
         self._unused_since: float | None = None
-        if self.policy.expires is not None and trio.lowlevel.in_trio_run():
-            self.touch()
 
     def update(self, policy: QueuePolicy) -> None:
         """Go by other rules from now on; what is held stays.
@@ -144,8 +142,7 @@ class Queue(Node):
         self.policy = policy
         self._bounded = policy.is_bounded
         self._on_room()
-        if policy.expires is not None and trio.lowlevel.in_trio_run():
-            self.touch()
+        self._begin_use()
 
     # -- what there is ----------------------------------------------------------------------
 
@@ -188,6 +185,11 @@ class Queue(Node):
     def count_in(self, watermark: Watermark) -> None:
         super().count_in(watermark)
         self.held.count_in(watermark)
+        self._begin_use()  # it is in a container now
+
+    def _begin_use(self) -> None:
+        if trio.lowlevel.in_trio_run():
+            self.touch()
 
     # -- in ---------------------------------------------------------------------------------
 
@@ -328,6 +330,7 @@ class Queue(Node):
 
     def recover(self) -> None:
         """Take back what was on disk when the process started; under trio, since messages may expire."""
+        self.touch()
         for entry, leased in self.held.recover():
             if not leased:
                 self._offer(entry)
@@ -405,8 +408,7 @@ class Queue(Node):
         if self._closed:
             return False
         self.sweep()
-        if self.policy.expires is not None:
-            self.touch()
+        self.touch()
         try:
             return self._show_first(outlet) if outlet.copying else self._lease_first(outlet)
         except Exception:
@@ -485,7 +487,7 @@ class Queue(Node):
             if consumer is self._active:
                 self._active = None
                 self._on_change()
-        if not self.outlets and not self._closed and self.policy.expires is not None:
+        if not self._closed:
             self.touch()
         self.check_used()
 
@@ -691,7 +693,7 @@ class Queue(Node):
 
     def touch(self) -> None:
         """The queue is used: ``policy.expires`` counts from now on, while there is no receiver; under trio."""
-        if not self.outlets and self.policy.expires is not None:
+        if self.policy.expires is not None and not self.outlets:
             self._unused_since = self._clock.now()
             self._alarm.expect(self._end_of_use())
 
@@ -722,6 +724,8 @@ class Queue(Node):
             self._on_unused(self)
 
     def close(self) -> None:
+        if self._closed:
+            return
         self._closed = True
         self._unused_since = None
         self._alarm.stop()
