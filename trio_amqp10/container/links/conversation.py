@@ -267,7 +267,7 @@ class Conversation(ServedPeer):
             node = self._container.find(_checked(asked.address))
         with self._entering(node):
             filters = _filters(asked, node)
-            interest = interest_of(self.owner, link.name, asked, filters)
+            interest = interest_of(self.owner, link.name, asked, filters, link.remote.properties)
             target = getattr(link.remote.target, "address", None)
             self._steal(link)
             self.check_outlet(node, copying=copying, target=target, interest=interest)
