@@ -125,6 +125,8 @@ class Ticket:
                 connection.expect_no_more()
             self._publisher.pace.blocked()
         if self.failure is not None:
+            if self.state in ("in doubt", "refused"):
+                self._publisher.note_raised()
             raise anew(self.failure)
 
     @property
@@ -255,6 +257,7 @@ class Publisher(Channel):
         self._unseen, self._unseen_count = None, 0
         if ticket is not None and ticket.failure is not None:
             failure = anew(ticket.failure)
+            self.note_raised()
             if count > 1:
                 failure.add_note(
                     f"{count} publishes failed whose outcome no program asked for; this is the first"
