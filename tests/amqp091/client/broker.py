@@ -6,14 +6,16 @@ like is held by the vectors and by a real server elsewhere.
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import trio
 from trio.testing import memory_stream_pair
 
 from trio_amqp10.amqp091 import spec
-from trio_amqp10.amqp091.content import Content
+from trio_amqp10.amqp091.content import BasicProperties, Content
 from trio_amqp10.amqp091.engine import Engine
 from trio_amqp10.amqp091.events import (
     Arrival,
@@ -41,6 +43,9 @@ CAPABILITIES = {
 }
 
 
+_PLACES = itertools.count()
+
+
 class Message:
     """A message in a queue."""
 
@@ -48,6 +53,7 @@ class Message:
         self.method = method
         self.content = content
         self.redelivered = False
+        self.place = next(_PLACES)
 
 
 class QueueNode:
@@ -91,6 +97,9 @@ class Broker:
         self.generated = 0
         self.mechanisms = b"PLAIN AMQPLAIN"
         self.received: list[bytes] = []
+        self.fuses: list[int] = []  # methods until all transports break, each time
+        self.replies: dict[str, ServerChannel] = {}
+        self.reply_node = QueueNode(spec.QueueDeclare(), None)
 
     async def dial(self, _url: Any = None) -> trio.abc.Stream:
         """What a client's dial gets."""
@@ -114,6 +123,17 @@ class Broker:
         for peer in list(self.peers):
             peer.pump.cancel()
             self.gone(peer)
+
+    def burns(self) -> bool:
+        """One more method came; whether this is when the transports break."""
+        if not self.fuses:
+            return False
+        self.fuses[0] -= 1
+        if self.fuses[0]:
+            return False
+        self.fuses.pop(0)
+        self.sever()
+        return True
 
     def gone(self, peer: Peer) -> None:
         """A connection ended: what it did not settle is ready again."""
@@ -150,6 +170,21 @@ class Broker:
             node.messages.append(Message(method, content))
             self.deliver(node)
         return bool(nodes)
+
+    def publish_reply(self, key: str | None, properties: BasicProperties, body: bytes) -> None:
+        """A direct reply: to the channel that consumes the pseudo-queue, by the token in its address."""
+        channel = self.replies[key or ""]
+        content = Content(BasicProperties(correlation_id=properties.correlation_id), body)
+        [tag] = [tag for tag, (node, _, _) in channel.consumers.items() if node is self.reply_node]
+        channel.tag += 1
+        channel.send(
+            spec.BasicDeliver(consumer_tag=tag, delivery_tag=channel.tag, routing_key=key or ""), content
+        )
+
+    def put_back(self, node: QueueNode, message: Message) -> None:
+        """A message is ready again, at its old place."""
+        message.redelivered = True
+        node.messages = deque(sorted((*node.messages, message), key=lambda each: each.place))
 
     def deliver(self, node: QueueNode) -> None:
         """Hand out what is ready to consumers with room."""
@@ -196,9 +231,7 @@ class Peer:
             if event.virtual_host in self.broker.vhosts:
                 self.engine.accept_open(now)
             else:
-                self.engine.close(
-                    now, 530, f"NOT_ALLOWED - vhost {event.virtual_host} not found", 10, 40
-                )
+                self.engine.close(now, 530, f"NOT_ALLOWED - vhost {event.virtual_host} not found", 10, 40)
         elif isinstance(event, ChannelOpened):
             self.channels.append(ServerChannel(self, event.channel))
         elif isinstance(event, ChannelClosed):
@@ -283,9 +316,13 @@ class ServerChannel:
         while (arrival := self.engine.next_arrival()) is not None:
             name = arrival.method.plan.name
             self.broker.log.append(name)
+            if self.broker.burns():
+                return
             if self.peer.mute:
                 continue
-            handle: Callable[[Arrival], None] = getattr(self, "on_" + name.replace(".", "_").replace("-", "_"))
+            handle: Callable[[Arrival], None] = getattr(
+                self, "on_" + name.replace(".", "_").replace("-", "_")
+            )
             handle(arrival)
 
     def end(self) -> None:
@@ -294,8 +331,7 @@ class ServerChannel:
             node.consumers.remove((self, name))
         self.consumers.clear()
         for node, message, _ in reversed(self.unsettled.values()):
-            message.redelivered = True
-            node.messages.appendleft(message)
+            self.broker.put_back(node, message)
         nodes = {id(node): node for node, _, _ in self.unsettled.values()}
         self.unsettled.clear()
         for node in nodes.values():
@@ -370,6 +406,8 @@ class ServerChannel:
         )
 
     def node(self, method: Any) -> QueueNode | None:
+        if method.queue == "amq.rabbitmq.reply-to":
+            return self.broker.reply_node
         found = self.broker.queues.get(method.queue)
         if found is None:
             self.refuse(404, f"NOT_FOUND - no queue '{method.queue}' in vhost '/'", method)
@@ -431,6 +469,10 @@ class ServerChannel:
         if method.exchange and method.exchange not in self.broker.exchanges:
             self.refuse(404, f"NOT_FOUND - no exchange '{method.exchange}' in vhost '/'", method)
             return
+        if content.properties.reply_to == "amq.rabbitmq.reply-to":
+            key = f"amq.rabbitmq.reply-to.{id(self)}"
+            self.broker.replies[key] = self
+            content = Content(replace(content.properties, reply_to=key), content.body)
         if self.transaction is not None:
             self.transaction.append((method, content))
             return
@@ -439,7 +481,10 @@ class ServerChannel:
         if good and not self.broker.publish(method, content) and method.mandatory:
             self.send(
                 spec.BasicReturn(
-                    reply_code=312, reply_text="NO_ROUTE", exchange=method.exchange, routing_key=method.routing_key
+                    reply_code=312,
+                    reply_text="NO_ROUTE",
+                    exchange=method.exchange,
+                    routing_key=method.routing_key,
                 ),
                 content,
             )
@@ -483,11 +528,16 @@ class ServerChannel:
         self.settle(arrival.tags, requeue=method.requeue)
 
     def settle(self, tags: tuple[int, ...], *, requeue: bool) -> None:
+        if self.transaction is not None:
+            self.transaction.append((tags, requeue))
+            return
+        self.do_settle(tags, requeue)
+
+    def do_settle(self, tags: tuple[int, ...], requeue: bool) -> None:
         for tag in reversed(tags):
             node, message, _ = self.unsettled.pop(tag)
             if requeue:
-                message.redelivered = True
-                node.messages.appendleft(message)
+                self.broker.put_back(node, message)
             self.broker.deliver(node)
 
     def on_basic_recover(self, _arrival: Arrival) -> None:
@@ -503,8 +553,11 @@ class ServerChannel:
 
     def on_tx_commit(self, _arrival: Arrival) -> None:
         assert self.transaction is not None
-        for method, content in self.transaction:
-            self.broker.publish(method, content)
+        for first, second in self.transaction:
+            if isinstance(first, tuple):
+                self.do_settle(first, second)
+            else:
+                self.broker.publish(first, second)
         self.transaction.clear()
         self.send(spec.TxCommitOk())
 

@@ -124,7 +124,9 @@ async def test_channel_keeps_a_hundred_returned_messages(connected: Any) -> None
         assert (await channel.next_returned()).body == b"3"
 
 
-async def test_channel_waits_while_the_server_stops_its_flow(connected: Any, autojump_clock: MockClock) -> None:
+async def test_channel_waits_while_the_server_stops_its_flow(
+    connected: Any, autojump_clock: MockClock
+) -> None:
     async with connected() as (broker, connection), connection.open_channel() as channel:
         await channel.declare_queue("q")
         [server] = broker.peers[0].channels
@@ -167,7 +169,7 @@ async def test_channel_reads_what_it_publishes_one_octet_at_a_time(
             monkeypatch.setattr(stream, "receive_some", lambda _max=None: take(1))
             return stream
 
-        from trio_amqp10.amqp091.client import dial as module  # noqa: PLC0415
+        from trio_amqp10.amqp091.client import dial as module
 
         monkeypatch.setattr(module, "connect", slow)
         async with (
