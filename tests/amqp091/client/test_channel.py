@@ -63,7 +63,7 @@ async def test_channel_error_names_what_failed_and_ends_that_channel_alone(conne
 
 async def test_channel_error_that_no_call_raised_is_raised_on_leaving(connected: Any) -> None:
     async with connected() as (_, connection):
-        with pytest.raises(amqp091.NotFoundError, match="basic.publish"):
+        with pytest.raises(amqp091.NotFoundError, match=r"basic\.publish"):
             async with connection.open_channel() as channel:
                 await channel.publish("nope", "", b"")
                 await wait_all_tasks_blocked()
@@ -75,12 +75,14 @@ async def test_channel_reports_what_is_declared_otherwise(connected: Any) -> Non
             await channel.declare_queue("q", durable=True)
             with pytest.raises(amqp091.PreconditionFailedError, match="inequivalent arg 'durable'"):
                 await channel.declare_queue("q")
-        async with amqp091.open_connection("amqp091://guest:secret@broker") as second:
-            async with connection.open_channel() as mine:
-                await mine.declare_queue("own", exclusive=True)
-                async with second.open_channel() as channel:
-                    with pytest.raises(amqp091.ResourceLockedError):
-                        await channel.declare_queue("own")
+        async with (
+            amqp091.open_connection("amqp091://guest:secret@broker") as second,
+            connection.open_channel() as mine,
+            second.open_channel() as channel,
+        ):
+            await mine.declare_queue("own", exclusive=True)
+            with pytest.raises(amqp091.ResourceLockedError):
+                await channel.declare_queue("own")
 
 
 async def test_channel_gives_answers_to_the_calls_that_asked(connected: Any) -> None:
@@ -326,7 +328,7 @@ async def test_consumer_iteration_ends_quietly_after_its_own_close(connected: An
 async def test_consumer_reports_what_the_server_refuses(connected: Any) -> None:
     async with connected() as (_, connection):
         async with connection.open_channel() as channel:
-            with pytest.raises(amqp091.NotFoundError, match="basic.consume"):
+            with pytest.raises(amqp091.NotFoundError, match=r"basic\.consume"):
                 await channel.queue("nope").consume().__aenter__()
         async with connection.open_channel() as channel:
             queue = await channel.declare_queue("q")

@@ -281,7 +281,7 @@ async def _law(steps: list[str], reconnect: bool, republish: bool) -> None:
                                 await ticket.outcome()
                             except (amqp091.PublishError, amqp091.ChannelClosedError) as error:
                                 assert ticket.failure is not None
-                                assert type(error) is type(ticket.failure)
+                                assert type(error) is type(ticket.failure)  # noqa: PT017
                 except (amqp091.ConnectionClosedError, amqp091.ChannelClosedError, trio.ClosedResourceError):
                     pass
             assert all(ticket.state != "waiting" for ticket, _ in ended)
