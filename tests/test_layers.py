@@ -91,8 +91,15 @@ class Room(NamedTuple):
 ROOMS = {
     "nodes": Room({"errors"}, {"nodes", "stores"}),
     "stores": Room({"errors"}, {"stores"}),
+    "transactions.py": Room({"errors"}, {"nodes", "stores", "transaction_inlets"}),
+    "transaction_inlets.py": Room({"errors"}, {"nodes"}),
+    "broker": Room({"errors"}, {"broker", "nodes", "stores"}),
+    "rights": Room(
+        {"errors", "message", "net", "peer", "sasl", "tokens", "wire"},
+        {"connected", "handlers", "nodes", "rights", "stores"},
+    ),
 }
-"""Other dialects are to have the same nodes and stores: nothing there knows the endpoints or the performatives of this one."""
+"""Other dialects are to have the same nodes, stores and transactions: nothing there knows the endpoints or the performatives of this one."""
 
 NET = {"channel_binding", "errors", "headers", "net"}
 """What the room of streams and listeners may know: no dialect, but for the header that asks for TLS (5.2.1)."""
@@ -164,7 +171,8 @@ def test_module_imports_only_what_stands_left_of_it(path: Path) -> None:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_room_of_the_container_knows_only_what_it_may(room: str) -> None:
-    files = sorted((PACKAGE / "container" / room).glob("*.py"))
+    place = PACKAGE / "container" / room
+    files = sorted(place.glob("*.py")) if place.is_dir() else [place]
     assert files
     inside = {f"trio_amqp10.container.{each}" for each in ROOMS[room].inside}
     for path in files:
@@ -178,6 +186,12 @@ def test_room_of_the_container_knows_only_what_it_may(room: str) -> None:
 )
 def test_room_of_streams_and_listeners_knows_no_dialect(path: Path) -> None:
     assert parts_imported(path) <= NET
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "container").glob("*.py")), ids=lambda path: path.stem)
+def test_container_knows_the_links_of_a_dialect_in_one_file(path: Path) -> None:
+    if path.stem not in ("__init__", "service"):
+        assert not {name for name in imported(path) if name.startswith("trio_amqp10.container.links")}
 
 
 @pytest.mark.parametrize("path", FILES, ids=IDS)

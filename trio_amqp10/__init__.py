@@ -36,6 +36,7 @@ from .container.hosts import VirtualHosts as VirtualHosts
 from trio_amqp10.container.nodes.queue import Queue as Queue
 from trio_amqp10.container.nodes.policy import QueuePolicy as QueuePolicy
 from trio_amqp10.container.nodes.topic import Topic as Topic
+from trio_amqp10.container.nodes.content import Content as Content
 from trio_amqp10.container.nodes.node import Arrival as Arrival
 from trio_amqp10.container.nodes.node import House as House
 from trio_amqp10.container.nodes.node import Inlet as Inlet

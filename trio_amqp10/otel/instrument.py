@@ -112,8 +112,8 @@ def instrument(
     )
     if isinstance(target, Container):
         made = Instrumentation(spans, target.name)
-        target.kinds = kinds_for(spans)
-        target.outlet_class = outlet_for(spans)
+        target.amqp10.kinds = kinds_for(spans)
+        target.amqp10.outlet_class = outlet_for(spans)
         target.surround(made.around)
         return made
     target.use(kinds_for(spans))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Observation
 
+from trio_amqp10.container.links.conversation import Conversation
 from trio_amqp10.container.service import Container
 from trio_amqp10.peer.receiver import Receiver
 from trio_amqp10.peer.sender import Sender
@@ -181,17 +182,17 @@ def _figures_now(target: Connection | Container) -> Counter[str]:
     sums["held_octets"] += target.watermark.octets
     sums["refused_for_memory"] += target.watermark.refused
     sums["throttled"] += target.watermark.high
-    for conversation in target.conversations:
-        sums.update(_of_connection(conversation.connection))
+    for peer in target.connected:
+        if isinstance(peer, Conversation):
+            sums.update(_of_connection(peer.connection))
+        else:
+            sums.update(_integers(peer.statistics()))
+            sums["connections"] += not peer.closed
     return sums
 
 
 def _of_connection(connection: Connection) -> Counter[str]:
-    statistics = connection.statistics()
-    found: Counter[str] = Counter()
-    for name, value in statistics.items():
-        if isinstance(value, int):
-            found[name] = value
+    found = _integers(connection.statistics())
     found["connections"] = not connection.is_gone
     for session in connection.sessions:
         figures = session.statistics()
@@ -205,3 +206,7 @@ def _of_connection(connection: Connection) -> Counter[str]:
             found["credit_in"] += link.credit
             found["buffered"] += link.buffered
     return found
+
+
+def _integers(statistics: Mapping[str, Any]) -> Counter[str]:
+    return Counter({name: value for name, value in statistics.items() if isinstance(value, int)})

@@ -10,7 +10,7 @@ _ASKED_BY_NAME = (
     Change("if terminus.dynamic and terminus.address is not None:", "if False:"),
     Change("if asked.dynamic and asked.address is not None:", "if False:"),
 )
-_NOT_NAMED = Change("(self._container.echoes and not asked.dynamic)", "asked.dynamic")
+_NOT_NAMED = Change("(self._amqp10.echoes and not asked.dynamic)", "asked.dynamic")
 _NO_NAMES = Change("for name in (container_id, link_name)]", "for name in ('x', 'y')]")
 _SAYS_ANYWAY = (
     Change("if terminus.dynamic_node_properties and not terminus.dynamic:", "if False:"),

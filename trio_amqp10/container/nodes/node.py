@@ -452,6 +452,9 @@ class Node:
     spared = False
     """Whether messages are taken for it however much the container holds: those that manage what there is."""
 
+    unasked = False
+    """Whether a peer that may be connected needs no other permission to send to it and receive from it."""
+
     sheds = False
     """Whether it needs nothing of an arrival any more that it has given an outcome, as it has the message itself."""
 
