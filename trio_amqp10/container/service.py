@@ -25,6 +25,7 @@ from trio_amqp10.sasl import Server
 from trio_amqp10.tokens import path_of
 
 from .available import default_limit
+from .broker.topology import Topology
 from .connections import Connections
 from .handled import Handled
 from .handlers import Around, Function, Worked
@@ -122,6 +123,7 @@ class Container(Handled):
         authorise: as given.
         nodes: by address.
         keepers: those of them that keep what a peer wants to have while it has no link.
+        broker: its exchanges, bindings and declared queues; None without ``add_broker``.
         relay: the node behind the anonymous terminus, which routes by ``to``.
         journal: what is on its way to the store; None without one.
         settings: of nodes that were made through management; None without a store.
@@ -152,6 +154,7 @@ class Container(Handled):
         self.max_unsettled_octets = max_unsettled_octets
         self.transaction_timeout = transaction_timeout
         self.authorise = authorise
+        self.broker: Topology | None = None
         self._resolves_uris = False
         self.watermark = Watermark(_checked_limit(memory_limit))
         self.nodes: dict[str, Node] = {}
@@ -192,6 +195,7 @@ class Container(Handled):
 
         Raises:
             LocalProtocolError: another node has that address, or it is none.
+            StoreError: what the store has of it cannot be read.
         """
         if not node.address:
             raise LocalProtocolError("a node needs an address that is not empty")
@@ -365,6 +369,29 @@ class Container(Handled):
         management.spared = True
         self.add_node(management)
 
+    def add_broker(self, **options: Any) -> Topology:
+        """Exchanges, bindings and declared queues, as the brokers of AMQP 0-9-1 have them.
+
+        Exchanges are nodes at ``/exchanges/NAME``, and with a routing key at ``/exchanges/NAME/KEY``. With a store,
+        what is durable is there again after a restart. Call it once, after nodes of your own are added and before anybody
+        connects.
+
+        Args:
+            options: of ``Topology``, e.g. ``queue_address``.
+
+        Raises:
+            LocalProtocolError: there is one already.
+            StoreError: what the store has cannot be read.
+        """
+        if self.broker is not None:
+            raise LocalProtocolError(f"{self!r} has a broker already")
+        with self._reading():
+            self.broker = Topology(self, self._clock, ledger=self._ledger, **options)
+            if self._recovered:
+                for queue in self.broker.queues.values():
+                    queue.recover()
+        return self.broker
+
     def add_cbs(self, verify: Verify, *, azure: bool = False) -> None:
         """Take tokens at ``$cbs``, as Azure Service Bus does: what they permit is an ``Access``'s ``claims``.
 
@@ -410,6 +437,8 @@ class Container(Handled):
         """
         address = self.resolve(address)
         node = self.nodes.get(address)
+        if node is None and self.broker is not None:
+            node = self.broker.find_route(address)
         if node is not None:
             return node
         if self.strict or not address or address.startswith(_RESERVED):
