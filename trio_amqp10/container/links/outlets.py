@@ -142,7 +142,7 @@ class SenderOutlet(Sender):
         payload, message_format = to_transfer(content)
         link = self._link
         link.check_size(len(payload))
-        if lease is not None:
+        if lease is not None and not hasattr(lease, "strike"):
             lease = completed(lease)
         work: Work | None = None
         if link.txn_id is not None and lease is not None:
