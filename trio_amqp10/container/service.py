@@ -386,7 +386,7 @@ class Container(Handled):
         if self.broker is not None:
             raise LocalProtocolError(f"{self!r} has a broker already")
         with self._reading():
-            self.broker = Topology(self, self._clock, ledger=self._ledger, **options)
+            self.broker = Topology(self, self.clock, ledger=self._ledger, **options)
             if self._recovered:
                 for queue in self.broker.queues.values():
                     queue.recover()
