@@ -107,7 +107,10 @@ async def test_client_reports_a_refused_login_and_virtual_host(broker: Broker) -
 
 async def test_client_has_transactions(broker: Broker) -> None:
     with trio.fail_after(SECONDS):
-        async with amqp091.open_connection(url_of(broker)) as connection, connection.open_channel() as channel:
+        async with (
+            amqp091.open_connection(url_of(broker)) as connection,
+            connection.open_channel() as channel,
+        ):
             queue = await channel.declare_queue(exclusive=True)
             async with connection.open_transaction() as transaction:
                 await transaction.publish("", queue.name, b"1")
@@ -160,7 +163,10 @@ async def test_client_asks_over_direct_reply_to(broker: Broker) -> None:
 
 async def test_consumer_is_cancelled_with_its_queue(broker: Broker) -> None:
     with trio.fail_after(SECONDS):
-        async with amqp091.open_connection(url_of(broker)) as connection, connection.open_channel() as channel:
+        async with (
+            amqp091.open_connection(url_of(broker)) as connection,
+            connection.open_channel() as channel,
+        ):
             queue = await channel.declare_queue(fresh("q"))
             async with queue.consume() as consumer:
                 await queue.delete()
