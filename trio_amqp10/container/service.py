@@ -614,6 +614,7 @@ class Container(Handled):
         """Listen, and serve the nodes to all who dial; see ``trio_amqp10.serve`` for the options.
 
         ``await nursery.start(partial(container.serve, url, sasl=...))`` gives a ``Listener`` for each address.
+        ``dialects=`` names protocols to serve beside AMQP 1.0; each brings its own way to the nodes.
 
         Cancelled: every connection is closed with ``amqp:connection:forced``. Call ``finish`` first
         for what is under way to come to its end.

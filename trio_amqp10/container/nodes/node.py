@@ -361,6 +361,11 @@ class Outlet(Protocol):
         """Whether the peer has said that it will not come back: what was kept for it is not needed."""
         ...
 
+    @property
+    def sender(self) -> Any:
+        """The link as a program uses it, for a function of the user's: a ``Sender``, if the peer speaks AMQP 1.0."""
+        ...
+
     def ready(self) -> bool:
         """Whether ``give`` may be called; if not, ``on_demand`` is called once it may."""
         ...
