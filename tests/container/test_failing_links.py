@@ -19,10 +19,10 @@ import trio_amqp10 as amqp
 from trio_amqp10.azure import EntityOptions
 from trio_amqp10.azure.entity import Entity
 from trio_amqp10.container import Interest, Queue, QueuePolicy, Topic
+from trio_amqp10.container.broker.queues import BrokerQueue
 from trio_amqp10.container.nodes.clock import Clock
 from trio_amqp10.container.protocols.amqp10.content import content_of_message, to_transfer
 from trio_amqp10.engine.sender import SenderLink
-from trio_amqp10.rabbitmq.queue import BrokerQueue
 
 from .helpers import bodies, queue_of, two
 

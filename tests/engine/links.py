@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from tests.naive.performatives import frame
 from tests.naive.script import Script, filled
 from trio_amqp10.engine.events import LinkAttached
+from trio_amqp10.engine.session import Session
 from trio_amqp10.spec.messaging import Source, Target
 
 if TYPE_CHECKING:
     from trio_amqp10.engine.link import Link
-    from trio_amqp10.engine.session import Session
+    from trio_amqp10.engine.session_core import SessionCore
 
-__all__ = ["ACCEPTED", "Owner", "attach", "attached", "disposition", "transfer"]
+__all__ = ["ACCEPTED", "Owner", "attach", "attached", "disposition", "session_of", "transfer"]
 
 ACCEPTED: tuple[str, dict[str, Any]] = ("accepted", {})
 
@@ -40,8 +41,14 @@ def attach(name: str, handle: int, *, role: bool, **fields: Any) -> bytes:
     return filled("attach", usual, fields)
 
 
+def session_of(link: Link) -> Session:
+    """The session of ``link``, with all that a link does not see of it."""
+    assert isinstance(link.session, Session)
+    return link.session
+
+
 def attached(
-    script: Script, session: Session, link: Link, handle: int, *, credit: int = 0, **fields: Any
+    script: Script, session: SessionCore, link: Link, handle: int, *, credit: int = 0, **fields: Any
 ) -> None:
     """Attach ``link`` of ours, answered on the peer's ``handle``; a receiver grants ``credit``."""
     link.attach(source=Source(address="q"), target=Target(address="q"))

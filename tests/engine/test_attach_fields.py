@@ -16,7 +16,7 @@ from trio_amqp10.engine.terminus import ReceiverTerminus, SenderTerminus
 from trio_amqp10.spec.messaging import Rejected, Source, Target
 
 from .helpers import begun, flow, receiving, sending
-from .links import attach, attached, transfer
+from .links import attach, attached, session_of, transfer
 
 # -- handles (2.6.2) ------------------------------------------------------------------------------
 
@@ -54,10 +54,10 @@ def test_handle_stays_in_use_until_both_ends_have_detached() -> None:
     link, script = sending()
     link.detach()
     script >> expected("detach", handle=0)
-    link.session.sender("y").attach()
+    session_of(link).sender("y").attach()
     script >> expected("attach", name="y", handle=1)
     script << frame("detach", handle=0, closed=True)
-    link.session.sender("z").attach()
+    session_of(link).sender("z").attach()
     script >> expected("attach", name="z", handle=0)
 
 
@@ -181,7 +181,7 @@ def test_link_is_attached_anew_as_the_peer_says_when_detach_and_attach_come_in_o
 def test_link_is_attached_anew_as_we_say_before_the_peer_has_answered_the_detach() -> None:
     link, script = sending()
     link.detach(closed=False)
-    again = link.session.sender("x")
+    again = session_of(link).sender("x")
     again.attach(source=Source(), target=Target(address="other"))
     script >> expected("detach", handle=0, closed=None)
     script >> expected("attach", name="x", handle=1, target=("target", {"address": "other"}))
@@ -210,14 +210,14 @@ def test_link_that_is_attached_again_and_not_resumed_has_no_map() -> None:
     link, script = sending()
     script << frame("detach", handle=0)
     script >> expected("detach", closed=None)
-    link.session.sender("x").attach(source=Source(), target=Target(address="q"))
+    session_of(link).sender("x").attach(source=Source(), target=Target(address="q"))
     script >> expected("attach", name="x", unsettled=None, incomplete_unsettled=None)
 
 
 @pytest.mark.parametrize("role", [True, False])
 def test_link_that_failed_leaves_nothing_behind_when_the_peer_has_answered(role: bool) -> None:
     link, script = receiving(credit=0) if role else sending()
-    session = link.session
+    session = session_of(link)
     script << transfer(0, 0, b"m")  # without credit, or to a sender: a fault
     got = script.expect("detach", handle=0, closed=True)
     assert got["error"] is not None

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from tests.engine.helpers import BEGIN, begun, flow, opened, refused, sending
+from tests.engine.links import session_of
 from tests.naive.performatives import empty_frame, frame, header
 from tests.naive.script import Script, expected
 from trio_amqp10.engine.connection import Connection
@@ -26,7 +27,7 @@ CLOSE = frame("close")
 @pytest.mark.parametrize("with_error", [False, True])
 def test_connection_writes_nothing_behind_its_close(with_error: bool) -> None:
     link, script = sending()
-    session = link.session
+    session = session_of(link)
     session.connection.close(Error(condition="amqp:connection:forced") if with_error else None)
     script >> expected("close")
     session.owe_flow()

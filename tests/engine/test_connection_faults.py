@@ -244,6 +244,29 @@ def test_row_36_silent_peer_is_told_so_and_given_up_later() -> None:
     assert script.collect().over
 
 
+def test_connection_that_stood_still_for_longer_than_the_peer_waits_closes_with_an_error() -> None:
+    connection, script = opened(remote={"idle_time_out": 4000}, idle_timeout=None)
+    script.advance(1.0)
+    script.now += 8.0  # the peer waits for 8 s at most: what it announces is half of that (2.4.5)
+    connection.handle_timer(script.now)
+    script.collect().expect_event(
+        ConnectionLost, reason="nothing was written for 8 s, which is longer than the peer waits (2.4.5)"
+    )
+    script >> expected("close", error=error("amqp:connection:forced"))
+    assert connection.state is S.DISCARDING
+    script << frame("close")
+    assert script.collect().over
+
+
+def test_connection_that_stood_still_for_less_than_the_peer_waits_keeps_it_alive() -> None:
+    connection, script = opened(remote={"idle_time_out": 4000}, idle_timeout=None)
+    script.advance(1.0)
+    script.now += 6.9
+    connection.handle_timer(script.now)
+    script.collect() >> expected("empty", channel=0)
+    assert connection.state is S.OPENED
+
+
 def test_connection_keeps_alive_what_the_peer_would_give_up() -> None:
     connection, script = opened(remote={"idle_time_out": 4000}, idle_timeout=None)
     for _ in range(3):

@@ -12,7 +12,7 @@ from trio_amqp10.engine.limits import Limits
 from trio_amqp10.spec.messaging import Source, Target
 
 from .helpers import BEGIN, flow, opened, receiving, sending
-from .links import attached, transfer
+from .links import attached, session_of, transfer
 
 # -- next-incoming-id -----------------------------------------------------------------------------
 
@@ -171,7 +171,7 @@ def test_flow_of_a_link_opens_the_window_of_its_session_too() -> None:
 
 def test_flow_without_a_handle_changes_no_link() -> None:
     link, script = sending(Limits(), credit=4)
-    other = link.session.receiver("y")
+    other = session_of(link).receiver("y")
     attached(script, link.session, other, 1, credit=3)
     script << flow()
     assert (link.credit, link.drain, other.credit, other.drain) == (4, False, 3, False)

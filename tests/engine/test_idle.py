@@ -47,6 +47,17 @@ def test_idle_calls_for_a_heartbeat_when_nothing_was_written_in_a_quarter() -> N
     assert idle.deadline() == 106.0
 
 
+def test_idle_finds_silence_of_its_own_when_a_look_comes_much_too_late() -> None:
+    idle = IdleTimes(None)
+    assert idle.exceeded(1e9, wrote=False) is None
+    idle.peer_wants(8_000, 100.0)
+    assert idle.exceeded(115.9, wrote=False) is None
+    assert idle.exceeded(116.0, wrote=False) == 16.0
+    assert idle.exceeded(116.0, wrote=True) is None
+    assert idle.heartbeat_due(116.0, wrote=True) is False
+    assert idle.exceeded(131.9, wrote=False) is None
+
+
 def test_idle_looks_at_the_earlier_of_its_two_deadlines() -> None:
     idle = IdleTimes(1.0)
     idle.last_received = 100.0

@@ -20,7 +20,7 @@ from trio_amqp10.spec.messaging import Source, Target
 from trio_amqp10.spec.transport import Error, ReceiverSettleMode, Role, SenderSettleMode
 
 from .helpers import BEGIN, Pair, begun, flow, opened, receiving, sending
-from .links import Owner, attach, attached, disposition, transfer
+from .links import Owner, attach, attached, disposition, session_of, transfer
 
 if TYPE_CHECKING:
     from trio_amqp10.engine.receiver import ReceiverLink
@@ -251,7 +251,7 @@ def test_detach_waits_for_the_answer_and_frees_handle_and_name_then(closed: bool
     script << frame("detach", handle=0, closed=closed)
     script.expect_event(LinkDetached, link=link, error=None)
     assert link.state is LinkState.GONE
-    assert link.session.links == []
+    assert session_of(link).links == []
     script.expect_nothing()
     link.detach()
     script.expect_nothing()
@@ -291,7 +291,7 @@ def test_row_65_closing_detach_that_crosses_ours_makes_us_attach_again_and_close
 def test_row_65_closing_detach_that_crosses_ours_leaves_a_new_link_of_that_name_alone() -> None:
     link, script = sending()
     link.detach(closed=False)
-    again = link.session.sender("x")
+    again = session_of(link).sender("x")
     again.attach()
     script >> expected("detach", handle=0) >> expected("attach", handle=1)
     script << frame("detach", handle=0, closed=True)
@@ -366,7 +366,7 @@ def test_detach_writes_what_was_owed_before_it() -> None:
 
 def test_row_43_frames_for_a_link_that_we_detached_are_discarded_without_limit_and_counted() -> None:
     link, script = receiving(credit=3)
-    session = link.session
+    session = session_of(link)
     other = session.receiver("other")
     attached(script, session, other, 1, credit=10)
     link.detach()
@@ -530,7 +530,7 @@ def test_link_is_gone_and_its_owner_woken_when_the_session_ends() -> None:
     script << frame("end")
     assert link.state is LinkState.GONE
     assert owner in script.touched
-    assert link.session.links == []
+    assert session_of(link).links == []
 
 
 def test_link_without_an_owner_wakes_nobody() -> None:
@@ -545,7 +545,7 @@ def test_link_without_an_owner_wakes_nobody() -> None:
 
 def test_row_61_echoes_and_drains_are_answered_by_one_flow_for_a_link_however_many_came() -> None:
     link, script = sending()
-    other = link.session.receiver("other")
+    other = session_of(link).receiver("other")
     attached(script, link.session, other, 1)
     script << b"".join(
         flow(handle=handle, delivery_count=0, link_credit=5, echo=True, drain=drain)

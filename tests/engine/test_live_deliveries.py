@@ -18,7 +18,7 @@ from trio_amqp10.spec.messaging import Accepted, Source, Target
 from trio_amqp10.spec.transport import Error, ReceiverSettleMode, SenderSettleMode
 
 from .helpers import begun, error, flow
-from .links import ACCEPTED, Owner, attach, disposition, transfer
+from .links import ACCEPTED, Owner, attach, disposition, session_of, transfer
 
 if TYPE_CHECKING:
     from trio_amqp10.engine.delivery import IncomingDelivery, OutgoingDelivery
@@ -158,7 +158,7 @@ def test_outcome_that_was_given_is_written_before_the_attach_that_takes_the_link
     link, script, delivery = received(kept=True, mode=ReceiverSettleMode.FIRST)
     peer_first(link, script)
     link.session.settlement.dispose(delivery, ACCEPT)
-    again = link.session.receiver("x")
+    again = session_of(link).receiver("x")
     again.terminus = link.terminus
     again.attach(source=Source(address="q"), target=Target())
     script >> expected("disposition", first=7, settled=True)
@@ -171,7 +171,7 @@ def test_outcome_that_was_given_is_written_before_the_attach_that_takes_the_link
 def test_old_id_of_a_sent_delivery_means_nothing_when_its_link_is_taken_up() -> None:
     link, script, delivery = sent(kept=True)
     peer_first(link, script)
-    again = link.session.sender("x")
+    again = session_of(link).sender("x")
     again.terminus = link.terminus
     again.attach(source=Source(), target=Target(address="q"))
     assert not link.unsettled
@@ -183,7 +183,7 @@ def test_old_id_of_a_sent_delivery_means_nothing_when_its_link_is_taken_up() -> 
 def test_old_id_of_a_received_delivery_means_nothing_when_its_link_is_taken_up() -> None:
     link, script, delivery = received(kept=True)
     peer_first(link, script)
-    again = link.session.receiver("x")
+    again = session_of(link).receiver("x")
     again.terminus = link.terminus
     again.attach(source=Source(address="q"), target=Target())
     assert not link.tags
@@ -204,7 +204,7 @@ def test_live_deliveries_are_over_when_their_session_ends(kept: bool) -> None:
 
 def test_others_are_not_woken_when_a_link_is_detached() -> None:
     link, script, delivery = sent(kept=False)
-    other = link.session.sender("y")
+    other = session_of(link).sender("y")
     other.attach(source=Source(), target=Target(address="q"))
     script << attach("y", 1, role=True)
     delivery.watcher = watcher = Owner()

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from trio_amqp10.engine import session as session_module
+from trio_amqp10.engine import session_core as session_module
 from trio_amqp10.engine.connection import Connection
 from trio_amqp10.engine.events import LinkAttached, SessionBegun
 from trio_amqp10.engine.limits import Limits

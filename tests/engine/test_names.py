@@ -15,7 +15,7 @@ from trio_amqp10.engine.states import LinkState
 from trio_amqp10.errors import LocalProtocolError
 
 from .helpers import BEGIN, begun, receiving, sending
-from .links import attach, transfer
+from .links import attach, session_of, transfer
 
 if TYPE_CHECKING:
     from trio_amqp10.engine.link import Link
@@ -55,7 +55,7 @@ def test_names_count_deliveries_of_links_that_are_over_too() -> None:
     link.send(b"two")
     assert names.deliveries() == (2, 0)
     link.detach(closed=True)
-    again = link.session.sender("x")  # before the peer has answered: the name is free at once
+    again = session_of(link).sender("x")  # before the peer has answered: the name is free at once
     assert names.deliveries() == (2, 0)
     script << frame("detach", handle=0, closed=True)
     assert names.find("x", False) is again

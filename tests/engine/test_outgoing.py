@@ -20,7 +20,7 @@ from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.transport import SenderSettleMode
 
 from .helpers import Pair, begun, flow, sending
-from .links import Owner, attach, attached, disposition
+from .links import Owner, attach, attached, disposition, session_of
 
 
 def test_begin_sends_the_first_transfer_and_takes_credit() -> None:
@@ -231,7 +231,7 @@ def test_detach_aborts_what_was_begun() -> None:
 
 def test_streams_and_messages_take_turns_frame_by_frame() -> None:
     link, script = sending(remote={"max_frame_size": 512}, credit=10)
-    other = link.session.sender("other")
+    other = session_of(link).sender("other")
     attached(script, link.session, other, 1)
     script << flow(handle=1, delivery_count=0, link_credit=5, incoming_window=2)
     out = link.begin(b"m")

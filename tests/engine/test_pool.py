@@ -105,6 +105,6 @@ def test_windows_are_as_wide_as_there_is_room(own: int | None, shared: int | Non
         Pool(shared).join(connection)
     link = session.receiver("x")
     attached(script, session, link, 0, credit=20)
-    assert connection.window_room() is None
+    assert connection.context.window_room() is None
     script << transfer(0, 0, b"a" * 400, more=True) << transfer(0, None, b"a" * 400, more=True)
-    assert connection.window_room() == room
+    assert connection.context.window_room() == room

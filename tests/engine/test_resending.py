@@ -20,7 +20,7 @@ from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import SenderSettleMode
 
 from .helpers import begun, flow
-from .links import ACCEPTED, Owner, attach, attached, disposition
+from .links import ACCEPTED, Owner, attach, attached, disposition, session_of
 
 RECEIVED = ("received", {"section_number": 1, "section_offset": 0})
 REJECTED: tuple[str, dict[str, Any]] = ("rejected", {})
@@ -460,7 +460,7 @@ def test_deliveries_are_told_when_the_peer_closes_what_we_had_only_detached() ->
 def test_deliveries_stay_untold_when_they_are_on_another_link_already() -> None:
     link, script, terminus, held = taken_up((b"a", None), theirs={b"a": None})
     link.detach(closed=False)
-    terminus.bind(link.session.sender("other"))
+    terminus.bind(session_of(link).sender("other"))
     script.collect().touched.clear()
     script << frame("detach", handle=0, closed=True)
     assert held[0].watcher not in script.touched

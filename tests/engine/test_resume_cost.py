@@ -18,7 +18,7 @@ from trio_amqp10.spec.messaging import Source, Target
 from trio_amqp10.spec.transport import ReceiverSettleMode
 
 from .helpers import begun, flow, sending
-from .links import attach, attached, transfer
+from .links import attach, attached, session_of, transfer
 from .steps import steps
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def test_tag_as_long_as_those_that_are_made_costs_no_more_where_more_is_unsettle
 
 def test_tag_that_another_link_of_the_session_has_is_free() -> None:
     link, script = sending()
-    other = link.session.sender("other")
+    other = session_of(link).sender("other")
     attached(script, link.session, other, 1)
     script << flow(handle=1, delivery_count=0, link_credit=10)
     assert other.send(b"m") is not None

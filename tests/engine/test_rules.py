@@ -299,7 +299,7 @@ def _() -> Told:
 @case("attach-after-error")
 def _() -> Told:
     link, script = receiving()
-    link.session.connection.strict = Strict(attach_after_error=True)
+    link.context.strict = Strict(attach_after_error=True)
     link.detach(closed=False, error=Error(condition="amqp:internal-error"))
     return told(script, frame("detach", handle=0) + attach(name=link.name, handle=1))
 

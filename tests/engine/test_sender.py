@@ -24,7 +24,7 @@ from trio_amqp10.spec.transactions import Declared, TransactionalState
 from trio_amqp10.spec.transport import Flow, SenderSettleMode
 
 from .helpers import Pair, begun, flow, sending
-from .links import Owner, attach, attached, disposition
+from .links import Owner, attach, attached, disposition, session_of
 
 if TYPE_CHECKING:
     from trio_amqp10.engine.sender import SenderLink
@@ -413,7 +413,7 @@ def test_message_in_parts_is_sent_to_its_end_when_its_outcome_comes_before(
 
 def test_messages_in_parts_take_turns_on_one_session() -> None:
     link, script = sending(credit=10, remote={"max_frame_size": 512})
-    other = link.session.sender("other")
+    other = session_of(link).sender("other")
     attached(script, link.session, other, 1)
     script << flow(handle=1, delivery_count=0, link_credit=5)
     link.send(bytes(1500))
@@ -474,7 +474,7 @@ def test_detach_in_the_middle_of_a_message_leaves_the_receiver_with_nothing_of_i
 
 
 def _second(pair: Pair, first: SenderLink) -> tuple[SenderLink, Any]:
-    again = first.session.sender("again")
+    again = session_of(first).sender("again")
     again.attach(source=Source(), target=Target())
     pair.run()
     receiver: Any = next(

@@ -21,6 +21,7 @@ from tests.engine.helpers import (
     sending,
     transfer,
 )
+from tests.engine.links import session_of
 from tests.naive.performatives import frame, header
 from tests.naive.script import Script, expected
 from trio_amqp10 import rules
@@ -354,7 +355,7 @@ def test_row_60_links_that_were_answered_are_free() -> None:
         sender.detach()
         pair.run()
         assert receiver.state is LinkState.GONE
-        sender.session.end()
+        session_of(sender).end()
         pair.run()
     assert pair.b.state is ConnectionState.OPENED
 

@@ -21,6 +21,7 @@ from tests.engine.helpers import (
     sending,
     transfer,
 )
+from tests.engine.links import session_of
 from tests.naive.codec import Typed, encode
 from tests.naive.performatives import frame, header, raw_frame
 from tests.naive.script import Script, expected
@@ -109,7 +110,7 @@ def test_session_forgets_what_is_unsettled_when_it_ends_and_wakes_who_waits_for_
     settlement = link.session.settlement
     owner = settlement.incoming[1].watcher = Owner()
     assert settlement.modes == {0: 0}
-    link.session.end()
+    session_of(link).end()
     script.collect()
     assert script.touched == [owner]
     assert not settlement.incoming

@@ -22,7 +22,7 @@ from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Error, ReceiverSettleMode
 
 from .helpers import BEGIN, begun, error, flow, opened, receiving, sending
-from .links import ACCEPTED, attach, attached, disposition, transfer
+from .links import ACCEPTED, attach, attached, disposition, session_of, transfer
 from .test_keeper import Book
 from .test_keeper import sender as kept_sender
 from .test_resuming import TAG, before_the_cut, resumed
@@ -39,7 +39,7 @@ def detached(handle: int, **fields: Any) -> bytes:
 
 def test_mode_of_one_delivery_leaves_alone_the_deliveries_of_another_link() -> None:
     link, script = receiving()
-    other = link.session.receiver("other")
+    other = session_of(link).receiver("other")
     other.attach(source=Source(address="q"), target=Target(), rcv_settle_mode=SECOND)
     script >> expected("attach")
     script << attach("other", 1, role=False)
@@ -84,7 +84,7 @@ def test_all_deliveries_of_a_link_that_goes_are_in_doubt() -> None:
 def test_links_that_come_and_go_on_one_session_are_not_remembered() -> None:
     link, script = sending()
     for n in range(20):
-        other = link.session.sender(f"other-{n}")
+        other = session_of(link).sender(f"other-{n}")
         attached(script, link.session, other, 1)
         script << flow(next_incoming_id=n, handle=1, delivery_count=0, link_credit=5)
         assert other.send(b"m") is not None

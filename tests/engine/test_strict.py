@@ -27,7 +27,7 @@ from trio_amqp10.wire.pairs import PairMap
 from trio_amqp10.wire.values import Symbol
 
 from .helpers import BEGIN, attach, error, flow, refused, transfer
-from .links import ACCEPTED, disposition
+from .links import ACCEPTED, disposition, session_of
 
 if TYPE_CHECKING:
     from trio_amqp10.engine.receiver import ReceiverLink
@@ -380,8 +380,8 @@ def test_links_that_failed_are_remembered_up_to_a_bound(monkeypatch: pytest.Monk
     link, script = receiving(STRICT)
     link.detach(closed=False, error=Error(condition="amqp:internal-error"))
     script << frame("detach", handle=0)
-    other = link.session.receiver("y")
+    other = session_of(link).receiver("y")
     other.attach(source=Source(address="q"))
     script << attach(name="y", handle=0, source=("source", {}))
     other.detach(closed=False, error=Error(condition="amqp:internal-error"))
-    assert list(link.session.failed) == [("y", True)]
+    assert list(session_of(link).failed) == [("y", True)]

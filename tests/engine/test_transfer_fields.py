@@ -15,7 +15,7 @@ from trio_amqp10.spec.messaging import Accepted, Received, Rejected, Released, S
 from trio_amqp10.spec.transport import ReceiverSettleMode
 
 from .helpers import begun, flow, receiving, sending
-from .links import ACCEPTED, attach, attached, disposition, transfer
+from .links import ACCEPTED, attach, attached, disposition, session_of, transfer
 
 if TYPE_CHECKING:
     from tests.naive.script import Script
@@ -78,7 +78,7 @@ def test_settled_that_is_left_out_later_is_what_was_said_before(first: bool | No
 
 def test_every_delivery_of_a_session_has_the_next_id_and_a_tag_of_its_own() -> None:
     link, script = sending(remote={"max_frame_size": 512})
-    other = link.session.sender("other")
+    other = session_of(link).sender("other")
     attached(script, link.session, other, 1)
     script << flow(handle=1, delivery_count=0, link_credit=9)
     for size in (1, 700):
@@ -176,7 +176,7 @@ def attached_again(link: ReceiverLink, script: Script) -> ReceiverLink:
     link.detach(closed=False)
     script >> expected("detach")
     script << frame("detach", handle=0)
-    again = link.session.receiver(link.name)
+    again = session_of(link).receiver(link.name)
     again.terminus = link.terminus
     again.attach(source=Source(address="q"), target=Target(), rcv_settle_mode=ReceiverSettleMode.SECOND)
     script >> expected("attach")
@@ -272,7 +272,7 @@ def test_batchable_on_any_transfer_of_a_delivery_changes_nothing(which: int) -> 
 
 def test_disposition_may_name_deliveries_of_many_links() -> None:
     link, script = sending(credit=5)
-    other = link.session.sender("other")
+    other = session_of(link).sender("other")
     attached(script, link.session, other, 1)
     other.credit = 5
     sent = [each.send(b"m") for each in (link, other, link, other)]
@@ -283,7 +283,7 @@ def test_disposition_may_name_deliveries_of_many_links() -> None:
 
 def test_outcomes_of_deliveries_of_many_links_are_one_disposition() -> None:
     link, script = receiving()
-    other = link.session.receiver("other")
+    other = session_of(link).receiver("other")
     attached(script, link.session, other, 1, credit=5)
     script << transfer(0, 0, b"m") + transfer(1, 1, b"m") + transfer(0, 2, b"m")
     for delivery in (link.queue[0], other.queue[0], link.queue[1]):
@@ -295,7 +295,7 @@ def test_outcomes_of_deliveries_of_many_links_are_one_disposition() -> None:
 @pytest.mark.parametrize("role", [True, False])
 def test_disposition_is_for_the_direction_that_its_role_says(role: bool) -> None:
     link, script = sending(credit=5)
-    receiver = link.session.receiver("other")
+    receiver = session_of(link).receiver("other")
     attached(script, link.session, receiver, 1, credit=5)
     sent = link.send(b"m")
     script << transfer(1, 0, b"m")

@@ -19,7 +19,7 @@ from trio_amqp10.spec.messaging import Accepted, Received, Rejected
 from trio_amqp10.spec.transactions import TransactionalState
 
 from .helpers import flow, receiving, sending
-from .links import ACCEPTED, Owner, attached, disposition, transfer
+from .links import ACCEPTED, Owner, attached, disposition, session_of, transfer
 
 if TYPE_CHECKING:
     from tests.naive.script import Script
@@ -136,7 +136,7 @@ def test_outcome_that_did_not_come_to_count_is_followed_by_another(last: int) ->
 
 def test_deliveries_of_a_link_that_goes_are_found_among_all() -> None:
     a, script, first = sent(3)
-    b, c = a.session.sender("b"), a.session.sender("c")
+    b, c = session_of(a).sender("b"), session_of(a).sender("c")
     for handle, link in enumerate((b, c), 1):
         attached(script, a.session, link, handle)
         script << flow(handle=handle, delivery_count=0, link_credit=5, incoming_window=99)

@@ -303,4 +303,4 @@ def test_table_has_every_state_in_one_class_and_leads_to_each() -> None:
     for state in CARRIED | AWAITED:
         assert {Turn.CLOSE, Turn.DETACH, Turn.GIVE_UP, Turn.LOSE} < TURNS[state].keys()
     for state in ENDED:  # nothing but the program brings back what is over
-        assert {to for turn, to in TURNS[state].items() if to not in ENDED} <= {Life.RETURNING}
+        assert {to for to in TURNS[state].values() if to not in ENDED} <= {Life.RETURNING}

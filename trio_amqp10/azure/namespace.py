@@ -50,7 +50,6 @@ class NamespaceContainer(Container):
         converse: Callable[[Any, Connection], Conversation],
     ) -> None:
         super().__init__(name, strict=True, wall_clock=wall_clock, authorise=_permit)
-        self.clock = self._clock
         self.post = self._post
         self.call_at = self._timers.call_at
         self.amqp10.converse = converse

@@ -25,6 +25,7 @@ from trio_amqp10.sasl import Server
 from trio_amqp10.tokens import path_of
 
 from .available import default_limit
+from .broker.topology import Topology
 from .connections import Connections
 from .handled import Handled
 from .handlers import Around, Function, Worked
@@ -117,10 +118,12 @@ class Container(Handled):
 
     Attributes:
         name: as given.
+        clock: by which messages and links expire.
         watermark: how much memory the messages take.
         authorise: as given.
         nodes: by address.
         keepers: those of them that keep what a peer wants to have while it has no link.
+        broker: its exchanges, bindings and declared queues; None without ``add_broker``.
         relay: the node behind the anonymous terminus, which routes by ``to``.
         journal: what is on its way to the store; None without one.
         settings: of nodes that were made through management; None without a store.
@@ -151,6 +154,7 @@ class Container(Handled):
         self.max_unsettled_octets = max_unsettled_octets
         self.transaction_timeout = transaction_timeout
         self.authorise = authorise
+        self.broker: Topology | None = None
         self._resolves_uris = False
         self.watermark = Watermark(_checked_limit(memory_limit))
         self.nodes: dict[str, Node] = {}
@@ -158,12 +162,12 @@ class Container(Handled):
         self.relay = Relay(self.find)
         self.amqp10 = Amqp10(self)
         self._around: Around | None = None
-        self._clock = Clock(wall_clock)
+        self.clock = Clock(wall_clock)
         self._reading: Callable[[], AbstractContextManager[None]] = (
             nullcontext if store is None else partial(reading, store)
         )
         with self._reading():
-            self._ledger = None if store is None else Ledger(store, self._clock)
+            self._ledger = None if store is None else Ledger(store, self.clock)
             self.journal = None if self._ledger is None else self._ledger.journal
             self.settings = None if self.journal is None else Settings(self.journal)
             archive = None if self._ledger is None else Archive(self._ledger)
@@ -172,11 +176,11 @@ class Container(Handled):
         self.accounts = None if quotas is None else Accounts(quotas)
         self._connections = Connections(self.accounts)
         self._household = Household(self.name, self.find, self._connections.hosts, self._ledger)
-        self._timers = Timers(self._clock.now, self._connections.hosts)
-        self._clock.call_at = self._timers.call_at
+        self._timers = Timers(self.clock.now, self._connections.hosts)
+        self.clock.call_at = self._timers.call_at
         longest = math.inf if max_terminus_age is None else max_terminus_age
         self.termini = Termini(
-            self._clock.now,
+            self.clock.now,
             self._timers.call_at,
             archive=archive,
             longest=longest,
@@ -191,6 +195,7 @@ class Container(Handled):
 
         Raises:
             LocalProtocolError: another node has that address, or it is none.
+            StoreError: what the store has of it cannot be read.
         """
         if not node.address:
             raise LocalProtocolError("a node needs an address that is not empty")
@@ -282,7 +287,7 @@ class Container(Handled):
             grouped=grouped,
         )
         book = None if self._ledger is None else Book(self._ledger, name, everything=durable)
-        queue = Queue(name, policy=policy, clock=self._clock, book=book)
+        queue = Queue(name, policy=policy, clock=self.clock, book=book)
         self.add_node(queue)
         return queue
 
@@ -311,7 +316,7 @@ class Container(Handled):
             max_backlog=max_backlog,
             overflow=overflow,
             max_subscriptions=max_subscriptions,
-            clock=self._clock,
+            clock=self.clock,
             ledger=self._ledger,
         )
         self.add_node(topic)
@@ -364,6 +369,29 @@ class Container(Handled):
         management.spared = True
         self.add_node(management)
 
+    def add_broker(self, **options: Any) -> Topology:
+        """Exchanges, bindings and declared queues, as the brokers of AMQP 0-9-1 have them.
+
+        Exchanges are nodes at ``/exchanges/NAME``, and with a routing key at ``/exchanges/NAME/KEY``. With a store,
+        what is durable is there again after a restart. Call it once, after nodes of your own are added and before anybody
+        connects.
+
+        Args:
+            options: of ``Topology``, e.g. ``queue_address``.
+
+        Raises:
+            LocalProtocolError: there is one already.
+            StoreError: what the store has cannot be read.
+        """
+        if self.broker is not None:
+            raise LocalProtocolError(f"{self!r} has a broker already")
+        with self._reading():
+            self.broker = Topology(self, self._clock, ledger=self._ledger, **options)
+            if self._recovered:
+                for queue in self.broker.queues.values():
+                    queue.recover()
+        return self.broker
+
     def add_cbs(self, verify: Verify, *, azure: bool = False) -> None:
         """Take tokens at ``$cbs``, as Azure Service Bus does: what they permit is an ``Access``'s ``claims``.
 
@@ -381,7 +409,7 @@ class Container(Handled):
         Raises:
             LocalProtocolError: there is one already.
         """
-        cbs = Cbs(verify, self._post, self._clock.wall)
+        cbs = Cbs(verify, self._post, self.clock.wall)
         cbs.spared = True
         self.add_node(cbs)
         self._resolves_uris = self.amqp10.settles_first = azure
@@ -409,6 +437,8 @@ class Container(Handled):
         """
         address = self.resolve(address)
         node = self.nodes.get(address)
+        if node is None and self.broker is not None:
+            node = self.broker.find_route(address)
         if node is not None:
             return node
         if self.strict or not address or address.startswith(_RESERVED):
@@ -432,7 +462,7 @@ class Container(Handled):
 
     def _make_queue(self, address: str, keepers: frozenset[str], *, lasting: bool = True) -> Queue:
         book = Book(self._ledger, address) if lasting and self._ledger is not None else None
-        queue = Queue(address, kept_by=keepers, on_unused=self._on_unused, clock=self._clock, book=book)
+        queue = Queue(address, kept_by=keepers, on_unused=self._on_unused, clock=self.clock, book=book)
         self.add_node(queue)
         return queue
 

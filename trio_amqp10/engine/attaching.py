@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from trio_amqp10.spec.transport import Attach
 
     from .link import Link
+    from .names import LinkNames
     from .session import Session
 
 __all__ = ["on_attach"]
@@ -30,11 +31,11 @@ def on_attach(session: Session, attach: Attach) -> None:
             ends the connection.
         LocalProtocolError: the answer does not fit a frame of the peer's.
     """
-    connection = session.connection
-    connection.charge_resumed()
-    if attach.handle > connection.limits.handle_max and connection.strict.handle_max:
+    context, names = session.context, session.names
+    context.charge_resumed()
+    if attach.handle > context.limits.handle_max and context.strict.handle_max:
         raise rules.HANDLE_MAX.broken(
-            f"handle {attach.handle} is over the handle-max of {connection.limits.handle_max}"
+            f"handle {attach.handle} is over the handle-max of {context.limits.handle_max}"
         )
     if attach.handle in session.by_remote_handle:
         session.fail(rules.HANDLE_IN_USE.broken(f"attach on handle {attach.handle}, which is in use"))
@@ -50,9 +51,9 @@ def on_attach(session: Session, attach: Attach) -> None:
             session.fail(rules.ATTACH_AFTER_ERROR.broken(text))
             return
         del session.failed[attach.name, ours]
-    link = connection.names.find(attach.name, ours, session)
+    link = names.find(attach.name, ours, session)
     if link is not None and (link.session is not session or link.remote is not None):
-        _steal(link)
+        _steal(link, names)
         link = None
     is_new = link is None
     if link is None:
@@ -65,11 +66,12 @@ def on_attach(session: Session, attach: Attach) -> None:
     _check_count(link, attach)
     if link.terminus is not None and link.state is LinkState.ATTACHED and link.has_terminus():
         link.resume()
-    if is_new and connection.too_many_links():
-        text = f"more than {connection.limits.max_links} links on one connection"
+    most = context.limits.max_links
+    if is_new and most is not None and len(names) > most:
+        text = f"more than {most} links on one connection"
         link.refuse(error_of(rules.LINKS.broken(text)))
     elif link.state is not LinkState.DETACH_SENT:
-        _tell_attached(link, attach)
+        _tell_attached(session, link, attach)
 
 
 def _check_count(link: Link, attach: Attach) -> None:
@@ -77,17 +79,17 @@ def _check_count(link: Link, attach: Attach) -> None:
     if (
         attach.initial_delivery_count is None
         and attach.role is Role.SENDER
-        and link.session.connection.strict.initial_delivery_count
+        and link.context.strict.initial_delivery_count
         and link.has_terminus()
     ):
         link.fail(rules.INITIAL_DELIVERY_COUNT.broken("a sender attached without an initial-delivery-count"))
 
 
-def _tell_attached(link: Link, attach: Attach) -> None:
+def _tell_attached(session: Session, link: Link, attach: Attach) -> None:
     """Let the adapter see the link, unless its terminus is of a type that nobody here knows."""
     unknown = next((t for t in (attach.source, attach.target) if isinstance(t, Described)), None)
     if unknown is None:
-        link.session.connection.emit_attached(link)
+        session.emit_attached(link)
         return
     fault = rules.TERMINUS.broken(f"terminus {unknown.descriptor!r} is not known here")
     if link.state is LinkState.ATTACH_RCVD:
@@ -96,13 +98,13 @@ def _tell_attached(link: Link, attach: Attach) -> None:
         link.fail(fault)
 
 
-def _steal(link: Link) -> None:
+def _steal(link: Link, names: LinkNames) -> None:
     """The peer attaches a link of this name anew: the old one is over, and its name is free (2.6.1)."""
     if link.state is not LinkState.DETACH_SENT:
         link.fail(rules.ONE_ATTACHMENT.broken("attached anew"), closed=False)
     if link.state is LinkState.DETACHED:
         link.lost()
-        link.session.connection.names.release(link)
+        names.release(link)
 
 
 def _reserve(session: Session, link: Link) -> bool:
@@ -110,7 +112,7 @@ def _reserve(session: Session, link: Link) -> bool:
     try:
         link.handle = session.free_handle()
     except LocalProtocolError as failure:
-        session.connection.names.release(link)
+        session.names.release(link)
         session.fail(rules.HANDLES.broken(str(failure)))
         return False
     session.bind(link)

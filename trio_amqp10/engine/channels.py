@@ -16,13 +16,14 @@ from trio_amqp10 import rules
 from trio_amqp10.errors import LocalProtocolError
 
 from .numbers import Numbers
-from .session import Session
 from .states import SessionState
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trio_amqp10.spec.transport import Begin
 
-    from .connection import Connection
+    from .session import Session
 
 __all__ = ["Channels"]
 
@@ -33,15 +34,21 @@ _RESTING: Final = 8
 class Channels:
     """Which channel is which session's.
 
+    Args:
+        channel_max: the highest channel that we take (2.7.1).
+        make: makes a session for a channel.
+
     Attributes:
         ours: every session by the channel that we write it on, from before it begins.
         theirs: those that the peer has begun, by the channel that it writes them on.
     """
 
-    __slots__ = ("_connection", "_free", "_resting", "ours", "theirs")
+    __slots__ = ("_free", "_make", "_max", "_remote_max", "_resting", "ours", "theirs")
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, channel_max: int, make: Callable[[int], Session]) -> None:
+        self._max = channel_max
+        self._make = make
+        self._remote_max = 0  # Before the peer's open there is only channel 0 (2.4.1).
         self.ours: dict[int, Session] = {}
         self.theirs: dict[int, Session] = {}
         self._resting: dict[int, None] = {}
@@ -63,13 +70,11 @@ class Channels:
         return len(self.ours) <= self._highest()
 
     def _highest(self) -> int:
-        """Before the peer's open nobody knows how many channels it takes: then there is channel 0 (2.4.1)."""
-        connection = self._connection
-        return (
-            0
-            if connection.remote is None
-            else min(connection.limits.channel_max, connection.remote.channel_max)
-        )
+        return min(self._max, self._remote_max)
+
+    def peer_opened(self, channel_max: int) -> None:
+        """The peer's open was read: it takes channels up to this one."""
+        self._remote_max = channel_max
 
     def _add(self) -> Session:
         if self._free.lowest() <= self._highest():
@@ -77,7 +82,7 @@ class Channels:
         else:
             channel = next(iter(self._resting))
             del self._resting[channel]
-        session = self.ours[channel] = Session(self._connection, channel)
+        session = self.ours[channel] = self._make(channel)
         return session
 
     def on_begin(self, begin: Begin, channel: int) -> Session:

@@ -10,7 +10,6 @@ Longer than 400 lines: the eight calls of a pump and the handlers behind them ar
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,31 +23,22 @@ from trio_amqp10.wire.decode import Budget
 from trio_amqp10.wire.encode import encode
 
 from .channels import Channels
-from .delivery import IncomingDelivery, OutgoingDelivery, Touchable
-from .dispatch import dispatch, undecodable
-from .events import (
-    ConnectionClosed,
-    ConnectionLost,
-    ConnectionOpened,
-    Event,
-    LinkAttached,
-    LinkDetached,
-    SessionBegun,
-    SessionEnded,
-)
-from .faults import error_of, fit, scope_of
+from .context import Context, Touchable
+from .delivery import IncomingDelivery, OutgoingDelivery
+from .dispatch import dispatch, scope_of, undecodable
+from .events import ConnectionClosed, ConnectionLost, ConnectionOpened, Event, SessionBegun
+from .faults import error_of, fit
 from .idle import IdleTimes
 from .inbox import Inbox
 from .limits import Limits
 from .names import LinkNames
-from .outbox import SIZE_BEFORE_OPEN, Outbox
+from .outbox import SIZE_BEFORE_OPEN
 from .rate import Rate
+from .session import Session
 from .states import CONNECTION, ConnectionState, Lifecycle, SessionState, Step
 
 if TYPE_CHECKING:
-    from .link import Link
     from .pool import Pool
-    from .session import Session
 
 __all__ = ["Connection"]
 
@@ -56,9 +46,6 @@ _S = ConnectionState
 _CLOSING = (_S.CLOSE_PIPE, _S.CLOSE_SENT, _S.DISCARDING)
 _NEVER_OPENED = (_S.START, _S.HDR_RCVD, _S.HDR_SENT)
 _MAY_BEGIN = (_S.OPEN_PIPE, _S.OPEN_SENT, _S.OPENED)
-
-_CHEAP = 2_000
-"""Deliveries that the peer may have compared by resuming links (2.6.13), at the price of ending one session unanswered."""
 
 
 class Connection(Lifecycle):
@@ -80,6 +67,7 @@ class Connection(Lifecycle):
         LocalProtocolError: what ``open`` carries is too long.
 
     Attributes:
+        context: what all parts of the connection share.
         container_id: who we are.
         local: our open, sent or yet to be.
         remote: the peer's open, once read.
@@ -88,40 +76,25 @@ class Connection(Lifecycle):
         outbox: what waits to be written.
         channels: the sessions.
         names: the links by name.
-        feeding: sessions on which deliveries in progress may go on when octets are next taken.
-        hungry: sessions with senders to be woken when octets were taken.
-        pool: counts these with those of other connections; None for a connection by itself.
     """
 
     __slots__ = (
-        "_churn",
         "_close_deadline",
-        "_dirty",
-        "_events",
         "_heartbeats",
         "_idle",
-        "_now",
         "_open",
-        "_partial_octets",
-        "_touched",
         "_wants_open",
         "channels",
-        "concluded",
         "container_id",
+        "context",
         "error",
-        "feeding",
-        "hungry",
         "inbox",
-        "incoming_class",
         "limits",
         "local",
         "names",
         "outbox",
-        "outgoing_class",
         "pipelined",
-        "pool",
         "remote",
-        "resumed",
         "strict",
     )
 
@@ -146,11 +119,17 @@ class Connection(Lifecycle):
         outgoing_class: type[OutgoingDelivery] = OutgoingDelivery,
     ) -> None:
         self.state = ConnectionState.START
-        self.limits = limits or Limits()
-        self.strict = strict or rules.Strict()
+        self.context = Context(
+            limits or Limits(),
+            strict or rules.Strict(),
+            incoming_class=incoming_class,
+            outgoing_class=outgoing_class,
+            open_first=self._open_first,
+        )
+        self.limits = self.context.limits
+        self.strict = self.context.strict
+        self.outbox = self.context.outbox
         self.pipelined = pipelined
-        self.incoming_class = incoming_class
-        self.outgoing_class = outgoing_class
         self._idle = IdleTimes(idle_timeout)
         self.container_id = container_id
         self.local = Open(
@@ -169,23 +148,11 @@ class Connection(Lifecycle):
         self.remote: Open | None = None
         self.error: Error | None = None
         self.inbox = Inbox(self)
-        self.outbox = Outbox(self.limits.output_soft)
-        self.channels = Channels(self)
+        self.channels = Channels(self.limits.channel_max, self._make_session)
         self.names = LinkNames()
-        self._partial_octets = 0
-        self.concluded = 0
-        self.resumed = 0
-        self.pool: Pool | None = None
-        self.feeding: dict[Session, None] = {}
-        self.hungry: dict[Session, None] = {}
-        self._dirty: list[Session] = []
-        self._events: deque[Event] = deque()
-        self._touched: list[Touchable] = []
         self._wants_open = False
-        self._now = 0.0
         self._close_deadline: float | None = None
         self._heartbeats = Rate(self.limits.heartbeats, self.limits.heartbeat_rate)
-        self._churn = Rate(self.limits.churn, self.limits.churn_rate)
 
     def __repr__(self) -> str:
         return f"<connection {self.container_id!r} {self.state.name} sessions={len(self.channels.ours)}>"
@@ -199,6 +166,21 @@ class Connection(Lifecycle):
     def frames_out(self) -> int:
         """Frames that were given to the transport so far, empty ones included."""
         return self.outbox.frames
+
+    @property
+    def partial_octets(self) -> int:
+        """Octets of deliveries begun and not complete, on all links."""
+        return self.context.partial_octets
+
+    @property
+    def concluded(self) -> int:
+        """Octets of received deliveries that have their outcome and wait for their sender to settle."""
+        return self.context.concluded
+
+    @property
+    def pool(self) -> Pool | None:
+        """What counts the octets of deliveries in progress with those of other connections, if anything does."""
+        return self.context.pool
 
     @property
     def sessions(self) -> list[Session]:
@@ -264,6 +246,16 @@ class Connection(Lifecycle):
             raise LocalProtocolError(f"cannot begin a session: this connection is {self.state.name}")
         return self.channels.add()
 
+    def _make_session(self, channel: int) -> Session:
+        session = Session(self.context, self.names, channel, self.channels.release)
+        session.connection = self
+        return session
+
+    def _open_first(self) -> None:
+        """A begin is due, and the peer has opened: so do we."""
+        if self.state is ConnectionState.OPEN_RCVD:
+            self.open()
+
     def close(self, error: Error | None = None, now: float | None = None) -> None:
         """Close, with every session and link (2.4.3). Nothing happens where it is over already.
 
@@ -274,7 +266,7 @@ class Connection(Lifecycle):
             LocalProtocolError: ``error`` is too long even so.
         """
         if now is not None:
-            self._now = now
+            self.context.now = now
         error = fit(error, self.outbox.frame_size)
         if self.state is ConnectionState.OPEN_RCVD or self.state is ConnectionState.HDR_EXCH:
             self.open()
@@ -283,25 +275,14 @@ class Connection(Lifecycle):
         step = Step.SEND_CLOSE if error is None else Step.SEND_ERROR_CLOSE
         if not self.allows(step):
             return
-        self._flush()
+        self.context.flush()
         self.outbox.drop_held()
         self.outbox.write_frame(encode_frame(0, encode(Close(error=error))))
         self.step(step)
         if self.error is None:
             self.error = error
-        self._close_deadline = self._now + self.limits.close_timeout
+        self._close_deadline = self.context.now + self.limits.close_timeout
         self._drop_sessions()
-
-    @property
-    def partial_octets(self) -> int:
-        """Octets of deliveries begun and not complete, on all links."""
-        return self._partial_octets
-
-    @partial_octets.setter
-    def partial_octets(self, octets: int) -> None:
-        if self.pool is not None:
-            self.pool.octets += octets - self._partial_octets
-        self._partial_octets = octets
 
     # -- octets in --------------------------------------------------------------------------
 
@@ -312,29 +293,26 @@ class Connection(Lifecycle):
             RemoteProtocolError: the peer broke a rule that ends the connection. A ``close`` that
                 says so is in ``data_to_send``; whatever else comes in is discarded.
         """
-        self._receive(data, now, sliced=False)
+        self.receive_slice(data, now, whole=True)
 
-    def receive_slice(self, data: bytes, now: float) -> None:
-        """As ``receive_data``, but leaves what is more than a slice: see ``has_input``.
+    def receive_slice(self, data: bytes, now: float, *, whole: bool = False) -> None:
+        """As ``receive_data``, but leaves what is more than a slice, unless ``whole``: see ``has_input``.
 
         Raises:
             RemoteProtocolError: as ``receive_data``; what is left is to be read all the same.
         """
-        self._receive(data, now, sliced=True)
-
-    def has_input(self) -> bool:
-        """Whether octets are left of those that came: call ``receive_slice`` again, with no octets or with more."""
-        return self.inbox.more and self.state is not ConnectionState.END
-
-    def _receive(self, data: bytes, now: float, *, sliced: bool) -> None:
-        self._now = self._idle.last_received = now
+        self.context.now = self._idle.last_received = now
         if self.inbox.deaf or self.state is ConnectionState.END:
             return
-        fault = self.inbox.read(data, sliced=sliced)
+        fault = self.inbox.read(data, sliced=not whole)
         if self.limits.output_hard is not None and self.outbox.size > self.limits.output_hard:
             self.abandon(f"more than {self.limits.output_hard} octets wait for a peer that does not read")
         if fault is not None:
             raise fault
+
+    def has_input(self) -> bool:
+        """Whether octets are left of those that came: call ``receive_slice`` again, with no octets or with more."""
+        return self.inbox.more and self.state is not ConnectionState.END
 
     def frame_limit(self) -> int:
         """Octets that a frame of the peer's may have now."""
@@ -361,7 +339,7 @@ class Connection(Lifecycle):
     def _on_empty_frame(self) -> None:
         if self.remote is None:
             raise rules.OPEN_FIRST.broken("an empty frame before open")
-        if not self._heartbeats.allows(self._now):
+        if not self._heartbeats.allows(self.context.now):
             raise rules.HEARTBEATS.broken("a flood of empty frames")
 
     def on_frame(self, kind: int, channel: int, body: bytes) -> None:
@@ -399,7 +377,7 @@ class Connection(Lifecycle):
             if isinstance(performative, Begin):
                 session = self.channels.on_begin(performative, channel)
                 if session.state is SessionState.MAPPED or session.state is SessionState.BEGIN_RCVD:
-                    self._events.append(SessionBegun(session))
+                    self.context.events.append(SessionBegun(session))
             else:
                 dispatch(self.channels.at(channel), performative, body[pos:])
 
@@ -429,13 +407,14 @@ class Connection(Lifecycle):
             raise rules.IDLE_TIME_OUT.broken(
                 f"idle-time-out of {timeout} ms: not under {self.limits.min_idle_timeout} s here"
             )
-        self._idle.peer_wants(timeout, self._now)
+        self._idle.peer_wants(timeout, self.context.now)
+        self.channels.peer_opened(performative.channel_max)
         too_large = self.outbox.peer_opened(performative.max_frame_size)
         if too_large is not None:
             raise rules.PIPELINED_FRAME_SIZE.broken(
                 f"a frame of {too_large} octets was to be sent, and the peer takes {performative.max_frame_size}"
             )
-        self._events.append(ConnectionOpened(performative))
+        self.context.events.append(ConnectionOpened(performative))
 
     def _on_close(self, performative: Close) -> None:
         if self.state is ConnectionState.OPEN_RCVD:
@@ -445,7 +424,7 @@ class Connection(Lifecycle):
         if self.error is None:
             self.error = performative.error
         if unexpected:
-            self._events.append(ConnectionClosed(performative.error))
+            self.context.events.append(ConnectionClosed(performative.error))
             self.close()
         self._drop_sessions()
 
@@ -460,7 +439,7 @@ class Connection(Lifecycle):
 
     def receive_eof(self, now: float) -> None:
         """The peer will send no more octets."""
-        self._now = now
+        self.context.now = now
         self._lose("the peer ended the transport without a close")
 
     def transport_lost(self) -> None:
@@ -475,7 +454,7 @@ class Connection(Lifecycle):
     def _lose(self, reason: str) -> None:
         if self.state is not ConnectionState.END:
             self._end()
-            self._events.append(ConnectionLost(reason))
+            self.context.events.append(ConnectionLost(reason))
 
     def _end(self) -> None:
         self.step(Step.LOST)
@@ -494,46 +473,25 @@ class Connection(Lifecycle):
             self.step(Step.SEND_HEADER)
             self.outbox.write_header(AMQP_HEADER)
 
-    def window_room(self) -> int | None:
-        """Transfers that there is room for in what is left for deliveries in progress; None for any number."""
-        if not self._partial_octets:
-            return None
-        rooms: list[int] = []
-        if self.limits.partial_octets is not None:
-            rooms.append(self.limits.partial_octets - self._partial_octets)
-        if self.pool is not None:
-            rooms.append(self.pool.limit - self.pool.octets)
-        return max(1, min(rooms) // self.limits.max_frame_size) if rooms else None
-
-    def owe(self, session: Session) -> None:
-        """``session`` has something to write when octets are next taken."""
-        self._dirty.append(session)
-        if self.outbox.bell is not None:
-            self.outbox.bell()
-
-    def _flush(self) -> None:
-        dirty, self._dirty = self._dirty, []
-        for session in dirty:
-            session.flush()
-
     def data_to_send(self) -> bytes | None:
         """Octets for the transport; ``b""`` when there are none now, None when there will be none again.
 
         Deliveries in progress are cut into frames here, so that no more than ``output_soft`` octets
         of them ever wait.
         """
-        if self._dirty:
-            self._flush()
-        if self.feeding:
-            feeding, self.feeding = self.feeding, {}
+        context = self.context
+        if context.dirty:
+            context.flush()
+        if context.feeding:
+            feeding, context.feeding = context.feeding, {}
             for session in feeding:
                 session.feed_partials()
         octets = self.outbox.take()
         if not octets:
             # The deaf will not hear the answer to their close: there is nothing to wait for.
             return None if self.state is ConnectionState.END or self.inbox.deaf else b""
-        if self.hungry:
-            hungry, self.hungry = self.hungry, {}
+        if context.hungry:
+            hungry, context.hungry = context.hungry, {}
             for session in hungry:
                 session.wake_hungry()
         return octets
@@ -542,20 +500,15 @@ class Connection(Lifecycle):
 
     def next_event(self) -> Event | None:
         """What the peer did, oldest first; None when all is told."""
-        return self._events.popleft() if self._events else None
+        return self.context.events.popleft() if self.context.events else None
 
     def touch(self, item: Touchable | None) -> None:
         """List ``item`` for ``take_touched``, once."""
-        if item is not None and not item.touched:
-            item.touched = True
-            self._touched.append(item)
+        self.context.touch(item)
 
     def take_touched(self) -> list[Touchable]:
         """What to wake now; each comes once, however often it was touched."""
-        touched, self._touched = self._touched, []
-        for item in touched:
-            item.touched = False
-        return touched
+        return self.context.take_touched()
 
     def next_deadline(self) -> float | None:
         """When ``handle_timer`` has something to do, by the caller's clock; None for never."""
@@ -566,10 +519,12 @@ class Connection(Lifecycle):
     def handle_timer(self, now: float) -> None:
         """Do what is due: a heartbeat, an idle peer given up, a close that was never answered.
 
+        Where it is called so late that the peer has given us up, the connection is closed with an error (2.4.5).
+
         Raises:
             RemoteProtocolError: the peer was silent for too long.
         """
-        self._now = now
+        self.context.now = now
         if self._close_deadline is not None and now >= self._close_deadline:
             self.abandon(f"no close from the peer within {self.limits.close_timeout} s")
         if self.state is not ConnectionState.OPENED:
@@ -579,42 +534,17 @@ class Connection(Lifecycle):
             fault = rules.IDLE.broken(f"no frame from the peer for {silence:.0f} s")
             self.fail(fault)
             raise fault
+        exceeded = self._idle.exceeded(now, self.outbox.wrote)
+        if exceeded is not None:
+            reason = f"nothing was written for {exceeded:.0f} s, which is longer than the peer waits (2.4.5)"
+            self.context.events.append(ConnectionLost(reason))
+            self.close(Error(condition=Condition.CONNECTION_FORCED.value, description=reason))
+            return
         due = self._idle.heartbeat_due(now, self.outbox.wrote)
         if due is not None:
             self.outbox.wrote = False
             if due:
                 self.outbox.keep_alive()
-
-    def emit_attached(self, link: Link) -> None:
-        """Tell of the peer's attach."""
-        self._events.append(LinkAttached(link))
-
-    def emit_detached(self, link: Link, closed: bool, error: Error | None) -> None:
-        """Tell of a link that is over, once."""
-        if not link.told:
-            link.told = True
-            self._events.append(LinkDetached(link, closed, error))
-
-    def emit_ended(self, session: Session, error: Error | None) -> None:
-        """Tell of a session that is over, once."""
-        if not session.told:
-            session.told = True
-            self._events.append(SessionEnded(session, error))
-
-    def charge_churn(self, what: str, times: float = 1.0) -> None:
-        """The peer ended what we had no chance to answer, or the like: cheap for it, dear for us."""
-        if not self._churn.allows(self._now, times):
-            raise rules.CHURN.broken(f"{what} at too high a rate")
-
-    def charge_resumed(self) -> None:
-        """Charge what the peer made us compare when it resumed links and deliveries (2.6.13)."""
-        if self.resumed >= _CHEAP:
-            resumed, self.resumed = self.resumed, 0
-            self.charge_churn("links with many unsettled deliveries resumed", resumed / _CHEAP)
-
-    def too_many_links(self) -> bool:
-        """Whether the peer has taken more links than it may."""
-        return self.limits.max_links is not None and len(self.names) > self.limits.max_links
 
 
 def _encode_open(performative: Open) -> bytes:

@@ -6,16 +6,24 @@ deliveries through the classes it was given. Knows nothing of how a message is e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.spec.messaging import Accepted, Modified, Received, Rejected, Released
+from trio_amqp10.spec.messaging import Modified, Rejected
 from trio_amqp10.spec.transport import Error, ReceiverSettleMode
 
+from .context import Touchable
+from .maps import MAX_TAG
+from .outcomes import ACCEPTED, OUTCOMES, RELEASED, is_refusal, is_terminal
+
 if TYPE_CHECKING:
+    from enum import Enum
+
+    from trio_amqp10.errors import RemoteProtocolError
+    from trio_amqp10.spec.transport import Attach
+
     from .inflow import Inflow
-    from .receiver import ReceiverLink
-    from .sender import SenderLink
+    from .session_core import SessionCore
     from .settlement import Settlement
 
 __all__ = [
@@ -25,40 +33,76 @@ __all__ = [
     "RELEASED",
     "IncomingDelivery",
     "OutgoingDelivery",
+    "ReceivingLink",
+    "SendingLink",
     "Touchable",
     "is_refusal",
     "is_terminal",
 ]
 
-OUTCOMES: Final = (Accepted, Rejected, Released, Modified)
-ACCEPTED = Accepted()
-RELEASED = Released()
 
-MAX_TAG: Final = 32
-"""Octets of a delivery tag (2.8.7)."""
+class ReceivingLink(Protocol):
+    """The link that a delivery came on, as far as the delivery and its settlement need it."""
+
+    name: str
+    session: SessionCore
+    remote: Attach | None
+    terminus: Any
+    tags: dict[bytes, IncomingDelivery]
+    rcv_settle_mode: int
+    sheds: bool
+    owner: Touchable | None
+
+    @property
+    def state(self) -> Enum:
+        """Where the link stands in its life."""
+        ...
+
+    def permits(self, state: object) -> bool:
+        """Whether the source, as the sender says it, has this outcome (3.5.3)."""
+        ...
+
+    def fail(self, fault: RemoteProtocolError) -> None:
+        """The peer broke a rule on this link."""
+        ...
 
 
-class Touchable(Protocol):
-    """What the engine may list as touched: woken once after each read, however often it was touched."""
+class SendingLink(Protocol):
+    """The link that a delivery went out on, likewise."""
 
-    touched: bool
+    name: str
+    session: SessionCore
+    remote: Attach | None
+    terminus: Any
+    unsettled: int
+    in_doubt: int
+    watch_unsettled: bool
+    outcomes: frozenset[str] | None
+    confirms: bool
+    owner: Touchable | None
 
-    def wake(self) -> None: ...
+    @property
+    def state(self) -> Enum:
+        """Where the link stands in its life."""
+        ...
 
+    @property
+    def default_outcome(self) -> Any:
+        """What counts for a delivery that is settled without an outcome (3.5.3)."""
+        ...
 
-def is_terminal(state: object) -> bool:
-    """Whether no further state may follow (3.4): anything but none at all and ``received``.
+    @property
+    def partial(self) -> Any:
+        """The delivery that has begun to go out and is not complete, an ``Outgoing``; or None."""
+        ...
 
-    A transactional state is terminal when it carries an outcome (4.4.2).
-    """
-    if state is None or isinstance(state, Received):
-        return False
-    return getattr(state, "outcome", state) is not None
+    def permitted(self, state: Any) -> Any:
+        """``state``, or what stands in for an outcome that the source does not permit (3.5.3)."""
+        ...
 
-
-def is_refusal(state: object) -> bool:
-    """Whether it says that the message was not processed (3.4.3 to 3.4.5)."""
-    return isinstance(getattr(state, "outcome", state), (Rejected, Released, Modified))
+    def fail(self, fault: RemoteProtocolError) -> None:
+        """The peer broke a rule on this link."""
+        ...
 
 
 class IncomingDelivery:
@@ -95,7 +139,7 @@ class IncomingDelivery:
 
     def __init__(
         self,
-        link: ReceiverLink,
+        link: ReceivingLink,
         delivery_id: int,
         tag: bytes,
         message_format: int,
@@ -200,7 +244,7 @@ class OutgoingDelivery:
 
     __slots__ = ("delivery_id", "link", "sent_settled", "settled", "tag", "watcher", "word")
 
-    def __init__(self, link: SenderLink, delivery_id: int, tag: bytes, settled: bool) -> None:
+    def __init__(self, link: SendingLink, delivery_id: int, tag: bytes, settled: bool) -> None:
         self.link = link
         self.delivery_id = delivery_id
         self.tag = tag
@@ -240,5 +284,5 @@ class OutgoingDelivery:
 
 def _settlement(delivery: IncomingDelivery | OutgoingDelivery) -> Settlement | None:
     """Where ranges are noted that may name this delivery; None for one that was restored, and is on no link yet."""
-    link = cast("ReceiverLink | SenderLink | None", delivery.link)
+    link = cast("ReceivingLink | SendingLink | None", delivery.link)
     return None if link is None else link.session.settlement

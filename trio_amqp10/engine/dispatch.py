@@ -1,6 +1,7 @@
-"""What the peer sends on a session, frame by frame, and which fault is whose (2.5, 2.8.15).
+"""What the peer sends on a session, frame by frame, and how far its errors reach (1.4, 2.5, 2.8.15).
 
-The usual transfers and dispositions are read where they lie; every other performative comes decoded.
+A wrong field is the fault of what the frame was about. Octets that are no value at all (``amqp:decode-error``)
+leave nothing to trust, and end the connection (2.8.14). The usual transfers and dispositions are read where they lie; every other performative comes decoded.
 """
 
 from __future__ import annotations
@@ -8,47 +9,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trio_amqp10 import rules
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.spec.transport import Attach, Detach, Disposition, End, Flow, Transfer
+from trio_amqp10.wire.decode import decode
 from trio_amqp10.wire.values import Described, UInt
 
 from .attaching import on_attach
 from .fast import read_disposition
-from .incoming import on_transfer, skip
+from .incoming import cannot_answer, on_transfer, skip
 from .receiver import ReceiverLink
 from .serial import add
 from .states import LinkState, SessionState
 from .windows import INITIAL_ID
 
 if TYPE_CHECKING:
-    from trio_amqp10.errors import RemoteProtocolError
+    from trio_amqp10.errors import RemoteProtocolError, Scope
 
     from .link import Link
     from .session import Session
 
-__all__ = ["dispatch", "fast_disposition", "fast_transfer", "undecodable"]
+__all__ = ["dispatch", "fast_disposition", "scope_of", "undecodable"]
 
-
-def fast_transfer(session: Session, buf: bytes, pos: int, end: int) -> bool:
-    """A transfer of a common shape; False leaves it to the general path."""
-    fields = session.transfers.read(buf, pos, end)
-    if fields is None:
-        return False
-    handle, delivery_id, tag, message_format, settled, more, start = fields
-    link = session.by_remote_handle.get(handle)
-    if not isinstance(link, ReceiverLink):
-        return False
-    windows = session.windows
-    left = windows.received()
-    if left <= windows.low:
-        if left < 0:
-            return False
-        session.refill_if_due()
-    try:
-        on_transfer(link, delivery_id, tag, message_format, settled, more, buf[start:end])
-    except LocalProtocolError as failure:
-        _cannot_answer(session, failure)
-    return True
+_OPEN, _BEGIN, _TRANSFER, _DETACH, _CLOSE = 0x10, 0x11, 0x14, 0x16, 0x18
+_NAMES = {
+    "amqp:open:list": _OPEN,
+    "amqp:begin:list": _BEGIN,
+    "amqp:transfer:list": _TRANSFER,
+    "amqp:detach:list": _DETACH,
+    "amqp:close:list": _CLOSE,
+}
 
 
 def fast_disposition(session: Session, buf: bytes, pos: int, end: int) -> bool:
@@ -64,7 +53,7 @@ def _room_for_transfer(session: Session) -> bool:
     left = session.windows.received()
     if left <= session.windows.low:
         session.refill_if_due()
-    return left >= 0 or (not session.connection.strict.incoming_window and session.windows.overrun())
+    return left >= 0 or (not session.context.strict.incoming_window and session.windows.overrun())
 
 
 def dispatch(session: Session, performative: Any, payload: bytes) -> None:
@@ -78,7 +67,24 @@ def dispatch(session: Session, performative: Any, payload: bytes) -> None:
     try:
         _dispatch(session, performative, payload)
     except LocalProtocolError as failure:
-        _cannot_answer(session, failure)
+        cannot_answer(session, failure)
+
+
+def scope_of(
+    fault: RemoteProtocolError, session: Session | None, body: bytes
+) -> tuple[Scope, Link | None, list[Any] | None]:
+    """What ``fault`` in the frame ``body`` ends, which link if it is one, and a transfer's raw fields."""
+    if session is None or fault.condition != Condition.INVALID_FIELD.value:
+        return "connection", None, None
+    value, _ = decode(body, 0)
+    code = _NAMES.get(value.descriptor, value.descriptor)
+    if code in (_OPEN, _BEGIN, _CLOSE):
+        return "connection", None, None
+    if code in (_TRANSFER, _DETACH) and value.value:
+        link = session.link_at(value.value[0])
+        if link is not None:
+            return "link", link, value.value if code == _TRANSFER else None
+    return "session", None, None
 
 
 def undecodable(
@@ -97,7 +103,7 @@ def undecodable(
     try:
         (link or session).fail(fault)
     except LocalProtocolError as failure:
-        _cannot_answer(session, failure)
+        cannot_answer(session, failure)
 
 
 def _count(session: Session, link: Link, transfer: list[Any]) -> bool:
@@ -115,11 +121,6 @@ def _count(session: Session, link: Link, transfer: list[Any]) -> bool:
     return True
 
 
-def _cannot_answer(session: Session, failure: LocalProtocolError) -> None:
-    """The peer asked for an answer that is larger than the frames it takes (2.8.14)."""
-    session.fail(rules.ANSWER_SIZE.broken(str(failure)))
-
-
 def _dispatch(session: Session, performative: Any, payload: bytes) -> None:
     match performative:
         case Transfer():
@@ -134,14 +135,14 @@ def _dispatch(session: Session, performative: Any, payload: bytes) -> None:
             link = _attached(session, performative.handle, "detach")
             if link is not None:
                 if link.state is LinkState.ATTACH_RCVD:
-                    session.connection.charge_churn("links attached and detached")
+                    session.context.charge_churn("links attached and detached")
                 link.on_detach(performative)
-                session.connection.emit_detached(link, performative.closed, performative.error)
+                session.emit_detached(link, performative.closed, performative.error)
         case _:
             if session.state is SessionState.BEGIN_RCVD:
-                session.connection.charge_churn("sessions begun and ended")
+                session.context.charge_churn("sessions begun and ended")
             session.on_end(performative)
-            session.connection.emit_ended(session, performative.error)
+            session.emit_ended(performative.error)
 
 
 def _attached(session: Session, handle: int, what: str) -> Link | None:
@@ -167,16 +168,7 @@ def _on_transfer(session: Session, transfer: Transfer, payload: bytes) -> None:
         if isinstance(transfer.state, Described) and link.state is not LinkState.DETACH_SENT:
             text = f"delivery state {transfer.state.descriptor!r} is not known here"
             link.fail(rules.DELIVERY_STATE.broken(text))  # and count it below, as one that is dropped
-        on_transfer(
-            link,
-            transfer.delivery_id,
-            transfer.delivery_tag,
-            transfer.message_format,
-            transfer.settled,
-            transfer.more,
-            payload,
-            transfer,
-        )
+        on_transfer(link, transfer, payload)
     elif link is not None:
         skip(session, transfer.delivery_id)
         link.fail(rules.LINK_DIRECTION.broken("a transfer to the link's own sender"))

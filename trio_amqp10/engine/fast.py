@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from trio_amqp10.spec.transport import Disposition, Role
 from trio_amqp10.wire.encode import encode
 
-from .delivery import ACCEPTED, RELEASED
+from .outcomes import ACCEPTED, RELEASED
 
 if TYPE_CHECKING:
     from collections.abc import Callable

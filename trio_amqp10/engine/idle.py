@@ -49,6 +49,17 @@ class IdleTimes:
         silence = now - self.last_received
         return silence if silence >= self._threshold else None
 
+    def exceeded(self, now: float, wrote: bool) -> float | None:
+        """Seconds in which we wrote nothing, if they are more than the peer waits; they are at least so many.
+
+        That is twice what it announced, which should be half of its threshold. It takes a look that comes much too
+        late, because the process or the machine stood still.
+        """
+        if wrote or self._quarter is None or self._heartbeat_at is None:
+            return None
+        silence = now - self._heartbeat_at + self._quarter
+        return silence if silence >= 8 * self._quarter else None
+
     def heartbeat_due(self, now: float, wrote: bool) -> bool | None:
         """None before the next look is due; then whether an empty frame is called for."""
         if self._quarter is None or self._heartbeat_at is None or now < self._heartbeat_at:

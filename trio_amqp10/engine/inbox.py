@@ -18,8 +18,9 @@ from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.frames import AMQP_FRAME, FRAME_HEADER_SIZE, parse_frame
 from trio_amqp10.headers import AMQP_ID, HEADER_SIZE, header_id
 
-from .dispatch import fast_disposition, fast_transfer
+from .dispatch import fast_disposition
 from .fast import DISPOSITION, TRANSFER
+from .incoming import fast_transfer
 from .states import ConnectionState, SessionState
 
 if TYPE_CHECKING:
@@ -52,11 +53,12 @@ class Inbox:
         "_budget",
         "_chunks",
         "_connection",
+        "_context",
         "_have",
         "_left",
         "_need",
         "_pos",
-        "_spent",
+        "_usual",
         "deaf",
         "frames",
         "greeted",
@@ -65,20 +67,21 @@ class Inbox:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._context = connection.context
+        self._usual = connection.limits.max_frame_size
         self._chunks: list[bytes] = []
         self._have = 0
         self._need = 0
         self._pos = 0
         self._left: bytes = b""  # behind _pos, if there is more
         self._budget = 0
-        self._spent = 0
         self.frames = 0
         self.greeted = False
         self.deaf = False
         self.more = False
 
     def read(self, data: bytes, *, sliced: bool = False) -> RemoteProtocolError | None:
-        """Read what is whole by now, or a slice of it, and keep the rest; the first fault that the peer was told of.
+        """Read what is whole by now, or a slice of it, and keep the rest; returns the first fault that the peer was told of.
 
         What is behind a fault is read too, for the peer's close may be in it.
         """
@@ -115,19 +118,17 @@ class Inbox:
                 break
         if self.more:
             self._left, self._chunks = data, []
-        else:
+        elif self._pos < len(data):
             self._keep(data)
+        elif self._chunks:
+            self._chunks = []
         return told
-
-    def spend(self, deliveries: int) -> None:
-        """So many deliveries were changed by one frame."""
-        self._spent += deliveries // _CHANGED
 
     def _keep(self, buf: bytes) -> None:
         """No whole frame yet: do not look again before there are as many octets as it needs."""
         pos = self._pos
         self._have = len(buf) - pos
-        self._chunks = [buf[pos:]] if self._have else []
+        self._chunks = [buf[pos:]]
         self._need = int.from_bytes(buf[pos : pos + 4], "big") if self.greeted and self._have >= 4 else 0
 
     def _read_header(self, buf: bytes) -> bool:
@@ -143,10 +144,10 @@ class Inbox:
 
     def _read_frames(self, buf: bytes) -> bool:
         """Read frame by frame; whether it was a slice that ended, and perhaps not the frames."""
-        connection = self._connection
+        connection, context = self._connection, self._context
         pos, length = self._pos, len(buf)
         mapped = connection.channels.theirs
-        limit = connection.frame_limit()
+        limit = self._usual if connection.remote is not None else connection.frame_limit()
         last, session, frames, budget = -1, None, 0, self._budget
         end_of_frames = length - FRAME_HEADER_SIZE
         try:
@@ -170,19 +171,20 @@ class Inbox:
                         if fast_transfer(session, buf, body, end):
                             continue
                     elif head == DISPOSITION and fast_disposition(session, buf, body, end):
-                        budget -= self._spent
-                        self._spent = 0
+                        budget -= context.changed // _CHANGED
+                        context.changed = 0
                         continue
                 budget -= _OTHER_FRAME - 1
                 connection.on_frame(kind, channel, buf[body:end])
-                budget -= self._spent
-                self._spent = 0
+                budget -= context.changed // _CHANGED
+                context.changed = 0
                 if connection.state is _END:
                     return False
                 last, limit = -1, connection.frame_limit()
             if pos <= end_of_frames:
                 return True
-            self._find_frame(buf, pos, limit)  # judges a size from its first four octets
+            if pos < length:
+                self._find_frame(buf, pos, limit)  # judges a size from its first four octets
             return False
         finally:
             self._pos = pos  # behind a frame that is at fault, too
@@ -190,9 +192,10 @@ class Inbox:
             self._budget = budget - frames
 
     def _find_frame(self, buf: bytes, pos: int, limit: int) -> tuple[int, int, int, int] | None:
-        usual = limit == self._connection.limits.max_frame_size
         try:
-            return parse_frame(buf, pos, limit, rules.MAX_FRAME_SIZE if usual else rules.OPEN_FRAME_SIZE)
+            return parse_frame(
+                buf, pos, limit, rules.MAX_FRAME_SIZE if limit == self._usual else rules.OPEN_FRAME_SIZE
+            )
         except RemoteProtocolError:
             self.deaf = True
             raise

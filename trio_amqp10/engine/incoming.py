@@ -1,6 +1,6 @@
 """Transfers of a receiving link put together into deliveries, each rule of 2.7.5 checked on the way.
 
-A whole message in one frame, by far the most frequent, takes the short way in ``on_transfer``.
+A whole message in one frame, by far the most frequent, takes the short way in ``fast_transfer``.
 """
 
 from __future__ import annotations
@@ -8,23 +8,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trio_amqp10 import rules
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.spec.transport import Transfer
 
-from .delivery import MAX_TAG
 from .inflow import Inflow
+from .maps import MAX_TAG
 from .receiver import ReceiverLink
 from .resuming import retake
 from .serial import MASK
 from .states import LinkState
 
 if TYPE_CHECKING:
-    from trio_amqp10.spec.transport import Transfer
-
-    from .connection import Connection
+    from .context import Context
     from .delivery import IncomingDelivery
+    from .fast import Transferred
     from .pool import Pool
-    from .session import Session
+    from .session_core import SessionCore
 
-__all__ = ["Incoming", "drop_incoming", "on_transfer", "skip"]
+__all__ = ["Incoming", "cannot_answer", "drop_incoming", "fast_transfer", "on_transfer", "skip"]
 
 _ATTACHED = LinkState.ATTACHED
 
@@ -38,15 +39,18 @@ class Incoming:
         settled: whether a transfer so far was settled by the sender; we may settle without that.
     """
 
-    __slots__ = ("chunks", "delivery", "empty", "ignored", "settled", "size")
+    __slots__ = ("_link", "chunks", "delivery", "empty", "ignored", "settled", "size")
 
-    def __init__(self, delivery: IncomingDelivery, *, ignored: bool = False) -> None:
+    def __init__(self, link: ReceiverLink, delivery: IncomingDelivery, *, ignored: bool = False) -> None:
+        self._link = link
         self.delivery = delivery
         self.ignored = ignored
         self.chunks: list[bytes] = []
         self.size = 0
         self.empty = 0
         self.settled = False
+        link.incoming = self
+        link.context.receiving[self] = None
 
     @property
     def held(self) -> int:
@@ -54,69 +58,103 @@ class Incoming:
         inflow = self.delivery.inflow
         return self.size if inflow is None else inflow.size
 
+    def give_up(self, limit: str) -> None:
+        """Drop it, and detach its link, because deliveries in progress take more than ``limit``."""
+        drop_incoming(self._link)
+        self._link.fail(rules.PARTIAL_DELIVERIES.broken(f"deliveries in progress take more than {limit}"))
 
-def on_transfer(
-    link: ReceiverLink,
-    delivery_id: int | None,
-    tag: bytes | None,
-    message_format: int | None,
-    settled: bool | None,
-    more: bool,
-    payload: bytes,
-    rare: Transfer | None = None,
-) -> None:
-    """One transfer for ``link``; ``rare`` is the whole performative where it has unusual fields."""
+
+def fast_transfer(session: SessionCore, buf: bytes, pos: int, end: int) -> bool:
+    """A transfer of a common shape; False leaves it to the general path.
+
+    A whole message for which there is credit is queued right here. What only goes on with a message is appended.
+    """
+    fields = session.transfers.read(buf, pos, end)
+    if fields is None:
+        return False
+    handle, delivery_id, tag, message_format, settled, more, start = fields
+    link = session.by_remote_handle.get(handle)
+    if not isinstance(link, ReceiverLink):
+        return False
+    windows = session.windows
+    left = windows.received()
+    if left <= windows.low:
+        if left < 0:
+            return False
+        session.refill_if_due()
+    payload = buf[start:end]
+    try:
+        if (
+            not more
+            and tag is not None
+            and delivery_id is not None
+            and delivery_id == session.next_incoming_delivery_id
+            and link.credit > 0
+            and link.incoming is None
+            and not link.incomplete_here
+            and len(tag) <= MAX_TAG
+            and tag not in link.tags
+            and link.state is _ATTACHED
+            and (link.max_message_size is None or len(payload) <= link.max_message_size)
+        ):
+            context = link.context
+            session.next_incoming_delivery_id = (delivery_id + 1) & MASK
+            link.credit -= 1
+            link.delivery_count = ((link.delivery_count or 0) + 1) & MASK
+            delivery: IncomingDelivery = context.incoming_class(
+                link, delivery_id, tag, message_format or 0, settled is True, payload
+            )
+            if not settled:
+                session.settlement.incoming[delivery_id] = delivery
+                link.tags[tag] = delivery
+                if link.terminus is not None:
+                    link.terminus.unsettled[tag] = delivery
+            link.enqueue(delivery)
+            context.touch(link.owner)
+        elif (
+            link.incoming is not None
+            and delivery_id is None
+            and tag is None
+            and message_format is None
+            and settled is None
+            and link.state is _ATTACHED
+        ):
+            _append(link, link.incoming, payload, more)
+        else:
+            on_transfer(link, _as_performative(fields), payload)
+    except LocalProtocolError as failure:
+        cannot_answer(session, failure)
+    return True
+
+
+def _as_performative(fields: Transferred) -> Transfer:
+    handle, delivery_id, tag, message_format, settled, more, _ = fields
+    return Transfer(
+        handle=handle,
+        delivery_id=delivery_id,
+        delivery_tag=tag,
+        message_format=message_format,
+        settled=settled,
+        more=more,
+    )
+
+
+def cannot_answer(session: SessionCore, failure: LocalProtocolError) -> None:
+    """The peer asked for an answer that is larger than the frames it takes (2.8.14)."""
+    session.fail(rules.ANSWER_SIZE.broken(str(failure)))
+
+
+def on_transfer(link: ReceiverLink, part: Transfer, payload: bytes) -> None:
+    """One transfer for ``link``, rule by rule."""
     session = link.session
-    if (
-        rare is None
-        and not more
-        and tag is not None
-        and delivery_id is not None
-        and delivery_id == session.next_incoming_delivery_id
-        and link.credit > 0
-        and link.incoming is None
-        and not link.incomplete_here
-        and len(tag) <= MAX_TAG
-        and tag not in link.tags
-        and link.state is _ATTACHED
-        and (link.max_message_size is None or len(payload) <= link.max_message_size)
-    ):
-        connection = session.connection
-        session.next_incoming_delivery_id = (delivery_id + 1) & MASK
-        link.credit -= 1
-        link.delivery_count = ((link.delivery_count or 0) + 1) & MASK
-        delivery = connection.incoming_class(
-            link, delivery_id, tag, message_format or 0, settled is True, payload
-        )
-        if not settled:
-            session.settlement.incoming[delivery_id] = delivery
-            link.tags[tag] = delivery
-            if link.terminus is not None:
-                link.terminus.unsettled[tag] = delivery
-        link.enqueue(delivery)
-        connection.touch(link.owner)
-    else:
-        _general(link, delivery_id, tag, message_format, settled, more, payload, rare)
-
-
-def _general(
-    link: ReceiverLink,
-    delivery_id: int | None,
-    tag: bytes | None,
-    message_format: int | None,
-    settled: bool | None,
-    more: bool,
-    payload: bytes,
-    rare: Transfer | None,
-) -> None:
-    """Every transfer, rule by rule."""
-    session = link.session
+    delivery_id, tag = part.delivery_id, part.delivery_tag
     if link.state is LinkState.DETACH_SENT:
         if not link.check_errant():
             skip(session, delivery_id)  # in flight when we detached: dropped
         return
     if link.incoming is not None:
-        _continue(link, link.incoming, delivery_id, tag, message_format, settled, more, payload, rare)
+        if _is_continuation(link, link.incoming.delivery, part):
+            _continue(link, link.incoming, part, payload)
         return
     if delivery_id is None:
         link.fail(rules.FIRST_DELIVERY_ID.broken("the first transfer of a delivery needs a delivery-id"))
@@ -129,56 +167,59 @@ def _general(
     if tag is None or len(tag) > MAX_TAG:
         link.fail(rules.DELIVERY_TAG.broken(f"a delivery needs a tag of at most {MAX_TAG} octets"))
         return
-    resumes = rare is not None and rare.resume
-    if not link.take_credit() and not (resumes and link.terminus is not None):
+    if not link.take_credit() and not (part.resume and link.terminus is not None):
         link.fail(rules.LINK_CREDIT.broken("a delivery without credit"))
         return
-    if link.incomplete_here and not resumes:
+    if link.incomplete_here and not part.resume:
         link.fail(rules.INCOMPLETE_UNSETTLED.broken("a new delivery, where our unsettled map was incomplete"))
         return
-    if rare is not None and rare.resume and (held := retake(link, delivery_id, tag, rare)) is not None:
-        _go_on(link, *held)
-        assert link.incoming is not None
-        _continue(link, link.incoming, None, None, None, settled, more, payload, rare)
-        session.connection.touch(held[0].watcher)
+    if part.resume and (held := retake(link, delivery_id, tag, part)) is not None:
+        _continue(link, _go_on(link, *held), part, payload)
+        link.context.touch(held[0].watcher)
         return
-    delivery = session.connection.incoming_class(
-        link, delivery_id, tag, message_format or 0, settled is True, payload
+    _begin(link, delivery_id, tag, part, payload)
+
+
+def _begin(link: ReceiverLink, delivery_id: int, tag: bytes, part: Transfer, payload: bytes) -> None:
+    """The first transfer of a delivery that is not known yet."""
+    delivery: IncomingDelivery = link.context.incoming_class(
+        link, delivery_id, tag, part.message_format or 0, part.settled is True, payload
     )
-    if resumes:
-        link.incoming = Incoming(delivery, ignored=True)
-    elif _register(link, delivery, rare):
-        if not more and (rare is None or not rare.aborted) and not _is_too_large(link, len(payload)):
-            link.enqueue(delivery)
-            link.wake()
-            return
-        link.incoming = Incoming(delivery)
-        if link.streaming and more and (rare is None or not rare.aborted):
-            delivery.payload = b""
-            delivery.inflow = Inflow(link)
-            link.enqueue(delivery)
-            link.wake()
-    else:
+    if part.resume:
+        incoming = Incoming(link, delivery, ignored=True)
+    elif not _register(link, delivery, part):
         return
-    _continue(link, link.incoming, None, None, None, settled, more, payload, rare)
+    elif not part.more and not part.aborted and not _is_too_large(link, len(payload)):
+        link.enqueue(delivery)
+        link.wake()
+        return
+    else:
+        incoming = Incoming(link, delivery)
+        if link.streaming and part.more and not part.aborted:
+            delivery.payload = b""
+            delivery.inflow = Inflow(link.session.count_unread, link.inflows)
+            link.enqueue(delivery)
+            link.wake()
+    _continue(link, incoming, part, payload)
 
 
-def _go_on(link: ReceiverLink, delivery: IncomingDelivery, have: bytes | None) -> None:
+def _go_on(link: ReceiverLink, delivery: IncomingDelivery, have: bytes | None) -> Incoming:
     """A delivery is resumed behind these octets; None: it is all there, or what comes is not wanted."""
-    incoming = link.incoming = Incoming(delivery, ignored=have is None)
+    incoming = Incoming(link, delivery, ignored=have is None)
     if have:
         incoming.chunks.append(have)
         incoming.size = len(have)
-        link.session.connection.partial_octets += len(have)
+        link.context.partial_octets += len(have)
+    return incoming
 
 
-def skip(session: Session, delivery_id: int | None) -> None:
+def skip(session: SessionCore, delivery_id: int | None) -> None:
     """A delivery that is dropped counts like any other, or the next one would seem out of order (2.6.6)."""
     if delivery_id is not None and delivery_id == session.next_incoming_delivery_id:
         session.next_incoming_delivery_id = (delivery_id + 1) & MASK
 
 
-def _register(link: ReceiverLink, delivery: IncomingDelivery, rare: Transfer | None) -> bool:
+def _register(link: ReceiverLink, delivery: IncomingDelivery, part: Transfer) -> bool:
     """Take note of a delivery that begins; False where it must not (2.7.5)."""
     settlement = link.session.settlement
     if delivery.tag in link.tags:
@@ -189,31 +230,35 @@ def _register(link: ReceiverLink, delivery: IncomingDelivery, rare: Transfer | N
         link.tags[delivery.tag] = delivery
         if link.terminus is not None:
             link.terminus.unsettled[delivery.tag] = delivery
-    if rare is not None:
-        delivery.word = rare.state
-        if rare.rcv_settle_mode is not None and not delivery.settled:
-            if rare.rcv_settle_mode > link.rcv_settle_mode:
-                link.fail(
-                    rules.TRANSFER_SETTLE_MODE.broken("rcv-settle-mode second on a link that settles first")
-                )
-                return False
-            settlement.modes[delivery.delivery_id] = rare.rcv_settle_mode
+    delivery.word = part.state
+    if part.rcv_settle_mode is not None and not delivery.settled:
+        if part.rcv_settle_mode > link.rcv_settle_mode:
+            link.fail(
+                rules.TRANSFER_SETTLE_MODE.broken("rcv-settle-mode second on a link that settles first")
+            )
+            return False
+        settlement.modes[delivery.delivery_id] = part.rcv_settle_mode
     return True
 
 
-def _continue(
-    link: ReceiverLink,
-    incoming: Incoming,
-    delivery_id: int | None,
-    tag: bytes | None,
-    message_format: int | None,
-    settled: bool | None,
-    more: bool,
-    payload: bytes,
-    rare: Transfer | None,
-) -> None:
+def _is_continuation(link: ReceiverLink, delivery: IncomingDelivery, part: Transfer) -> bool:
+    """Whether a further transfer names the delivery that it goes on with, as far as it names any (2.7.5)."""
+    if part.aborted or (
+        part.delivery_id in (None, delivery.delivery_id)
+        and part.delivery_tag in (None, delivery.tag)
+        and part.message_format in (None, delivery.message_format)
+    ):
+        return True
+    skip(link.session, part.delivery_id)
+    link.fail(
+        rules.CONTINUATION.broken(f"delivery {delivery.tag!r} continues under another id, tag or format")
+    )
+    return False
+
+
+def _continue(link: ReceiverLink, incoming: Incoming, part: Transfer, payload: bytes) -> None:
     delivery = incoming.delivery
-    if rare is not None and rare.aborted:
+    if part.aborted:
         _drop(link, incoming)
         link.session.settlement.drop(delivery)
         delivery.settled = True
@@ -222,41 +267,36 @@ def _continue(
             _withdraw(link, delivery)
         link.wake()  # its credit is used up, though nothing will be handed out
         return
-    if (
-        (delivery_id is not None and delivery_id != delivery.delivery_id)
-        or (tag is not None and tag != delivery.tag)
-        or (message_format is not None and message_format != delivery.message_format)
-    ):
-        skip(link.session, delivery_id)
-        link.fail(
-            rules.CONTINUATION.broken(f"delivery {delivery.tag!r} continues under another id, tag or format")
-        )
-        return
-    if rare is not None:
-        delivery.on_remote_state(rare.state)
-    if settled:
+    delivery.on_remote_state(part.state)
+    if part.settled:
         link.session.settlement.drop(delivery)
         incoming.settled = delivery.settled = True
-    elif settled is False and incoming.settled:
+    elif part.settled is False and incoming.settled:
         link.fail(rules.SETTLED_STAYS.broken(f"delivery {delivery.tag!r} was settled, and is not any more"))
         return
+    _append(link, incoming, payload, part.more)
+
+
+def _append(link: ReceiverLink, incoming: Incoming, payload: bytes, more: bool) -> None:
+    """The octets of one transfer of a delivery that goes on, and nothing else that it says."""
+    delivery = incoming.delivery
     if not payload:
         incoming.empty += 1
     elif not incoming.ignored:
         incoming.size += len(payload)
         if delivery.inflow is None:
             incoming.chunks.append(payload)
-            link.session.connection.partial_octets += len(payload)
+            link.context.partial_octets += len(payload)
         else:
             delivery.inflow.append(payload)
-            link.session.connection.touch(delivery.watcher)
+            link.context.touch(delivery.watcher)
     if _is_within_limits(link, incoming) and not more:
         _complete(link, incoming)
 
 
 def _is_within_limits(link: ReceiverLink, incoming: Incoming) -> bool:
-    connection = link.session.connection
-    limits = connection.limits
+    context = link.context
+    limits = context.limits
     if _is_too_large(link, incoming.size):
         link.fail(
             rules.MAX_MESSAGE_SIZE.broken(
@@ -267,10 +307,10 @@ def _is_within_limits(link: ReceiverLink, incoming: Incoming) -> bool:
         raise rules.EMPTY_TRANSFERS.broken(
             f"more than {limits.empty_transfers} empty transfers in one delivery"
         )
-    elif limits.partial_octets is not None and connection.partial_octets > limits.partial_octets:
-        _drop_largest(connection, f"{limits.partial_octets} octets on this connection")
-    elif connection.pool is not None and connection.pool.octets > connection.pool.limit:
-        _drop_in_pool(connection, connection.pool)
+    elif limits.partial_octets is not None and context.partial_octets > limits.partial_octets:
+        context.drop_largest(f"{limits.partial_octets} octets on this connection")
+    elif context.pool is not None and context.pool.octets > context.pool.limit:
+        _drop_in_pool(context, context.pool)
     return link.incoming is incoming
 
 
@@ -279,7 +319,7 @@ def _complete(link: ReceiverLink, incoming: Incoming) -> None:
     delivery = incoming.delivery
     if delivery.inflow is not None:
         delivery.inflow.finish()
-        link.session.connection.touch(delivery.watcher)
+        link.context.touch(delivery.watcher)
     elif not incoming.ignored:
         delivery.payload = b"".join(incoming.chunks)
         link.enqueue(delivery)
@@ -290,42 +330,28 @@ def _is_too_large(link: ReceiverLink, size: int) -> bool:
     return link.max_message_size is not None and size > link.max_message_size
 
 
-def _drop_in_pool(connection: Connection, pool: Pool) -> None:
+def _drop_in_pool(context: Context, pool: Pool) -> None:
     """Deliveries in progress fill the budget of several connections: the one that has most has to give.
 
     Where that has nothing in progress, only streams that are not read, this one does.
     """
     limit = f"{pool.limit} octets on all connections of the listener"
-    if not _drop_largest(pool.greediest(), limit):
-        _drop_largest(connection, limit)
-
-
-def _drop_largest(connection: Connection, limit: str) -> bool:
-    """Deliveries in progress fill the budget: the largest goes, with its link. False if there is none."""
-    begun = [
-        (link.incoming.held, position, link)
-        for position, link in enumerate(connection.names)
-        if isinstance(link, ReceiverLink) and link.incoming is not None
-    ]
-    if not begun:
-        return False
-    largest = max(begun)[2]
-    drop_incoming(largest)
-    largest.fail(rules.PARTIAL_DELIVERIES.broken(f"deliveries in progress take more than {limit}"))
-    return True
+    if not pool.greediest().drop_largest(limit):
+        context.drop_largest(limit)
 
 
 def _drop(link: ReceiverLink, incoming: Incoming) -> None:
     if incoming.delivery.inflow is None:
-        link.session.connection.partial_octets -= incoming.size
+        link.context.partial_octets -= incoming.size
     link.incoming = None
+    del link.context.receiving[incoming]
 
 
 def _withdraw(link: ReceiverLink, delivery: IncomingDelivery) -> None:
     """It will never be complete: take it back, or wake who has it."""
     if link.queue and link.queue[-1] is delivery:  # nothing is queued behind what is not complete
         link.queue.pop()
-    link.session.connection.touch(delivery.watcher)
+    link.context.touch(delivery.watcher)
 
 
 def _keep(link: ReceiverLink, incoming: Incoming) -> None:
@@ -347,7 +373,7 @@ def drop_incoming(link: ReceiverLink) -> None:
         _keep(link, incoming)
         if link.terminus is None or incoming.delivery.tag not in link.terminus.unsettled:
             link.session.settlement.release(incoming.delivery)
-            link.session.connection.touch(incoming.delivery.watcher)
+            link.context.touch(incoming.delivery.watcher)
         if incoming.delivery.inflow is not None:
             _withdraw(link, incoming.delivery)
     for inflow in tuple(link.inflows):

@@ -11,13 +11,17 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .receiver import ReceiverLink
+    from collections.abc import Callable
 
 __all__ = ["Inflow"]
 
 
 class Inflow:
     """The octets of one delivery, in the order of its transfers.
+
+    Args:
+        count: called with the octets and the transfers that came to wait, or fewer than none that do not any more.
+        unfinished: those of the link that are not both complete and read; this is one of them.
 
     Attributes:
         size: octets that wait to be read.
@@ -26,25 +30,24 @@ class Inflow:
         discarded: nobody wants to read on: what still comes in is dropped.
     """
 
-    __slots__ = ("_chunks", "_link", "aborted", "complete", "discarded", "size")
+    __slots__ = ("_chunks", "_count", "_unfinished", "aborted", "complete", "discarded", "size")
 
-    def __init__(self, link: ReceiverLink) -> None:
-        self._link: ReceiverLink | None = link
+    def __init__(self, count: Callable[[int, int], object], unfinished: dict[Inflow, None]) -> None:
+        self._count: Callable[[int, int], object] | None = count
+        self._unfinished = unfinished
         self._chunks: deque[bytes] = deque()
         self.size = 0
         self.complete = False
         self.aborted = False
         self.discarded = False
-        link.inflows[self] = None
+        unfinished[self] = None
 
     def append(self, octets: bytes) -> None:
         """The payload of a transfer; dropped where nobody wants it."""
-        if self._link is not None and not self.discarded:
-            session = self._link.session
+        if self._count is not None and not self.discarded:
             self._chunks.append(octets)
             self.size += len(octets)
-            session.connection.partial_octets += len(octets)
-            session.unread += 1
+            self._count(len(octets), 1)
 
     def take(self) -> bytes:
         """The oldest payload that waits, or none: then see ``complete``. Its room is the peer's again."""
@@ -77,12 +80,12 @@ class Inflow:
 
     def detach(self) -> None:
         """The link is gone: what came whole can still be read, and all else never will be whole."""
-        if self._link is not None:
+        if self._count is not None:
             if not self.complete:
                 self._clear()
             else:
                 self._free(self.size, len(self._chunks))
-            self._link = None
+            self._count = None
 
     def _clear(self) -> None:
         size, count = self.size, len(self._chunks)
@@ -90,15 +93,12 @@ class Inflow:
         self._free(size, count)
 
     def _free(self, size: int, count: int) -> None:
-        if self._link is not None:
+        if self._count is not None:
             self.size -= size
-            session = self._link.session
-            session.connection.partial_octets -= size
-            session.unread -= count
-            session.refill_if_due()
+            self._count(-size, -count)
             self._forget_if_read()
 
     def _forget_if_read(self) -> None:
         """The link need not hold what has nothing left to give back."""
-        if self._link is not None and (self.complete or self.aborted) and not self._chunks:
-            self._link.inflows.pop(self, None)
+        if (self.complete or self.aborted) and not self._chunks:
+            self._unfinished.pop(self, None)

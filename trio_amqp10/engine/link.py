@@ -29,8 +29,8 @@ from .states import LINK, Lifecycle, LinkState, SessionState, Step
 if TYPE_CHECKING:
     from trio_amqp10.errors import RemoteProtocolError
 
-    from .delivery import Touchable
-    from .session import Session
+    from .context import Touchable
+    from .session_core import SessionCore
 
 __all__ = ["FAR", "Link"]
 
@@ -67,6 +67,7 @@ class Link(Lifecycle):
         "answered",
         "closed",
         "closing",
+        "context",
         "credit",
         "delivery_count",
         "drain",
@@ -93,9 +94,10 @@ class Link(Lifecycle):
     role: bool
     terminus: Any
 
-    def __init__(self, session: Session, name: str) -> None:
+    def __init__(self, session: SessionCore, name: str) -> None:
         self.state = LinkState.DETACHED
         self.session = session
+        self.context = session.context
         self.name = name
         self.handle = -1
         self.remote_handle: int | None = None
@@ -164,7 +166,7 @@ class Link(Lifecycle):
             "desired_capabilities": desired_capabilities,
         }
         if self.terminus is not None and self.terminus.known:
-            frame_size = self.session.connection.outbox.frame_size
+            frame_size = self.context.outbox.frame_size
             fields |= unsettled_fields(fields, self.terminus.states(), frame_size)
         attach = Attach(**fields)
         body = encode(attach)
@@ -187,7 +189,7 @@ class Link(Lifecycle):
         self._on_bound()
         if self.terminus is not None:
             if self.answered:
-                self.session.connection.resumed += len(self.terminus.unsettled)
+                self.context.resumed += len(self.terminus.unsettled)
             self.terminus.bind(self)
             if self.remote is not None and self.has_terminus():
                 self.resume()
@@ -217,7 +219,7 @@ class Link(Lifecycle):
         """
         if self.state is not LinkState.ATTACH_RCVD:
             raise LocalProtocolError(f"cannot refuse: this link is {self.state.name}")
-        fitting = fit(error, self.session.connection.outbox.frame_size)
+        fitting = fit(error, self.context.outbox.frame_size)
         assert self.remote is not None
         try:
             if self.role is Role.SENDER:
@@ -240,7 +242,7 @@ class Link(Lifecycle):
         Raises:
             LocalProtocolError: ``error`` is too long even so.
         """
-        error = fit(error, self.session.connection.outbox.frame_size)
+        error = fit(error, self.context.outbox.frame_size)
         if self.state is LinkState.ATTACH_RCVD:
             self.attach()
         if not self.allows(Step.SEND_DETACH):
@@ -273,7 +275,7 @@ class Link(Lifecycle):
         if self.state is not LinkState.DETACH_SENT:
             error = error_of(fault, f"{self.name!r}: ")
             self.detach(closed=closed, error=error)
-            self.session.connection.emit_detached(self, closed, error)
+            self.session.emit_detached(self, closed, error)
 
     def check_errant(self) -> bool:
         """Whether the peer wrote on this link although it had read that an error ended it: that ends the session (2.6.5).
@@ -282,7 +284,7 @@ class Link(Lifecycle):
         the other takes a sign that it has read on. Dispositions give none, and are no fault: their
         ranges name no link. Nor does an attach of the same name, which may be there to close the link (2.6.6).
         """
-        in_window = self.session.connection.strict.incoming_window
+        in_window = self.context.strict.incoming_window
         if self._failed_at is None or not self.session.windows.is_behind(
             self._failed_at, in_window=in_window
         ):
@@ -305,7 +307,7 @@ class Link(Lifecycle):
         self.detach(closed=detach.closed)
         self.session.unbind(self, errant=crossed)
         if crossed and detach.closed and not self.closing:
-            self._close_anew()
+            self.session.close_anew(self)
 
     def _discard_terminus(self) -> None:
         """The link is closed: nothing is kept of it (2.6.6).
@@ -315,16 +317,7 @@ class Link(Lifecycle):
         terminus, self.terminus = self.terminus, None
         for delivery in () if terminus is None else terminus.deliveries():
             if delivery.link is self:
-                self.session.connection.touch(delivery.watcher)
-
-    def _close_anew(self) -> None:
-        """The peer closed what we had only detached: attach once more, to close it too (2.6.6)."""
-        if self.session.connection.names.find(self.name, self.role) is None:
-            again = type(self)(self.session, self.name)
-            again.told = True  # whoever held this link knows all there is to know
-            self.session.connection.names.claim(again)
-            again.attach(source=self.source, target=self.target)
-            again.detach()
+                self.context.touch(delivery.watcher)
 
     def lost(self) -> None:
         """The session or the connection is gone."""
@@ -334,7 +327,7 @@ class Link(Lifecycle):
     def wake(self) -> None:
         """Have the owner look at this link once the present octets are read."""
         if self.owner is not None:
-            self.session.connection.touch(self.owner)
+            self.context.touch(self.owner)
 
     # -- flow -------------------------------------------------------------------------------
 

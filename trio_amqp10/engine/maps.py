@@ -8,12 +8,13 @@ from trio_amqp10.frames import FRAME_HEADER_SIZE
 from trio_amqp10.spec.transport import Attach
 from trio_amqp10.wire.encode import encode
 
-from .delivery import MAX_TAG
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["has_tags", "unsettled_fields"]
+__all__ = ["MAX_TAG", "has_tags", "unsettled_fields"]
+
+MAX_TAG: Final = 32
+"""Octets of a delivery-tag (2.8.7)."""
 
 _AROUND: Final = 16
 """Octets by which the map's own header, and the wider one of the list around it, can make a frame grow."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .link import Link
-    from .session import Session
+    from .session_core import SessionCore
 
 __all__ = ["LinkNames"]
 
@@ -41,7 +41,7 @@ class LinkNames:
         for links in self._leaving.values():
             yield from links
 
-    def find(self, name: str, role: bool, session: Session | None = None) -> Link | None:
+    def find(self, name: str, role: bool, session: SessionCore | None = None) -> Link | None:
         """The link of ours that an attach of this name on ``session`` is about, if there is one."""
         for link in self._leaving.get((name, role), ()):
             if link.session is session and link.remote is None:

@@ -157,7 +157,7 @@ class Outgoing:
         link = self._link
         first, self._head = self._head, None
         head = self._continuation(more=True) if first is None else first
-        room = link.session.connection.outbox.frame_size - FRAME_HEADER_SIZE - len(head)
+        room = link.context.outbox.frame_size - FRAME_HEADER_SIZE - len(head)
         last = first is None and self._ended and self.pending <= room
         if last:
             head = self._continuation(more=False)
@@ -178,5 +178,5 @@ def drop_outgoing(link: SenderLink) -> None:
         is_kept = link.terminus is not None and delivery.tag in link.terminus.unsettled
         if not is_kept and session.settlement.release(delivery):
             link.in_doubt += 1
-            session.connection.touch(delivery.watcher)
+            link.context.touch(delivery.watcher)
     link.stop()

@@ -6,12 +6,19 @@ has most goes, whichever connection brought the last octets. Knows connections; 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from .connection import Connection
+    from .context import Context
 
 __all__ = ["Pool"]
+
+
+class _Pooled(Protocol):
+    """A connection, as far as it is known here."""
+
+    @property
+    def context(self) -> Context: ...
 
 
 class Pool:
@@ -30,25 +37,27 @@ class Pool:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.octets = 0
-        self._members: dict[Connection, None] = {}
+        self._members: dict[Context, None] = {}
 
-    def join(self, connection: Connection) -> None:
+    def join(self, connection: _Pooled) -> None:
         """Count what this connection has; at its begin."""
-        self._members[connection] = None
-        self.octets += connection.partial_octets
-        connection.pool = self
+        context = connection.context
+        self._members[context] = None
+        self.octets += context.partial_octets
+        context.pool = self
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: _Pooled) -> None:
         """It is over; nothing happens if it does not count here."""
-        if connection in self._members:
-            del self._members[connection]
-            self.octets -= connection.partial_octets
-            connection.pool = None
+        context = connection.context
+        if context in self._members:
+            del self._members[context]
+            self.octets -= context.partial_octets
+            context.pool = None
 
-    def greediest(self) -> Connection:
-        """The connection with most octets; there is one."""
+    def greediest(self) -> Context:
+        """The context of the connection with most octets; there is one."""
         return max(self._members, key=_octets_of)
 
 
-def _octets_of(connection: Connection) -> int:
-    return connection.partial_octets
+def _octets_of(context: Context) -> int:
+    return context.partial_octets

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .hold import Hold
     from .incoming import Incoming
     from .inflow import Inflow
-    from .session import Session
+    from .session_core import SessionCore
     from .terminus import ReceiverTerminus
 
 __all__ = ["NOTHING", "ReceiverLink"]
@@ -62,11 +62,11 @@ class ReceiverLink(Link):
 
     role = Role.RECEIVER
 
-    def __init__(self, session: Session, name: str) -> None:
+    def __init__(self, session: SessionCore, name: str) -> None:
         super().__init__(session, name)
         self.queue: deque[IncomingDelivery] = NOTHING
         self.available = 0
-        self.max_message_size: int | None = session.connection.limits.max_message_size
+        self.max_message_size: int | None = self.context.limits.max_message_size
         self.incoming: Incoming | None = None
         self.tags: dict[bytes, IncomingDelivery] = {}
         self.terminus: ReceiverTerminus | None = None
@@ -91,7 +91,7 @@ class ReceiverLink(Link):
         super().on_attach(attach)
         self.count_from(attach.initial_delivery_count or 0)
 
-    def permits(self, state: Any) -> bool:
+    def permits(self, state: object) -> bool:
         """Whether the source, as the sender says it, has this outcome; one without a list, or with an empty one, has all (3.5.3)."""
         names: Any = None if self.remote is None else getattr(self.remote.source, "outcomes", None)
         return not names or plan_of(type(state)).name in names
@@ -106,7 +106,7 @@ class ReceiverLink(Link):
         There is no limit to the size of a message then, but for one set afterwards. What waits to be
         read is bounded by the window of the session instead, which all its links share.
         """
-        limits = self.session.connection.limits
+        limits = self.context.limits
         self.streaming = True
         self.max_message_size = None
         self.session.windows.narrow(max(2, limits.stream_octets // limits.max_frame_size))
@@ -116,7 +116,7 @@ class ReceiverLink(Link):
         session = self.session
         self.hold = session.hold = hold
         hold.held = 0
-        session.windows.narrow(hold.frames(session.connection.limits.max_frame_size))
+        session.windows.narrow(hold.frames(self.context.limits.max_frame_size))
 
     def enqueue(self, delivery: IncomingDelivery) -> None:
         """A delivery is there to be taken."""
@@ -164,8 +164,8 @@ class ReceiverLink(Link):
 
     def _may_overdraw(self) -> bool:
         """Whether to take a delivery that there is no credit for: not by the standard, and never without end."""
-        connection = self.session.connection
-        return not connection.strict.link_credit and len(self.queue) < connection.limits.incoming_window
+        context = self.context
+        return not context.strict.link_credit and len(self.queue) < context.limits.incoming_window
 
     def take_credit(self) -> bool:
         """Use one credit for a delivery that begins; False where there is none (2.6.7)."""

@@ -37,7 +37,7 @@ from trio_amqp10.spec.messaging import Received
 from trio_amqp10.spec.transport import SenderSettleMode, Transfer
 from trio_amqp10.wire.encode import encode
 
-from .delivery import RELEASED
+from .outcomes import RELEASED
 from .sections import offset_of
 from .terminus import Sent, final
 
@@ -66,7 +66,7 @@ def resume_sender(link: SenderLink, terminus: SenderTerminus) -> None:
         elif theirs is None and not terminus.resend:
             terminus.drop(tag)
             terminus.in_doubt.append(sent)
-            link.session.connection.touch(sent.delivery.watcher)
+            link.context.touch(sent.delivery.watcher)
         else:
             steps.append((sent, _NOT_THERE))
     if steps or link.incomplete:
@@ -92,7 +92,7 @@ def _settle(link: SenderLink, terminus: SenderTerminus, sent: Sent) -> None:
     delivery = sent.delivery
     terminus.drop(delivery.tag)
     delivery.settled = True
-    link.session.connection.touch(delivery.watcher)
+    link.context.touch(delivery.watcher)
 
 
 class Resending:

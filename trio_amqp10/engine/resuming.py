@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from trio_amqp10.spec.messaging import Received
 from trio_amqp10.spec.transport import ReceiverSettleMode
 
-from .delivery import RELEASED, is_terminal
+from .outcomes import RELEASED, is_terminal
 from .sections import offset_of
 from .terminus import final
 
@@ -42,15 +42,14 @@ def resume_receiver(link: ReceiverLink, terminus: ReceiverTerminus) -> None:
         elif theirs is None or not link.remote.incomplete_unsettled:
             terminus.forget(tag)
             delivery.settled = True
-            link.session.connection.touch(delivery.watcher)
+            link.context.touch(delivery.watcher)
     link.tags.update(terminus.unsettled)
 
 
 def _withdraw(link: ReceiverLink, delivery: IncomingDelivery) -> None:
     """The sender has an outcome, so nobody here may give it one: take it out of the queue, if it waits there."""
-    connection = link.session.connection
-    connection.resumed += len(link.queue) // _CHEAPER
-    connection.charge_resumed()
+    link.context.resumed += len(link.queue) // _CHEAPER
+    link.context.charge_resumed()
     with suppress(ValueError):
         link.queue.remove(delivery)
 

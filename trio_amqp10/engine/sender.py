@@ -15,9 +15,9 @@ from trio_amqp10.spec.transport import Attach, Flow, Role, SenderSettleMode, Tra
 from trio_amqp10.wire.composite import plan_of
 from trio_amqp10.wire.encode import encode
 
-from .delivery import OUTCOMES, RELEASED
 from .fast import WHOLE_OVERHEAD, transfer_head, write_transfer
 from .link import FAR, Link
+from .outcomes import OUTCOMES, RELEASED
 from .outgoing import Outgoing
 from .resending import resume_sender
 from .serial import MASK, add, distance
@@ -27,7 +27,7 @@ from .tags import MADE_SIZE, ChosenTags, check_tag
 if TYPE_CHECKING:
     from .delivery import OutgoingDelivery
     from .resending import Resending
-    from .session import Session
+    from .session_core import SessionCore
     from .terminus import SenderTerminus
 
 __all__ = ["SenderLink"]
@@ -76,7 +76,7 @@ class SenderLink(Link):
 
     role = Role.SENDER
 
-    def __init__(self, session: Session, name: str) -> None:
+    def __init__(self, session: SessionCore, name: str) -> None:
         super().__init__(session, name)
         self.delivery_count = 0
         self.available: int | None = None
@@ -112,7 +112,7 @@ class SenderLink(Link):
 
     def on_attach(self, attach: Attach) -> None:
         super().on_attach(attach)
-        frame_size = self.session.connection.outbox.frame_size
+        frame_size = self.context.outbox.frame_size
         self.size_limit = attach.max_message_size or None  # 0 says as much as nothing (2.7.3)
         self._whole_limit = (
             frame_size if self.size_limit is None else min(frame_size, WHOLE_OVERHEAD + self.size_limit)
@@ -162,7 +162,7 @@ class SenderLink(Link):
             and self.resending is None
             and not self.incomplete
             and session.windows.remote_incoming_window > 0
-            and session.connection.outbox.has_room()
+            and self.context.outbox.has_room()
             and self.state is _ATTACHED
         )
 
@@ -171,7 +171,7 @@ class SenderLink(Link):
         if not self.waiting:
             self.waiting = True
             self.session.hungry.append(self)
-            self.session.connection.hungry[self.session] = None
+            self.context.hungry[self.session] = None
 
     def send(
         self,
@@ -200,20 +200,21 @@ class SenderLink(Link):
             return None
         if self._always_settled is not None:
             settled = self._always_settled
-        session = self.session
-        connection = session.connection
-        outbox = connection.outbox
+        session, context = self.session, self.context
+        outbox = context.outbox
         delivery_id = session.next_delivery_id
         size = WHOLE_OVERHEAD + len(payload)
         if tag is None and size <= self._whole_limit and not message_format and state is None:
             number = self._next_tag
             self._next_tag = (number + 1) & MASK
-            delivery = connection.outgoing_class(self, delivery_id, number.to_bytes(4, "big"), settled)
+            delivery: OutgoingDelivery = context.outgoing_class(
+                self, delivery_id, number.to_bytes(4, "big"), settled
+            )
             outbox.write_frame(write_transfer(self._head, size, delivery_id, number, settled), payload)
             session.windows.sent()
         else:
             self._check(payload, tag)
-            delivery = connection.outgoing_class(self, delivery_id, self._tag(tag), settled)
+            delivery = context.outgoing_class(self, delivery_id, self._tag(tag), settled)
             self.send_parts(delivery, payload, message_format, state)
             self._take_tag(tag, delivery)
         self._count(delivery_id)
@@ -244,8 +245,10 @@ class SenderLink(Link):
         if tag is not None and len(tag) == MADE_SIZE:
             chosen = self._choose()
             if not chosen.has_all:
-                chosen.add_all(self)
-        check_tag(self, tag, self._chosen)
+                outgoing = self.session.settlement.outgoing.values()
+                chosen.add_all(each for each in outgoing if each.link is self)
+        if tag is not None:
+            check_tag(tag, () if self.terminus is None else self.terminus.unsettled, self._chosen or ())
         self.check_size(len(payload))
 
     def _tag(self, chosen: bytes | None) -> bytes:
@@ -297,7 +300,7 @@ class SenderLink(Link):
         Raises:
             LocalProtocolError: ``state`` is too large for a frame.
         """
-        room = self.session.connection.outbox.frame_size - FRAME_HEADER_SIZE
+        room = self.context.outbox.frame_size - FRAME_HEADER_SIZE
         head = self._first_head(delivery, message_format, state, more=False, resume=resume)
         if len(head) + len(payload) <= room:
             self.session.write_body(head, payload)
@@ -332,7 +335,7 @@ class SenderLink(Link):
         resume: bool = False,
     ) -> Outgoing:
         """The first of several transfers."""
-        room = self.session.connection.outbox.frame_size - FRAME_HEADER_SIZE
+        room = self.context.outbox.frame_size - FRAME_HEADER_SIZE
         head = self._first_head(delivery, message_format, state, more=True, resume=resume)
         if len(head) >= room:
             raise LocalProtocolError(
@@ -364,10 +367,10 @@ class SenderLink(Link):
         if not self.sendable():
             return None
         self._check(octets, tag)
-        session, delivery_id = self.session, self.session.next_delivery_id
+        delivery_id = self.session.next_delivery_id
         if self._always_settled is not None:
             settled = self._always_settled
-        delivery = session.connection.outgoing_class(self, delivery_id, self._tag(tag), settled)
+        delivery = self.context.outgoing_class(self, delivery_id, self._tag(tag), settled)
         partial = self._send_first(delivery, octets, message_format, state, ended=False)
         self._take_tag(tag, delivery)
         self._count(delivery_id)

@@ -47,25 +47,17 @@ from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Disposition, ReceiverSettleMode, Role
 from trio_amqp10.wire.values import Described
 
-from .delivery import (
-    ACCEPTED,
-    OUTCOMES,
-    RELEASED,
-    IncomingDelivery,
-    OutgoingDelivery,
-    is_refusal,
-    is_terminal,
-)
+from .delivery import IncomingDelivery, OutgoingDelivery
 from .fast import write_disposition
+from .outcomes import ACCEPTED, OUTCOMES, RELEASED, is_refusal, is_terminal
 from .ranges import FEW, Ranges, Rank
 from .serial import MASK, distance
 from .states import LinkState
 
 if TYPE_CHECKING:
+    from .delivery import ReceivingLink, SendingLink
     from .link import Link
-    from .receiver import ReceiverLink
-    from .sender import SenderLink
-    from .session import Session
+    from .session_core import SessionCore
 
 __all__ = ["REMEMBERED", "Settlement"]
 
@@ -87,6 +79,7 @@ class Settlement:
     """
 
     __slots__ = (
+        "_context",
         "_filed",
         "_filed_to",
         "_first",
@@ -104,8 +97,9 @@ class Settlement:
         "session",
     )
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SessionCore) -> None:
         self.session = session
+        self._context = session.context
         self.incoming: dict[int, IncomingDelivery] = {}
         self.outgoing: dict[int, OutgoingDelivery] = {}
         self.received = Ranges(self.incoming)
@@ -117,7 +111,7 @@ class Settlement:
         self._first = self._last = 0
         self._settled = True
         self._state: Any = None
-        self._filed: dict[SenderLink, list[int]] = {}
+        self._filed: dict[SendingLink, list[int]] = {}
         self._filed_to = -2 * MASK  # the position of the last that was; before any
 
     # -- what we say ------------------------------------------------------------------------
@@ -179,14 +173,14 @@ class Settlement:
             delivery.memo = None
         self._unconclude(delivery.delivery_id)
         octets = self.concluded[delivery.delivery_id] = len(delivery.payload) + REMEMBERED
-        self.session.connection.concluded += octets
+        self._context.concluded += octets
 
     def _unconclude(self, delivery_id: int) -> bool:
         """It is not remembered any more; False if it was not."""
         octets = self.concluded.pop(delivery_id, None)
         if octets is None:
             return False
-        self.session.connection.concluded -= octets
+        self._context.concluded -= octets
         return True
 
     def _say_if_held(self, delivery: IncomingDelivery) -> None:
@@ -221,7 +215,7 @@ class Settlement:
             link = delivery.link
             link.tags.pop(delivery.tag, None)
             if self.concluded and self._unconclude(delivery.delivery_id):
-                self.session.connection.touch(link.owner)  # it may give credit again
+                self._context.touch(link.owner)  # it may give credit again
             if link.terminus is not None:
                 link.terminus.forget(delivery.tag)
         if self.modes:
@@ -258,7 +252,7 @@ class Settlement:
         """A sent delivery is aborted, which settles it without a word more (2.7.5)."""
         if delivery.delivery_id in self.outgoing:
             self._let_go(delivery)
-            self.session.connection.touch(delivery.watcher)
+            self._context.touch(delivery.watcher)
 
     def _let_go(self, delivery: OutgoingDelivery) -> None:
         """A sent delivery is no longer held."""
@@ -271,7 +265,7 @@ class Settlement:
         if link.terminus is not None:
             link.terminus.drop(delivery.tag)
         if link.watch_unsettled and not link.unsettled:
-            self.session.connection.touch(link.owner)
+            self._context.touch(link.owner)
 
     def reopen(self, delivery: OutgoingDelivery) -> None:
         """The outcome of a sent delivery did not come to count: the receiver may give it another."""
@@ -282,7 +276,7 @@ class Settlement:
         """Refuse a state that fits no frame now, while it can be refused."""
         if state is not None and state is not ACCEPTED and state is not RELEASED:
             body = write_disposition(Role.SENDER, MASK - 1, MASK, True, state)
-            self.session.connection.outbox.check(len(body))
+            self._context.outbox.check(len(body))
 
     def _say(self, role: bool, delivery_id: int, settled: bool, state: Any) -> None:
         if self.pending:
@@ -347,17 +341,16 @@ class Settlement:
             if rank is not Rank.NONE:
                 in_transaction = rank is Rank.IN_TRANSACTION
                 due = self.sent.due(first, ahead, rank, state if in_transaction else True)
-                connection = self.session.connection
-                connection.inbox.spend(len(due))
+                self._context.changed += len(due)
                 if in_transaction and len(due) > FEW and due[0].word is not None:
-                    connection.charge_churn("outcomes in a transaction changed", len(due) / _CHEAP)
+                    self._context.charge_churn("outcomes in a transaction changed", len(due) / _CHEAP)
                 for sent in due:
                     self._on_outgoing(sent, rank, state)
             elif state is not None:
                 self.sent.note(first, ahead, state)
         elif settled:
             gone = self.received.due(first, ahead, Rank.SETTLED)
-            self.session.connection.inbox.spend(len(gone))
+            self._context.changed += len(gone)
             for received in gone:
                 self._on_incoming(received, state)
         elif state is not None:
@@ -371,7 +364,7 @@ class Settlement:
                 return  # an outcome is terminal; before the discharge it is none yet
         if state is not None:
             taken = state if link.outcomes is None else link.permitted(state)
-            if taken is not state and taken != state and self.session.connection.strict.permitted_outcome:
+            if taken is not state and taken != state and self._context.strict.permitted_outcome:
                 text = (
                     f"delivery {delivery.tag!r} has the outcome {state!r}, which the source does not permit"
                 )
@@ -388,7 +381,7 @@ class Settlement:
             else:
                 link.terminus.conclude(delivery.tag, delivery.word, partial(self._settle_if_held, delivery))
         if delivery.watcher is not None:
-            self.session.connection.touch(delivery.watcher)
+            self._context.touch(delivery.watcher)
 
     def _settle_if_held(self, delivery: OutgoingDelivery) -> None:
         """Its outcome is written down: now the receiver may forget it."""
@@ -401,7 +394,7 @@ class Settlement:
         delivery.on_remote_state(state)
         delivery.settled = True
         if delivery.watcher is not None:
-            self.session.connection.touch(delivery.watcher)
+            self._context.touch(delivery.watcher)
 
     # -- the end of a link ------------------------------------------------------------------
 
@@ -432,14 +425,14 @@ class Settlement:
         The deliveries are live until the session ends: dispositions apply, ours and the peer's (2.7.6).
         """
         for delivery in self._unsettled_of(link):
-            self.session.connection.touch(delivery.watcher)
+            self._context.touch(delivery.watcher)
 
     def _unsettled_of(self, link: Link) -> list[IncomingDelivery | OutgoingDelivery]:
         """What is unsettled of one link, at a cost of just that."""
         if link.role is Role.RECEIVER:
-            tags = cast("ReceiverLink", link).tags
+            tags = cast("ReceivingLink", link).tags
             return [each for each in tags.values() if self.incoming.get(each.delivery_id) is each]
-        sender = cast("SenderLink", link)
+        sender = cast("SendingLink", link)
         if sender.unsettled:
             self._file()
         return [self.outgoing[each] for each in self._filed.get(sender, ()) if each in self.outgoing]
@@ -456,24 +449,24 @@ class Settlement:
         What its terminus holds stays there, without an id.
         """
         if link.role is Role.RECEIVER:
-            self._forget_received(cast("ReceiverLink", link))
+            self._forget_received(cast("ReceivingLink", link))
         else:
-            self._forget_sent(cast("SenderLink", link))
+            self._forget_sent(cast("SendingLink", link))
 
-    def _forget_received(self, link: ReceiverLink) -> None:
-        for delivery in self._unsettled_of(link):
+    def _forget_received(self, link: ReceivingLink) -> None:
+        for delivery in self._unsettled_of(cast("Link", link)):
             del self.incoming[delivery.delivery_id]
             self._unconclude(delivery.delivery_id)
             self.modes.pop(delivery.delivery_id, None)
-            self.session.connection.touch(delivery.watcher)
+            self._context.touch(delivery.watcher)
         link.tags.clear()
 
-    def _forget_sent(self, link: SenderLink) -> None:
-        for delivery in self._unsettled_of(link):
+    def _forget_sent(self, link: SendingLink) -> None:
+        for delivery in self._unsettled_of(cast("Link", link)):
             del self.outgoing[delivery.delivery_id]
             if link.terminus is None or delivery.tag not in link.terminus.unsettled:
                 link.in_doubt += 1
-            self.session.connection.touch(delivery.watcher)
+            self._context.touch(delivery.watcher)
         self._filed.pop(link, None)
         link.unsettled = 0
 
@@ -482,7 +475,7 @@ class Settlement:
         self.tally()
         position, filed = self.sent.position, self._filed
         new = list(takewhile(lambda each: position(each) > self._filed_to, reversed(self.outgoing)))
-        links: dict[SenderLink, None] = {}
+        links: dict[SendingLink, None] = {}
         for delivery_id in reversed(new):
             link = self.outgoing[delivery_id].link
             filed.setdefault(link, []).append(delivery_id)

@@ -70,6 +70,7 @@ class Stack:
         "_accept_plain",
         "_accept_sasl",
         "_asked",
+        "_context",
         "_events",
         "_header_deadline",
         "_hold_until",
@@ -97,6 +98,7 @@ class Stack:
         jitter: float = 0.0,
     ) -> None:
         self.connection = connection
+        self._context = connection.context
         self.sasl: SaslClient | SaslServer | None = sasl
         self.identity: Any = None
         self._accept_sasl = accept_sasl
@@ -230,7 +232,7 @@ class Stack:
 
     def take_touched(self) -> list[Touchable]:
         """What to wake now."""
-        return self.connection.take_touched()
+        return self._context.take_touched()
 
     # -- below AMQP -------------------------------------------------------------------------
 

@@ -6,16 +6,17 @@ Those that we make are the numbers of a link's deliveries, in four octets, and a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from trio_amqp10.errors import LocalProtocolError
 
-from .delivery import MAX_TAG
+from .maps import MAX_TAG
 from .serial import MASK
 
 if TYPE_CHECKING:
+    from collections.abc import Container, Iterable
+
     from .delivery import OutgoingDelivery
-    from .sender import SenderLink
 
 __all__ = ["MADE_SIZE", "ChosenTags", "check_tag"]
 
@@ -44,9 +45,9 @@ class ChosenTags:
     def __len__(self) -> int:
         return len(self._held)
 
-    def __contains__(self, tag: bytes) -> bool:
+    def __contains__(self, tag: object) -> bool:
         """Whether a delivery that is not settled has this tag."""
-        delivery = self._held.get(tag)
+        delivery = self._held.get(cast("bytes", tag))
         return delivery is not None and not delivery.settled
 
     def add(self, delivery: OutgoingDelivery) -> None:
@@ -57,12 +58,11 @@ class ChosenTags:
             self._most = max(_FEW, 2 * len(held))
         held[delivery.tag] = delivery
 
-    def add_all(self, link: SenderLink) -> None:
+    def add_all(self, deliveries: Iterable[OutgoingDelivery]) -> None:
         """Add what the link has sent so far: one pass, so that no tag that is chosen costs another."""
         self.has_all = True
-        for delivery in link.session.settlement.outgoing.values():
-            if delivery.link is link:
-                self.add(delivery)
+        for delivery in deliveries:
+            self.add(delivery)
 
     def free(self, number: int) -> int:
         """The first number from this one on whose tag is not held."""
@@ -71,20 +71,22 @@ class ChosenTags:
         return number
 
 
-def check_tag(link: SenderLink, tag: bytes | None, chosen: ChosenTags | None) -> None:
+def check_tag(tag: bytes, kept: Container[bytes], chosen: Container[bytes]) -> None:
     """Refuse a tag that somebody chose, where it is none, or another delivery has it.
+
+    Args:
+        tag: which.
+        kept: the tags that the link's terminus has.
+        chosen: those of the link's own deliveries, as far as they have to be looked at.
 
     Raises:
         LocalProtocolError: it is too long, or that of a delivery which is not settled.
     """
-    if tag is None:
-        return
     if len(tag) > MAX_TAG:
         raise LocalProtocolError(
             f"a delivery tag of {len(tag)} octets: at most {MAX_TAG} are possible (2.8.7)"
         )
-    held = (link.terminus is not None and tag in link.terminus.unsettled) or tag in (chosen or ())
-    if held:
+    if tag in kept or tag in chosen:
         raise LocalProtocolError(
             f"delivery-tag {tag!r} is that of an unsettled delivery (2.6.12): choose another, or wait until "
             "that one is settled"

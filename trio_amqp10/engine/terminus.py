@@ -14,7 +14,8 @@ from abc import ABC, abstractmethod
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from .delivery import OUTCOMES, IncomingDelivery
+from .delivery import IncomingDelivery
+from .outcomes import OUTCOMES
 from .sections import progress
 
 if TYPE_CHECKING:

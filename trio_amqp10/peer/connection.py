@@ -166,7 +166,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
             self.totals.leave(self.engine)
         self.totals.transports += 1
         self.engine = engine
-        plain = cast("type[Delivery]", engine.incoming_class)
+        plain = cast("type[Delivery]", engine.context.incoming_class)
         self._delivery_class = plain if self._derive is None else self._derive(plain)
         self.use(self.kinds)
         self._stack = stack
@@ -188,7 +188,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         """Make links and deliveries of these classes from now on; those that there are stay what they are."""
         self.kinds = kinds
         make, plain = kinds.delivery, self._delivery_class
-        self.engine.incoming_class = plain if make is None else make(plain)
+        self.engine.context.incoming_class = plain if make is None else make(plain)
 
     # -- what the peer is -------------------------------------------------------------------
 
@@ -453,7 +453,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
                 self._peer_closed = event
                 self._wake_all()
             case ConnectionLost(reason):
-                self._lost = reason
+                self._lost = self._lost or reason  # of two, the first is why
                 self._wake_all()
             case Authenticated(identity, hostname):
                 self.identity = identity

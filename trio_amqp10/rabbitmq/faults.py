@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-__all__ = ["FaultError"]
+from typing import Final
+
+from trio_amqp10.container.broker.faults import AccessRefusedError, InequivalentError, UnsupportedError
+from trio_amqp10.container.nodes.node import RefusedError
+
+__all__ = ["FaultError", "status_of"]
+
+_STATUSES: Final[tuple[tuple[type[RefusedError], int], ...]] = (
+    (InequivalentError, 409),
+    (AccessRefusedError, 403),
+    (UnsupportedError, 501),
+    (RefusedError, 400),
+)
 
 
 class FaultError(Exception):
@@ -12,3 +24,16 @@ class FaultError(Exception):
         self.status = status
         self.description = description
         super().__init__(description)
+
+
+def status_of(refusal: RefusedError) -> tuple[int, str]:
+    """The status that the broker's refusal has, and how it is described."""
+    status = next(status for kind, status in _STATUSES if isinstance(refusal, kind))
+    if isinstance(refusal, InequivalentError):
+        return status, other_properties(refusal.kind, refusal.name)
+    return status, refusal.description
+
+
+def other_properties(kind: str, name: str) -> str:
+    """How the clash of two declarations is described."""
+    return f"there is {'an' if kind == 'exchange' else 'a'} {kind} {name!r} with other properties"

@@ -10,8 +10,8 @@ _FRAME_LIMIT_IGNORED = Change(
     "self.frame_size = min(max_frame_size, PEER_FRAME_CAP)", "self.frame_size = PEER_FRAME_CAP"
 )
 _CHANNEL_LIMIT_IGNORED = Change(
-    "else min(connection.limits.channel_max, connection.remote.channel_max)",
-    "else connection.limits.channel_max",
+    "self._remote_max = channel_max\n",
+    "self._remote_max = self._max\n",
 )
 _HANDLE_LIMIT_IGNORED = Change("limit = min(limit, self.remote.handle_max)", "pass")
 _CLOSE_WITHOUT_ERROR = Change("encode(Close(error=error))", "encode(Close())")
@@ -59,8 +59,8 @@ REQUIREMENTS = [
         "channel 0 is the only one until the peer's open was read",
         "one_session_begins_before_the_peers_open_on_channel_0",
         mutant=Change(
-            "            0\n            if connection.remote is None",
-            "            connection.limits.channel_max\n            if connection.remote is None",
+            "self._remote_max = 0  # Before",
+            "self._remote_max = channel_max  # Before",
         ),
     ),
     need(
@@ -129,8 +129,8 @@ REQUIREMENTS = [
                 "        if False:\n            self.check(",
             ),
             Change(
-                "            0\n            if connection.remote is None",
-                "            connection.limits.channel_max\n            if connection.remote is None",
+                "self._remote_max = 0  # Before",
+                "self._remote_max = channel_max  # Before",
             ),
             Change("            if largest > max_frame_size:", "            if False:"),
         ),
@@ -156,8 +156,8 @@ REQUIREMENTS = [
         "connection_writes_no_empty_frame_behind_its_close",
         mutants=(
             Change(
-                "        self._close_deadline = self._now + self.limits.close_timeout\n        self._drop_sessions()\n",
-                "        self._close_deadline = self._now + self.limits.close_timeout\n",
+                "        self._close_deadline = self.context.now + self.limits.close_timeout\n        self._drop_sessions()\n",
+                "        self._close_deadline = self.context.now + self.limits.close_timeout\n",
             ),
             TIMER_IN_ANY_STATE,
         ),

@@ -90,7 +90,8 @@ REQUIREMENTS = [
         "what the receiver believes to be available does not fall below 0",
         "available_of_a_receiver_is_what_was_said_last_however_many_come",
         mutant=Change(
-            "        link.credit -= 1\n", "        link.credit -= 1\n        link.available -= 1\n"
+            "            link.credit -= 1\n",
+            "            link.credit -= 1\n            link.available -= 1\n",
         ),
     ),
     need(

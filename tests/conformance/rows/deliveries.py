@@ -41,7 +41,7 @@ REQUIREMENTS = [
         "[unique-tag]",
         mutants=(
             Change(
-                "    if held:\n        raise LocalProtocolError(",
+                "    if tag in kept or tag in chosen:\n        raise LocalProtocolError(",
                 "    if False:\n        raise LocalProtocolError(",
             ),
             Change('while number.to_bytes(MADE_SIZE, "big") in self:', "while False:"),
@@ -132,7 +132,7 @@ REQUIREMENTS = [
         "row_56_resumed_delivery_that_we_do_not_know_is_ignored",
         "resumed_delivery_that_is_not_known_is_ignored",
         "resume_flag_on_a_link_without_a_memory_is_a_delivery_that_is_not_known",
-        mutant=Change("Incoming(delivery, ignored=True)", "Incoming(delivery)"),
+        mutant=Change("Incoming(link, delivery, ignored=True)", "Incoming(link, delivery)"),
     ),
     need(
         "2.6.13-4",
@@ -244,10 +244,8 @@ REQUIREMENTS = [
                 "and self.partial is None\n            and self.resending is None",
                 "and self.resending is None",
             ),
-            Change(
-                "(delivery_id is not None and delivery_id != delivery.delivery_id)\n        or (tag", "(tag"
-            ),
-            Change("or (tag is not None and tag != delivery.tag)", ""),
+            Change("part.delivery_id in (None, delivery.delivery_id)\n        and part", "part"),
+            Change("and part.delivery_tag in (None, delivery.tag)", ""),
         ),
     ),
     need(
@@ -264,7 +262,7 @@ REQUIREMENTS = [
         "row_51_aborted_delivery_is_dropped_and_settled_without_a_word",
         "row_51_aborted_delivery_is_discarded_at_any_fragment",
         mutant=Change(
-            "if rare is not None and rare.aborted:\n        _drop(link, incoming)",
+            "if part.aborted:\n        _drop(link, incoming)",
             "if False:\n        _drop(link, incoming)",
         ),
     ),

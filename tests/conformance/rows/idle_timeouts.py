@@ -32,7 +32,7 @@ REQUIREMENTS = [
         "row_36_silent_peer_is_told_so_and_given_up_later",
         "idle_counts_silence_from_the_last_octets",
         mutants=(
-            Change("self._now = self._idle.last_received = now", "self._now = now"),
+            Change("self.context.now = self._idle.last_received = now", "self.context.now = now"),
             Change(
                 "deadlines.append(self.last_received + self._threshold)", "deadlines.append(self._threshold)"
             ),
@@ -147,6 +147,9 @@ REQUIREMENTS = [
         "2.4.5-15",
         SHOULD,
         "an end that finds that it was silent for longer than the peer's time-out closes with an error that says so",
-        gap="not yet: it writes an empty frame, and leaves the decision to the peer",
+        "connection_that_stood_still_for_longer_than_the_peer_waits_closes_with_an_error",
+        "idle_finds_silence_of_its_own_when_a_look_comes_much_too_late",
+        mutant=Change("silence >= 8 * self._quarter else None", "False else None"),
+        gap="twice what the peer announced counts as its threshold; found only where nothing else was written first",
     ),
 ]

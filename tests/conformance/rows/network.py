@@ -20,7 +20,7 @@ REQUIREMENTS = [
         "engine_tells_and_writes_the_same_octet_by_octet",
         "frame_over_512_octets_is_held_with_all_that_follows_when_no_open_was_read",
         mutants=(
-            Change("self._chunks = [buf[pos:]] if self._have else []", "self._chunks = []"),
+            Change("self._chunks = [buf[pos:]]", "self._chunks = []"),
             Change(
                 "if self._held is not None:\n            self._held.append(head)",
                 "if self._held is not None and size > self.frame_size:\n            self._held.append(head)",

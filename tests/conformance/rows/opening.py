@@ -10,8 +10,8 @@ _FRAME_LIMIT_IGNORED = Change(
     "self.frame_size = min(max_frame_size, PEER_FRAME_CAP)", "self.frame_size = PEER_FRAME_CAP"
 )
 _CHANNEL_LIMIT_IGNORED = Change(
-    "else min(connection.limits.channel_max, connection.remote.channel_max)",
-    "else connection.limits.channel_max",
+    "self._remote_max = channel_max\n",
+    "self._remote_max = self._max\n",
 )
 _HANDLE_LIMIT_IGNORED = Change("limit = min(limit, self.remote.handle_max)", "pass")
 _OTHER_DEFAULT_LOCALE = Change('DEFAULT_LOCALE: Final = "en-US"', 'DEFAULT_LOCALE: Final = "en-GB"')
@@ -126,8 +126,8 @@ REQUIREMENTS = [
         "connection_begins_no_more_sessions_than_the_smaller_channel_max_has_room_for",
         "row_59_session_more_than_the_peers_own_channel_max_closes",
         mutant=Change(
-            "else min(connection.limits.channel_max, connection.remote.channel_max)",
-            "else connection.limits.channel_max",
+            "self._remote_max = channel_max\n",
+            "self._remote_max = self._max\n",
         ),
     ),
     need(
@@ -293,7 +293,7 @@ REQUIREMENTS = [
         "row_39_handle_over_our_handle_max_closes",
         "[handle-max]",
         mutant=Change(
-            "if attach.handle > connection.limits.handle_max and connection.strict.handle_max:", "if False:"
+            "if attach.handle > context.limits.handle_max and context.strict.handle_max:", "if False:"
         ),
     ),
     need(

@@ -7,8 +7,8 @@ from tests.conformance.requirement import MAY, MUST, MUST_NOT, RECOMMENDED, RULE
 __all__ = ["REQUIREMENTS"]
 
 _SESSION_FAULT_WITHOUT_ERROR = Change(
-    "        self.end(error)\n        self.connection.emit_ended(self, error)",
-    "        self.end()\n        self.connection.emit_ended(self, error)",
+    "        self.end(error)\n        self.emit_ended(error)",
+    "        self.end()\n        self.emit_ended(error)",
 )
 _FRAMES_ARE_NOT_DISCARDED = Change(
     "        session.state is not SessionState.MAPPED\n"
@@ -38,7 +38,7 @@ REQUIREMENTS = [
         "link_is_stolen_when_its_peer_attaches_it_on_another_connection",
         "[one-attachment]",
         mutants=(
-            Change("        _steal(link)\n", "        pass\n"),
+            Change("        _steal(link, names)\n", "        pass\n"),
             Change("            holder.steal()\n", "            pass\n"),
         ),
     ),
@@ -109,7 +109,7 @@ REQUIREMENTS = [
         "session_wakes_its_owner_when_the_connection_goes",
         mutants=(
             Change(
-                "        self.step(Step.LOST)\n        self._drop_links()\n        self.connection.touch(self.owner)",
+                "        self.step(Step.LOST)\n        self._drop_links()\n        self.context.touch(self.owner)",
                 "        pass",
             ),
         ),
@@ -189,7 +189,7 @@ REQUIREMENTS = [
         mutants=(
             Change("        self.dirty()  # flows that were", "        # flows that were"),
             Change(
-                "        if link.state in _WITH_HANDLE and link in self._later_flows:", "        if False:"
+                "        if link.state in WITH_HANDLE and link in self._later_flows:", "        if False:"
             ),
         ),
     ),

@@ -6,7 +6,7 @@ from tests.conformance.requirement import MAY, MUST, MUST_NOT, RULE, SHOULD, SHO
 
 __all__ = ["REQUIREMENTS"]
 
-_ABORTED = "if rare is not None and rare.aborted:\n        _drop(link, incoming)"
+_ABORTED = "if part.aborted:\n        _drop(link, incoming)"
 
 REQUIREMENTS = [
     need(
@@ -93,8 +93,8 @@ REQUIREMENTS = [
         "settled that is left out on the first transfer reads as false",
         "transfer_is_unsettled_unless_it_says_settled",
         mutant=Change(
-            "if not settled:\n            session.settlement.incoming[delivery_id] = delivery",
-            "if settled is False:\n            session.settlement.incoming[delivery_id] = delivery",
+            "if not settled:\n                session.settlement.incoming[delivery_id] = delivery",
+            "if settled is False:\n                session.settlement.incoming[delivery_id] = delivery",
         ),
     ),
     need(
@@ -105,12 +105,12 @@ REQUIREMENTS = [
         "row_49_settled_on_any_transfer_settles",
         mutants=(
             Change(
-                "_continue(link, link.incoming, delivery_id, tag, message_format, settled, more, payload, rare)",
-                "_continue(link, link.incoming, delivery_id, tag, message_format, settled or False, more, payload, rare)",
+                "elif part.settled is False and incoming.settled:",
+                "elif not part.settled and incoming.settled:",
             ),
             Change(
-                "_continue(link, link.incoming, delivery_id, tag, message_format, settled, more, payload, rare)",
-                "_continue(link, link.incoming, delivery_id, tag, message_format, settled is not False, more, payload, rare)",
+                "    if part.settled:\n        link.session",
+                "    if part.settled is not False:\n        link.session",
             ),
         ),
     ),
@@ -145,9 +145,7 @@ REQUIREMENTS = [
         SHOULD,
         "more is ignored where aborted is true",
         "row_51_aborted_delivery_may_say_that_more_would_follow",
-        mutant=Change(
-            _ABORTED, "if rare is not None and rare.aborted and not more:\n        _drop(link, incoming)"
-        ),
+        mutant=Change(_ABORTED, "if part.aborted and not part.more:\n        _drop(link, incoming)"),
     ),
     need(
         "2.7.5-14",
@@ -163,7 +161,7 @@ REQUIREMENTS = [
         "delivery_settles_as_its_first_transfer_says_and_else_as_the_link",
         "resumed_delivery_settles_first_when_its_transfer_says_so",
         mutants=(
-            Change("settlement.modes[delivery.delivery_id] = rare.rcv_settle_mode", "pass"),
+            Change("settlement.modes[delivery.delivery_id] = part.rcv_settle_mode", "pass"),
             Change("settlement.modes[delivery_id] = ReceiverSettleMode.FIRST", "pass"),
         ),
     ),
@@ -221,7 +219,7 @@ REQUIREMENTS = [
         "a receiver ignores resumed deliveries that it does not hold",
         "row_56_resumed_delivery_that_we_do_not_know_is_ignored",
         "resumed_delivery_that_is_not_known_is_ignored",
-        mutant=Change("Incoming(delivery, ignored=True)", "Incoming(delivery)"),
+        mutant=Change("Incoming(link, delivery, ignored=True)", "Incoming(link, delivery)"),
     ),
     need(
         "2.7.5-24",
@@ -231,7 +229,7 @@ REQUIREMENTS = [
         mutant=Change(
             "    if steps or link.incomplete:\n",
             "    for tag in set(theirs or ()) - set(terminus.unsettled):\n"
-            "        made = link.session.connection.outgoing_class(link, 0, tag, False)\n"
+            "        made = link.context.outgoing_class(link, 0, tag, False)\n"
             '        steps.append((Sent(made, b"", 0), (theirs or {})[tag]))\n'
             "    if steps or link.incomplete:\n",
         ),
@@ -272,8 +270,8 @@ REQUIREMENTS = [
         "payload_of_a_transfer_that_aborts_is_ignored",
         mutant=Change(
             _ABORTED,
-            "if rare is not None and rare.aborted:\n"
-            "        link.session.connection.partial_octets += len(payload)\n"
+            "if part.aborted:\n"
+            "        link.context.partial_octets += len(payload)\n"
             "        _drop(link, incoming)",
         ),
     ),

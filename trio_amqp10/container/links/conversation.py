@@ -80,6 +80,7 @@ class Conversation(ServedPeer):
             self,
             timeout=container.transaction_timeout,
             max_octets=container.max_unsettled_octets,
+            clock=container.clock,
             journal=container.journal,
         )
         self.withheld: dict[ReceiverInlet, None] = {}

@@ -33,6 +33,7 @@ from .inlets import ReceiverInlet
 from .work import Work
 
 if TYPE_CHECKING:
+    from trio_amqp10.container.nodes.clock import Clock
     from trio_amqp10.container.nodes.node import Inlet, RefusedError
     from trio_amqp10.container.protocols.amqp10.arriving import Arriving
     from trio_amqp10.container.stores.journal import Journal
@@ -98,6 +99,7 @@ class Coordinator(Node):
         peer: whose they are.
         timeout: seconds that a transaction may take; None for any time.
         max_octets: octets of messages that one transaction may hold back; None for any number.
+        clock: by which a node that failed on a commit is called again.
         journal: what commits go through; None for a container without a store.
     """
 
@@ -109,10 +111,12 @@ class Coordinator(Node):
         *,
         timeout: float | None,
         max_octets: int | None,
+        clock: Clock,
         journal: Journal | None = None,
     ) -> None:
         super().__init__("")
         self.peer = peer
+        self.clock = clock
         self.journal = journal
         self.max_octets = max_octets
         self._timeout = timeout
@@ -212,14 +216,13 @@ class Coordinator(Node):
             )
             return
         del self._works[work.id]
-        decided = partial(self._discharged, inlet, request, work)
         if discharge.fail:
-            work.fate = None
-            decided()
+            work.end()
+            self._say(request, None)
         elif work.fate is not None:
-            decided()
+            self._discharged(inlet, request, work)
         else:
-            work.commit(decided)
+            work.commit(partial(self._discharged, inlet, request, work))
 
     def _discharged(self, inlet: ControlInlet, request: Delivery, work: Work) -> None:
         work.end()

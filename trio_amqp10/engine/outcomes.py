@@ -1,0 +1,28 @@
+"""Delivery states: which of them are outcomes (3.4)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trio_amqp10.spec.messaging import Accepted, Modified, Received, Rejected, Released
+
+__all__ = ["ACCEPTED", "OUTCOMES", "RELEASED", "is_refusal", "is_terminal"]
+
+OUTCOMES: Final = (Accepted, Rejected, Released, Modified)
+ACCEPTED = Accepted()
+RELEASED = Released()
+
+
+def is_terminal(state: object) -> bool:
+    """Whether no further state may follow (3.4): anything but none at all and ``received``.
+
+    A transactional state is terminal when it carries an outcome (4.4.2).
+    """
+    if state is None or isinstance(state, Received):
+        return False
+    return getattr(state, "outcome", state) is not None
+
+
+def is_refusal(state: object) -> bool:
+    """Whether it says that the message was not processed (3.4.3 to 3.4.5)."""
+    return isinstance(getattr(state, "outcome", state), (Rejected, Released, Modified))
