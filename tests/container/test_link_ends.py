@@ -126,7 +126,11 @@ async def test_outlet_leaves_its_node_when_that_has_flushed_and_closed_it() -> N
 
 async def test_outlet_leaves_its_node_when_the_peer_never_answers_the_detach(autojump_clock: Any) -> None:
     container, node = amqp.Container(), Own("own")
-    node.work = lambda outlet: outlet.aclose()
+
+    async def leave(outlet: Any) -> None:
+        await outlet.aclose()
+
+    node.work = leave
     container.add_node(node)
     async with on_the_wire(container) as peer:
         await peer.attach("own", Role.RECEIVER)

@@ -152,7 +152,8 @@ async def test_call_that_is_cancelled_in_any_state_leaves_the_link_as_it_is(
             await there.town.lose()
         await trio.sleep(10)
         await there.send()
-        assert there.sender.state == "ATTACHED"
+        sender: Any = there.sender
+        assert sender.state == "ATTACHED"
 
 
 @pytest.mark.parametrize("state", ALIVE)
