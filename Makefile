@@ -14,7 +14,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 # The modules below net/ are pure, and their branches are covered to the last. Coverage is slow on Python 3.11,
 # so it is measured over the tests of just those modules, and not where all there is to try is tried: that covers
 # nothing that simpler tests do not.
-PURE_TESTS := $(wildcard tests/wire tests/spec tests/sasl tests/engine tests/amqp091 tests/filters tests/typed tests/trace \
+PURE_TESTS := $(wildcard tests/wire tests/spec tests/sasl tests/engine tests/amqp091/test_*.py tests/filters tests/typed tests/trace \
 	$(addsuffix .py,$(addprefix tests/test_,body_reader errors frames headers json_values message reply_codes tokens typed)))
 EXHAUSTIVE_TESTS := $(addprefix tests/,engine/test_chunks.py engine/test_exactly_once.py engine/test_hostile.py \
 	amqp091/test_hostile.py amqp091/test_machine.py sasl/test_mutations.py)
@@ -53,7 +53,7 @@ test: $(VENV)/.test ## all tests but those that need real peers, and the coverag
 test-others:
 	$(BIN)/python -m pytest $(addprefix --ignore=,$(PURE_TESTS))
 
-test-pure: RUN := $(BIN)/coverage run -m pytest $(addprefix --ignore=,$(EXHAUSTIVE_TESTS)) $(PURE_TESTS)
+test-pure: RUN := $(BIN)/coverage run -m pytest $(addprefix --ignore=,$(EXHAUSTIVE_TESTS)) $(filter-out $(EXHAUSTIVE_TESTS),$(PURE_TESTS))
 test-exhaustive: RUN := $(BIN)/python -m pytest $(EXHAUSTIVE_TESTS)
 test-pure test-exhaustive:
 	@$(RUN) > $(VENV)/$@.txt 2>&1 || { cat $(VENV)/$@.txt; exit 1; }

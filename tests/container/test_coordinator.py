@@ -612,3 +612,64 @@ async def test_browser_copies_what_it_likes_in_a_transaction() -> None:
             receiver.acquire_in(await control.declare())
             assert await bodies(receiver, 1) == ["a"]
         assert queue_of(container).available == 1
+
+
+class Fragile(amqp.Node):
+    """Fails when it is given something, as often as it should."""
+
+    takes = True
+
+    def __init__(self, failures: float) -> None:
+        super().__init__("fragile")
+        self.failures = failures
+        self.got: list[Any] = []
+
+    def on_arrivals(self, inlet: amqp.Inlet) -> None:
+        while True:
+            arrival = inlet.take()
+            if arrival is None:
+                return
+            if self.failures:
+                self.failures -= 1
+                raise ZeroDivisionError
+            self.got.append(arrival.message.body)
+            arrival.accept()
+
+
+async def test_messages_of_a_commit_stay_until_the_node_that_fails_on_them_takes_them(
+    autojump_clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    container, node = amqp.Container(), Fragile(3)
+    container.add_node(node)
+    async with container.connect() as conn, conn.open_sender("fragile") as sender:
+        async with conn.open_transaction() as txn:
+            await sender.send("a", transaction=txn)
+            await sender.send("b", transaction=txn)
+        assert node.got == []
+        assert container.watermark.octets > 0
+        await trio.sleep(5)
+        assert node.got == ["a", "b"]
+        assert container.watermark.octets == 0
+    caplog.clear()
+
+
+async def test_messages_of_a_commit_outlast_their_connection_while_the_node_fails_on_them(
+    autojump_clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    container, node = amqp.Container(), Fragile(float("inf"))
+    container.add_node(node)
+    async with container.connect() as other:
+        async with (
+            container.connect() as conn,
+            conn.open_sender("fragile") as sender,
+            conn.open_transaction() as txn,
+        ):
+            await sender.send("a", transaction=txn)
+        await trio.sleep(1000)
+        assert container.watermark.octets > 0
+        node.failures = 0
+        await trio.sleep(60)
+        assert node.got == ["a"]
+        await fill(other, "fragile", "others go on")
+        assert node.got == ["a", "others go on"]
+    caplog.clear()

@@ -10,7 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from trio_amqp10 import Container, Message, StoreFullError
-from trio_amqp10.container.nodes.ledger import MESSAGES
+from trio_amqp10.container.nodes.ledger import MESSAGES, Book
 
 from .helpers import bodies, fill, queue_of
 from .test_durable_queues import HeldStore, contents, durable, stored
@@ -169,3 +169,61 @@ async def test_what_a_receiver_releases_in_a_transaction_is_available_when_it_is
         (row,) = store.rows(MESSAGES)
         assert Message.from_payload(row[4]).delivery_count == 1
     assert await contents(container) == ["a"]
+
+
+async def test_transaction_shows_nothing_of_itself_when_the_store_fails_whatever_it_sends_first() -> None:
+    store = CountingStore()
+    container = Container(store=store)
+    async with (
+        container.connect() as conn,
+        conn.open_sender("first") as first,
+        conn.open_sender("second") as second,
+    ):
+        store.failure = StoreFullError("full")
+        with pytest.raises(amqp.TransactionRolledBackError, match="store"):
+            async with conn.open_transaction() as txn:
+                await first.send("not durable, and the store is idle", transaction=txn)
+                await second.send(durable("new"), transaction=txn)
+        store.failure = None
+        assert await contents(container, "first") == await contents(container, "second") == []
+
+
+async def test_transaction_is_rolled_back_when_a_node_that_stores_fails_on_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Fragile(amqp.Queue):
+        fails = False
+
+        def on_arrivals(self, inlet: Any) -> None:
+            if self.fails:
+                raise ZeroDivisionError
+            super().on_arrivals(inlet)
+
+    store = CountingStore()
+    container = Container(store=store)
+    await container.send("in", durable("old"))
+    fragile = Fragile("fragile", book=Book(container._ledger, "fragile"))  # type: ignore[arg-type]
+    container.add_node(fragile)
+    async with (
+        container.connect() as conn,
+        conn.open_sender("out") as out,
+        conn.open_sender("fragile") as sender,
+        conn.open_receiver("in") as receiver,
+    ):
+        delivery = await receiver.receive()
+        with pytest.raises(amqp.TransactionRolledBackError, match="failed"):
+            async with conn.open_transaction() as txn:
+                await out.send(durable("new"), transaction=txn)
+                await sender.send(durable("lost?"), transaction=txn)
+                delivery.accept(transaction=txn)
+                fragile.fails = True
+        assert stored(store) == ["old"]
+        assert await contents(container, "out") == []
+        fragile.fails = False
+        delivery = await receiver.receive()
+        async with conn.open_transaction() as txn:
+            await out.send(durable("new"), transaction=txn)
+            await sender.send(durable("lost?"), transaction=txn)
+            delivery.accept(transaction=txn)
+        assert stored(store) == ["lost?", "new"]
+    caplog.clear()

@@ -250,11 +250,8 @@ class Stranger:
     identity = None
 
     def __init__(self, name: str, *, asks: bool = False) -> None:
-        self.identity = None
-        desired = ("sole-connection-for-container",) if asks else ()
-        self.remote = type(
-            "Remote", (), {"container_id": name, "desired_capabilities": desired, "properties": {}}
-        )()
+        self.container_id = name
+        self.sole = "refuse" if asks else None
 
 
 def test_connections_that_were_never_served_are_forgotten() -> None:

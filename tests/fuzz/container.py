@@ -164,7 +164,7 @@ class _Play:
         container = self.container
         figures = container.statistics()
         assert figures["connections"] == figures["working"] == 0, figures
-        assert not container._hosts, container._hosts
+        assert not container._connections.hosts, container._connections.hosts
         assert self._written <= 64 * self._octets + 256 * 1024, (
             f"{self._written} written about {self._octets}"
         )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import trio
-from trio.testing import MockClock, memory_stream_pair
+from trio.testing import MockClock, memory_stream_pair, wait_all_tasks_blocked
 
 from tests.amqp091.pairs import OPENING
 from trio_amqp10.amqp091 import spec
@@ -84,3 +85,64 @@ async def test_pump_gives_up_a_peer_without_heartbeats(autojump_clock: MockClock
         await server.pump.finished.wait()
         assert 120 <= trio.current_time() - began < 122
     assert server.events[-1] == ConnectionLost("the peer was silent for 120 s, two heartbeats")
+
+
+class Thinking(End):
+    """A server that takes two seconds for each decision."""
+
+    def __init__(self, stream: trio.abc.Stream, nursery: trio.Nursery) -> None:
+        super().__init__(Sender.SERVER, stream)
+        self._nursery = nursery
+
+    def on_event(self, event: Any) -> None:
+        if isinstance(event, (StartAnswered, OpenRequested)):
+            self._nursery.start_soon(self._decide, event)
+        else:
+            super().on_event(event)
+
+    async def _decide(self, event: Any) -> None:
+        await trio.sleep(2)
+        super().on_event(event)
+        self.pump.settle()
+
+
+async def test_pump_goes_on_with_a_pipelined_opening_after_each_decision(autojump_clock: MockClock) -> None:
+    ours, theirs = memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        server = Thinking(theirs, nursery)
+        server.pump.start(nursery)
+        await ours.send_all(OPENING)
+        began = trio.current_time()
+        await server.opened.wait()
+        assert trio.current_time() - began == pytest.approx(4)
+        server.pump.cancel()
+
+
+async def test_pump_holds_back_a_publisher_whose_server_is_full(autojump_clock: MockClock) -> None:
+    ours, theirs = memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        client, server = End(Sender.CLIENT, ours), End(Sender.SERVER, theirs)
+        for end in (client, server):
+            end.pump.start(nursery)
+        await client.opened.wait()
+        channel = client.engine.open_channel()
+        client.pump.ring()
+        await wait_all_tasks_blocked()
+        server.engine.braked = True
+        server.pump.ring()
+        read = server.pump._totals.octets_in
+        for _ in range(3):
+            channel.send(spec.BasicPublish(routing_key="q"), Content(BasicProperties(), bytes(500_000)))
+            client.pump.ring()
+            await wait_all_tasks_blocked()
+        await trio.sleep(600)
+        # What it waited for when the brake was put on came still.
+        assert server.pump._totals.octets_in - read <= server.pump.read_size
+        server.engine.braked = False
+        server.pump.ring()
+        await wait_all_tasks_blocked()
+        assert server.pump._totals.octets_in - read > 1_500_000
+        assert client.engine.is_open
+        assert server.engine.is_open
+        for end in (client, server):
+            end.pump.cancel()

@@ -10,9 +10,9 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
+from tests.container.broker.helpers import matches
 from tests.container.helpers import bodies, fill
 from trio_amqp10.rabbitmq import RabbitMQ
-from trio_amqp10.rabbitmq.exchange import matches
 from trio_amqp10.testing import rabbitmq
 from trio_amqp10.wire.values import Symbol
 

@@ -24,6 +24,7 @@ from trio_amqp10.reply_codes import ReplyCode091
 from . import spec
 from .channel import Channel
 from .events import Blocked, ConnectionClosed, ConnectionLost, SecretAccepted, SecretUpdated, Unblocked
+from .fast import extent
 from .faults import ReplyError
 from .fields import USUAL
 from .frames import (
@@ -126,6 +127,7 @@ class Engine:
         self._buffer = bytearray()
         self._more = False
         self._out: list[bytes] = []
+        self._queued = 0
         self._wrote = False
         self._events: deque[Event] = deque()
         self._touched: dict[Channel, None] = {}
@@ -149,6 +151,16 @@ class Engine:
     def is_open(self) -> bool:
         """Whether channels may be used."""
         return self.state is ConnectionState.OPEN
+
+    @property
+    def queued(self) -> int:
+        """Octets that wait to be written."""
+        return self._queued
+
+    @property
+    def has_room(self) -> bool:
+        """Whether less than ``Limits.write_buffer`` waits to be written; channels are woken when there is room again."""
+        return self._queued < self.limits.write_buffer
 
     @property
     def largest_payload(self) -> int:
@@ -215,6 +227,7 @@ class Engine:
     def transport_lost(self) -> None:
         """The transport failed."""
         self._out.clear()
+        self._queued = 0
         self._lose("the transport was lost")
 
     def next_event(self) -> Event | None:
@@ -225,8 +238,11 @@ class Engine:
         """Octets for the transport; None when there will be none again."""
         if not self._out:
             return None if self.state is ConnectionState.CLOSED else b""
+        if not self.has_room:
+            self._touched.update(dict.fromkeys(self._channels.values()))
         data = b"".join(self._out)
         self._out.clear()
+        self._queued = 0
         return data
 
     def next_deadline(self) -> float | None:
@@ -261,6 +277,7 @@ class Engine:
     def enqueue(self, octets: bytes) -> None:
         """Octets to send, after all others."""
         self._out.append(octets)
+        self._queued += len(octets)
         self._wrote = True
 
     def emit(self, event: Event) -> None:
@@ -417,6 +434,11 @@ class Engine:
             while self.state is not ConnectionState.CLOSED and not self._handshake.waits_for_decision():
                 if frames >= _SLICE_FRAMES or pos >= _SLICE_OCTETS:
                     break
+                after = self._take_content(pos)
+                if after:
+                    pos = after
+                    frames += 3
+                    continue
                 end = self._end_of_next(pos)
                 if not end:
                     more = False
@@ -433,6 +455,20 @@ class Engine:
             if self._deaf or self.state is ConnectionState.CLOSED:
                 buffer.clear()
             self._more = more and bool(buffer)
+
+    def _take_content(self, pos: int) -> int:
+        """Take a method with its header and body if all are here; where they end, or 0 if the frames are to be taken singly."""
+        found = extent(self._buffer, pos, self._largest_in) if self.is_open else None
+        channel = None if found is None else self._channels.get(found.channel)
+        if found is None or channel is None:
+            return 0
+        buffer = self._buffer
+        taken = channel.receive_content(
+            bytes(buffer[found.method : found.method_end]),
+            bytes(buffer[found.properties : found.properties_end]),
+            bytes(buffer[found.body : found.body_end]),
+        )
+        return found.end if taken else 0
 
     def _end_of_next(self, pos: int) -> int:
         """Where the next frame or protocol header ends; 0 if it is not whole yet. Bad frames are refused here."""

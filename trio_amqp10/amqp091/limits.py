@@ -22,6 +22,7 @@ class Limits:
         max_message_size: octets of the body of one content; more closes its channel with 406.
         max_partial: octets of all contents that are not complete; more closes the connection with 506.
         buffer: octets of arrivals that nobody took yet, above which ``wants_data`` is False.
+        write_buffer: octets that wait to be written, above which ``Engine.has_room`` is False.
         flow_control: obey a client's ``channel.flow`` with active false; otherwise it is answered with 540.
 
     Raises:
@@ -36,6 +37,7 @@ class Limits:
     max_message_size: int = 128 * 1024 * 1024
     max_partial: int = 256 * 1024 * 1024
     buffer: int = 4 * 1024 * 1024
+    write_buffer: int = 1024 * 1024
     flow_control: bool = True
 
     def __post_init__(self) -> None:

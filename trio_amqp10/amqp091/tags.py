@@ -6,6 +6,11 @@ as it settles tags. In a transaction what was settled is remembered until the co
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
 __all__ = ["Tags"]
 
 
@@ -17,22 +22,31 @@ class Tags:
         transactional: whether settling is undone by ``rollback``.
     """
 
-    __slots__ = ("_out", "_settled", "last", "transactional")
+    __slots__ = ("_free", "_out", "_settled", "last", "transactional")
 
     def __init__(self) -> None:
         self._out: dict[int, None] = {}
         self._settled: list[int] = []
+        self._free = False  # whether the last tag may come again
         self.last = 0
         self.transactional = False
 
     def __len__(self) -> int:
         return len(self._out)
 
+    def __contains__(self, tag: int) -> bool:
+        return tag in self._out
+
     def number(self, tag: int, settled: bool = False) -> bool:
-        """A tag is given out; False if it is not above the last one."""
-        if tag <= self.last:
+        """A tag is given out; False if it is not above the last one.
+
+        The tag of a delivery that needs no settling may come once more: RabbitMQ gives a direct reply the tag of the
+        delivery after it.
+        """
+        if tag < self.last or (tag == self.last and not self._free):
             return False
         self.last = tag
+        self._free = settled
         if not settled:
             self._out[tag] = None
         return True
@@ -60,6 +74,18 @@ class Tags:
         if self.transactional:
             self._settled += found
         return tuple(found)
+
+    def front(self, chosen: Container[int]) -> int:
+        """The highest tag up to which all tags that are out are ``chosen``; 0 if the lowest is not.
+
+        One settling with ``multiple`` for this tag settles these and no others. Costs as many steps as it passes tags.
+        """
+        found = 0
+        for tag in self._out:
+            if tag not in chosen:
+                break
+            found = tag
+        return found
 
     def clear(self) -> None:
         """All that was out is no longer; what a transaction settled stays with it."""

@@ -104,8 +104,8 @@ class BusConversation(Conversation):
         node.hold(outlet, hold)
         self._began(link, outlet, node, made=False)
 
-    def close(self) -> None:
-        super().close()
+    def ended(self) -> None:
+        super().ended()
         for seeker, node in self._seekers.items():
             node.sessions.seekers.remove(seeker)
         self._seekers.clear()

@@ -50,10 +50,9 @@ class NamespaceContainer(Container):
         converse: Callable[[Any, Connection], Conversation],
     ) -> None:
         super().__init__(name, strict=True, wall_clock=wall_clock, authorise=_permit)
-        self.clock = self._clock
         self.post = self._post
         self.call_at = self._timers.call_at
-        self._conversation = converse
+        self.amqp10.converse = converse
         self._spellings: dict[str, str] = {}
 
     def spell(self, address: str) -> str:
@@ -75,9 +74,6 @@ class NamespaceContainer(Container):
         outbox.finish = fill
         outbox.frame_size -= MARGIN
         return super().vet(connection)
-
-    def _converse(self, connection: Connection) -> Conversation:
-        return self._conversation(self, connection)
 
 
 class Namespace:

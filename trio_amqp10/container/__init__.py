@@ -3,6 +3,7 @@
 from .handlers import Consumer as Consumer
 from .handlers import Function as Function
 from .links.conversation import Conversation as Conversation
+from .nodes.content import Content as Content
 from .nodes.node import Arrival as Arrival
 from .nodes.node import House as House
 from .nodes.node import Inlet as Inlet

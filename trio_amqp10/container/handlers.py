@@ -79,8 +79,10 @@ class Worked(Node):
             arrival = inlet.take()
             if arrival is None:
                 return
+            before, done = crew.last, trio.Event()
+            inlet.peer.start_soon(self._work, inlet, crew, arrival, before, done)
+            crew.last = done
             crew.working += 1
-            inlet.peer.start_soon(self._work, inlet, crew, arrival, *_turn(crew))
 
     async def _work(
         self,

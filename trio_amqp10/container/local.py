@@ -22,14 +22,22 @@ __all__ = ["LocalConnection"]
 class LocalConnection:
     """A connection through memory that is yet to be opened: enter it with ``async with``."""
 
-    __slots__ = ("_dialling", "_manager", "_nursery", "_patience", "_serve")
+    __slots__ = ("_dialling", "_manager", "_nursery", "_patience", "_prepare", "_serve")
 
-    def __init__(self, dialling: Dialling, serve: Callable[[], Awaitable[object]], patience: float) -> None:
+    def __init__(
+        self,
+        prepare: Callable[[], object],
+        dialling: Dialling,
+        serve: Callable[[], Awaitable[object]],
+        patience: float,
+    ) -> None:
+        self._prepare = prepare
         self._dialling = dialling
         self._serve = serve
         self._patience = patience
 
     async def __aenter__(self) -> Connection:
+        self._prepare()
         # By hand, so that what the user's block raises does not come out as a group of one.
         self._manager = trio.open_nursery()
         self._nursery = await self._manager.__aenter__()

@@ -10,16 +10,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from trio_amqp10.peer.sender import Sender
-
 from .nodes.origins import user_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from trio_amqp10.peer.link import Link
-
-    from .links.conversation import Conversation
+    from .connected import ConnectedPeer, LinkView
     from .rights.quotas import Account
     from .service import Container
 
@@ -59,11 +55,11 @@ def _of_container(container: Container) -> dict[str, Any]:
 
 def connections(container: Container) -> Iterator[Found]:
     """Every connection that there is, by a number that no other has had."""
-    for peer in container.conversations:
+    for peer in container.connected:
         yield f"{peer.number}", partial(_of_connection, peer)
 
 
-def _of_connection(peer: Conversation) -> dict[str, Any]:
+def _of_connection(peer: ConnectedPeer) -> dict[str, Any]:
     who = {
         "name": peer.container_id,
         "identity": f"{peer.number}",
@@ -72,32 +68,32 @@ def _of_connection(peer: Conversation) -> dict[str, Any]:
         "leases": peer.leases,
         "working": peer.working,
     }
-    return who | _figures(peer.connection.statistics())
+    return who | _figures(peer.statistics())
 
 
 def links(container: Container) -> Iterator[Found]:
     """Every link that there is: its role is ours, as is the address that it leads to."""
-    for peer in container.conversations:
-        for link in peer.connection.links:
-            role = "sender" if isinstance(link, Sender) else "receiver"
-            yield f"{peer.number}/{role}/{link.name}", partial(_of_link, peer, link)
+    for peer in container.connected:
+        for link in peer.links():
+            yield f"{peer.number}/{link.role}/{link.name}", partial(_of_link, peer, link)
 
 
-def _of_link(peer: Conversation, link: Link[Any]) -> dict[str, Any]:
+def _of_link(peer: ConnectedPeer, link: LinkView) -> dict[str, Any]:
     figures = _figures(link.statistics())
     who = {
         "name": link.name,
-        "identity": f"{peer.number}/{figures['role']}/{link.name}",
+        "identity": f"{peer.number}/{link.role}/{link.name}",
         "type": "link",
         "connection": f"{peer.number}",
         "peer": peer.container_id,
+        "role": link.role,
     }
     return who | figures
 
 
 def accounts(container: Container) -> Iterator[Found]:
     """What each identity has that is connected; nothing where there are no quotas."""
-    found = dict.fromkeys(peer.account for peer in container.conversations if peer.account is not None)
+    found = dict.fromkeys(peer.account for peer in container.connected if peer.account is not None)
     for account in found:
         yield account.name, partial(_of_account, account)
 

@@ -7,65 +7,66 @@ Longer than 400 lines, for all that users ask of a container is documented here.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import math
 import time
 import uuid
-from collections import Counter
+from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import trio
 
 from trio_amqp10.errors import Condition, LocalProtocolError
-from trio_amqp10.filters import capabilities
 from trio_amqp10.peer.dial import effective_limits, open_connection
-from trio_amqp10.peer.kinds import Kinds
 from trio_amqp10.peer.listen import Acceptor, Listener, serve
-from trio_amqp10.peer.options import ANONYMOUS_RELAY, strictness
-from trio_amqp10.peer.sole import CAPABILITY
-from trio_amqp10.peer.statistics import TOTALS
+from trio_amqp10.peer.options import strictness
 from trio_amqp10.sasl import Server
-from trio_amqp10.spec.transport import Error
 from trio_amqp10.tokens import path_of
 
 from .available import default_limit
+from .broker.topology import Topology
+from .connections import Connections
 from .handled import Handled
 from .handlers import Around, Function, Worked
 from .host import Host
 from .links.archive import Archive
 from .links.conversation import Conversation
-from .links.lifetimes import TEMPORARY, kept_by
-from .links.outlets import SenderOutlet
+from .links.lifetimes import TEMPORARY
+from .links.protocol import Amqp10
 from .links.termini import LONGEST, Termini
 from .local import LocalConnection
 from .management import ADDRESS, Management
 from .memory import memory_stream_pair
+from .moved import Moved
 from .nodes.clock import Clock
 from .nodes.ledger import Book, Ledger
 from .nodes.node import Node, Peer, RefusedError
-from .nodes.policy import Overflow, QueuePolicy
+from .nodes.policy import Bound, Overflow, QueuePolicy
 from .nodes.queue import Queue
 from .nodes.relay import Relay, post
 from .nodes.topic import MAX_BACKLOG, MAX_SUBSCRIPTIONS, Spill, Topic
 from .nodes.watermark import Watermark
 from .protocols.amqp10.content import content_of_message
 from .rights.access import Authorise, permit_claimed
-from .rights.cbs import ADDRESS as CBS
 from .rights.cbs import Cbs
+from .rights.guard import Guard
 from .rights.quotas import Accounts, Quotas
-from .rights.sole import SoleConnections, answer
+from .stores.base import StoreError, reading
 from .stores.settings import Settings
 from .timers import Timers
-from .within import Household, send_within
+from .within import Household, Internal, send_within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections import Counter
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from trio_amqp10.message import Message
     from trio_amqp10.peer.connection import Connection
+    from trio_amqp10.spec.transport import Error
 
+    from .connected import ConnectedPeer
     from .rights.claims import Verify
     from .stores.base import Store
 
@@ -73,7 +74,6 @@ __all__ = ["Container"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
-_PAIRS: Final = "LINK_PAIR_V1_0"
 _RESERVED: Final = (TEMPORARY, "$")
 """Addresses that begin so are made here, and by nobody's wish: a late reply must not bring a dynamic node back,
 nor does asking for ``$management`` or ``$cbs`` make a queue of it."""
@@ -118,20 +118,22 @@ class Container(Handled):
 
     Attributes:
         name: as given.
+        clock: by which messages and links expire.
         watermark: how much memory the messages take.
         authorise: as given.
         nodes: by address.
         keepers: those of them that keep what a peer wants to have while it has no link.
+        broker: its exchanges, bindings and declared queues; None without ``add_broker``.
         relay: the node behind the anonymous terminus, which routes by ``to``.
-        resting: whether ``finish`` was called.
         journal: what is on its way to the store; None without one.
         settings: of nodes that were made through management; None without a store.
         accounts: what each identity has; None without quotas.
-        past: totals of connections that are over, by the names of ``peer.statistics.TOTALS``.
-        echoes: whether an attach is answered with the address as the peer spelt it, for clients that compare it.
-        kinds: what links and deliveries of its connections are made of, where no node stands behind a link.
-        outlet_class: what links that receive from its nodes are made of.
+        amqp10: what it is to peers that speak AMQP 1.0.
     """
+
+    echoes = Moved()
+    kinds = Moved()
+    outlet_class = Moved()
 
     def __init__(
         self,
@@ -152,42 +154,39 @@ class Container(Handled):
         self.max_unsettled_octets = max_unsettled_octets
         self.transaction_timeout = transaction_timeout
         self.authorise = authorise
-        self.unasked: frozenset[str] = frozenset()
-        self.like_azure = False
-        self.echoes = False
+        self.broker: Topology | None = None
+        self._resolves_uris = False
         self.watermark = Watermark(_checked_limit(memory_limit))
         self.nodes: dict[str, Node] = {}
         self.keepers: dict[str, Node] = {}
         self.relay = Relay(self.find)
-        self.resting = False
-        self.kinds = Kinds()
-        self.outlet_class = SenderOutlet
+        self.amqp10 = Amqp10(self)
         self._around: Around | None = None
-        self._clock = Clock(wall_clock)
-        self._ledger = None if store is None else Ledger(store, self._clock)
-        self.journal = None if self._ledger is None else self._ledger.journal
-        self.settings = None if self.journal is None else Settings(self.journal)
+        self.clock = Clock(wall_clock)
+        self._reading: Callable[[], AbstractContextManager[None]] = (
+            nullcontext if store is None else partial(reading, store)
+        )
+        with self._reading():
+            self._ledger = None if store is None else Ledger(store, self.clock)
+            self.journal = None if self._ledger is None else self._ledger.journal
+            self.settings = None if self.journal is None else Settings(self.journal)
+            archive = None if self._ledger is None else Archive(self._ledger)
+        self._unreadable: StoreError | None = None
         self._recovered = False
-        self.numbers = itertools.count(1)
-        self._conversations: dict[Conversation, None] = {}
-        self._hosts: dict[Host, None] = {}
-        self._household = Household(self.name, self.find, self._hosts, self._ledger)
-        self._timers = Timers(self._clock.now, self._hosts)
-        self._clock.call_at = self._timers.call_at
-        archive = None if self._ledger is None else Archive(self._ledger)
+        self.accounts = None if quotas is None else Accounts(quotas)
+        self._connections = Connections(self.accounts)
+        self._household = Household(self.name, self.find, self._connections.hosts, self._ledger)
+        self._timers = Timers(self.clock.now, self._connections.hosts)
+        self.clock.call_at = self._timers.call_at
         longest = math.inf if max_terminus_age is None else max_terminus_age
         self.termini = Termini(
-            self._clock.now,
+            self.clock.now,
             self._timers.call_at,
             archive=archive,
             longest=longest,
             watermark=self.watermark,
         )
-        self.past: Counter[str] = Counter()
         self._listeners: list[Listener] = []
-        self._idle = trio.lowlevel.ParkingLot()
-        self._sole = SoleConnections()
-        self.accounts = None if quotas is None else Accounts(quotas)
 
     # -- nodes ------------------------------------------------------------------------------
 
@@ -196,6 +195,7 @@ class Container(Handled):
 
         Raises:
             LocalProtocolError: another node has that address, or it is none.
+            StoreError: what the store has of it cannot be read.
         """
         if not node.address:
             raise LocalProtocolError("a node needs an address that is not empty")
@@ -209,7 +209,8 @@ class Container(Handled):
         if node.keeps:
             self.keepers[node.address] = node
         if self._recovered:
-            node.recover()
+            with self._reading():
+                node.recover()
 
     def surround(self, around: Around | None) -> None:
         """Have every call of a handler of a function or a consumer go through ``around(node, arrival, work)``.
@@ -243,6 +244,10 @@ class Container(Handled):
         max_length: int | None = None,
         max_octets: int | None = None,
         overflow: Overflow = "wait",
+        ttl: int | None = None,
+        max_priority: int | None = None,
+        bound: Bound = "held",
+        expires: float | None = None,
         dead_letter: str | None = None,
         delivery_limit: int | None = None,
         exclusive: bool = False,
@@ -257,6 +262,10 @@ class Container(Handled):
             max_length: messages that it holds before it is full; None for any number.
             max_octets: the same in octets of messages.
             overflow: what a full queue does: ``"wait"``, so that senders do; ``"reject"``; or ``"drop-oldest"``.
+            ttl: milliseconds that any message lives in it at most.
+            max_priority: the highest priority that counts; 0 keeps all messages in the order in which they came.
+            bound: what the two limits count: ``"held"``, all messages; or ``"ready"``, those that no receiver has.
+            expires: seconds without a receiver after which the queue is deleted; None for never.
             dead_letter: where messages go that are rejected, expired, dropped, or failed too often.
             delivery_limit: failed attempts after which a message goes there.
             exclusive: whether it has one consumer at most.
@@ -279,6 +288,10 @@ class Container(Handled):
             max_length=max_length,
             max_octets=max_octets,
             overflow=overflow,
+            ttl=ttl,
+            max_priority=max_priority,
+            bound=bound,
+            expires=expires,
             dead_letter=dead_letter,
             delivery_limit=delivery_limit,
             exclusive=exclusive,
@@ -286,7 +299,7 @@ class Container(Handled):
             grouped=grouped,
         )
         book = None if self._ledger is None else Book(self._ledger, name, everything=durable)
-        queue = Queue(name, policy=policy, clock=self._clock, book=book)
+        queue = Queue(name, policy=policy, clock=self.clock, book=book, on_unused=self._on_unused)
         self.add_node(queue)
         return queue
 
@@ -315,7 +328,7 @@ class Container(Handled):
             max_backlog=max_backlog,
             overflow=overflow,
             max_subscriptions=max_subscriptions,
-            clock=self._clock,
+            clock=self.clock,
             ledger=self._ledger,
         )
         self.add_node(topic)
@@ -323,8 +336,18 @@ class Container(Handled):
 
     def _recover(self) -> None:
         """Take back what the store has, once, now that there is a clock that it can expire by."""
+        if self._unreadable is not None:  # what was read before that must not be given out in part
+            raise StoreError(str(self._unreadable)) from self._unreadable
         if self._recovered or self._ledger is None:
             return
+        try:
+            with self._reading():
+                self._read_store(self._ledger)
+        except StoreError as failure:
+            self._unreadable = failure
+            raise
+
+    def _read_store(self, ledger: Ledger) -> None:
         self._recovered = True
         self.termini.restore()
         for node in list(self.nodes.values()):
@@ -334,7 +357,7 @@ class Container(Handled):
                 (self.add_queue if made.kind == "queue" else self.add_topic)(address, **made.rules)
             except (LocalProtocolError, TypeError) as fault:
                 _log.error("%r, which was made through management, cannot be made again: %s", address, fault)
-        for address in self._ledger.addresses:
+        for address in ledger.addresses:
             if address in self.nodes or self.strict:
                 _log.warning("the store has messages of %r, and nothing is there to take them", address)
             else:
@@ -358,6 +381,29 @@ class Container(Handled):
         management.spared = True
         self.add_node(management)
 
+    def add_broker(self, **options: Any) -> Topology:
+        """Exchanges, bindings and declared queues, as the brokers of AMQP 0-9-1 have them.
+
+        Exchanges are nodes at ``/exchanges/NAME``, and with a routing key at ``/exchanges/NAME/KEY``. With a store,
+        what is durable is there again after a restart. Call it once, after nodes of your own are added and before anybody
+        connects.
+
+        Args:
+            options: of ``Topology``, e.g. ``queue_address``.
+
+        Raises:
+            LocalProtocolError: there is one already.
+            StoreError: what the store has cannot be read.
+        """
+        if self.broker is not None:
+            raise LocalProtocolError(f"{self!r} has a broker already")
+        with self._reading():
+            self.broker = Topology(self, self.clock, ledger=self._ledger, **options)
+            if self._recovered:
+                for queue in self.broker.queues.values():
+                    queue.recover()
+        return self.broker
+
     def add_cbs(self, verify: Verify, *, azure: bool = False) -> None:
         """Take tokens at ``$cbs``, as Azure Service Bus does: what they permit is an ``Access``'s ``claims``.
 
@@ -375,18 +421,25 @@ class Container(Handled):
         Raises:
             LocalProtocolError: there is one already.
         """
-        cbs = Cbs(verify, self._post, self._clock.wall)
+        cbs = Cbs(verify, self._post, self.clock.wall)
         cbs.spared = True
         self.add_node(cbs)
-        self.unasked = frozenset({CBS})
-        self.like_azure = azure
+        self._resolves_uris = self.amqp10.settles_first = azure
         if self.authorise is None:
             self.authorise = permit_claimed
 
     def review(self) -> None:
         """Ask ``authorise`` again for every link that there is; what it refuses now is detached."""
-        for conversation in self._conversations:
-            conversation.guard.review()
+        for peer in self._connections.peers:
+            peer.guard.review()
+
+    def guard_for(self, peer: ConnectedPeer) -> Guard:
+        """What knows what this peer may do."""
+        return Guard(peer, self.authorise, self.resolve, self._is_unasked)
+
+    def _is_unasked(self, address: str) -> bool:
+        node = self.nodes.get(address)
+        return node is not None and node.unasked
 
     def find(self, address: str) -> Node:
         """The node of this address; made now, where nothing is said against it.
@@ -396,6 +449,8 @@ class Container(Handled):
         """
         address = self.resolve(address)
         node = self.nodes.get(address)
+        if node is None and self.broker is not None:
+            node = self.broker.find_route(address)
         if node is not None:
             return node
         if self.strict or not address or address.startswith(_RESERVED):
@@ -404,17 +459,22 @@ class Container(Handled):
 
     def resolve(self, address: str) -> str:
         """What an address means here: the path of a URI, for clients of Azure, who write one."""
-        return path_of(address) or address if self.like_azure and "://" in address else address
+        return path_of(address) or address if self._resolves_uris and "://" in address else address
 
-    def make_temporary(self, address: str, properties: Mapping[Any, Any] | None) -> Queue:
-        """The node behind a dynamic source or target, for as long as its lifetime policy says (3.5.9)."""
-        queue = self._make_queue(address, kept_by(properties), lasting=False)
+    def make_temporary(self, address: str, keepers: frozenset[str]) -> Queue:
+        """A queue that a peer has made for itself, e.g. behind a dynamic source or target (3.5.9); not in the store.
+
+        Args:
+            address: which begins with ``temporary/``, and that nobody can guess.
+            keepers: what keeps it: any of ``maker``, until ``has_maker`` is False, ``links`` and ``messages``.
+        """
+        queue = self._make_queue(address, keepers, lasting=False)
         queue.has_maker = True
         return queue
 
     def _make_queue(self, address: str, keepers: frozenset[str], *, lasting: bool = True) -> Queue:
         book = Book(self._ledger, address) if lasting and self._ledger is not None else None
-        queue = Queue(address, kept_by=keepers, on_unused=self._on_unused, clock=self._clock, book=book)
+        queue = Queue(address, kept_by=keepers, on_unused=self._on_unused, clock=self.clock, book=book)
         self.add_node(queue)
         return queue
 
@@ -429,9 +489,24 @@ class Container(Handled):
             node.check_used()
 
     @property
+    def connected(self) -> tuple[ConnectedPeer, ...]:
+        """The peers that are connected now, oldest first, whatever dialect they speak."""
+        return tuple(self._connections.peers)
+
+    @property
     def conversations(self) -> tuple[Conversation, ...]:
-        """With whoever is connected now, oldest first."""
-        return tuple(self._conversations)
+        """Those of them that speak AMQP 1.0."""
+        return tuple(peer for peer in self._connections.peers if isinstance(peer, Conversation))
+
+    @property
+    def past(self) -> Counter[str]:
+        """Totals of connections that are over, by the names of ``peer.statistics.TOTALS``."""
+        return self._connections.past
+
+    @property
+    def resting(self) -> bool:
+        """Whether ``finish`` was called."""
+        return self._connections.resting
 
     # -- messages from within ---------------------------------------------------------------
 
@@ -445,15 +520,17 @@ class Container(Handled):
         Raises:
             RefusedError: there is no such node, it takes no messages, or it did not accept this one.
             LocalProtocolError: the message cannot be encoded.
+            StoreError: what the store has cannot be read.
 
         Cancelled: the node may have the message or not.
         """
+        self._recover()
         await send_within(self.name, address, message, self._post)
 
     async def _post(self, address: str, message: Message, peer: Peer) -> None:
         await trio.lowlevel.checkpoint()
-        if isinstance(peer, Conversation):  # on its behalf: it said where a reply goes
-            await peer.guard.check("send", address)
+        if not isinstance(peer, Internal):  # on behalf of a connected peer, which said where a reply goes
+            await cast("ConnectedPeer", peer).guard.check("send", address)
         self._recover()
         node = self.find(address)
         try:
@@ -466,29 +543,14 @@ class Container(Handled):
     @staticmethod
     def offered_capabilities() -> tuple[str, ...]:
         """What a container offers to every peer in its ``open``."""
-        return (ANONYMOUS_RELAY, _PAIRS, CAPABILITY, *capabilities())
+        return Amqp10.offered_capabilities()
 
     def vet(self, connection: Connection) -> Error | None:
         """Why this peer is not let in; None for one that is. For ``serve(vet=...)``: before we open too.
 
         Peers may ask to be the only connection of their container (``sole_connection``).
         """
-        error = self._admit(connection)
-        if error is None:
-            answer(connection)
-        return error
-
-    def _admit(self, connection: Connection) -> Error | None:
-        error = self._sole.admit(connection)
-        if error is None and self.accounts is not None:
-            error = self.accounts.admit(connection)
-            if error is not None:
-                self._sole.discard(connection)
-        return error
-
-    def _converse(self, connection: Connection) -> Conversation:
-        """What admits the links of a connection."""
-        return Conversation(self, connection)
+        return self.amqp10.vet(connection)
 
     async def handle(self, connection: Connection) -> None:
         """Serve the links that a peer opens, until the connection is over; a handler for ``serve``.
@@ -500,55 +562,48 @@ class Container(Handled):
 
         Cancelled: its handlers are cancelled.
         """
+        await self.amqp10.handle(connection)
+
+    def admit(self, peer: ConnectedPeer) -> RefusedError | None:
+        """Count a peer that connects, or return why it is refused: its quota, or a sole connection.
+
+        For a dialect that can refuse before the connection is open; ``enter`` does the same. A peer that was admitted and never
+        enters is forgotten with the last reference to it.
+        """
+        return self._connections.admit(peer)
+
+    def enter(self, peer: ConnectedPeer, nursery: trio.Nursery) -> None:
+        """A peer has connected: count it, show it, and run its tasks and those of the container in ``nursery``.
+
+        Whether it may be connected at all (``peer.guard.check("open", None)``) is the caller's to ask, after this.
+
+        Args:
+            peer: the connection; a ``ServedPeer`` of a dialect.
+            nursery: lasts until the connection is over and the tasks that work for it are done.
+
+        Raises:
+            RefusedError: its quota, or a sole connection; the peer has not entered.
+        """
         self._recover()
-        loss: Exception | None = None
-        refused = self._admit(connection)  # of a listener that did not ask us before
-        if refused is not None:
-            await connection.aclose(refused)
-            return
-        connection.use(self.kinds)
-        conversation = self._converse(connection)
-        self._conversations[conversation] = None
-        try:
-            async with trio.open_nursery() as nursery:
-                self._join(conversation, nursery)
-                links = connection.incoming_links()  # they wait while we ask
-                try:
-                    await conversation.guard.check("open", None)
-                    async for link in links:
-                        conversation.admit(link)
-                except RefusedError as refusal:
-                    error = Error(
-                        condition=refusal.condition, description=refusal.description, info=refusal.info
-                    )
-                    await connection.aclose(error)
-                except Exception as lost:
-                    loss = lost  # raised in here, it would cancel the handlers
-                finally:
-                    self._leave(conversation)
-                    conversation.close()
-        finally:
-            del self._conversations[conversation]
-            statistics = connection.statistics()
-            self.past.update({name: statistics[name] for name in TOTALS})
-            self._sole.discard(connection)
-            if self.accounts is not None:
-                self.accounts.discard(connection)
-            self.check_idle(conversation)
-        if loss is not None:
-            raise loss
+        refusal = self.admit(peer)
+        if refusal is not None:
+            raise refusal
+        self._connections.enter(peer)
+        self._join(peer, nursery)
 
-    def _join(self, host: Host, nursery: trio.Nursery) -> None:
+    def leave(self, peer: ConnectedPeer) -> None:
+        """The connection is over: nothing new runs beside it; it is forgotten when the last task that works for it is done.
+
+        Does nothing for a peer that has not entered.
+        """
+        if peer.open:
+            self._connections.part(peer, self._timers)
+            peer.ended()
+            self.check_idle(peer)
+
+    def _join(self, host: Host | ConnectedPeer, nursery: trio.Nursery) -> None:
         """Tasks may run there from now on."""
-        host.begin(nursery)
-        self._hosts[host] = None
-        self._household.welcome(host)
-        self._timers.join(host)
-
-    def _leave(self, host: Host) -> None:
-        host.open = False
-        del self._hosts[host]
-        self._timers.leave(host)
+        self._connections.join(host, nursery, self._household, self._timers)
 
     async def serve(
         self,
@@ -559,6 +614,7 @@ class Container(Handled):
         """Listen, and serve the nodes to all who dial; see ``trio_amqp10.serve`` for the options.
 
         ``await nursery.start(partial(container.serve, url, sasl=...))`` gives a ``Listener`` for each address.
+        ``dialects=`` names protocols to serve beside AMQP 1.0; each brings its own way to the nodes.
 
         Cancelled: every connection is closed with ``amqp:connection:forced``. Call ``finish`` first
         for what is under way to come to its end.
@@ -579,7 +635,7 @@ class Container(Handled):
                 except Exception as raised:
                     failure = raised  # raised in here, it would come out as a group
                 finally:
-                    self._leave(host)
+                    self._connections.part(host, self._timers)
         finally:
             await self.flush(patience)
         if failure is not None:
@@ -606,6 +662,8 @@ class Container(Handled):
             container_id: of the client.
             users: whom to accept, for a client that has ``sasl``; everybody if None.
             options: as for ``trio_amqp10.open_connection``.
+
+        Entering it raises what ``open_connection`` does, and ``StoreError`` if what the store has cannot be read.
         """
         ours, theirs = memory_stream_pair()
         acceptor = Acceptor(
@@ -618,6 +676,7 @@ class Container(Handled):
             close_timeout=options.get("close_timeout", 5.0),
         )
         return LocalConnection(
+            self._recover,
             open_connection(theirs, container_id=container_id, **options),
             partial(self._serve_local, acceptor, ours),
             acceptor.close_timeout,
@@ -655,31 +714,27 @@ class Container(Handled):
 
         Cancelled: nothing new is taken or given all the same.
         """
-        self.resting = True
         self._close_listeners()
-        for conversation in self._conversations:
-            conversation.resting = True
+        self._connections.rest()
         await trio.lowlevel.checkpoint()
         with trio.move_on_after(patience):
-            while any(each.leases or each.working for each in {*self._conversations, *self._hosts}):
-                await self._idle.park()
+            await self._connections.until_idle()
             if self.journal is not None:
                 await self.journal.flushed()
             return True
         return False
 
-    def check_idle(self, host: Host) -> None:
-        """Something has come to its end: whoever waits for that looks again."""
-        if self.resting and not host.leases and not host.working:
-            self._idle.unpark_all()
+    def check_idle(self, host: Host | ConnectedPeer) -> None:
+        """Something has come to its end here: what waits for that looks again."""
+        self._connections.check_idle(host)
 
     def statistics(self) -> dict[str, int]:
         """Live figures by name: nodes, connections, handlers at work; octets that messages take, whether that is too much
         and how many were refused for that; with quotas, how much was refused for these."""
         figures = {
             "nodes": len(self.nodes),
-            "connections": len(self._conversations),
-            "working": sum(each.working for each in {*self._conversations, *self._hosts}),
+            "connections": len(self._connections),
+            "working": self._connections.working,
             "held_octets": self.watermark.octets,
             "throttled": int(self.watermark.high),
             "refused_for_memory": self.watermark.refused,
@@ -687,7 +742,7 @@ class Container(Handled):
         return figures | ({} if self.accounts is None else self.accounts.figures)
 
     def __repr__(self) -> str:
-        return f"<Container {self.name!r} nodes={len(self.nodes)} connections={len(self._conversations)}>"
+        return f"<Container {self.name!r} nodes={len(self.nodes)} connections={len(self._connections)}>"
 
 
 def _checked_limit(limit: int | Literal["auto"] | None) -> int | None:

@@ -24,7 +24,7 @@ from trio_amqp10.spec import TYPES
 from trio_amqp10.wire.decode import Budget, decode
 from trio_amqp10.wire.encode import encode
 
-from .stores.base import Table
+from .stores.base import StoreError, Table, reading
 from .stores.journal import Journal
 from .stores.sqlite import SqliteStore
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from trio_amqp10.engine.terminus import Terminus
     from trio_amqp10.peer.memory import LinkKey
 
-    from .stores.base import StoreError
 
 __all__ = ["SqliteTerminusStore"]
 
@@ -62,6 +61,14 @@ class SqliteTerminusStore(TerminusStore):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._store = SqliteStore(path)
+        try:
+            with reading(self._store):
+                self._read()
+        except StoreError:
+            self._store.close()
+            raise
+
+    def _read(self) -> None:
         self._journal = Journal(self._store)
         self._places = itertools.count(1)
         self._termini: dict[str, Terminus] = {}
@@ -72,18 +79,27 @@ class SqliteTerminusStore(TerminusStore):
             self._places = itertools.count(cast("int", row[2]) + 1)
 
     async def open(self, key: LinkKey, make: Callable[[], Terminus]) -> Terminus:
-        """As ``TerminusStore.open``. Cancelled: nothing has changed."""
+        """As ``TerminusStore.open``.
+
+        Raises:
+            StoreError: what the file has of the link cannot be read.
+
+        Cancelled: nothing has changed.
+        """
         await trio.lowlevel.checkpoint()
         link = _name(key)
         terminus = self._termini.get(link)
         if terminus is None:
-            terminus = self._termini[link] = make()
+            terminus = make()
             terminus.keeper = _Keeper(self._journal, link, self._places)
             terminus.known = link in self._known
-            if isinstance(terminus, SenderTerminus):
-                _load_sent(terminus, self._rows.pop(link, []))
-            elif isinstance(terminus, ReceiverTerminus):
-                _load_concluded(terminus, self._rows.pop(link, []))
+            with reading(self._store):
+                if isinstance(terminus, SenderTerminus):
+                    _load_sent(terminus, self._rows.get(link, []))
+                elif isinstance(terminus, ReceiverTerminus):
+                    _load_concluded(terminus, self._rows.get(link, []))
+                self._rows.pop(link, None)
+            self._termini[link] = terminus
             self._known.add(link)
             self._journal.note(_LINKS, link, (link, 1))
         return terminus

@@ -21,6 +21,7 @@ import trio
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from .connected import ConnectedPeer
     from .host import Host
     from .nodes.alarm import Timer
 
@@ -52,13 +53,13 @@ class Timers:
         hosts: beside whose handlers the task may run.
     """
 
-    def __init__(self, now: Callable[[], float], hosts: Iterable[Host]) -> None:
+    def __init__(self, now: Callable[[], float], hosts: Iterable[Host | ConnectedPeer]) -> None:
         self._now = now
         self._hosts = hosts
         self._due: list[tuple[float, int, _Timer]] = []
         self._most = _CANCELLED
         self._count = itertools.count()
-        self._host: Host | None = None
+        self._host: Host | ConnectedPeer | None = None
         self._scope = trio.CancelScope()
 
     def call_at(self, deadline: float, call: Callable[[], object]) -> Timer:
@@ -80,13 +81,13 @@ class Timers:
                 self._scope.deadline = self._due[0][0]
         return timer
 
-    def join(self, host: Host) -> None:
+    def join(self, host: Host | ConnectedPeer) -> None:
         """Somebody is there."""
         self._run_due()
         if self._host is None and self._due:
             self._start(host)
 
-    def leave(self, host: Host) -> None:
+    def leave(self, host: Host | ConnectedPeer) -> None:
         """This one ends."""
         if self._host is host:
             self._host = None
@@ -100,7 +101,7 @@ class Timers:
             if host is not None:
                 self._start(host)
 
-    def _start(self, host: Host) -> None:
+    def _start(self, host: Host | ConnectedPeer) -> None:
         assert host.nursery is not None
         self._host = host
         self._scope = trio.CancelScope(deadline=self._due[0][0])

@@ -16,13 +16,14 @@ from .nodes.node import RefusedError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
+    from .connected import ConnectedPeer
     from .host import Host
     from .nodes.content import Content
     from .nodes.ledger import Ledger
     from .nodes.node import Lease, Node, Peer
     from .stores.journal import Journal
 
-__all__ = ["Household", "send_within"]
+__all__ = ["Household", "Internal", "send_within"]
 
 
 async def send_within(
@@ -46,7 +47,13 @@ def _frozen(message: Any) -> Message:
     return Message.from_payload(made.to_payload(), made.message_format)
 
 
-class _Within:
+class Internal:
+    """A peer that is the container itself: it may do everything."""
+
+    __slots__ = ()
+
+
+class _Within(Internal):
     """The peer of messages that the service sends to itself."""
 
     __slots__ = ("_nursery", "container_id", "identity")
@@ -60,7 +67,7 @@ class _Within:
         self._nursery.start_soon(function, *args)
 
 
-class Household:
+class Household(Internal):
     """The container, as its nodes see it.
 
     What a node starts by itself runs with the first of the hosts; where there is none, when there is one.
@@ -69,7 +76,11 @@ class Household:
     __slots__ = ("_find", "_hosts", "_later", "_ledger", "container_id", "identity")
 
     def __init__(
-        self, name: str, find: Callable[[str], Node], hosts: Iterable[Host], ledger: Ledger | None
+        self,
+        name: str,
+        find: Callable[[str], Node],
+        hosts: Iterable[Host | ConnectedPeer],
+        ledger: Ledger | None,
     ) -> None:
         self.container_id = name
         self.identity: Any = None
@@ -95,7 +106,7 @@ class Household:
                 return
         self._later.append((function, args))
 
-    def welcome(self, host: Host) -> None:
+    def welcome(self, host: Host | ConnectedPeer) -> None:
         """Somebody is there."""
         later, self._later = self._later, []
         for function, args in later:

@@ -58,6 +58,10 @@ class ReceivingLink(Protocol):
         """Where the link stands in its life."""
         ...
 
+    def permits(self, state: Any) -> bool:
+        """Whether the source has this outcome (3.5.3)."""
+        ...
+
     def fail(self, fault: RemoteProtocolError) -> None:
         """The peer broke a rule on this link."""
         ...
@@ -85,6 +89,11 @@ class SendingLink(Protocol):
     @property
     def partial(self) -> Any:
         """The delivery that has begun to go out and is not complete, an ``Outgoing``; or None."""
+        ...
+
+    @property
+    def default_outcome(self) -> Any:
+        """What counts for a delivery that is settled without an outcome (3.5.3)."""
         ...
 
     def permitted(self, state: Any) -> Any:

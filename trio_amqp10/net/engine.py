@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Engine", "Wakeable"]
+__all__ = ["BrakingEngine", "Engine", "Wakeable"]
 
 
 class Wakeable(Protocol):
@@ -23,7 +23,10 @@ class Wakeable(Protocol):
 
 
 class Engine(Protocol):
-    """One conversation, in any dialect. Times are seconds on the caller's clock."""
+    """One conversation, in any dialect. Times are seconds on the caller's clock.
+
+    An engine may offer one call more, ``BrakingEngine.wants_data``; without it, all that comes is read at once.
+    """
 
     def receive_slice(self, data: bytes, now: float) -> None:
         """Take octets of the peer, and read as much of all that came as one connection may read in one go."""
@@ -59,4 +62,20 @@ class Engine(Protocol):
 
     def take_touched(self) -> Iterable[Wakeable]:
         """What to wake now: what changed since the last call."""
+        ...
+
+
+class BrakingEngine(Engine, Protocol):
+    """An engine of a dialect without credit: only a transport that is not read holds its peer back."""
+
+    def wants_data(self) -> bool:
+        """Whether the transport is to be read.
+
+        While it is False nothing is read, not even that the peer is gone, until a write fails; what is written
+        and the timer go on. The pump asks again when its bell is rung, and when it has taken what is to be written. What
+        the engine did not read of earlier octets (``has_input``) it is given to read before any new ones.
+
+        So an engine that wants no data suspends its own judgement of a silent peer, and wants data once it
+        closes: otherwise the peer's answer would never arrive.
+        """
         ...

@@ -5,7 +5,9 @@ Two tasks, one bell, what a cancel can touch
 
 The *reader* waits for octets, gives them to the engine, tells the adapter what happened, wakes
 what was touched, and rings the bell. It never waits for a consumer: credit and windows are what
-hold a peer back, so reading on is what keeps a connection alive.
+hold a peer back, so reading on is what keeps a connection alive. A dialect without credit has only the
+transport to hold a peer back: while its engine says that it wants no data, nothing is read. The writer and the timer go on,
+and each ring of the bell asks the engine again. After a failure everything is read, and nothing used.
 
 The *writer* is the only task that ever calls ``send_all``. It takes what the engine has to send,
 all of it at once, and writes; where there is nothing, it sleeps until the bell rings or the
@@ -30,6 +32,8 @@ no event need go with either. What an engine, or who is told its events, raises 
 this connection and no other.
 
 What an engine offers stands in ``engine``.
+
+Longer than 400 lines: reader, writer and rest share the state of one connection.
 """
 
 from __future__ import annotations
@@ -105,9 +109,11 @@ class Pump:
 
     __slots__ = (
         "_alarm",
+        "_brake",
         "_engine",
         "_failed_at",
         "_flushed",
+        "_held_back",
         "_idle",
         "_lost",
         "_nursery",
@@ -122,6 +128,7 @@ class Pump:
         "_stream",
         "_totals",
         "_turn",
+        "_wants_data",
         "_write_stall",
         "_writer",
         "failure",
@@ -148,6 +155,9 @@ class Pump:
         self._silent = False  # the bell is, while a read is taken in slices
         self._idle = False
         self._lost = False
+        self._wants_data: Callable[[], bool] | None = getattr(engine, "wants_data", None)
+        self._held_back = False  # the reader is, and waits for the brake to be released
+        self._brake = Waiter()
         self._flushed = Waiter()
         self._sleeper = Waiter()
         self._reader = trio.CancelScope(shield=True)
@@ -174,6 +184,8 @@ class Pump:
         self._idle = False
         if self._silent:
             return
+        if self._held_back:
+            self._brake.wake()
         if self._alarm is None:
             self._sleeper.wake()
         else:
@@ -244,10 +256,12 @@ class Pump:
         self.feed(self._engine.transport_lost)
 
     async def _read(self) -> None:
-        engine, stream, totals, turn = self._engine, self._stream, self._totals, self._turn
+        engine, stream, totals = self._engine, self._stream, self._totals
         try:
             with self._reader:
                 while True:
+                    if self._wants_data is not None:
+                        await self._until_wanted(self._wants_data)
                     try:
                         data = await stream.receive_some(self.read_size)
                     except Exception as lost:  # BrokenResourceError; somebody's own stream may raise others
@@ -258,20 +272,33 @@ class Pump:
                         return
                     totals.reads += 1
                     totals.octets_in += len(data)
-                    if turn.due:
-                        await turn.take()
                     await self._take(bytes(data))
                     del data  # or an idle connection would hold what it read last
-                    if turn.held:
-                        await turn.rest()
         finally:
-            turn.release()
+            self._turn.release()
             self._reading = False
             self._flushed.wake()
+
+    async def _until_wanted(self, wants_data: Callable[[], bool]) -> None:
+        """Wait while the engine wants no data; then have it read first what it has."""
+        try:
+            while self.failure is None:
+                if not wants_data():
+                    self._held_back = True
+                    await self._brake.wait()
+                    self._held_back = False
+                elif self._engine.has_input():
+                    await self._take(b"")
+                else:
+                    return
+        except Exception as bug:
+            self._break(bug)
 
     async def _take(self, data: bytes) -> None:
         """Have the engine read these octets, and others have their turn after each slice but the last."""
         engine, turn = self._engine, self._turn
+        if turn.due:
+            await turn.take()
         slices, written = 0, trio.current_time()
         try:
             while True:
@@ -286,12 +313,14 @@ class Pump:
                 self.feed(engine.receive_slice, data, now)
                 turn.charge(began)
                 if not engine.has_input():
-                    return
+                    break
                 await turn.next()
                 data = b""
         finally:
             self._silent = False
             self.ring()
+        if turn.held:
+            await turn.rest()
 
     async def _write(self, patience: float) -> None:
         try:
@@ -352,6 +381,8 @@ class Pump:
             item.wake()
         if data:
             self._turn.charge(began)
+        if self._held_back:
+            self._brake.wake()  # what waits to be written may have been why
         return data
 
     async def _send(self, data: bytes) -> bool:
@@ -383,14 +414,18 @@ class Pump:
 
     async def _close_stream(self) -> None:
         """Close it: in order, so that layers below us can say goodbye, unless it failed or we are to stop."""
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + _LINGER):
-            try:
+        try:
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + _LINGER) as patience:
                 if self._stopped or self._lost:
                     await trio.aclose_forcefully(self._stream)
                     return
                 while self._reading:  # cancelled already: to say goodbye may take reading, too
                     await self._flushed.wait()
                 await self._stream.aclose()
-            except Exception as failure:
-                _log.warning("the stream could not be closed: %r", failure)
-                return
+            if (
+                patience.cancelled_caught
+            ):  # perhaps while it waited for the reader, with the stream still open
+                with trio.CancelScope(shield=True):
+                    await trio.aclose_forcefully(self._stream)
+        except Exception as failure:
+            _log.warning("the stream could not be closed: %r", failure)

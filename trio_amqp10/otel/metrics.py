@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Observation
 
+from trio_amqp10.container.links.conversation import Conversation
 from trio_amqp10.container.service import Container
-from trio_amqp10.peer.receiver import Receiver
-from trio_amqp10.peer.sender import Sender
 from trio_amqp10.peer.statistics import TOTALS
 
 if TYPE_CHECKING:
@@ -181,27 +180,32 @@ def _figures_now(target: Connection | Container) -> Counter[str]:
     sums["held_octets"] += target.watermark.octets
     sums["refused_for_memory"] += target.watermark.refused
     sums["throttled"] += target.watermark.high
-    for conversation in target.conversations:
-        sums.update(_of_connection(conversation.connection))
+    for peer in target.connected:
+        if isinstance(peer, Conversation):
+            sums.update(_of_connection(peer.connection))
+        else:
+            sums.update(_integers(peer.statistics()))
+            sums["connections"] += not peer.closed
     return sums
 
 
 def _of_connection(connection: Connection) -> Counter[str]:
-    statistics = connection.statistics()
-    found: Counter[str] = Counter()
-    for name, value in statistics.items():
-        if isinstance(value, int):
-            found[name] = value
+    found = _integers(connection.statistics())
     found["connections"] = not connection.is_gone
     for session in connection.sessions:
         figures = session.statistics()
         found["unsettled_in"] += figures["unsettled_in"]
         found["unsettled_out"] += figures["unsettled_out"]
     for link in connection.links:
-        if isinstance(link, Sender):
-            found["credit_out"] += link.credit
-            found["blocked"] += link.blocked
-        elif isinstance(link, Receiver):
-            found["credit_in"] += link.credit
-            found["buffered"] += link.buffered
+        of_link = link.statistics()
+        if of_link["role"] == "sender":
+            found["credit_out"] += of_link["credit"]
+            found["blocked"] += of_link["waiting"]
+        else:
+            found["credit_in"] += of_link["credit"]
+            found["buffered"] += of_link["buffered"]
     return found
+
+
+def _integers(statistics: Mapping[str, Any]) -> Counter[str]:
+    return Counter({name: value for name, value in statistics.items() if isinstance(value, int)})

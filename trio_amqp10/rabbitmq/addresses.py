@@ -1,4 +1,4 @@
-"""Addresses as RabbitMQ 4 writes them: ``/queues/NAME``, ``/exchanges/NAME`` and ``/exchanges/NAME/KEY``, in percent-encoding.
+"""Addresses as RabbitMQ 4 writes them: ``/queues/NAME``, in percent-encoding; those of exchanges are the container's.
 
 Knows how they are written; does not know what is there.
 """
@@ -6,7 +6,7 @@ Knows how they are written; does not know what is there.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from .faults import FaultError
@@ -14,7 +14,9 @@ from .faults import FaultError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Binding", "exchange_address", "parse_binding", "parse_target", "queue_address", "spell"]
+    from trio_amqp10.container.broker.bindings import Binding
+
+__all__ = ["Ends", "location", "parse_binding", "parse_target", "queue_address", "spell"]
 
 _BINDING: Final = re.compile(
     r"src=(?P<source>[\w\-.~%]+);dst(?P<kind>[eq])=(?P<destination>[\w\-.~%]+);key=(?P<key>[\w\-.~%]*);args=(?P<args>[\w\-]*)",
@@ -22,38 +24,32 @@ _BINDING: Final = re.compile(
 )
 
 
-class Binding(NamedTuple):
-    """What an exchange hands on, and where.
+class Ends(NamedTuple):
+    """What the path of a binding names.
 
     Attributes:
         source: the name of the exchange.
-        kind: of the destination: ``"queue"`` or ``"exchange"``.
+        kind: of the destination.
         destination: its name.
         key: what routing keys are compared with.
     """
 
     source: str
-    kind: str
+    kind: Literal["queue", "exchange"]
     destination: str
     key: str
 
-    @property
-    def location(self) -> str:
-        """The address of the binding itself."""
-        source, destination, key = (
-            quote(name, safe="") for name in (self.source, self.destination, self.key)
-        )
-        return f"/bindings/src={source};dst{self.kind[0]}={destination};key={key};args="
+
+def location(binding: Binding) -> str:
+    """The address of a binding itself."""
+    kind, name = binding.destination
+    source, destination, key = (quote(each, safe="") for each in (binding.source, name, binding.key))
+    return f"/bindings/src={source};dst{kind[0]}={destination};key={key};args="
 
 
 def queue_address(name: str) -> str:
     """The address of a queue."""
     return f"/queues/{quote(name, safe='')}"
-
-
-def exchange_address(name: str, key: str | None = None) -> str:
-    """The address of an exchange, where messages have this routing key if there is one."""
-    return f"/exchanges/{quote(name, safe='')}" + ("" if key is None else f"/{quote(key, safe='')}")
 
 
 def spell(address: str) -> str:
@@ -72,7 +68,7 @@ def parse_target(target: str) -> tuple[list[str], Mapping[str, str]]:
     return url.path.split("/")[1:], dict(parse_qsl(url.query, keep_blank_values=True))
 
 
-def parse_binding(segment: str) -> Binding:
+def parse_binding(segment: str) -> Ends:
     """A binding, as the last part of its path names it.
 
     Raises:
@@ -83,5 +79,5 @@ def parse_binding(segment: str) -> Binding:
         raise FaultError(400, f"bad binding path segment {segment!r}")
     if match["args"]:
         raise FaultError(501, "bindings with arguments are not implemented here")
-    kind = "queue" if match["kind"] == "q" else "exchange"
-    return Binding(unquote(match["source"]), kind, unquote(match["destination"]), unquote(match["key"]))
+    kind: Literal["queue", "exchange"] = "queue" if match["kind"] == "q" else "exchange"
+    return Ends(unquote(match["source"]), kind, unquote(match["destination"]), unquote(match["key"]))

@@ -22,25 +22,26 @@ Knows what may be asked; does not know how it is done (``broker``).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import unquote
 
+from trio_amqp10.container.broker.bindings import Destination
 from trio_amqp10.container.handlers import Answering
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.message import Message, Value
 from trio_amqp10.wire.values import Array, UInt, ULong
 
-from .addresses import Binding, parse_binding, parse_target
-from .faults import FaultError
+from .addresses import location, parse_binding, parse_target
+from .declaring import declare_exchange, declare_queue
+from .faults import FaultError, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from trio_amqp10.container.broker.queues import BrokerQueue
+    from trio_amqp10.container.broker.topology import Topology
     from trio_amqp10.container.handlers import Post
     from trio_amqp10.container.nodes.node import Peer
-
-    from .broker import Broker
-    from .queue import BrokerQueue
 
 __all__ = ["ADDRESS", "Management"]
 
@@ -78,7 +79,7 @@ class Management(Answering):
         post: sends a reply to a node.
     """
 
-    def __init__(self, broker: Broker, post: Post) -> None:
+    def __init__(self, broker: Topology, post: Post) -> None:
         super().__init__(ADDRESS, post, concurrency=1)
         self._broker = broker
         self._routes: dict[tuple[str, str, int], Callable[..., _Answer]] = {
@@ -99,7 +100,7 @@ class Management(Answering):
         except FaultError as fault:
             status, body = fault.status, fault.description
         except RefusedError as refusal:
-            status, body = 400, refusal.description
+            status, body = status_of(refusal)
         return Message(Value(body), subject=str(status), application_properties={"http:response": "1.1"})
 
     def _operate(self, peer: Peer, request: Message) -> _Answer:
@@ -114,13 +115,7 @@ class Management(Answering):
 
     def _declare_queue(self, peer: Peer, path: list[str], _: Mapping[str, str], body: Any) -> _Answer:
         asked = _fields(body, _QUEUE, "queue")
-        queue, made = self._broker.declare_queue(
-            path[0],
-            asked["arguments"],
-            durable=asked["durable"],
-            auto_delete=asked["auto_delete"],
-            owner=peer if asked["exclusive"] else None,
-        )
+        queue, made = declare_queue(self._broker, path[0], **asked, peer=peer)
         return (201 if made else 200), _shown(queue)
 
     def _show_queue(self, _: Peer, path: list[str], __: Mapping[str, str], ___: Any) -> _Answer:
@@ -131,32 +126,18 @@ class Management(Answering):
         return 200, _shown(queue)
 
     def _delete_queue(self, peer: Peer, path: list[str], _: Mapping[str, str], __: Any) -> _Answer:
-        queue = self._broker.queues.get(path[0])
-        count = 0
-        if queue is not None:
-            queue.check_owner(peer)
-            count = len(queue)
-            self._broker.delete_queue(queue)
-        return 200, {"message_count": ULong(count)}
+        return 200, {"message_count": ULong(self._broker.delete_queue(path[0], peer=peer))}
 
     def _purge(self, peer: Peer, path: list[str], _: Mapping[str, str], __: Any) -> _Answer:
         if path[1] != "messages":
             raise FaultError(501, f"DELETE of {path[1]!r} of a queue is not implemented here")
-        queue = self._broker.queues.get(path[0])
-        if queue is None:
-            raise FaultError(400, f"no queue {path[0]!r}")
-        queue.check_owner(peer)
-        return 200, {"message_count": ULong(queue.purge())}
+        return 200, {"message_count": ULong(self._broker.purge_queue(path[0], peer=peer))}
 
     # -- exchanges --------------------------------------------------------------------------
 
     def _declare_exchange(self, _: Peer, path: list[str], __: Mapping[str, str], body: Any) -> _Answer:
         asked = _fields(body, _EXCHANGE, "exchange")
-        if "alternate-exchange" in asked["arguments"]:
-            raise FaultError(501, "alternate-exchange is not implemented here")
-        self._broker.declare_exchange(
-            path[0], asked["type"], auto_delete=asked["auto_delete"], internal=asked["internal"]
-        )
+        declare_exchange(self._broker, path[0], asked.pop("type"), **asked)
         return 204, None
 
     def _delete_exchange(self, _: Peer, path: list[str], __: Mapping[str, str], ___: Any) -> _Answer:
@@ -165,37 +146,37 @@ class Management(Answering):
 
     # -- bindings ---------------------------------------------------------------------------
 
-    def _bind(self, _: Peer, __: list[str], ___: Mapping[str, str], body: Any) -> _Answer:
+    def _bind(self, peer: Peer, __: list[str], ___: Mapping[str, str], body: Any) -> _Answer:
         asked = _fields(body, _BINDING, "binding")
         if asked["arguments"]:
             raise FaultError(501, "bindings with arguments are not implemented here")
-        kind = "queue" if asked["destination_queue"] is not None else "exchange"
+        kind: Literal["queue", "exchange"] = "queue" if asked["destination_queue"] is not None else "exchange"
         source, destination = asked["source"], asked[f"destination_{kind}"]
         if source is None or destination is None:
             raise FaultError(400, "a binding has a source, and a destination_queue or a destination_exchange")
-        self._broker.bind(Binding(source, kind, destination, asked["binding_key"]))
+        self._broker.bind(source, kind, destination, asked["binding_key"], peer=peer)
         return 204, None
 
     def _show_bindings(self, _: Peer, __: list[str], query: Mapping[str, str], ___: Any) -> _Answer:
-        kind = "queue" if "dstq" in query else "exchange"
+        kind: Literal["queue", "exchange"] = "queue" if "dstq" in query else "exchange"
         destination = query.get("dstq", query.get("dste"))
         if destination is None or "src" not in query or "key" not in query:
             raise FaultError(400, "a query of bindings has src, key, and dstq or dste")
-        wanted = Binding(query["src"], kind, destination, query["key"])
+        wanted = Destination(kind, destination)
         return 200, [
             {
                 "source": each.source,
-                f"destination_{each.kind}": each.destination,
+                f"destination_{kind}": destination,
                 "binding_key": each.key,
-                "arguments": {},
-                "location": each.location,
+                "arguments": each.arguments,
+                "location": location(each),
             }
-            for each in self._broker.bindings
-            if each == wanted
+            for each in self._broker.bindings.of_destination(wanted)
+            if (each.source, each.key) == (query["src"], query["key"])
         ]
 
-    def _unbind(self, _: Peer, path: list[str], __: Mapping[str, str], ___: Any) -> _Answer:
-        self._broker.unbind(parse_binding(path[0]))
+    def _unbind(self, peer: Peer, path: list[str], __: Mapping[str, str], ___: Any) -> _Answer:
+        self._broker.unbind(*parse_binding(path[0]), peer=peer)
         return 204, None
 
 

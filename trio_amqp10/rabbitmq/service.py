@@ -7,24 +7,27 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from trio_amqp10.container.links.conversation import Conversation
+from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.container.service import Container
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.rules import Strict
 from trio_amqp10.sasl import Server
 
-from .addresses import Binding, spell
-from .broker import Broker
+from .addresses import queue_address, spell
+from .annotations import annotated, headers_of
+from .declaring import declare_exchange, declare_queue
 from .faults import FaultError
 from .requests import Management
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
-    from trio_amqp10.container.nodes.node import Node
+    from trio_amqp10.container.broker.topology import Topology
     from trio_amqp10.container.nodes.queue import Queue
     from trio_amqp10.peer.connection import Connection
 
@@ -67,7 +70,7 @@ class RabbitMQ:
         }
         self.login = ":".join(quote(each, safe="") for each in next(iter(known.items()), ()))
         broker = _Broker(name, wall_clock)
-        self._broker = broker.broker
+        self._broker = broker.topology
         self.container: Container = broker
 
     def declare_queue(self, name: str, arguments: Mapping[str, Any] | None = None) -> Queue:
@@ -81,7 +84,7 @@ class RabbitMQ:
             LocalProtocolError: there is one with other arguments, or these are not possible.
         """
         with _faults_of_the_caller():
-            return self._broker.declare_queue(name, arguments or {})[0]
+            return declare_queue(self._broker, name, arguments or {})[0]
 
     def declare_exchange(self, name: str, kind: str = "direct") -> None:
         """An exchange: ``"direct"``, ``"fanout"`` or ``"topic"``.
@@ -90,7 +93,7 @@ class RabbitMQ:
             LocalProtocolError: there is one of another kind, or there is no such kind here.
         """
         with _faults_of_the_caller():
-            self._broker.declare_exchange(name, kind)
+            declare_exchange(self._broker, name, kind)
 
     def bind(self, exchange: str, queue: str, key: str = "") -> None:
         """Have an exchange hand messages on to a queue.
@@ -99,7 +102,7 @@ class RabbitMQ:
             LocalProtocolError: there is no such exchange or queue.
         """
         with _faults_of_the_caller():
-            self._broker.bind(Binding(exchange, "queue", queue, key))
+            self._broker.bind(exchange, "queue", queue, key)
 
     def __repr__(self) -> str:
         return f"<RabbitMQ {self.container.name!r} queues={len(self._broker.queues)}>"
@@ -110,7 +113,7 @@ def _faults_of_the_caller() -> Generator[None]:
     """Who calls from within hears of a fault as an exception, not as the answer to a request."""
     try:
         yield
-    except FaultError as fault:
+    except (FaultError, RefusedError) as fault:
         raise LocalProtocolError(fault.description) from fault
 
 
@@ -119,33 +122,24 @@ class _Broker(Container):
 
     def __init__(self, name: str, wall_clock: Callable[[], float]) -> None:
         super().__init__(name, strict=True, wall_clock=wall_clock)
-        self.echoes = True
-        self.broker = Broker(self, self._clock)
-        self.add_node(Management(self.broker, self._post))
+        self.topology = self.add_broker(
+            queue_address=queue_address, headers_of=headers_of, annotate=annotated
+        )
+        self.amqp10.echoes = True
+        self.amqp10.converse = partial(_Client, self.topology)
+        self.add_node(Management(self.topology, self._post))
 
     def resolve(self, address: str) -> str:
         return spell(address)
-
-    def find(self, address: str) -> Node:
-        """The node of this address; for an exchange, with the routing key that it names."""
-        parts = spell(address).split("/")
-        if len(parts) == 4 and parts[1] == "exchanges":
-            exchange = self.broker.exchanges.get(unquote(parts[2]))
-            if exchange is not None:
-                return exchange.route(unquote(parts[3]))
-        return super().find(address)
-
-    def _converse(self, connection: Connection) -> Conversation:
-        return _Client(self, self.broker, connection)
 
 
 class _Client(Conversation):
     """A connection, whose exclusive queues go with it."""
 
-    def __init__(self, container: Container, broker: Broker, connection: Connection) -> None:
+    def __init__(self, broker: Topology, container: Container, connection: Connection) -> None:
         super().__init__(container, connection)
         self._broker = broker
 
-    def close(self) -> None:
-        super().close()
+    def ended(self) -> None:
+        super().ended()
         self._broker.disown(self)

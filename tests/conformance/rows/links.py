@@ -187,6 +187,8 @@ REQUIREMENTS = [
         RULE,
         "on resuming, the sender's word on the source counts, and the receiver's on the target",
         "link_that_is_resumed_leads_where_the_new_answer_says",
+        "default_outcome_is_that_of_the_source_as_the_sender_has_it",
+        "receiver_knows_the_outcomes_of_the_source_as_its_sender_has_it",
         "sender_keeps_to_the_outcomes_of_its_own_source_whatever_the_answer_says",
         "resending_takes_the_default_outcome_when_the_source_does_not_permit_the_receivers",
     ),

@@ -80,7 +80,9 @@ REQUIREMENTS = [
         SHOULD,
         "act as a transaction controller or as a transactional resource",
         "message_becomes_visible_when_its_transaction_commits",
-        mutant=Change("        self._hand_over(list(self._posts))", "        self._hand_over([])"),
+        mutant=Change(
+            "        for each in posts.values():\n            attempt(each.commit)", "        pass"
+        ),
     ),
     need("0.2-11", MAY, "or as neither", gap="not offered: it acts as both"),
     need(

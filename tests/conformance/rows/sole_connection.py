@@ -34,10 +34,7 @@ REQUIREMENTS = [
         mutants=(
             Change("properties.get(POLICY, REFUSE)", "properties.get(POLICY, CLOSE_EXISTING)"),
             Change('"close-existing": CLOSE_EXISTING}', '"close-existing": REFUSE}'),
-            Change(
-                "            if policy not in _POLICIES:\n                return",
-                "            if False:\n                return",
-            ),
+            Change("_POLICIES.get(asked) if", '_POLICIES.get(asked, "refuse") if'),
         ),
     ),
     need(

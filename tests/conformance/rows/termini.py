@@ -10,7 +10,7 @@ _ASKED_BY_NAME = (
     Change("if terminus.dynamic and terminus.address is not None:", "if False:"),
     Change("if asked.dynamic and asked.address is not None:", "if False:"),
 )
-_NOT_NAMED = Change("(self._container.echoes and not asked.dynamic)", "asked.dynamic")
+_NOT_NAMED = Change("(self._amqp10.echoes and not asked.dynamic)", "asked.dynamic")
 _NO_NAMES = Change("for name in (container_id, link_name)]", "for name in ('x', 'y')]")
 _SAYS_ANYWAY = (
     Change("if terminus.dynamic_node_properties and not terminus.dynamic:", "if False:"),
@@ -142,11 +142,11 @@ REQUIREMENTS = [
         "default_outcome_counts_when_a_delivery_is_settled_without_an_outcome",
         "outcome_of_a_settlement_without_a_state_is_the_default",
         mutants=(
-            Change("if not isinstance(outcome, OUTCOMES) or not self", "if outcome is None or not self"),
             Change(
-                'return cast("Outcome", getattr(source, "default_outcome", None) or RELEASED)',
-                "return RELEASED",
+                "link.permitted(outcome) if isinstance(outcome, OUTCOMES) else link.default_outcome",
+                "link.default_outcome if outcome is None else link.permitted(outcome)",
             ),
+            Change('return cast("Outcome", self.link.default_outcome)', "return RELEASED"),
         ),
     ),
     need(

@@ -7,10 +7,10 @@ from tests.conformance.requirement import MUST, MUST_NOT, RULE, SHOULD, SHOULD_N
 __all__ = ["REQUIREMENTS"]
 
 _CANNOT = "coordinator_rejects_or_detaches_with_what_it_cannot_do"
-_REJECTS = Change('if outcomes and "amqp:rejected:list" not in outcomes:', "if True:")
-_DETACHES = Change('if outcomes and "amqp:rejected:list" not in outcomes:', "if False:")
+_REJECTS = Change("if request.link.permits(rejected):", "if False:")
+_DETACHES = Change("if request.link.permits(rejected):", "if True:")
 _NO_REASON = Change(
-    "            self._say(request, _rejected(condition, description))",
+    "            self._say(request, rejected)",
     "            self._say(request, Rejected())",
 )
 
@@ -154,7 +154,8 @@ REQUIREMENTS = [
         "a discharge that rolls back is always done",
         "transaction_that_was_doomed_is_rolled_back_when_asked_to",
         mutant=Change(
-            "        if discharge.fail:\n            work.fate = None\n", "        if discharge.fail:\n"
+            "        if discharge.fail:\n            work.end()\n",
+            "        if discharge.fail and work.fate is None:\n            work.end()\n",
         ),
     ),
     need(
@@ -222,8 +223,8 @@ REQUIREMENTS = [
         "a message that is posted unsettled has its outcome in the transaction before the commit",
         "outcome_of_posted_work_names_its_transaction",
         mutant=Change(
-            "            delivery.link.session.settlement.dispose(delivery, state)\n\n    def _hold",
-            "            pass\n\n    def _hold",
+            "            delivery.link.session.settlement.dispose(delivery, state)\n\n    def _forget_states",
+            "            pass\n\n    def _forget_states",
         ),
     ),
     need(
@@ -327,10 +328,7 @@ REQUIREMENTS = [
         MUST,
         "the outcome of what is posted is known before the commit",
         "relay_rejects_in_the_transaction_what_it_cannot_route",
-        mutant=Change(
-            '        node = node.destination(cast("Arriving", delivery).content)\n        posts',
-            "        posts",
-        ),
+        mutant=Change("        node = node.destination(arrival.content)\n        posts", "        posts"),
     ),
     need(
         "4.4.4.1-4",
@@ -358,7 +356,7 @@ REQUIREMENTS = [
         "a transaction commits when an outcome that was told is not possible any more",
         "commit_fails_when_a_node_takes_no_messages_any_more",
         mutant=Change(
-            "                node.check_inlet(self.coordinator.peer)\n                node.check_room(messages, octets)\n",
+            "                node.check_inlet(self.peer)\n                node.check_room(len(posts), posts.octets)\n",
             "                pass\n",
         ),
     ),
@@ -368,8 +366,8 @@ REQUIREMENTS = [
         "a delivery that is unsettled after the commit has the outcome that was applied as its state",
         "message_on_a_link_that_settles_second_is_settled_by_its_sender",
         mutant=Change(
-            "                delivery.state = None  # the node gives it again, to nobody where it is settled\n",
-            "",
+            "        self._forget_states()\n        self._transaction.commit(then)",
+            "        self._transaction.commit(then)",
         ),
     ),
     need(
@@ -395,7 +393,8 @@ REQUIREMENTS = [
         "rollback_leaves_a_delivery_live_unless_it_was_settled",
         "delivery_retired_in_a_transaction_that_is_rolled_back_has_the_default_outcome",
         mutant=Change(
-            "            if watch not in acquired:\n                watch.go_on()\n", "            pass\n"
+            "            self.watch.give_back()\n        else:\n            self.watch.go_on()\n",
+            "            self.watch.give_back()\n",
         ),
     ),
     need(

@@ -14,18 +14,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import trio
-
-from trio_amqp10.container.host import Host
-from trio_amqp10.container.nodes.node import Interest, Node, Owner, RefusedError
+from trio_amqp10.container.connected import LinkView, ServedPeer
+from trio_amqp10.container.nodes.node import Interest, Node, RefusedError
 from trio_amqp10.container.nodes.origins import user_of
 from trio_amqp10.container.protocols.amqp10.arriving import arriving
 from trio_amqp10.container.protocols.amqp10.selection import wanted_by
-from trio_amqp10.container.rights.guard import Guard, RelayInlet, wanted
 from trio_amqp10.engine.terminus import SenderTerminus
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.filters import FilterError, FilterSet, capabilities, parse_filters
-from trio_amqp10.peer.incoming import Accepting, IncomingLink, IncomingReceiver, IncomingSender
+from trio_amqp10.peer.incoming import IncomingLink, IncomingReceiver, IncomingSender
 from trio_amqp10.peer.memory import NOTHING_KEPT, Retention
 from trio_amqp10.peer.options import LinkOptions
 from trio_amqp10.spec.messaging import DistributionMode, Source, Target
@@ -37,14 +34,16 @@ from .coordinator import CAPABILITIES, CONTROL_CREDIT, ControlInlet, Coordinator
 from .inlets import ReceiverInlet
 from .interests import interest_of, kept, owner_and_name
 from .kept import Key
-from .lifetimes import actual_properties, temporary_address
+from .lifetimes import actual_properties, kept_by, temporary_address
 from .outlets import SenderOutlet
+from .relay_inlet import RelayInlet, wanted
+from .sole import sole_policy_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from trio_amqp10.container.nodes.forms import Wants
-    from trio_amqp10.container.nodes.watermark import Watermark
+    from trio_amqp10.container.rights.sole import SolePolicy
     from trio_amqp10.container.service import Container
     from trio_amqp10.peer.connection import Connection
     from trio_amqp10.peer.session import Session
@@ -64,16 +63,12 @@ WORKED_CREDIT: Final = 100
 """The same where a handler takes them one by one."""
 
 
-class Conversation(Host):
+class Conversation(ServedPeer):
     """One peer, for as long as its connection lasts and something works for it.
 
     Attributes:
         connection: to the peer.
-        number: of the connection, among all that the container has had.
-        resting: whether nothing new is taken or given, because the service ends.
         coordinator: of its transactions.
-        guard: knows what it may.
-        account: of its identity; None without quotas.
         withheld: links that get no credit until their peer settles what it was given an outcome for.
     """
 
@@ -81,23 +76,20 @@ class Conversation(Host):
         super().__init__(container)
         self.connection = connection
         connection.derive_deliveries(arriving)
-        self.number = next(container.numbers)
-        self.resting = container.resting
-        self.account = None if container.accounts is None else container.accounts.of(connection)
         self.coordinator = Coordinator(
             self,
             timeout=container.transaction_timeout,
             max_octets=container.max_unsettled_octets,
+            clock=container.clock,
             journal=container.journal,
         )
-        self.guard = Guard(self, container.authorise, container.resolve, container.unasked)
-        self._container = container
-        self._retained = 0
-        self._waiting: dict[SenderOutlet, None] = {}
         self.withheld: dict[ReceiverInlet, None] = {}
+        self._amqp10 = container.amqp10
         self._made: dict[object, Any] = {}
         self._claimed: dict[Kept, ReceiverInlet | SenderOutlet] = {}
         self._most_claimed = _FEW
+
+    # -- who is connected -------------------------------------------------------------------
 
     @property
     def container_id(self) -> str:
@@ -105,60 +97,45 @@ class Conversation(Host):
         return self.connection.remote.container_id
 
     @property
-    def owner(self) -> Owner:
-        """Whose the things are that outlast the connection."""
-        return self.container_id, user_of(self.identity)
-
-    @property
     def identity(self) -> Any:
         """Who the peer proved to be, or None."""
         return self.connection.identity
 
     @property
-    def watermark(self) -> Watermark:
-        """Counts what waits at the links."""
-        return self._container.watermark
+    def host(self) -> str | None:
+        """The IP address that the peer dialled from; None in memory or on a Unix socket."""
+        return self.connection.host
+
+    @property
+    def sole(self) -> SolePolicy | None:
+        """What is to happen to other connections of the peer's container ("AMQP Enforcing Connection Uniqueness 1.0")."""
+        return sole_policy_of(self.connection.remote)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection is over, by either end."""
+        return self.connection.closed
+
+    @property
+    def link_count(self) -> int:
+        """Links that are attached, or being attached or detached."""
+        return len(self.connection.links)
+
+    def links(self) -> Iterator[LinkView]:
+        """The links that there are now."""
+        for link in self.connection.links:
+            role = "sender" if link.role is Role.SENDER else "receiver"
+            yield LinkView(role, link.name, link.statistics)
+
+    def statistics(self) -> Mapping[str, Any]:
+        """As ``Connection.statistics``."""
+        return self.connection.statistics()
+
+    def close(self, condition: str, description: str, info: Mapping[Any, Any] | None = None) -> None:
+        """Close the connection with this error (2.4.3), without waiting for the peer."""
+        self.connection.close_now(Error(condition=condition, description=description, info=info))
 
     # -- what the peer owes us an answer for ------------------------------------------------
-
-    def retain(self, size: int) -> None:
-        """One more delivery waits for its outcome."""
-        self.leases += 1
-        self._retained += size
-        if self.account is not None:
-            self.account.retain(size)
-
-    def is_full(self, outlet: SenderOutlet) -> bool:
-        """Whether the peer is to get no more until it, or its identity, settles something; then ``outlet`` is woken."""
-        limit = self._container.max_unsettled_octets
-        if limit is None or self._retained < limit:
-            if self.account is None or not self.account.is_full:
-                return False
-            self.account.when_room(self._on_room)
-        elif not self._waiting:
-            _log.debug(
-                "%r holds max_unsettled_octets=%d: no more until it settles some", self.container_id, limit
-            )
-        self._waiting[outlet] = None
-        return True
-
-    def let_go(self, size: int) -> None:
-        """A delivery has its outcome."""
-        self.leases -= 1
-        self._retained -= size
-        if self.account is not None:
-            self.account.let_go(size)
-        limit = self._container.max_unsettled_octets
-        if self._waiting and (limit is None or self._retained < limit):
-            self._on_room()
-        if self.resting:
-            self._container.check_idle(self)
-
-    def _on_room(self) -> None:
-        """There may be room for what waits; else it waits again."""
-        waiting, self._waiting = self._waiting, {}
-        if waiting and self.open:
-            self.start_soon(self._wake, waiting)
 
     def remembers_too_much(self, inlet: ReceiverInlet) -> bool:
         """Whether the peer is to send no more until it settles what has its outcome (2.6.12); then ``inlet`` is woken."""
@@ -175,12 +152,6 @@ class Conversation(Host):
             withheld, self.withheld = self.withheld, {}
             if self.open:
                 self.start_soon(self._wake, withheld)
-
-    async def _wake(self, waiting: Mapping[ReceiverInlet | SenderOutlet, None]) -> None:
-        """There is room again; the outcomes that came with the one that made it count first."""
-        await trio.lowlevel.checkpoint()
-        for outlet in waiting:
-            outlet.wake()
 
     # -- links ------------------------------------------------------------------------------
 
@@ -201,8 +172,7 @@ class Conversation(Host):
         try:
             if refused is not None:
                 raise refused
-            if self.account is not None:
-                self.account.check_link()
+            self.check_link()
             if isinstance(link, IncomingReceiver):
                 self._admit_inlet(link, link.remote.target if recovered is None else recovered)
             elif isinstance(link, IncomingSender):
@@ -231,16 +201,14 @@ class Conversation(Host):
         made = link.remote.target is not None and _is_to_be_made(asked)
         if made:
             address = temporary_address(self.container_id, link.name)
-            node: Node = self._container.make_temporary(address, asked.dynamic_node_properties)
+            node: Node = self._container.make_temporary(address, kept_by(asked.dynamic_node_properties))
         elif asked.address is None:
             node = self._container.relay
         else:
             node = self._container.find(_checked(asked.address))
         with self._entering(node):
             self._steal(link)
-            node.check_inlet(self)
-            if self._container.accounts is not None:
-                self._container.accounts.check_node(node, node.inlets, "senders")
+            self.check_inlet(node)
             agreed = self._retention(link, asked, storable=not made)
             credit = INLET_CREDIT if node.gives else WORKED_CREDIT
             target = Target(
@@ -255,12 +223,12 @@ class Conversation(Host):
             options = _options(link, source=link.remote.source, target=target)
             if (paired := _paired(link, node)) is not None:
                 options = replace(options, properties=paired)
-            if self._container.like_azure:
+            if self._amqp10.settles_first:
                 options = replace(options, rcv_settle_mode=ReceiverSettleMode.FIRST)
             kind = RelayInlet if node is self._container.relay and self.guard.asks else ReceiverInlet
             inlet = kind(session, engine, credit, node, self)
             self._claim(link, inlet, agreed, target)
-            Accepting(link, lambda: inlet, options).enter_now()
+            inlet.attach(link, options)
             self._began(link, inlet, node, made, asked)
 
     def _admit_control(self, link: IncomingReceiver) -> None:
@@ -271,7 +239,7 @@ class Conversation(Host):
         )
         self._steal(link)
         inlet = ControlInlet(session, engine, CONTROL_CREDIT, self.coordinator, self)
-        Accepting(link, lambda: inlet, options).enter_now()
+        inlet.attach(link, options)
         self._container.termini.attach(self._key(link), inlet)
         self.guard.remember(inlet, wanted(link))
         inlet.begin()
@@ -292,19 +260,17 @@ class Conversation(Host):
         made = link.remote.source is not None and _is_to_be_made(asked)
         if made:
             address = temporary_address(self.container_id, link.name)
-            node: Node = self._container.make_temporary(address, asked.dynamic_node_properties)
+            node: Node = self._container.make_temporary(address, kept_by(asked.dynamic_node_properties))
         elif asked.address is None:
             raise RefusedError(Condition.INVALID_FIELD, "a source without an address that is not dynamic")
         else:
             node = self._container.find(_checked(asked.address))
         with self._entering(node):
             filters = _filters(asked, node)
-            interest = interest_of(self.owner, link.name, asked, filters)
+            interest = interest_of(self.owner, link.name, asked, filters, link.remote.properties)
             target = getattr(link.remote.target, "address", None)
             self._steal(link)
-            node.check_outlet(self, copying=copying, target=target, interest=interest)
-            if self._container.accounts is not None:
-                self._container.accounts.check_node(node, node.outlets, "receivers")
+            self.check_outlet(node, copying=copying, target=target, interest=interest)
             storable = _is_storable(node) and not made
             agreed = NOTHING_KEPT if copying else self._retention(link, asked, storable=storable)
             source = Source(
@@ -372,11 +338,11 @@ class Conversation(Host):
         options = _options(link, source=source, target=link.remote.target)
         if properties is not None:
             options = replace(options, properties=properties)
-        outlet = self._container.outlet_class(
+        outlet = self._amqp10.outlet_class(
             session, engine, node, self, copying=copying, interest=interest, wants=wants
         )
         self._claim(link, outlet, agreed, source)
-        Accepting(link, lambda: outlet, options).enter_now()
+        outlet.attach(link, options)
         return outlet
 
     @contextmanager
@@ -408,7 +374,7 @@ class Conversation(Host):
 
     def _told(self, asked: Source | Target, node: Node) -> str | None:
         """The address that the answer to an attach has: the node's own, in one spelling (3.5.3)."""
-        if node is self._container.relay or (self._container.echoes and not asked.dynamic):
+        if node is self._container.relay or (self._amqp10.echoes and not asked.dynamic):
             return asked.address
         return node.address
 
@@ -447,10 +413,11 @@ class Conversation(Host):
         if isinstance(claimed.terminus, SenderTerminus):
             assert isinstance(end, SenderOutlet)
             end.inherit(claimed.terminus)
-        elif claimed.stored and self._container.journal is not None:
+        else:
             assert isinstance(end, ReceiverInlet)
-            self._container.journal.after(end.await_store())
-        _ends(link)[0].terminus = claimed.terminus
+            end.inherit(claimed.terminus)
+            if claimed.stored and self._container.journal is not None:
+                self._container.journal.after(end.await_store())
         if len(self._claimed) >= self._most_claimed:
             self._forget_claimed()
         if claimed in self._claimed:
@@ -477,7 +444,7 @@ class Conversation(Host):
     def forget(self, link: ReceiverInlet | SenderOutlet, *, closed: bool) -> None:
         """The link is over; what was made for it alone goes too."""
         if isinstance(link, SenderOutlet):
-            self._waiting.pop(link, None)
+            self.stop_waiting(link)
         else:
             self.withheld.pop(link, None)
             if self.withheld:
@@ -496,12 +463,10 @@ class Conversation(Host):
             if self._container.nodes.get(node.address) is not node:
                 self.guard.disown(node.address)
 
-    def close(self) -> None:
+    def ended(self) -> None:
         """The connection is over."""
         self.coordinator.close()
-        self.guard.close()
-        if self.account is not None:
-            self.account.forget(self._on_room)
+        super().ended()
         for claimed, link in self._claimed.items():
             self._container.termini.connection_closed(claimed, link)
 
@@ -571,5 +536,4 @@ def _ends(link: IncomingLink) -> tuple[Any, Session]:
     """The engine's end of a link that waits, and the session that it is on."""
     if not link.is_waiting:
         raise LocalProtocolError("the peer has detached this link already")
-    # What accepts the link is made here, of a class of ours.
-    return link._engine, link._session()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    return link.engine, link.session

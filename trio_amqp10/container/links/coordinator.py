@@ -17,7 +17,7 @@ import logging
 import uuid
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
@@ -33,6 +33,7 @@ from .inlets import ReceiverInlet
 from .work import Work
 
 if TYPE_CHECKING:
+    from trio_amqp10.container.nodes.clock import Clock
     from trio_amqp10.container.nodes.node import Inlet, RefusedError
     from trio_amqp10.container.protocols.amqp10.arriving import Arriving
     from trio_amqp10.container.stores.journal import Journal
@@ -73,10 +74,7 @@ class ControlInlet(ReceiverInlet):
         # A message that waits for permission came before: it is part of what is discharged.
         if not self._queue or self.peer.guard.deciding:
             return None
-        delivery = self._take()
-        if self._weighed:
-            self._unweigh(delivery)
-        return cast("Arriving", delivery)
+        return self._take()
 
     def _post(self) -> None:
         """Nothing here is work of a transaction: the coordinator refuses what claims to be (4.1)."""
@@ -91,7 +89,7 @@ class ControlInlet(ReceiverInlet):
             super().wake()
         else:
             self._is_last = True
-            self._conn.engine.touch(self)
+            self._touch()
 
 
 class Coordinator(Node):
@@ -101,6 +99,7 @@ class Coordinator(Node):
         peer: whose they are.
         timeout: seconds that a transaction may take; None for any time.
         max_octets: octets of messages that one transaction may hold back; None for any number.
+        clock: by which a node that failed on a commit is called again.
         journal: what commits go through; None for a container without a store.
     """
 
@@ -112,10 +111,12 @@ class Coordinator(Node):
         *,
         timeout: float | None,
         max_octets: int | None,
+        clock: Clock,
         journal: Journal | None = None,
     ) -> None:
         super().__init__("")
         self.peer = peer
+        self.clock = clock
         self.journal = journal
         self.max_octets = max_octets
         self._timeout = timeout
@@ -215,14 +216,13 @@ class Coordinator(Node):
             )
             return
         del self._works[work.id]
-        decided = partial(self._discharged, inlet, request, work)
         if discharge.fail:
-            work.fate = None
-            decided()
+            work.end()
+            self._say(request, None)
         elif work.fate is not None:
-            decided()
+            self._discharged(inlet, request, work)
         else:
-            work.commit(decided)
+            work.commit(partial(self._discharged, inlet, request, work))
 
     def _discharged(self, inlet: ControlInlet, request: Delivery, work: Work) -> None:
         work.end()
@@ -257,11 +257,11 @@ class Coordinator(Node):
     def _refuse(self, inlet: ControlInlet, request: Delivery, condition: str, description: str) -> None:
         """Reject, or detach where the controller's source does not permit that (4.2, 4.3)."""
         _log.debug("%r: refused, %s: %s", self, condition, description)
-        outcomes = getattr(inlet.remote.source, "outcomes", ())
-        if outcomes and "amqp:rejected:list" not in outcomes:
-            inlet.close(condition, description)
+        rejected = _rejected(condition, description)
+        if request.link.permits(rejected):
+            self._say(request, rejected)
         else:
-            self._say(request, _rejected(condition, description))
+            inlet.close(condition, description)
 
     # -- work (4.4) -------------------------------------------------------------------------
 

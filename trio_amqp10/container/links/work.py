@@ -1,4 +1,4 @@
-"""What is done in one transaction and not yet decided: messages held back, outcomes, acquisitions (4.4).
+"""What is done in one transaction of AMQP 1.0 and not yet decided: messages held back, outcomes, acquisitions (4.4).
 
 ================  ==============================  ====================================================
 the work          at the commit                   at a rollback
@@ -9,41 +9,30 @@ retired           the outcome counts              the outcome is as never said; 
 acquired          stays with its receiver         goes back to the node
 ================  ==============================  ====================================================
 
-With a store, the commit begins there: all messages that come and all that go are one write, and what
-the table says is done once that has succeeded. Until then nobody sees any of it.
+How that becomes one commit, and what nodes see of it, is told in ``transactions``.
 
-To a node a transaction is invisible: messages come to it at the commit, from an inlet that was
-there since the first of them was posted, so that a temporary node waits for them; and leases are
-answered when all is decided.
-
-Knows deliveries and their states on one side, and inlets and leases on the other.
+Knows deliveries and their states on one side, and the transaction on the other.
 """
 
 from __future__ import annotations
 
-import logging
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import trio
 
-from trio_amqp10.container.nodes.entry import Entry
 from trio_amqp10.container.nodes.node import RefusedError
-from trio_amqp10.container.nodes.relay import Feed
-from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
+from trio_amqp10.container.transactions import LeaseAnswer, Transaction
+from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.spec.messaging import ACCEPTED, Rejected
 from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Error
 
-from .verdicts import accept_sent, permits, return_unsent
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from trio_amqp10.container.nodes.node import Arrival, Lease, Node
+    from trio_amqp10.container.nodes.node import Lease, Node
     from trio_amqp10.container.protocols.amqp10.arriving import Arriving
-    from trio_amqp10.container.stores.base import StoreError
     from trio_amqp10.peer.delivery import Delivery
 
     from .coordinator import ControlInlet, Coordinator
@@ -52,32 +41,42 @@ if TYPE_CHECKING:
 
 __all__ = ["Work"]
 
-_log = logging.getLogger("trio_amqp10.container")
 
+class _Pending:
+    """A delivery to a receiver, which the transaction decides on.
 
-class _Posts(Feed):
-    """The messages of one transaction for one node: an inlet that is empty until the commit."""
+    Attributes:
+        watch: of the delivery.
+        acquired: whether it went out in the transaction.
+        outcome: what the receiver wants it to have; None while it has not said.
+    """
 
-    __slots__ = ("committed", "node", "work")
+    __slots__ = ("acquired", "outcome", "watch")
 
-    def __init__(self, work: Work, node: Node) -> None:
-        super().__init__(work.coordinator.peer, on_gone=self._on_node_gone)
-        self.work = work
-        self.node = node
-        self.committed = False
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
+        self.acquired = False
+        self.outcome: Any = None
 
-    def take(self) -> Arrival | None:
-        arrival = super().take()
-        if arrival is not None:
-            self.work.unweigh(cast("Delivery", arrival))
-        elif self.committed:
-            self.committed = False
-            self.node.remove_inlet(self)
-        return arrival
+    @property
+    def lease(self) -> Lease | None:
+        return self.watch.lease
 
-    def _on_node_gone(self) -> None:
-        """The node is gone: what was accepted for it can have no other outcome (4.4.4)."""
-        self.work.doom(Condition.TRANSACTION_ROLLBACK, f"{self.node.address!r} is gone")
+    @property
+    def removes(self) -> bool:
+        return self.outcome is not None and self.watch.outlet.accepts(self.outcome)
+
+    def commit(self) -> None:
+        if self.outcome is None:
+            self.watch.go_on()
+        else:
+            self.watch.conclude(self.outcome)
+
+    def rollback(self) -> None:
+        if self.acquired:
+            self.watch.give_back()
+        else:
+            self.watch.go_on()
 
 
 class Work:
@@ -88,23 +87,16 @@ class Work:
         control: the link that it was declared on.
         id: its name.
         state: what a transfer to its controller says.
-        deciding: whether its commit is on the way to the disk: nothing changes it any more.
-        fate: why it was rolled back here, condition and description; None while it lives.
         timer: the wait for its time-out.
     """
 
     __slots__ = (
-        "_acquired",
-        "_consumed",
-        "_held",
-        "_octets",
         "_outlets",
-        "_posts",
-        "_retired",
+        "_pending",
+        "_posted",
+        "_transaction",
         "control",
         "coordinator",
-        "deciding",
-        "fate",
         "id",
         "state",
         "timer",
@@ -115,16 +107,29 @@ class Work:
         self.control = control
         self.id = txn_id
         self.state = TransactionalState(txn_id=txn_id)
-        self.deciding = False
-        self.fate: tuple[str, str] | None = None
         self.timer = trio.CancelScope()
-        self._octets = 0
-        self._posts: dict[Node, _Posts] = {}
-        self._held: list[tuple[_Posts, Delivery]] = []
-        self._retired: dict[Watch, Any] = {}
-        self._acquired: dict[Watch, None] = {}
-        self._consumed: list[Lease] = []
+        peer = coordinator.peer
+        self._transaction = Transaction(
+            peer,
+            coordinator.clock,
+            peer.watermark,
+            journal=coordinator.journal,
+            max_octets=coordinator.max_octets,
+            on_rollback=self._forget_states,
+        )
+        self._posted: list[Delivery] = []
+        self._pending: dict[Watch, _Pending] = {}
         self._outlets: dict[SenderOutlet, None] = {}
+
+    @property
+    def deciding(self) -> bool:
+        """Whether its commit is on the way to the disk: nothing changes it any more."""
+        return self._transaction.deciding
+
+    @property
+    def fate(self) -> tuple[str, str] | None:
+        """Why it was rolled back here, condition and description; None while it lives."""
+        return self._transaction.fate
 
     # -- posting (4.4.1) --------------------------------------------------------------------
 
@@ -134,10 +139,11 @@ class Work:
         try:
             if refused is not None:
                 raise refused
-            self._hold(node, delivery)
+            self._transaction.post(node, cast("Arriving", delivery), len(delivery.payload))
+            self._posted.append(delivery)
         except (RefusedError, RemoteProtocolError) as refusal:
             outcome = Rejected(error=Error(condition=refusal.condition, description=refusal.description))
-            permitted = permits(getattr(delivery.link.remote, "source", None), outcome)
+            permitted = delivery.link.permits(outcome)
             if (
                 delivery.settled or not permitted
             ):  # no outcome can say so, and the discharge has to fail (4.4.4)
@@ -148,38 +154,23 @@ class Work:
             state = TransactionalState(txn_id=self.id, outcome=outcome)
             delivery.link.session.settlement.dispose(delivery, state)
 
-    def _hold(self, node: Node, delivery: Delivery) -> None:
-        node = node.destination(cast("Arriving", delivery).content)
-        posts = self._posts.get(node)
-        if posts is None:
-            node.check_inlet(self.coordinator.peer)
-            posts = self._posts[node] = _Posts(self, node)
-            node.add_inlet(posts)
-        self._held.append((posts, delivery))
-        self._octets += len(delivery.payload)
-        self.coordinator.peer.watermark.add(len(delivery.payload))
-        limit = self.coordinator.max_octets
-        if limit is not None and self._octets > limit:
-            self.doom(
-                Condition.TRANSACTION_ROLLBACK, f"its messages take more than max_unsettled_octets={limit}"
-            )
-
-    def unweigh(self, delivery: Delivery) -> None:
-        """A message does not wait for the end of the transaction any more."""
-        self.coordinator.peer.watermark.remove(len(delivery.payload))
+    def _forget_states(self) -> None:
+        """What was posted is a delivery like any other: its node gives it an outcome, or no one does."""
+        posted, self._posted = self._posted, []
+        for delivery in posted:
+            delivery.state = None
 
     # -- retiring (4.4.2) -------------------------------------------------------------------
 
     def retire(self, watch: Watch, outcome: Any) -> None:
         """A delivery shall have this outcome."""
-        self._retired[watch] = outcome
-        watch.work = self
+        self._pend(watch).outcome = outcome
 
     def drop(self, watch: Watch) -> bool:
         """A delivery has nothing to do with the transaction any more, but where it was acquired in it: then True."""
-        if watch in self._acquired:
+        if self._pending[watch].acquired:
             return True
-        del self._retired[watch]
+        self._transaction.drop(self._pending.pop(watch))
         watch.work = None
         return False
 
@@ -191,129 +182,37 @@ class Work:
 
     def acquire(self, watch: Watch) -> None:
         """A delivery went out, to be settled in the transaction."""
-        self._acquired[watch] = None
-        watch.work = self
+        self._pend(watch).acquired = True
 
     def consume(self, lease: Lease) -> None:
         """A message went out settled: all that is left to know is whether it went (4.4.4)."""
-        self._consumed.append(lease)
+        self._transaction.add(LeaseAnswer(lease, lease.accepted, removes=True, undo=lease.released))
+
+    def _pend(self, watch: Watch) -> _Pending:
+        pending = self._pending.get(watch)
+        if pending is None:
+            pending = self._pending[watch] = _Pending(watch)
+            self._transaction.add(pending)
+            watch.work = self
+        return pending
 
     # -- the end ----------------------------------------------------------------------------
 
     def commit(self, then: Callable[[], object]) -> None:
         """Do it all; or nothing, and ``fate`` says why. ``then`` is called when that is decided."""
         self.timer.cancel()
-        try:
-            for node, messages, octets in self._amounts():
-                node.check_inlet(self.coordinator.peer)
-                node.check_room(messages, octets)
-        except RefusedError as refusal:
-            self.doom(Condition.TRANSACTION_ROLLBACK, refusal.description)
-            then()
-            return
-        journal = self.coordinator.journal
-        if journal is None:
-            self._conclude()
-            then()
-            return
-        # First all that is to be on disk, in one commit; the rest when that is done.
-        self.deciding = journal.committing = True
-        try:
-            undos = [entry.book.strike(entry) for entry in self._taken() if entry.book is not None]
-            self._hand_over([node for node in self._posts if node.storing])
-        finally:
-            journal.committing = False
-        journal.after(partial(self._decide, undos, then))
-
-    def _decide(
-        self, undos: list[Callable[[], object]], then: Callable[[], object], failure: StoreError | None
-    ) -> None:
-        self.deciding = False
-        if failure is None:
-            self._conclude()
-        else:
-            for undo in undos:
-                undo()
-            self.doom(Condition.TRANSACTION_ROLLBACK, "the store failed")
-        then()
-
-    def _taken(self) -> Iterator[Entry]:
-        """The messages that receivers take away for good."""
-        for lease in self._consumed:
-            if isinstance(lease, Entry):
-                yield lease
-        for watch, outcome in self._retired.items():
-            if isinstance(watch.lease, Entry) and watch.outlet.accepts(outcome):
-                yield watch.lease
-
-    def _conclude(self) -> None:
-        retired, self._retired = self._retired, {}
-        acquired, self._acquired = self._acquired, {}
-        consumed, self._consumed = self._consumed, []
-        for lease in consumed:
-            accept_sent(lease)
-        for watch, outcome in retired.items():
-            watch.conclude(outcome)
-        for watch in acquired:
-            if watch not in retired:
-                watch.go_on()
-        self._hand_over(list(self._posts))
-
-    def _amounts(self) -> list[tuple[Node, int, int]]:
-        """For each node that it posts to, how many messages and octets."""
-        sizes: dict[Node, list[int]] = {node: [] for node in self._posts}
-        for posts, delivery in self._held:
-            sizes[posts.node].append(len(delivery.payload))
-        return [(node, len(each), sum(each)) for node, each in sizes.items()]
-
-    def _hand_over(self, nodes: list[Node]) -> None:
-        """Give these nodes their messages."""
-        held, self._held = self._held, []
-        for posts, delivery in held:
-            if posts.node in nodes:
-                delivery.state = None  # the node gives it again, to nobody where it is settled
-                posts.push(cast("Arriving", delivery))
-            else:
-                self._held.append((posts, delivery))
-        for node in nodes:
-            posts = self._posts.pop(node)
-            posts.committed = True
-            try:
-                node.on_arrivals(posts)
-            except Exception:
-                _log.exception("%r failed on the messages of a transaction", node)
+        self._forget_states()
+        self._transaction.commit(then)
 
     def doom(self, condition: str, description: str) -> None:
         """Roll back now, and tell the controller when it asks."""
-        if self.fate is None and not self.deciding:
-            name = condition.value if isinstance(condition, Condition) else condition
-            self.fate = name, description
-            _log.debug("a transaction is rolled back, %s: %s", *self.fate)
-            self._undo()
+        self._transaction.doom(condition, description)
 
     def end(self) -> None:
         """It was discharged, or its control link is gone: what was not committed is rolled back."""
         self.timer.cancel()
-        self._undo()
+        self._transaction.rollback()
+        self._pending.clear()
         for outlet in self._outlets:
             outlet.leave(self.id)
         self._outlets.clear()
-
-    def _undo(self) -> None:
-        posts, self._posts = self._posts, {}
-        retired, self._retired = self._retired, {}
-        acquired, self._acquired = self._acquired, {}
-        consumed, self._consumed = self._consumed, []
-        for _, delivery in self._held:
-            self.unweigh(delivery)
-            delivery.state = None
-        self._held.clear()
-        for node, inlet in posts.items():
-            node.remove_inlet(inlet)
-        for lease in reversed(consumed):
-            return_unsent(lease)
-        for watch in acquired:
-            watch.give_back()
-        for watch in retired:
-            if watch not in acquired:
-                watch.go_on()

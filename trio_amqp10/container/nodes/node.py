@@ -296,6 +296,7 @@ class Interest:
         lasting: seconds that it stays without any outlet; 0 where it goes with the last, infinite for ever.
         durable: whether it shall survive the process.
         selection: equal for those who want the same messages.
+        priority: outlets of a higher one are offered messages first, those of the same take turns.
     """
 
     name: str
@@ -304,6 +305,7 @@ class Interest:
     lasting: float = 0.0
     durable: bool = False
     selection: Selection | None = None
+    priority: int = 0
 
     @property
     def key(self) -> object:
@@ -357,6 +359,11 @@ class Outlet(Protocol):
     @property
     def final(self) -> bool:
         """Whether the peer has said that it will not come back: what was kept for it is not needed."""
+        ...
+
+    @property
+    def sender(self) -> Any:
+        """The link as a program uses it, for a function of the user's: a ``Sender``, if the peer speaks AMQP 1.0."""
         ...
 
     def ready(self) -> bool:
@@ -451,6 +458,9 @@ class Node:
 
     spared = False
     """Whether messages are taken for it however much the container holds: those that manage what there is."""
+
+    unasked = False
+    """Whether a peer that may be connected needs no other permission to send to it and receive from it."""
 
     sheds = False
     """Whether it needs nothing of an arrival any more that it has given an outcome, as it has the message itself."""

@@ -60,7 +60,7 @@ class Producer(Node):
     async def _produce(self, outlet: Outlet, scope: trio.CancelScope) -> None:
         with scope:
             try:
-                await self._handler(outlet)
+                await self._handler(outlet.sender)
             except MessageSizeError as too_large:
                 outlet.close(Condition.MESSAGE_SIZE_EXCEEDED.value, str(too_large))
                 return

@@ -198,10 +198,10 @@ class Topic(Node):
         for subscription in wanting:
             if self.subscriptions.get(subscription.interest.key) is not subscription:
                 continue
-            subscription.weight = weight
+            subscription.held.weight = weight
             if not subscription.gather(content, origin) and self.overflow == "detach":
                 self._end(subscription, Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
-            subscription.weight = None
+            subscription.held.weight = None
 
     def _too_far(self) -> str:
         return f"more than max_backlog={self.max_backlog} messages behind {self.address!r}"

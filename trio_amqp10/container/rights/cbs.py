@@ -27,8 +27,8 @@ from .claims import Claim, TokenOffer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trio_amqp10.container.connected import ConnectedPeer
     from trio_amqp10.container.handlers import Post
-    from trio_amqp10.container.links.conversation import Conversation
     from trio_amqp10.container.nodes.node import Interest, Peer
 
     from .claims import Verify
@@ -55,6 +55,7 @@ class Cbs(Answering):
     """
 
     answers_unasked = True
+    unasked = True
 
     def __init__(self, verify: Verify, post: Post, wall: Callable[[], float]) -> None:
         super().__init__(ADDRESS, post, concurrency=10)
@@ -65,11 +66,11 @@ class Cbs(Answering):
         Node.check_outlet(self, peer, copying=copying, target=target, interest=interest)
 
     async def _ask(self, peer: Peer, request: Message) -> Message:
-        status, description = await self._put(request, cast("Conversation", peer))
+        status, description = await self._put(request, cast("ConnectedPeer", peer))
         said = {"status-code": Int(status), "status-description": description}
         return Message(None, application_properties=said)
 
-    async def _put(self, request: Message, peer: Conversation) -> tuple[int, str]:
+    async def _put(self, request: Message, peer: ConnectedPeer) -> tuple[int, str]:
         """Take a token; returns status-code and status-description."""
         said: Any = request.application_properties or {}
         if said.get("operation") != "put-token":
@@ -93,7 +94,7 @@ class Cbs(Answering):
             _log.exception("a token for %r could not be verified", audience)
             return 500, "the token could not be verified"
 
-    def _take_claim(self, claim: Claim, peer: Conversation) -> tuple[int, str]:
+    def _take_claim(self, claim: Claim, peer: ConnectedPeer) -> tuple[int, str]:
         seconds = None if claim.expires is None else claim.expires - self._wall()
         if seconds is not None and seconds <= 0:
             return 401, "the token has expired"

@@ -7,72 +7,39 @@ and one that returns anything but True refuses too: nothing is ever permitted by
 What was permitted stays so until there is a reason to ask again: a claim has ended, or the service
 says so. Then each link is asked for once more.
 
-``RelayInlet`` is a link to the anonymous terminus, where each message is a question of its own.
-
-Knows links; does not know what any node does.
+Knows peers and links by their interface; knows no dialect, nor what any node does.
 """
 
 from __future__ import annotations
 
 import inspect
 import logging
-from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from trio_amqp10.container.links.inlets import ReceiverInlet
 from trio_amqp10.container.nodes.node import RefusedError
-from trio_amqp10.errors import Condition, RemoteProtocolError
-from trio_amqp10.peer.incoming import IncomingReceiver, IncomingSender
-from trio_amqp10.spec.messaging import Source, Target
-from trio_amqp10.spec.transactions import Coordinator as CoordinatorTarget
-from trio_amqp10.spec.transactions import TransactionalState
+from trio_amqp10.errors import Condition
 
 from .access import Access, Action
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from trio_amqp10.container.links.conversation import Conversation
-    from trio_amqp10.container.nodes.node import Node
-    from trio_amqp10.container.protocols.amqp10.arriving import Arriving
-    from trio_amqp10.peer.delivery import Delivery
-    from trio_amqp10.peer.incoming import IncomingLink
+    from trio_amqp10.container.connected import ConnectedPeer
 
     from .access import Authorise
     from .claims import Claim
 
-__all__ = ["Guard", "RelayInlet", "wanted"]
+__all__ = ["Guard", "Wish"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
 _FAILED: Final = RefusedError(Condition.INTERNAL_ERROR, "whether this is permitted could not be found out")
 
 Wish = tuple[Action, str | None]
-
-
-def wanted(link: IncomingLink, recovered: Source | Target | None = None) -> Wish | None:
-    """What the peer wants to do with this link; None where there is nothing to ask, or nothing that could be.
-
-    ``recovered`` is the terminus that is kept for a link whose attach names none (2.6.3).
-    """
-    if isinstance(link, IncomingReceiver):
-        target = recovered or link.remote.target
-        if isinstance(target, CoordinatorTarget):
-            return "transact", None
-        return _wish("send", target) if isinstance(target, Target) else None
-    assert isinstance(link, IncomingSender)
-    source = recovered or link.remote.source
-    return _wish("receive", source) if isinstance(source, Source) else None
-
-
-def _wish(action: Action, terminus: Source | Target) -> Wish | None:
-    if terminus.dynamic:
-        return "create", None
-    address: Any = terminus.address
-    return (action, address) if isinstance(address, str) else None
+"""What a peer wants to do, and the address of the node, where there is one."""
 
 
 class Guard:
@@ -82,7 +49,7 @@ class Guard:
         peer: whose.
         hook: what answers; None permits all.
         resolve: what an address means here.
-        unasked: addresses that need no permission, but for the connection itself.
+        unasked: whether a node of this address needs no permission, but that to be connected.
 
     Attributes:
         deciding: answers about messages that are awaited: no transaction is discharged meanwhile.
@@ -90,10 +57,10 @@ class Guard:
 
     def __init__(
         self,
-        peer: Conversation,
+        peer: ConnectedPeer,
         hook: Authorise | None,
         resolve: Callable[[str], str],
-        unasked: frozenset[str],
+        unasked: Callable[[str], bool],
     ) -> None:
         self.deciding = 0
         self._peer = peer
@@ -160,7 +127,7 @@ class Guard:
         action, address = wish
         if address is not None:
             address = self._resolve(address)
-            if address in self._own or address in self._unasked:
+            if address in self._own or self._unasked(address):
                 return None
         peer = self._peer
         return Access(
@@ -253,90 +220,3 @@ def _failed(failure: Exception, access: Access) -> RefusedError:
         return failure
     _log.error("authorise failed for %r", access, exc_info=failure)
     return _FAILED
-
-
-class RelayInlet(ReceiverInlet):
-    """A link to the anonymous terminus: a message goes on once its sender may send to where its ``to`` says.
-
-    Messages keep their order, so one whose answer takes its time holds up those behind it.
-    """
-
-    __slots__ = ("_asking", "_at_once", "_verdicts")
-
-    def __init__(self, session: Any, link: Any, credit: int, node: Node, peer: Conversation) -> None:
-        super().__init__(session, link, credit, node, peer)
-        self._asking = False
-        self._at_once = False
-        self._verdicts: deque[RefusedError | None] = deque()
-        """On as many of the first deliveries in the queue."""
-
-    def wake(self) -> None:
-        if self._over:
-            return
-        if self._watermark.high:
-            self._refuse_more()
-        self._decide()
-        if not self._asking:
-            super().wake()
-        elif not self._over:
-            self._weigh()  # what waits for an answer
-
-    def _first_new(self) -> int:
-        return max(self._weighed, len(self._verdicts) + self._asking)
-
-    def _decide(self) -> None:
-        self._at_once = True
-        guard = self.peer.guard
-        while not self._asking and len(self._verdicts) < len(self._queue):
-            self._asking = True
-            guard.deciding += 1
-            guard.ask(_wish_of(self._queue[len(self._verdicts)]), self._on_answer)
-        self._at_once = False
-
-    def _on_answer(self, refusal: RefusedError | None) -> None:
-        guard = self.peer.guard
-        guard.deciding -= 1
-        self._asking = False
-        self._verdicts.append(refusal)
-        if not self._at_once:
-            self.wake()
-            if not guard.deciding:
-                self.peer.coordinator.go_on()
-
-    def _post(self) -> None:
-        judged = list(zip(self._queue, self._verdicts, strict=True))
-        self._unweigh_all()
-        self._queue.clear()
-        self._verdicts.clear()
-        for delivery, refusal in judged:
-            if isinstance(delivery.remote_state, TransactionalState):
-                self.peer.coordinator.post(self, self._node, delivery, refusal)
-            else:
-                self._queue.append(delivery)
-                self._verdicts.append(refusal)
-
-    def take(self) -> Arriving | None:
-        while self._verdicts and self._queue and not self.peer.resting:
-            refusal = self._verdicts.popleft()
-            delivery = self._take()
-            if self._weighed:
-                self._unweigh(delivery)
-            if delivery.remote_state.__class__ is TransactionalState:
-                self.peer.coordinator.post(self, self._node, delivery, refusal)
-            elif refusal is None:
-                return cast("Arriving", delivery)
-            else:
-                self._refuse(delivery, refusal)
-        return None
-
-    def _release_queued(self) -> None:
-        super()._release_queued()
-        self._verdicts.clear()
-
-
-def _wish_of(delivery: Delivery) -> Wish | None:
-    try:
-        address: Any = delivery.message.to
-    except RemoteProtocolError:
-        return None  # goes nowhere: the relay says why
-    return ("send", address) if isinstance(address, str) else None

@@ -19,15 +19,14 @@ from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.container.nodes.origins import user_of
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.net.failures import place_of
-from trio_amqp10.spec.transport import Error
 
 from .access import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sized
 
+    from trio_amqp10.container.connected import ConnectedPeer
     from trio_amqp10.container.nodes.node import Node
-    from trio_amqp10.peer.connection import Connection
 
 __all__ = ["Account", "Accounts", "Quotas"]
 
@@ -101,21 +100,21 @@ class Account:
     def __init__(self, name: str, quotas: Quotas, figures: dict[str, int]) -> None:
         self.name = name
         self.quotas = quotas
-        self.connections: WeakSet[Connection] = WeakSet()
+        self.connections: WeakSet[ConnectedPeer] = WeakSet()
         self.unsettled = 0
         self.octets = 0
         self._figures = figures
         self._waiting: dict[Callable[[], object], None] = {}
 
     @property
-    def open(self) -> list[Connection]:
+    def open(self) -> list[ConnectedPeer]:
         """The connections that are not over."""
-        return [connection for connection in self.connections if not connection.closed]
+        return [peer for peer in self.connections if not peer.closed]
 
     @property
     def links(self) -> int:
         """On all connections."""
-        return sum(len(connection.links) for connection in self.open)
+        return sum(peer.link_count for peer in self.open)
 
     @property
     def idle(self) -> bool:
@@ -197,12 +196,12 @@ class Accounts:
     def __len__(self) -> int:
         return len(self._accounts)
 
-    def of(self, connection: Connection) -> Account:
-        """The account of whoever is at the other end."""
-        user = user_of(connection.identity)
+    def of(self, peer: ConnectedPeer) -> Account:
+        """The account of the peer's identity."""
+        user = user_of(peer.identity)
         if user is not None:
             return self._account(("user", user), shown(user), self._quotas.users.get(user, self._quotas))
-        where = place_of(connection.host)
+        where = place_of(peer.host)
         return self._account(("host", where), f"a peer at {where} that is not authenticated", self._quotas)
 
     def _account(self, key: tuple[str, str], name: str, quotas: Quotas) -> Account:
@@ -211,25 +210,25 @@ class Accounts:
             account = self._accounts[key] = Account(name, quotas, self.figures)
         return account
 
-    def admit(self, connection: Connection) -> Error | None:
-        """Count a connection that the peer has opened, or say why it is refused."""
-        account = self.of(connection)
-        if connection in account.connections:
+    def admit(self, peer: ConnectedPeer) -> RefusedError | None:
+        """Count a peer that has connected, or return why it is refused."""
+        account = self.of(peer)
+        if peer in account.connections:
             return None
         try:
             account.check_connection()
         except RefusedError as refusal:
-            return Error(condition=refusal.condition, description=refusal.description)
-        account.connections.add(connection)
+            return refusal
+        account.connections.add(peer)
         if len(self._accounts) > self._most:
             # What a connection leaves unsettled may outlive it, so the end of a connection is not that of an account.
             self._accounts = {key: each for key, each in self._accounts.items() if not each.idle}
             self._most = 2 * len(self._accounts) + _IDLE
         return None
 
-    def discard(self, connection: Connection) -> None:
+    def discard(self, peer: ConnectedPeer) -> None:
         """It is over."""
-        self.of(connection).connections.discard(connection)
+        self.of(peer).connections.discard(peer)
 
     def check_node(self, node: Node, links: Sized, what: str) -> None:
         """Raise ``RefusedError`` if this node has as many ``senders`` or ``receivers`` as it may."""

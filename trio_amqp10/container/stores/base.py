@@ -12,15 +12,17 @@ Knows no message, no node, and no dialect of the protocol.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from trio_amqp10.errors import AmqpError
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from types import TracebackType
     from typing import Self
 
-__all__ = ["Batch", "Cell", "Done", "Row", "Store", "StoreError", "StoreFullError", "Table"]
+__all__ = ["Batch", "Cell", "Done", "Row", "Store", "StoreError", "StoreFullError", "Table", "reading"]
 
 
 class StoreError(AmqpError):
@@ -29,6 +31,23 @@ class StoreError(AmqpError):
 
 class StoreFullError(StoreError):
     """There is no room: the disk is full, or the store has reached its ``max_octets``."""
+
+
+@contextmanager
+def reading(store: Store) -> Generator[None]:
+    """Rows of ``store`` are made sense of inside: where they make none, they are damaged.
+
+    Raises:
+        StoreError: they are.
+    """
+    try:
+        yield
+    except StoreError:
+        raise
+    except Exception as fault:  # nothing is promised of a damaged row, not even the types of its values
+        raise StoreError(
+            f"{store!r} has a row that cannot be read ({fault!r}): bring it back from a backup, or move it away"
+        ) from fault
 
 
 class Table(NamedTuple):

@@ -4,7 +4,7 @@ Changes are noted synchronously, and gathered while a batch is being written; th
 that was noted meanwhile. So the busier a container is, the more messages share one wait for the disk.
 
 What is noted without an ``await`` between goes in one batch, and a batch is written whole or not at
-all: that is all that a transaction needs (4.4).
+all: that is what a transaction needs (4.4). One that is given up while it is prepared is not written at all.
 
 Where a store is full, what was dropped is written by itself: that makes room.
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -23,7 +24,7 @@ import trio
 from .base import StoreError, StoreFullError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Generator, Iterable
 
     from .base import Cell, Done, Row, Store, Table
 
@@ -51,6 +52,15 @@ class _Batch:
         self.rows = 0
         self.octets = 0
         self.is_piece = False
+
+    def add(self, later: _Batch) -> None:
+        """Write these changes too, after those that are here."""
+        for table, changes in later.changes.items():
+            self.changes.setdefault(table, {}).update(changes)
+        self.dones += later.dones
+        self.owed += later.owed
+        self.rows += later.rows
+        self.octets += later.octets
 
 
 class Journal:
@@ -112,12 +122,36 @@ class Journal:
 
         What failed before and is still owed is asked for again.
         """
-        if not self.busy and not self._next.changes:
+        if not self.committing and not self.busy and not self._next.changes:
             done(None)
         else:
             self._next.dones.append(done)
             if not self._scheduled:
                 self._schedule()
+
+    @contextmanager
+    def transaction(self) -> Generator[None]:
+        """What is noted within is one transaction: it all goes in one commit, and ``after`` calls back when that is done.
+
+        If the body raises, nothing of it is written: whoever waits for it is called with a ``StoreError``, and
+        what was dropped, is dropped with the next batch. The body must not ``await``, nor begin another.
+        """
+        before, self._next = self._next, _Batch()
+        self.committing = True
+        try:
+            yield
+        except BaseException as fault:
+            abandoned, self._next = self._next, before
+            self.committing = False
+            for table, key in abandoned.owed:
+                self._owe(table, key)
+            failure = StoreError(f"the transaction was given up: {fault!r}")
+            for done in abandoned.dones:
+                self._call(done, failure)
+            raise
+        prepared, self._next = self._next, before
+        self.committing = False
+        before.add(prepared)
 
     @property
     def busy(self) -> bool:

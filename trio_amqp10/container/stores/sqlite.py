@@ -89,16 +89,16 @@ class SqliteStore:
             )
             self._db = connection
             self._begin(max_octets)
-        except (OSError, sqlite3.Error, StoreError) as failure:
+        except (OSError, sqlite3.Error, UnicodeDecodeError, StoreError) as failure:
             if connection is not None:
                 connection.close()
             if self._room is not None:
                 self._room.close()
             if isinstance(failure, OSError):
                 raise StoreError(f"the store {self.path!r} cannot be opened: {failure.strerror}") from failure
-            if isinstance(failure, sqlite3.Error):
-                raise self._explain(failure) from failure
-            raise
+            if isinstance(failure, StoreError):
+                raise
+            raise self._explain(failure) from failure
 
     def _begin(self, max_octets: int | None) -> None:
         db = self._db
@@ -157,7 +157,7 @@ class SqliteStore:
             cursor = self._db.execute(f"SELECT {', '.join(table.columns)} FROM {table.name} ORDER BY 1")
             while some := cursor.fetchmany(_READ):
                 yield from some
-        except sqlite3.Error as failure:
+        except (sqlite3.Error, UnicodeDecodeError) as failure:
             raise self._explain(failure) from failure
 
     # -- writing ----------------------------------------------------------------------------
@@ -277,7 +277,8 @@ class SqliteStore:
             return StoreFullError(f"{where} is full: make room on its disk, or raise max_octets")
         if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return StoreError(f"{where} is in use by another process: stop that one, or take another file")
-        if kind in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        # SQLite's own words have names out of the file, which may be none any more.
+        if kind in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(failure, UnicodeDecodeError):
             return StoreError(f"{where} is damaged ({failure}): bring it back from a backup, or move it away")
         if kind in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
             return StoreError(

@@ -1,0 +1,1 @@
+"""Stores that earlier versions made, and what makes one: see ``make``."""

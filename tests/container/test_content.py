@@ -1,0 +1,371 @@
+"""Content of a form that is not AMQP 1.0's goes through every node, and comes out as AMQP 1.0 has it."""
+
+from __future__ import annotations
+
+import logging
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+from trio.testing import wait_all_tasks_blocked
+
+import trio_amqp10 as amqp
+from trio_amqp10 import Container, MemoryStore, Message
+from trio_amqp10.container.nodes import forms
+from trio_amqp10.container.nodes.clock import Clock
+from trio_amqp10.container.nodes.content import USUAL, Content
+from trio_amqp10.container.nodes.ledger import MESSAGES, Ledger
+from trio_amqp10.container.nodes.node import Interest
+from trio_amqp10.container.nodes.relay import post
+from trio_amqp10.container.nodes.subscribers import Subscribers
+from trio_amqp10.container.protocols.amqp10.content import Opaque, Sections, received, to_transfer
+from trio_amqp10.container.protocols.amqp10.selection import Filters, read_filters
+from trio_amqp10.spec.messaging import DistributionMode, Source
+from trio_amqp10.wire.values import Described, Symbol
+
+from .helpers import bodies, queue_of
+from .lines import NUMBER, Ends, Lines, lines, registered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PEER: Any = SimpleNamespace(container_id="lines", identity=None)
+
+
+@pytest.fixture(autouse=True)
+def _form() -> Iterator[None]:
+    yield from registered()
+
+
+def selecting(expression: str) -> Source:
+    return Source(
+        address="q", filter={Symbol("f"): Described(Symbol("apache.org:selector-filter:string"), expression)}
+    )
+
+
+async def put(container: Container, address: str, *contents: Content) -> None:
+    for content in contents:
+        await post(container.find(address), content, PEER)
+
+
+# -- nodes ---------------------------------------------------------------------------------------
+
+
+async def test_queue_gives_content_of_another_form_to_a_receiver_as_a_message_translated_once() -> None:
+    container = Container()
+    container.add_queue("q")
+    looks = Source(address="q", distribution_mode=DistributionMode.COPY)
+    await put(container, "q", lines("tea", sugar="two", durable="yes"))
+    async with (
+        container.connect() as conn,
+        conn.open_receiver("q", source=looks) as browser,
+        conn.open_receiver("q", source=looks) as another,
+        conn.open_receiver("q") as receiver,
+    ):
+        for each in (browser, another, receiver):
+            delivery = await each.receive()
+            assert (delivery.message.body, delivery.message.durable) == ("tea", True)
+            assert delivery.message.application_properties == {"sugar": "two"}
+            assert delivery.message_format == 0
+    assert Lines.translations == 1
+
+
+async def test_queue_goes_by_the_terms_of_any_form(autojump_clock: Any) -> None:
+    container = Container()
+    container.add_queue("q", dead_letter="dead")
+    container.add_queue("dead")
+    await put(container, "q", lines("low", priority=1), lines("high", priority=9), lines("brief", ttl=10_000))
+    await trio.sleep(4)
+    async with container.connect() as conn, conn.open_receiver("q", credit=0) as receiver:
+        receiver.grant(2)
+        assert await bodies(receiver, 1) == ["high"]
+        delivery = await receiver.receive()
+        assert delivery.message.application_properties == {"ttl": "6000"}
+        delivery.release()
+        await trio.sleep(7)
+        receiver.grant(1)
+        assert await bodies(receiver, 1) == ["low"]
+        async with conn.open_receiver("dead") as dead:
+            message = (await dead.receive()).message
+            assert message.application_properties == {"from": "q", "dead": "expired"}
+
+
+async def test_filters_see_content_of_another_form_as_a_message() -> None:
+    container = Container()
+    container.add_queue("q")
+    await put(container, "q", lines("tea", kind="green"), lines("coffee", kind="black"))
+    async with (
+        container.connect() as conn,
+        conn.open_receiver("q", source=selecting("kind = 'black'")) as receiver,
+    ):
+        assert await bodies(receiver, 1) == ["coffee"]
+
+
+async def test_ended_lease_leaves_its_notes_in_the_way_of_the_form() -> None:
+    container = Container()
+    container.add_queue("q")
+    await put(container, "q", lines("tea"))
+    async with container.connect() as conn, conn.open_receiver("q") as receiver:
+        (await receiver.receive()).modify(delivery_failed=True, annotations={"x-why": "cold"})
+        delivery = await receiver.receive()
+        assert delivery.message.application_properties == {"note-x-why": "cold", "attempts": "1"}
+        delivery.release()
+        assert (await receiver.receive()).payload == delivery.payload
+
+
+async def test_rejected_content_says_why_it_is_a_dead_letter_in_the_way_of_its_form() -> None:
+    container = Container()
+    container.add_queue("q", dead_letter="dead")
+    container.add_queue("dead")
+    await put(container, "q", lines("tea", ttl=60_000))
+    async with container.connect() as conn, conn.open_receiver("q") as receiver:
+        (await receiver.receive()).reject("shop:cold", "too cold")
+        await wait_all_tasks_blocked()
+        async with conn.open_receiver("dead") as dead:
+            said = (await dead.receive()).message.application_properties
+    assert said == {"attempts": "1", "from": "q", "dead": "rejected", "why": "shop:cold", "said": "too cold"}
+
+
+async def test_topic_hands_content_of_another_form_to_all_translated_once() -> None:
+    container = Container()
+    container.add_topic("news")
+    async with (
+        container.connect() as conn,
+        conn.open_receiver("news") as one,
+        conn.open_receiver("news") as other,
+    ):
+        await put(container, "news", lines("rain"))
+        assert await bodies(one, 1) == await bodies(other, 1) == ["rain"]
+    assert Lines.translations == 1
+
+
+async def test_relay_routes_content_of_another_form_by_the_address_that_it_names() -> None:
+    container = Container()
+    container.add_queue("q")
+    await post(container.relay, lines("tea", to="q"), PEER)
+    assert len(queue_of(container)) == 1
+    with pytest.raises(amqp.RefusedError):
+        await post(container.relay, lines("tea"), PEER)
+
+
+async def test_function_and_consumer_see_content_of_another_form_as_a_message() -> None:
+    container = Container()
+    seen: list[Any] = []
+
+    @container.function("ask")
+    async def ask(message: Message) -> None:
+        seen.append((message.body, message.application_properties))
+
+    @container.consumer("tell")
+    async def tell(arrival: amqp.Delivery) -> None:
+        seen.append(arrival.message.body)
+
+    async with trio.open_nursery() as nursery:
+        peer: Any = SimpleNamespace(container_id="lines", identity=None, start_soon=nursery.start_soon)
+        await post(container.find("ask"), lines("tea", sugar="two"), peer)
+        await post(container.find("tell"), lines("milk"), peer)
+    assert seen == [("tea", {"sugar": "two"}), "milk"]
+
+
+async def test_figures_of_a_queue_count_octets_in_the_form_in_which_they_came() -> None:
+    container = Container()
+    container.add_queue("q")
+    content = lines("tea", sugar="two")
+    await put(container, "q", content)
+    figures = queue_of(container).statistics()
+    assert (figures["messages"], figures["octets"]) == (1, len(content.octets)) == (1, content.size)
+
+
+# -- stores --------------------------------------------------------------------------------------
+
+
+async def test_content_of_another_form_is_there_again_after_a_restart() -> None:
+    store = MemoryStore()
+    container = Container(store=store)
+    container.add_queue("q")
+    await put(container, "q", lines("kept", durable="yes"), lines("gone"))
+    await wait_all_tasks_blocked()
+    (row,) = store.rows(MESSAGES)
+    assert (row[3], row[4]) == (NUMBER, lines("kept", durable="yes").octets)
+    container = Container(store=store)
+    container.add_queue("q")
+    async with container.connect() as conn, conn.open_receiver("q") as receiver:
+        assert await bodies(receiver, 1) == ["kept"]
+        await wait_all_tasks_blocked()
+    assert not list(store.rows(MESSAGES))
+
+
+async def test_content_of_a_form_that_is_not_known_is_held_as_it_is_and_named_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = MemoryStore()
+    container = Container(store=store)
+    container.add_queue("q")
+    kept = [lines("kept", durable="yes", priority=7), lines("too", durable="yes")]
+    await put(container, "q", *kept)
+    await wait_all_tasks_blocked()
+    forms.forget(NUMBER)
+    container = Container(store=store)
+    container.add_queue("q")
+    with caplog.at_level(logging.ERROR, "trio_amqp10.container"):
+        async with container.connect() as conn, conn.open_receiver("q") as receiver:
+            delivery = await receiver.receive()
+            assert (delivery.message.body, delivery.message_format) == (kept[0].octets, 0)
+            delivery.modify(delivery_failed=True)
+            await wait_all_tasks_blocked()
+    assert caplog.text.count(str(NUMBER)) == 1
+    assert {row[3:5] for row in store.rows(MESSAGES)} == {(NUMBER, each.octets) for each in kept}
+    forms.register(NUMBER, forms.Form(Lines))
+    container = Container(store=store)
+    container.add_queue("q")
+    async with container.connect() as conn, conn.open_receiver("q") as receiver:
+        assert await bodies(receiver, 2) == ["kept", "too"]
+
+
+async def test_failed_attempts_of_octets_of_another_format_are_counted_over_a_restart() -> None:
+    store = MemoryStore()
+
+    def container() -> Container:
+        made = Container(store=store)
+        made.add_queue("q", durable=True, delivery_limit=2, dead_letter="dead")
+        made.add_queue("dead")
+        return made
+
+    running = container()
+    await put(running, "q", received(77, b"octets"))
+    for failure in range(2):
+        assert not len(queue_of(running, "dead"))
+        async with running.connect() as conn, conn.open_receiver("q", credit=0) as receiver:
+            receiver.grant(1)
+            (await receiver.receive()).modify(delivery_failed=True)
+            await wait_all_tasks_blocked()
+        if not failure:
+            running = container()
+    async with running.connect() as conn, conn.open_receiver("dead") as dead:
+        delivery = await dead.receive()
+        assert (delivery.payload, delivery.message_format) == (b"octets", 77)
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [
+        None,
+        Filters({}),
+        Filters({Symbol("no-local"): Described(Symbol("apache.org:no-local-filter:list"), [])}),
+        Ends("x"),
+    ],
+)
+async def test_selection_of_a_durable_subscription_is_read_again_by_the_form_that_wrote_it(
+    selection: Any,
+) -> None:
+    store = MemoryStore()
+    ledger = Ledger(store, Clock())
+    interest = Interest(name="mine", owner=("ada", None), lasting=60.0, durable=True, selection=selection)
+    Subscribers(ledger, "news").enter(interest)
+    await wait_all_tasks_blocked()
+    again = [each for each, _, _ in Subscribers(Ledger(store, Clock()), "news").recover()]
+    assert again == [interest]
+
+
+async def test_selection_that_nothing_reads_any_more_loses_its_subscription_and_the_log_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = MemoryStore()
+    interest = Interest(name="mine", owner=("ada", None), lasting=60.0, durable=True, selection=Ends("x"))
+    Subscribers(Ledger(store, Clock()), "news").enter(interest)
+    await wait_all_tasks_blocked()
+    forms.forget(NUMBER)
+    assert list(Subscribers(Ledger(store, Clock()), "news").recover()) == []
+    assert str(NUMBER) in caplog.text
+
+
+def test_filters_that_cannot_be_read_are_a_value_error() -> None:
+    with pytest.raises(ValueError, match="decode"):
+        read_filters(b"\xff", ("ada", None))
+
+
+# -- the forms of AMQP 1.0 -----------------------------------------------------------------------
+
+
+def test_opaque_content_says_nothing_and_never_changes() -> None:
+    content = received(77, b"octets")
+    assert isinstance(content, Opaque)
+    assert (content.terms, content.durable, content.number) == (USUAL, False, 77)
+    for same in (content.aged(5), content.acquired(failed=True), content.dead("q", "expired", None, None)):
+        assert same is content
+    assert to_transfer(content) == (b"octets", 77)
+    assert (content.as_message().message_format, content.as_message()) == (77, content.as_message())
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "durable": st.booleans(),
+            "priority": st.integers(0, 255),
+            "first_acquirer": st.booleans(),
+            "delivery_annotations": st.just({"x-hop": 1}),
+            "annotations": st.just({"x-opt": 2}),
+            "message_id": st.text(max_size=20),
+        },
+    )
+)
+def test_content_of_a_message_is_the_message_without_what_was_for_one_hop(fields: dict[str, Any]) -> None:
+    message = Message("tea", **fields)
+    content = received(0, message.to_payload())
+    message.delivery_annotations = None
+    assert isinstance(content, Sections)
+    assert content.as_message() == message
+    assert content.durable == message.durable
+    left = content.acquired(failed=True, annotations={"x-more": 3}).as_message()
+    assert (left.delivery_count, left.first_acquirer) == (1, False)
+    assert left.annotations == {**message.annotations, "x-more": 3}
+    assert left.bare == content.as_message().bare
+    if not message.first_acquirer:
+        assert content.acquired() is content
+
+
+def test_content_has_no_translation_unless_its_form_brings_one() -> None:
+    with pytest.raises(NotImplementedError):
+        Content(-1, b"").as_message()
+
+
+# -- nodes of one's own --------------------------------------------------------------------------
+
+
+class Echo(amqp.Node):
+    """Gives what it takes: ``message`` or ``content``."""
+
+    takes = gives = True
+
+    def __init__(self, address: str, what: str) -> None:
+        super().__init__(address)
+        self.what = what
+
+    def on_arrivals(self, inlet: amqp.Inlet) -> None:
+        while (arrival := inlet.take()) is not None:
+            arrival.accept()
+            for outlet in self.outlets:
+                outlet.give(getattr(arrival, self.what), None)
+
+    def on_demand(self, outlet: amqp.Outlet) -> None:
+        outlet.rest(0)
+
+
+@pytest.mark.parametrize("what", ["message", "content"])
+async def test_node_of_ones_own_gives_messages_or_content(what: str) -> None:
+    container = Container()
+    container.add_node(Echo("echo", what))
+    async with (
+        container.connect() as conn,
+        conn.open_receiver("echo") as receiver,
+        conn.open_sender("echo") as sender,
+    ):
+        await sender.send(Message("tea", subject="hot"))
+        message = (await receiver.receive()).message
+        assert (message.body, message.subject) == ("tea", "hot")
+        await put(container, "echo", lines("milk"))
+        assert await bodies(receiver, 1) == ["milk"]

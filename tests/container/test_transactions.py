@@ -1,0 +1,627 @@
+"""Transactions of a container without any protocol: posts by node, answers to leases, one commit, rollback."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from trio.testing import wait_all_tasks_blocked
+
+import trio_amqp10 as amqp
+from trio_amqp10.container import Consumer, Lease, Node, RefusedError
+from trio_amqp10.container.nodes import forms
+from trio_amqp10.container.nodes.clock import Clock
+from trio_amqp10.container.nodes.ledger import MESSAGES
+from trio_amqp10.container.nodes.watermark import Watermark
+from trio_amqp10.container.stores import StoreError, StoreFullError
+from trio_amqp10.container.stores.journal import Journal
+from trio_amqp10.container.transactions import LeaseAnswer, Transaction
+
+from .test_pull import Out
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from trio_amqp10.container import Inlet
+    from trio_amqp10.container.stores.base import Store
+
+
+class Peer:
+    """The other end of no connection; its tasks are remembered."""
+
+    container_id = "peer"
+    identity = None
+
+    def __init__(self) -> None:
+        self.started: list[Any] = []
+
+    def start_soon(self, function: Any, *args: Any) -> None:
+        self.started.append((function, args))
+
+
+class Posted:
+    """An arrival of no dialect."""
+
+    tag = b""
+
+    def __init__(self, body: Any, *, durable: bool = False, settled: bool = False) -> None:
+        made = amqp.Message(body, durable=durable)
+        self.content = forms.content_of(0, made.to_payload())
+        self.size = len(made.to_payload())
+        self.settled = settled
+        self.state: Any = None
+
+    @property
+    def message(self) -> Any:
+        return self.content.as_message()
+
+    def foretell(self) -> None: ...
+
+    def accept(self) -> None:
+        self.state = "accepted"
+
+    def reject(self, *_: Any) -> None:
+        self.state = "rejected"
+
+    def release(self) -> None:
+        self.state = "released"
+
+    def keep(self) -> bool:
+        return False
+
+
+class Held(Lease):
+    """A lease that remembers what was said to it, and that a store has the message of if it has a journal."""
+
+    def __init__(self, journal: Journal | None = None) -> None:
+        self.said: list[str] = []
+        self.journal = journal
+
+    def strike(self) -> Callable[[], object] | None:
+        if self.journal is None:
+            return None
+        self.said.append("struck")
+        self.journal.note(MESSAGES, 99, None)
+        return lambda: self.said.append("undone")
+
+    def accepted(self) -> None:
+        self.said.append("accepted")
+
+    def released(self) -> None:
+        self.said.append("released")
+
+
+class Timers:
+    """Calls what is due when the test says so."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.due: list[tuple[float, Any]] = []
+        self.clock = Clock(now=lambda: self.now)
+        self.clock.call_at = lambda when, call: self.due.append((when, call))  # type: ignore[assignment, return-value]
+
+    def advance(self) -> float:
+        """To the next that is due; returns the seconds until then."""
+        self.due.sort(key=lambda each: each[0])
+        when, call = self.due.pop(0)
+        passed, self.now = when - self.now, when
+        call()
+        return passed
+
+
+class Failing(Node):
+    """Takes messages, and raises as often as it should."""
+
+    takes = True
+
+    def __init__(self, failures: float, *, after: int = 0, answers: bool = True) -> None:
+        super().__init__("failing")
+        self.failures, self.after, self.answers = failures, after, answers
+        self.got: list[Any] = []
+
+    def on_arrivals(self, inlet: Inlet) -> None:
+        left = self.after
+        while True:
+            if not left and self.failures:
+                self.failures -= 1
+                if self.answers:
+                    raise ZeroDivisionError("a node that fails")
+                inlet.take()
+                raise ZeroDivisionError("a node that fails, with a message in its hand")
+            arrival = inlet.take()
+            if arrival is None:
+                return
+            left -= 1
+            self.got.append(arrival.message.body)
+            arrival.accept()
+
+
+class Storing(Failing):
+    storing = True  # type: ignore[assignment]
+
+
+class Room:
+    """What transactions are made of here."""
+
+    def __init__(self, store: Store | None = None) -> None:
+        self.peer = Peer()
+        self.timers = Timers()
+        self.container = amqp.Container(store=store)
+        self.watermark = Watermark(1_000_000)
+        self.rolled_back = 0
+        self.told: list[tuple[str, str] | None] = []
+        if store is not None:
+            self.container._recover()
+
+    def queue(self, name: str, **rules: Any) -> Any:
+        there = self.container.nodes.get(name)
+        return self.container.add_queue(name, **rules) if there is None else there
+
+    def begin(self, **more: Any) -> Transaction:
+        def rolled_back() -> None:
+            self.rolled_back += 1
+
+        return Transaction(
+            self.peer,
+            self.timers.clock,
+            self.watermark,
+            journal=self.container.journal,
+            on_rollback=rolled_back,
+            **more,
+        )
+
+    def post(self, txn: Transaction, node: Node, *arrivals: Posted) -> None:
+        for arrival in arrivals:
+            txn.post(node, arrival, arrival.size)
+
+    async def commit(self, txn: Transaction) -> tuple[str, str] | None:
+        txn.commit(lambda: self.told.append(txn.fate))
+        if self.container.journal is not None:
+            await self.container.journal.flushed()
+        await wait_all_tasks_blocked()
+        return self.told.pop()
+
+
+@pytest.fixture(params=["none", "memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store | None]:
+    if request.param == "none":
+        yield None
+    elif request.param == "memory":
+        yield amqp.MemoryStore()
+    else:
+        with amqp.SqliteStore(tmp_path / "store") as made:
+            yield made
+
+
+@pytest.fixture
+def failing_store() -> amqp.MemoryStore:
+    return amqp.MemoryStore()
+
+
+def length_of(room: Room, *names: str) -> list[int]:
+    return [len(room.queue(name)) for name in names]
+
+
+async def test_transaction_posts_to_all_its_nodes_at_the_commit_and_not_before(store: Store | None) -> None:
+    room = Room(store)
+    one, two = room.queue("one"), room.queue("two")
+    txn = room.begin()
+    arrivals = [Posted(number, durable=number % 2 == 0) for number in range(4)]
+    for arrival in arrivals:
+        room.post(txn, one if arrival.message.body < 3 else two, arrival)
+    assert length_of(room, "one", "two") == [0, 0]
+    assert room.watermark.octets > 0
+    assert len(one.inlets) == 1
+    assert await room.commit(txn) is None
+    assert (one.available, two.available) == (3, 1)
+    assert [arrival.state for arrival in arrivals] == ["accepted"] * 4
+    assert room.watermark.octets == 0
+    assert one.inlets == {}
+
+
+async def test_transaction_that_is_rolled_back_posts_nothing(store: Store | None) -> None:
+    room = Room(store)
+    txn, arrival, lease = room.begin(), Posted("a", durable=True), Held()
+    room.post(txn, room.queue("q"), arrival)
+    txn.add(LeaseAnswer(lease, lease.accepted, removes=True, undo=lease.released))
+    txn.rollback()
+    assert length_of(room, "q") == [0]
+    assert (arrival.state, lease.said, room.watermark.octets, room.rolled_back) == (None, ["released"], 0, 1)
+    assert room.queue("q").inlets == {}
+    assert await room.commit(txn) is None  # of nothing
+    assert length_of(room, "q") == [0]
+
+
+async def test_transaction_answers_its_leases_at_the_commit_but_for_those_that_were_dropped(
+    store: Store | None,
+) -> None:
+    room = Room(store)
+    txn, kept, dropped = room.begin(), Held(room.container.journal), Held(room.container.journal)
+    answers = [LeaseAnswer(each, each.accepted, removes=True, undo=each.released) for each in (kept, dropped)]
+    for answer in answers:
+        txn.add(answer)
+        txn.add(answer)
+    txn.drop(answers[1])
+    assert kept.said == []
+    assert await room.commit(txn) is None
+    assert kept.said == (["accepted"] if store is None else ["struck", "accepted"])
+    assert dropped.said == []
+
+
+async def test_transaction_strikes_only_what_is_gone_for_good() -> None:
+    room = Room(amqp.MemoryStore())
+    txn, lease = room.begin(), Held(room.container.journal)
+    txn.add(LeaseAnswer(lease, lease.released, removes=False, undo=lease.accepted))
+    assert await room.commit(txn) is None
+    assert lease.said == ["released"]
+
+
+class Channel:
+    """A consumer of a protocol whose acknowledgements wait for the commit, and are undone by a rollback."""
+
+    def __init__(self, room: Room) -> None:
+        self.room = room
+        self.unacked: list[Lease] = []
+        self.txn = room.begin()
+
+    def get(self, queue: Any) -> None:
+        out = Out()
+        assert queue.pull(out)
+        self.unacked += out.leases
+
+    def ack(self) -> None:
+        lease = self.unacked.pop(0)
+        undo = partial(self.unacked.append, lease)
+        self.txn.add(LeaseAnswer(lease, lease.accepted, removes=True, undo=undo))
+
+    async def commit(self) -> tuple[str, str] | None:
+        txn, self.txn = self.txn, self.room.begin()
+        return await self.room.commit(txn)
+
+    def rollback(self) -> None:
+        self.txn.rollback()
+        self.txn = self.room.begin()
+
+
+async def test_transaction_moves_messages_from_queue_to_queue_and_a_rollback_leaves_them_leased(
+    store: Store | None,
+) -> None:
+    room = Room(store)
+    source, target = room.queue("source"), room.queue("target")
+    await room.container.send("source", amqp.Message("a", durable=True))
+    channel = Channel(room)
+    channel.get(source)
+    channel.ack()
+    room.post(channel.txn, target, Posted("b", durable=True))
+    channel.rollback()
+    assert (source.leased, source.available, len(target), len(channel.unacked)) == (1, 0, 0, 1)
+    assert restarted(store) == ({} if store is None else {"source": ["a"]})
+    channel.ack()
+    room.post(channel.txn, target, Posted("b", durable=True))
+    assert await channel.commit() is None
+    assert (len(source), target.available, channel.unacked) == (0, 1, [])
+    assert restarted(store) == ({} if store is None else {"target": ["b"]})
+
+
+def restarted(store: Store | None) -> dict[str, list[Any]]:
+    """What another container would find in the store."""
+    found: dict[str, list[Any]] = {}
+    for row in () if store is None else store.rows(MESSAGES):
+        found.setdefault(str(row[1]), []).append(amqp.Message.from_payload(row[4]).body)  # type: ignore[arg-type]
+    return found
+
+
+@pytest.mark.parametrize("failure", [StoreFullError("full"), StoreError("broken")])
+async def test_transaction_does_nothing_when_the_store_fails(
+    failure: StoreError, failing_store: amqp.MemoryStore
+) -> None:
+    room = Room(failing_store)
+    txn, lease = room.begin(), Held(room.container.journal)
+    room.post(txn, room.queue("first"), Posted("not durable"))
+    room.post(txn, room.queue("second"), Posted("durable", durable=True))
+    txn.add(LeaseAnswer(lease, lease.accepted, removes=True, undo=lease.released))
+    failing_store.failure = failure
+    assert await room.commit(txn) == ("amqp:transaction:rollback", "the store failed")
+    assert length_of(room, "first", "second") == [0, 0]
+    assert lease.said == ["struck", "undone", "released"]
+
+
+async def test_transaction_gives_nothing_away_before_its_commit_is_on_disk(
+    failing_store: amqp.MemoryStore,
+) -> None:
+    """The first node is given a message that needs no disk, and the store is idle."""
+    room = Room(failing_store)
+    txn = room.begin()
+    room.post(txn, room.queue("first"), Posted("not durable"))
+    room.post(txn, room.queue("second"), Posted("durable", durable=True))
+    txn.commit(lambda: None)
+    assert room.queue("first").available == 0
+    await wait_all_tasks_blocked()
+    assert room.queue("first").available == 1
+
+
+async def test_transaction_is_doomed_by_too_many_octets_and_a_node_that_goes() -> None:
+    room = Room()
+    txn = room.begin(max_octets=20)
+    room.post(txn, room.queue("q"), Posted("x" * 20))
+    assert txn.fate is not None
+    assert "max_unsettled_octets=20" in txn.fate[1]
+    assert room.watermark.octets == 0
+    txn = room.begin()
+    room.post(txn, room.queue("q"), Posted("x"))
+    room.container.remove_node("q")
+    assert txn.fate == ("amqp:transaction:rollback", "'q' is gone")
+    assert await room.commit(txn) == txn.fate
+
+
+async def test_transaction_fails_when_a_node_has_no_room_or_takes_nothing_any_more(
+    store: Store | None,
+) -> None:
+    room = Room(store)
+    queue = room.queue("q", max_length=1, overflow="reject")
+    txn = room.begin()
+    room.post(txn, queue, Posted("a"), Posted("b"))
+    room.post(txn, room.queue("other"), Posted("c"))
+    fate = await room.commit(txn)
+    assert fate is not None
+    assert "no room for 2 messages" in fate[1]
+    assert length_of(room, "q", "other") == [0, 0]
+
+
+async def test_transaction_is_not_posted_to_a_node_that_refuses() -> None:
+    room = Room()
+    txn = room.begin()
+    with pytest.raises(RefusedError, match="takes no messages"):
+        room.post(txn, Node("n"), Posted("a"))
+    assert await room.commit(txn) is None
+
+
+async def test_transaction_is_rolled_back_when_a_node_fails_before_anything_was_done(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Broken(Failing):
+        def check_room(self, messages: int, octets: int) -> None:
+            raise ZeroDivisionError
+
+    room = Room()
+    txn, lease = room.begin(), Held()
+    room.post(txn, Broken(0), Posted("a"))
+    txn.add(LeaseAnswer(lease, lease.accepted, removes=True, undo=lease.released))
+    assert await room.commit(txn) == ("amqp:transaction:rollback", "a node failed")
+    assert lease.said == ["released"]
+    assert room.watermark.octets == 0
+    assert "could not be committed" in caplog.text
+    caplog.clear()
+
+
+# -- nodes that raise when they are given their messages -------------------------------------------
+
+
+@pytest.mark.parametrize("taken", [0, 1, 2])
+async def test_storing_node_that_fails_has_the_transaction_rolled_back_and_nothing_is_written(
+    store: Store | None, taken: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    if store is None:
+        return
+    room = Room(store)
+    before, after = room.queue("before"), room.queue("after")
+    failing = Storing(1, after=taken)
+    room.container.add_node(failing)
+    lease = Held(room.container.journal)
+
+    def fill(txn: Transaction) -> Transaction:
+        for node in (before, failing, after):
+            room.post(txn, node, Posted("durable", durable=True), Posted("other"))
+        txn.add(LeaseAnswer(lease, lease.accepted, removes=True, undo=lease.released))
+        return txn
+
+    assert await room.commit(fill(room.begin())) == ("amqp:transaction:rollback", "a node failed")
+    assert length_of(room, "before", "after") == [0, 0]
+    assert lease.said == ["struck", "undone", "released"]
+    assert all(not node.inlets for node in (before, failing, after))
+    assert room.watermark.octets == 0
+    assert "could not be committed" in caplog.text
+    caplog.clear()
+    lease.said.clear()
+    failing.got.clear()
+    assert await room.commit(fill(room.begin())) is None
+    assert (before.available, after.available, failing.got) == (2, 2, ["durable", "other"])
+    assert lease.said == ["struck", "accepted"]
+    if isinstance(store, amqp.MemoryStore):
+        assert len(store.rows(MESSAGES)) == 2
+
+
+@pytest.mark.parametrize("answers", [True, False])
+@pytest.mark.parametrize("after", [0, 1, 2])
+@pytest.mark.parametrize("settled", [True, False])
+async def test_node_that_fails_once_after_the_commit_gets_the_messages_again_that_it_did_not_answer(
+    store: Store | None, after: int, answers: bool, settled: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    room = Room(store)
+    node = Failing(1, after=after, answers=answers)
+    txn, lease = room.begin(), Held()
+    room.post(txn, node, *(Posted(number, settled=settled) for number in range(3)))
+    room.post(txn, room.queue("q"), Posted("a"))
+    txn.add(LeaseAnswer(lease, lease.accepted, removes=True, undo=lease.released))
+    assert await room.commit(txn) is None
+    assert node.got == list(range(after))
+    assert (lease.said, room.queue("q").available) == (["accepted"], 1)
+    assert room.watermark.octets > 0
+    assert "is called again" in caplog.text
+    caplog.clear()
+    assert room.timers.advance() == pytest.approx(0.1)
+    assert node.got == [0, 1, 2]
+    assert room.watermark.octets == 0
+    assert node.inlets == {}
+    assert not room.timers.due
+
+
+async def test_node_that_always_fails_keeps_its_messages_in_the_transaction_until_it_is_deleted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    room = Room()
+    node = Failing(float("inf"))
+    room.container.add_node(node)
+    txn, arrival = room.begin(), Posted("a")
+    room.post(txn, node, arrival)
+    assert await room.commit(txn) is None
+    pauses = [room.timers.advance() for _ in range(9)]
+    assert pauses == pytest.approx([0.1, 0.3, 1, 3, 10, 30, 60, 60, 60])
+    assert (arrival.state, len(room.timers.due)) == (None, 1)
+    room.container.remove_node("failing")
+    assert arrival.state == "released"
+    assert room.watermark.octets == 0
+    room.timers.advance()
+    assert not room.timers.due
+    assert "1 messages of a transaction for it" in caplog.text
+    caplog.clear()
+
+
+async def test_node_that_fails_longer_than_its_peer_lasts_has_its_tasks_run_by_the_container(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    room, house = Room(), Peer()
+
+    class Gone(Peer):
+        def start_soon(self, function: Any, *args: Any) -> None:
+            raise RuntimeError("the nursery is closed")
+
+    async def take(_delivery: Any) -> None: ...
+
+    node = Consumer("work", take)
+    room.peer = Gone()
+    node.house = house  # type: ignore[assignment]
+    txn = room.begin()
+    room.post(txn, node, Posted("a"), Posted("b"))
+    assert await room.commit(txn) is None
+    room.timers.advance()
+    assert house.started == []
+    room.timers.advance()
+    assert len(house.started) == 1
+    assert not room.timers.due
+    caplog.clear()
+
+
+async def test_node_that_fails_when_it_has_room_again_gets_its_messages_later(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The call that failed was not ours: a queue ends an inlet for which it fails."""
+    room = Room()
+    queue = room.queue("q", max_length=1)
+    txn = room.begin()
+    room.post(txn, queue, Posted("a"), Posted("b"), Posted("c"))
+    assert await room.commit(txn) is None
+    assert length_of(room, "q") == [1]
+    real, queue.put = queue.put, None
+    queue.purge()  # makes room, and the queue fails on what comes next
+    assert "the link" in caplog.text
+    caplog.clear()
+    queue.put = real
+    room.timers.advance()
+    assert queue.available == 1
+    queue.purge()
+    queue.purge()
+    assert queue.figures["arrived"] == 3
+    assert queue.inlets == {}
+
+
+async def test_node_that_refuses_a_settled_message_of_a_commit_gets_the_others_later() -> None:
+    class Choosy(Node):
+        takes = True
+        got: list[Any]
+
+        def on_arrivals(self, inlet: Inlet) -> None:
+            while (arrival := inlet.take()) is not None:
+                self.got.append(arrival.message.body)
+                if arrival.message.body == "bad":
+                    inlet.close("app:bad", "not this one")
+                else:
+                    arrival.accept()
+
+    room, node = Room(), Choosy("choosy")
+    node.got = []
+    txn = room.begin()
+    room.post(txn, node, *(Posted(body, settled=True) for body in ("a", "bad", "b")))
+    assert await room.commit(txn) is None
+    assert node.got == ["a", "bad"]
+    room.timers.advance()
+    assert node.got == ["a", "bad", "b"]
+    assert not room.timers.due
+    assert room.watermark.octets == 0
+
+
+async def test_node_that_is_deleted_while_the_commit_is_written_leaves_its_messages_to_their_sender(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    room = Room(amqp.MemoryStore())
+    node = Failing(0)
+    room.container.add_node(node)
+    txn, arrival = room.begin(), Posted("a")
+    room.post(txn, node, arrival)
+    room.post(txn, room.queue("q"), Posted("b", durable=True))
+    told: list[Any] = []
+    txn.commit(lambda: told.append(txn.fate))
+    assert (txn.deciding, told) == (True, [])
+    room.container.remove_node("failing")
+    await wait_all_tasks_blocked()
+    assert told == [None]
+    assert (arrival.state, node.got, room.queue("q").available) == ("released", [], 1)
+    caplog.clear()
+
+
+async def test_answer_that_fails_does_not_keep_the_others_from_being_given(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    room = Room()
+    txn, lease = room.begin(), Held()
+
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    def refuse() -> None:
+        raise RefusedError("app:late", "too late")
+
+    for call in (fail, refuse, lease.accepted):
+        txn.add(LeaseAnswer(lease, call, removes=True, undo=lease.released))
+    assert await room.commit(txn) is None
+    assert lease.said == ["accepted"]
+    assert "ZeroDivisionError" in caplog.text
+    caplog.clear()
+
+
+# -- the journal ----------------------------------------------------------------------------------
+
+
+async def test_journal_writes_nothing_of_a_transaction_that_is_given_up_but_what_was_dropped(
+    failing_store: amqp.MemoryStore,
+) -> None:
+    table = amqp.Table("things", ("id", "what"))
+    journal = Journal(failing_store)
+    assert list(journal.rows(table)) == []
+    journal.note(table, 1, (1, "old"))
+    journal.note(table, 2, (2, "old"))
+    await journal.flushed()
+    told: list[Any] = []
+
+    def prepare() -> None:
+        with journal.transaction():
+            journal.note(table, 1, (1, "new"))
+            journal.drop(table, 2)
+            journal.after(told.append)
+            raise ZeroDivisionError
+
+    journal.note(table, 3, (3, "before"))
+    with pytest.raises(ZeroDivisionError):
+        prepare()
+    assert not journal.committing
+    (failure,) = told
+    assert isinstance(failure, StoreError)
+    await journal.flushed()
+    assert list(failing_store.rows(table)) == [(1, "old"), (3, "before")]
+    with journal.transaction():
+        journal.after(told.append)
+        assert len(told) == 1
+    await journal.flushed()
+    assert told == [failure, None]

@@ -1,0 +1,82 @@
+"""The client of AMQP 0-9-1 for trio, over the sans-IO engine beside it.
+
+Structured as the client of 1.0 is, with the words of 0-9-1: connections have channels, on these exchanges and queues are
+declared, and messages are published and consumed. ``trio_amqp10.amqp091`` has all public names.
+"""
+
+from trio_amqp10.amqp091.content import BasicProperties
+from trio_amqp10.amqp091.limits import Limits
+from trio_amqp10.net.backoff import Backoff
+from trio_amqp10.peer.changes import Change, Changes
+
+from .channel import Channel
+from .connection import Connection, ConnectionStatistics
+from .consumer import Consumer, Consuming
+from .delivery import Delivery
+from .dial import Dialling, open_connection
+from .errors import (
+    AccessRefusedError,
+    ChannelClosedError,
+    ConnectionClosedError,
+    ConsumerCancelledError,
+    DeliveryLostError,
+    NackedError,
+    NotFoundError,
+    PreconditionFailedError,
+    PublishError,
+    PublishInDoubtError,
+    ResourceLockedError,
+    Returned,
+    ReturnedError,
+    TransactionInDoubtError,
+)
+from .login import AmqPlain
+from .messages import Properties
+from .opening import ChannelOpening, Returns
+from .publisher import Outcome, Publisher, Ticket
+from .queues import Exchange, Queue
+from .requester import ReplyLostError, Requester, RequesterOpening
+from .transaction import Transaction
+
+__all__ = [
+    "AccessRefusedError",
+    "AmqPlain",
+    "Backoff",
+    "BasicProperties",
+    "Change",
+    "Changes",
+    "Channel",
+    "ChannelClosedError",
+    "ChannelOpening",
+    "Connection",
+    "ConnectionClosedError",
+    "ConnectionStatistics",
+    "Consumer",
+    "ConsumerCancelledError",
+    "Consuming",
+    "Delivery",
+    "DeliveryLostError",
+    "Dialling",
+    "Exchange",
+    "Limits",
+    "NackedError",
+    "NotFoundError",
+    "Outcome",
+    "PreconditionFailedError",
+    "Properties",
+    "PublishError",
+    "PublishInDoubtError",
+    "Publisher",
+    "Queue",
+    "ReplyLostError",
+    "Requester",
+    "RequesterOpening",
+    "ResourceLockedError",
+    "Returned",
+    "ReturnedError",
+    "Returns",
+    "Ticket",
+    "Transaction",
+    "TransactionInDoubtError",
+    "open_connection",
+]

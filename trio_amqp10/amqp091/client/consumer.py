@@ -1,0 +1,263 @@
+"""A consumer: an iterator over what a queue delivers (0-9-1, basic.consume, 3.2.1).
+
+How far the server may run ahead is the prefetch. Where it does not apply, because the consumer settles nothing or has no
+limit, the buffer has a bound of its own, above which the connection is not read; see ``Connection``.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from trio_amqp10.amqp091 import spec
+from trio_amqp10.net.waiting import Waiter
+
+from .errors import ConsumerCancelledError
+from .reply import anew
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from .channel import Channel
+    from .delivery import Delivery
+    from .queues import Queue
+
+__all__ = ["Consumer", "Consuming"]
+
+_OCTETS: Final = 1024 * 1024
+"""Octets that a consumer without a prefetch may have waiting."""
+
+
+class Consumer(Waiter):
+    """Iterate over it: ``async for delivery in consumer``.
+
+    Iterating ends without an error after this consumer was closed here. Several tasks may share one consumer.
+
+    Attributes:
+        tag: its name on the channel.
+        queue: what it consumes.
+        no_ack: whether the server forgets each message as it sends it.
+        prefetch: unsettled deliveries that the server may have under way; None for no limit.
+        on_delivery: called with each delivery as it comes, in place of iterating; None to iterate.
+    """
+
+    __slots__ = (
+        "_buffer",
+        "_cancelled",
+        "_channel",
+        "_closed",
+        "_failure",
+        "_octets",
+        "arguments",
+        "exclusive",
+        "no_ack",
+        "on_delivery",
+        "prefetch",
+        "queue",
+        "tag",
+    )
+
+    def __init__(
+        self,
+        channel: Channel,
+        queue: Queue,
+        tag: str,
+        *,
+        no_ack: bool,
+        exclusive: bool,
+        prefetch: int | None,
+        arguments: dict[str, Any],
+    ) -> None:
+        super().__init__()
+        self._channel = channel
+        self._buffer: deque[Delivery] = deque()
+        self._octets = 0
+        self._closed = False
+        self._cancelled = False
+        self._failure: Exception | None = None
+        self.on_delivery: Callable[[Delivery], None] | None = None
+        self.queue = queue
+        self.tag = tag
+        self.no_ack = no_ack
+        self.exclusive = exclusive
+        self.prefetch = prefetch
+        self.arguments = arguments
+
+    @property
+    def buffered(self) -> int:
+        """Deliveries that came and were not received yet."""
+        return len(self._buffer)
+
+    def request(self) -> spec.BasicConsume:
+        """What the server is sent."""
+        return spec.BasicConsume(
+            queue=self.queue.name,
+            consumer_tag=self.tag,
+            no_ack=self.no_ack,
+            exclusive=self.exclusive,
+            arguments=self.arguments,
+        )
+
+    # -- what the channel reports -----------------------------------------------------------
+
+    def take(self, delivery: Delivery) -> None:
+        """A delivery came."""
+        if self.on_delivery is not None:
+            self.on_delivery(delivery)
+            return
+        self._buffer.append(delivery)
+        if self.no_ack or self.prefetch is None:
+            self._octets += len(delivery.body)
+            if self._is_full():
+                self._channel.connection.brake(self)
+        if self._parked is not None:
+            self.wake()
+
+    def on_cancelled(self) -> None:
+        """The server cancelled it."""
+        self._cancelled = True
+        self.fail(ConsumerCancelledError(self.tag, self.queue.name))
+
+    def on_lost(self) -> None:
+        """The transport is lost, and the connection will come back: the server gives out again what was not settled."""
+        if not self.no_ack:
+            self._buffer.clear()
+            self._octets = 0
+        self._channel.connection.release(self)
+
+    def fail(self, failure: Exception) -> None:
+        """Nothing more will come; what came can be received."""
+        if self._failure is None:
+            self._failure = failure
+        self.wake()
+
+    # -- what a program calls ---------------------------------------------------------------
+
+    def __aiter__(self) -> Consumer:
+        return self
+
+    async def __anext__(self) -> Delivery:
+        """The next delivery; errors and cancellation as ``receive``, but for the end after our own close."""
+        if self._buffer:
+            await self._channel.pace.checkpoint()
+            if self._buffer:
+                return self._pop()
+        try:
+            return await self.receive()
+        except trio.ClosedResourceError:
+            raise StopAsyncIteration from None
+
+    async def receive(self) -> Delivery:
+        """The next delivery.
+
+        Raises:
+            ConsumerCancelledError: the server cancelled the consumer, e.g. since the queue was deleted.
+            ChannelClosedError: the server closed the channel.
+            ConnectionClosedError: the connection is gone, and will not come back.
+            trio.ClosedResourceError: the consumer was closed here.
+
+        Cancelled: nothing is lost; the delivery stays for the next call.
+        """
+        if self._buffer:
+            await self._channel.pace.checkpoint()
+        while not self._buffer:
+            await self._more()
+        return self._pop()
+
+    async def receive_many(self, maximum: int = 100) -> list[Delivery]:
+        """The deliveries that are there, at least one and at most ``maximum``; errors and cancellation as ``receive``."""
+        if maximum < 1:
+            raise ValueError(f"maximum is at least 1: {maximum}")
+        found = [await self.receive()]
+        while self._buffer and len(found) < maximum:
+            found.append(self._pop())
+        return found
+
+    async def aclose(self) -> None:
+        """Cancel the consumer, wait for the server's answer, and put back what was not received (basic.cancel).
+
+        With ``no_ack`` what was not received is lost: the server has forgotten it. Deliveries that were received stay as they
+        are, and can still be settled.
+
+        Cancelled: the cancel is sent, and the server's answer is not waited for.
+        """
+        if self._closed:
+            await trio.lowlevel.checkpoint()
+            return
+        self._closed = True
+        channel = self._channel
+        channel.connection.release(self)
+        channel.forget_consumer(self)
+        self.wake()
+        try:
+            if not self._cancelled and self._failure is None:
+                await channel.cancel(self)
+            else:
+                await trio.lowlevel.checkpoint()
+        finally:
+            channel.drop_consumer(self)
+            self.put_back()
+
+    def put_back(self) -> None:
+        """Return what was not received to the queue."""
+        unread, self._buffer = self._buffer, deque()
+        self._octets = 0
+        if not self.no_ack:
+            for delivery in unread:
+                self._channel.put_back(delivery)
+
+    async def _more(self) -> None:
+        if self._closed:
+            raise trio.ClosedResourceError(f"consumer {self.tag!r} is closed")
+        if self._failure is not None:
+            await trio.lowlevel.checkpoint()
+            if not isinstance(self._failure, ConsumerCancelledError):
+                self._channel.note_raised()
+            raise anew(self._failure)
+        await self.wait()
+        self._channel.pace.blocked()
+
+    def _pop(self) -> Delivery:
+        delivery = self._buffer.popleft()
+        if self._octets:
+            self._octets -= len(delivery.body)
+        if self._channel.connection.braked and not self._is_full():
+            self._channel.connection.release(self)
+        return delivery
+
+    def _is_full(self) -> bool:
+        """Whether a consumer that no prefetch holds back has enough."""
+        if self.prefetch is None:
+            return self._octets >= _OCTETS
+        return self.no_ack and len(self._buffer) >= self.prefetch
+
+    def __repr__(self) -> str:
+        return f"<Consumer {self.tag!r} of {self.queue.name!r}, {len(self._buffer)} waiting>"
+
+
+class Consuming:
+    """A consumer that is yet to be made: enter it with ``async with``.
+
+    Entering raises what the server says: ``NotFoundError``, ``AccessRefusedError`` (also if another consumer is exclusive).
+    Leaving closes it, see ``Consumer.aclose``; what the block raises leaves as itself.
+
+    Cancelled on entering: the consumer is cancelled again.
+    """
+
+    __slots__ = ("_channel", "_consumer")
+
+    def __init__(self, channel: Channel, consumer: Consumer) -> None:
+        self._channel = channel
+        self._consumer = consumer
+
+    async def __aenter__(self) -> Consumer:
+        await self._channel.start_consumer(self._consumer)
+        return self._consumer
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self._consumer.aclose()

@@ -1,0 +1,197 @@
+"""Logging in: the choice of a mechanism, challenges, and what a refusal means (0-9-1, connection.start to connection.tune).
+
+The mechanisms are those of ``sasl``; AMQPLAIN is added, which only 0-9-1 has. The choice is the client's alone: the first of
+its own list that the server offers. Knows mechanisms and the three methods of the exchange.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from trio_amqp10.amqp091 import spec
+from trio_amqp10.amqp091.events import Challenged, ConnectionOpened, Started
+from trio_amqp10.amqp091.fields import USUAL, write_table
+from trio_amqp10.amqp091.states import ConnectionState
+from trio_amqp10.errors import RemoteProtocolError
+from trio_amqp10.reply_codes import ReplyCode091
+from trio_amqp10.sasl import (
+    AuthenticationError,
+    ClientContext,
+    ClientExchange,
+    ClientMechanism,
+    External,
+    NoAcceptableMechanismError,
+    default_mechanisms,
+)
+from trio_amqp10.sasl.mechanism import Question, Respond
+from trio_amqp10.spec.security import SaslCode
+
+from .errors import ConnectionClosedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from trio_amqp10.sasl.mechanism import ClientStep
+
+    from .connection import Connection
+
+__all__ = ["AmqPlain", "Login", "mechanisms_for"]
+
+_ROUNDS: Final = 16
+"""Challenges that are answered: a server cannot go on for ever."""
+
+
+class AmqPlain(ClientMechanism):
+    """AMQPLAIN: user and password in a field table, as readable as PLAIN; servers of 0-8 and later know it."""
+
+    __slots__ = ("_password", "username")
+
+    name = "AMQPLAIN"
+    needs_secrecy = True
+
+    def __init__(self, username: str, password: str) -> None:
+        self.username: Final = username
+        self._password: Final = password
+
+    def begin(self, context: ClientContext) -> ClientExchange:
+        _ = context
+        out = bytearray()
+        write_table(out, {"LOGIN": self.username, "PASSWORD": self._password}, USUAL)
+        return _AmqPlainExchange(bytes(out[4:]))  # without the table's length
+
+    def __repr__(self) -> str:
+        return f"AmqPlain({self.username!r}, ...)"
+
+
+class _AmqPlainExchange(ClientExchange):
+    __slots__ = ("_response",)
+
+    def __init__(self, response: bytes) -> None:
+        self._response = response
+
+    def start(self) -> Respond:
+        return Respond(self._response)
+
+
+def mechanisms_for(
+    username: str | None, password: str | None, *, secure: bool, has_certificate: bool
+) -> Sequence[ClientMechanism]:
+    """What to log in with, best first: SCRAM, EXTERNAL with a certificate, then PLAIN and AMQPLAIN where it is secure.
+
+    Without a user and a certificate it is ``guest`` with the password ``guest``, as every client of 0-9-1 has it.
+    """
+    if username is None and has_certificate:
+        return (External(),)
+    if username is None:
+        username, password = "guest", "guest"
+    found = default_mechanisms(username, password, secure=secure, has_certificate=has_certificate)
+    return (*found, AmqPlain(username, password or "")) if secure else found
+
+
+class Login:
+    """One login on one transport.
+
+    Args:
+        connection: where to read events and write answers.
+        mechanisms: what may be used, best first.
+        context: what they may know of the transport.
+        properties: what the server is told about this client.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        mechanisms: Sequence[ClientMechanism],
+        context: ClientContext,
+        properties: Mapping[str, Any],
+    ) -> None:
+        self._connection = connection
+        self._mechanisms = mechanisms
+        self._context = context
+        self._properties = properties
+        self._exchange: ClientExchange | None = None
+        self._mechanism = ""
+        self._rounds = 0
+
+    async def run(self) -> None:
+        """Until the connection is open.
+
+        Raises:
+            AuthenticationError: the server refused, or did not prove that it knows the password.
+            NoAcceptableMechanismError: the server offers none that may be used.
+            ConnectionClosedError: the server closed, or the connection was lost.
+            RemoteProtocolError: what answers does not speak 0-9-1.
+
+        Cancelled: the connection is of no use any more.
+        """
+        connection = self._connection
+        try:
+            while True:
+                event = await connection.next_of_handshake()
+                if isinstance(event, ConnectionOpened):
+                    break
+                if isinstance(event, Started):
+                    await self._start(event.start)
+                else:
+                    await self._answer(event)
+        except ConnectionClosedError as lost:
+            refusal = self._refusal(lost)
+            if refusal is None:
+                raise
+            raise refusal from lost
+        assert self._exchange is not None
+        doubt = self._exchange.finish(None)
+        if doubt is not None:
+            raise AuthenticationError(SaslCode.OK, self._mechanism, doubt)
+
+    async def _start(self, start: spec.ConnectionStart) -> None:
+        offered = tuple(start.mechanisms.decode("ascii", "replace").split())
+        context = replace(self._context, offered=offered)
+        usable = [each for each in self._mechanisms if each.usable(context)]
+        chosen = next((each for each in usable if each.name in offered), None)
+        if chosen is None:
+            raise NoAcceptableMechanismError(offered, [each.name for each in usable])
+        self._mechanism = chosen.name
+        self._exchange = chosen.begin(context)
+        response = await self._asked(self._exchange, self._exchange.start())
+        answer = spec.ConnectionStartOk(
+            client_properties=dict(self._properties), mechanism=chosen.name, response=response
+        )
+        connection = self._connection
+        connection.pump.feed(connection.engine.answer_start, answer, trio.current_time())
+
+    async def _answer(self, event: Challenged) -> None:
+        assert self._exchange is not None
+        self._rounds += 1
+        if self._rounds > _ROUNDS:
+            raise RemoteProtocolError(f"more than {_ROUNDS} challenges")
+        response = await self._asked(self._exchange, self._exchange.challenge(event.challenge))
+        connection = self._connection
+        connection.pump.feed(connection.engine.answer_challenge, response, trio.current_time())
+
+    async def _asked(self, exchange: ClientExchange, step: ClientStep) -> bytes:
+        """What to send, once the questions of the mechanism are answered."""
+        while isinstance(step, Question):
+            if step.work is not None:
+                step = exchange.answer(await trio.to_thread.run_sync(step.work))
+            else:
+                step = exchange.answer(await step.ask())
+        return step.data or b""
+
+    def _refusal(self, lost: ConnectionClosedError) -> AuthenticationError | None:
+        """Whether the server ended the connection for the login: with 403, or in silence if it never says so."""
+        if lost.code == ReplyCode091.ACCESS_REFUSED and self._mechanism:
+            return AuthenticationError(SaslCode.AUTH, self._mechanism, lost.text)
+        engine = self._connection.engine
+        silent = lost.code is None and engine.lost_in in (
+            ConnectionState.AWAIT_TUNE,
+            ConnectionState.AWAIT_SECURE_OK,
+        )
+        if silent and engine.capabilities.get("authentication_failure_close") is not True:
+            reason = "the server ended the connection after the login: it probably refuses user or password"
+            return AuthenticationError(SaslCode.AUTH, self._mechanism, reason)
+        return None

@@ -1,0 +1,123 @@
+"""URLs of 0-9-1: where a server is, the virtual host, and options (the AMQP URI of RabbitMQ and its query).
+
+The path is the virtual host, percent-decoded; no path, or an empty one, is ``/``. A URL of a WebSocket or of a Unix socket
+needs its path for the transport, and names the virtual host in its query. Knows no transport.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.net.urls import parse_url
+
+if TYPE_CHECKING:
+    from trio_amqp10.net.urls import Url
+
+__all__ = ["Place", "parse_place"]
+
+_SCHEMES: Final = {
+    "amqp091": "amqp",
+    "amqp091s": "amqps",
+    "amqp091ws": "amqpws",
+    "amqp091wss": "amqpwss",
+    "amqp091+unix": "amqp+unix",
+}
+"""Our schemes, and the transports that they stand for; those of the transports are taken as well."""
+
+_PATH_IS_TRANSPORT: Final = ("amqpws", "amqpwss", "amqp+unix")
+
+_NUMBERS: Final = ("heartbeat", "frame_max", "channel_max", "connection_timeout")
+_WORDS: Final = (
+    "auth_mechanism",
+    "vhost",
+    "cacertfile",
+    "certfile",
+    "keyfile",
+    "server_name_indication",
+    "verify",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One place to dial.
+
+    Attributes:
+        url: host, port, credentials and path, for the transport.
+        virtual_host: what to open there.
+        numbers: options of the query that are numbers: ``heartbeat`` in seconds, ``frame_max`` in octets,
+            ``channel_max``, ``connection_timeout`` in milliseconds.
+        words: options of the query that are text.
+        mechanisms: names of the SASL mechanisms that the query permits, in its order; none for no restriction.
+    """
+
+    url: Url
+    virtual_host: str = "/"
+    numbers: dict[str, int] = field(default_factory=dict[str, int])
+    words: dict[str, str] = field(default_factory=dict[str, str])
+    mechanisms: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.url}, virtual host {self.virtual_host!r}"
+
+
+def parse_place(text: str) -> Place:
+    """Read ``amqp091://[user[:password]@]host[:port][/vhost][?option=value&...]``.
+
+    ``amqp091s://`` is with TLS; ``amqp091ws://`` and ``amqp091wss://`` are within a WebSocket; ``amqp091+unix:///path`` is a Unix
+    socket. ``amqp://`` and so on mean the same here.
+
+    Raises:
+        LocalProtocolError: it is none of these; the message shows no password.
+    """
+    scheme, found, rest = text.partition("://")
+    rest, query = _split_query(rest)
+    transport = _SCHEMES.get(scheme, scheme)
+    if scheme == "amqp+tls":
+        raise LocalProtocolError(
+            "amqp+tls:// is TLS within AMQP 1.0, which 0-9-1 does not have: use amqp091s://"
+        )
+    try:
+        url = parse_url(f"{transport}{found}{rest}")
+    except LocalProtocolError as error:
+        raise LocalProtocolError(str(error).replace(f"'{transport}://", f"'{scheme}://")) from None
+    words: dict[str, str] = {}
+    numbers: dict[str, int] = {}
+    mechanisms: list[str] = []
+    for item in filter(None, query.split("&")):
+        key, _, value = item.partition("=")
+        value = unquote(value)
+        if key in _NUMBERS:
+            numbers[key] = _number(key, value)
+        elif key == "auth_mechanism":
+            mechanisms.append(value.upper())
+        elif key in _WORDS:
+            words[key] = value
+        else:
+            shown = "that" if "@" in key or ":" in key else repr(key)
+            raise LocalProtocolError(
+                f"the query of the URL: {shown} is not known; known are {', '.join((*_NUMBERS, *_WORDS))}"
+            )
+    if words.pop("verify", "verify_peer") != "verify_peer":
+        raise LocalProtocolError(
+            "the query of the URL: verify=verify_none would take any server: use insecure=True if that is meant"
+        )
+    named = words.pop("vhost", None)
+    host = (named if transport in _PATH_IS_TRANSPORT else url.address if named is None else named) or "/"
+    return Place(replace(url, address=None), host, numbers, words, tuple(mechanisms))
+
+
+def _split_query(rest: str) -> tuple[str, str]:
+    """The query begins at the first ``?`` behind the credentials."""
+    at = rest.rfind("@") + 1
+    mark = rest.find("?", at)
+    return (rest, "") if mark < 0 else (rest[:mark], rest[mark + 1 :])
+
+
+def _number(key: str, value: str) -> int:
+    if not (value.isascii() and value.isdigit()):
+        raise LocalProtocolError(f"the query of the URL: {key}={value!r} is not a number")
+    return int(value)

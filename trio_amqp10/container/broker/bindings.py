@@ -1,0 +1,149 @@
+"""Bindings, found by their source and by their destination.
+
+Each exchange has a matcher of its type, so that a message costs what its own key and headers need and nothing for
+bindings that differ; a queue that is deleted costs its own bindings.
+
+Knows names; knows no node.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from .matchers import Matcher, matcher_of
+from .values import comparable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from .matchers import Headers
+
+__all__ = ["Binding", "Bindings", "Destination"]
+
+
+class Destination(NamedTuple):
+    """What a binding leads to.
+
+    Attributes:
+        kind: ``"queue"`` or ``"exchange"``.
+        name: of it.
+    """
+
+    kind: Literal["queue", "exchange"]
+    name: str
+
+
+class Binding:
+    """What an exchange hands on, and where; two are equal if all of it is, the arguments by value.
+
+    Args:
+        source: the name of the exchange.
+        destination: where messages go.
+        key: what the routing key is compared with.
+        arguments: for exchanges of type headers: what the headers are compared with.
+
+    Attributes:
+        source, destination, key, arguments: as given.
+    """
+
+    __slots__ = ("_identity", "arguments", "destination", "key", "source")
+
+    def __init__(
+        self,
+        source: str,
+        destination: Destination,
+        key: str = "",
+        arguments: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.source = source
+        self.destination = destination
+        self.key = key
+        self.arguments: dict[str, Any] = dict(arguments or {})
+        self._identity = source, destination, key, comparable(self.arguments)
+
+    def __eq__(self, other: object) -> bool:
+        return self._identity == other._identity if isinstance(other, Binding) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    def __repr__(self) -> str:
+        kind, name = self.destination
+        return f"<Binding {self.source!r} to {kind} {name!r} key={self.key!r} arguments={self.arguments!r}>"
+
+
+class Bindings:
+    """All bindings of a broker."""
+
+    def __init__(self) -> None:
+        self._all: dict[Binding, Binding] = {}
+        self._by_source: dict[str, tuple[Matcher, dict[Binding, None]]] = {}
+        self._by_destination: dict[Destination, dict[Binding, None]] = {}
+
+    def __iter__(self) -> Iterator[Binding]:
+        """In the order in which they were made."""
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __contains__(self, binding: Binding) -> bool:
+        return binding in self._all
+
+    def has(self, binding: Binding) -> bool:
+        """Whether this very binding is there, and not one that equals it."""
+        return self._all.get(binding) is binding
+
+    def open_source(self, exchange: str, kind: str) -> None:
+        """An exchange of this type exists from now on."""
+        self._by_source[exchange] = matcher_of(kind), {}
+
+    def close_source(self, exchange: str) -> None:
+        """It is deleted; its bindings are removed already."""
+        del self._by_source[exchange]
+
+    def check(self, binding: Binding) -> None:
+        """Raise ``PreconditionError`` if the exchange cannot have such a binding."""
+        self._by_source[binding.source][0].check(binding.arguments)
+
+    def add(self, binding: Binding) -> bool:
+        """Add a binding that ``check`` has passed; False if there is an equal one."""
+        if binding in self._all:
+            return False
+        matcher, bindings = self._by_source[binding.source]
+        matcher.add(binding)
+        self._all[binding] = binding
+        bindings[binding] = None
+        self._by_destination.setdefault(binding.destination, {})[binding] = None
+        return True
+
+    def remove(self, binding: Binding) -> Binding | None:
+        """Remove the binding that equals this one, and return it; None if there is none."""
+        found = self._all.pop(binding, None)
+        if found is None:
+            return None
+        matcher, bindings = self._by_source[found.source]
+        matcher.discard(found)
+        del bindings[found]
+        leading = self._by_destination[found.destination]
+        del leading[found]
+        if not leading:
+            del self._by_destination[found.destination]
+        return found
+
+    def of_source(self, exchange: str) -> tuple[Binding, ...]:
+        """Those that an exchange is the source of, oldest first."""
+        found = self._by_source.get(exchange)
+        return () if found is None else tuple(found[1])
+
+    def is_source(self, exchange: str) -> bool:
+        """Whether the exchange is the source of any."""
+        return bool(self._by_source[exchange][1])
+
+    def of_destination(self, destination: Destination) -> tuple[Binding, ...]:
+        """Those that lead to it, oldest first."""
+        return tuple(self._by_destination.get(destination, ()))
+
+    def match(self, exchange: str, key: str, headers: Headers) -> Mapping[Destination, object]:
+        """Where an exchange hands a message on to; each destination once. Do not change what is returned."""
+        return self._by_source[exchange][0].match(key, headers)

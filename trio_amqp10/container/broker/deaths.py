@@ -1,0 +1,90 @@
+"""The history of a dead message, as the header ``x-death`` of 0-9-1 and the annotation ``x-opt-deaths`` have it.
+
+A message has one entry for each queue and reason that it died in and of, the newest first; a further death of the
+same kind counts its entry up and moves it to the front. Names of the first and the last death stand beside the list.
+
+Knows the history as plain values; how a message carries it is its form's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+__all__ = ["Death", "Reason", "is_cycle", "recorded", "summary"]
+
+Reason = Literal["rejected", "expired", "maxlen", "delivery_limit"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Death:
+    """How often a message died in one queue for one reason.
+
+    Attributes:
+        queue: the name of the queue.
+        reason: why.
+        count: how often.
+        time: of the first of these deaths, in whole seconds since 1970.
+        exchange: the exchange that the message was published to before the first of these deaths.
+        routing_keys: the keys that it had then, those of the header ``CC`` included.
+        original_expiration: milliseconds as text: the time-to-live that the message lost; None if it had none.
+    """
+
+    queue: str
+    reason: str
+    count: int = 1
+    time: int
+    exchange: str
+    routing_keys: tuple[str, ...]
+    original_expiration: str | None = None
+
+
+def recorded(deaths: Iterable[Death], death: Death) -> list[Death]:
+    """The history with one more death in front; one of the same queue and reason is counted up and keeps its details."""
+    rest: list[Death] = []
+    newest = death
+    for each in deaths:
+        if (each.queue, each.reason) == (death.queue, death.reason):
+            newest = replace(each, count=each.count + death.count)
+        else:
+            rest.append(each)
+    return [newest, *rest]
+
+
+def summary(before: Mapping[str, str], death: Death) -> dict[str, str]:
+    """The names beside the list: those of the first death stay as they are in ``before``, those of the last change.
+
+    Args:
+        before: ``x-first-death-queue``, ``-reason`` and ``-exchange`` of the message; empty at its first death.
+        death: the last one.
+    """
+    last = {"queue": death.queue, "reason": death.reason, "exchange": death.exchange}
+    names = {f"x-last-death-{name}": value for name, value in last.items()}
+    for name, value in last.items():
+        first = f"x-first-death-{name}"
+        names[first] = before.get(first, value)
+    return names
+
+
+def is_cycle(deaths: Sequence[Death], queue: str, reason: str) -> bool:
+    """Whether a message that dies for this reason must not be put into ``queue`` as a dead letter.
+
+    That is so where it has been dead in this queue before and no consumer has rejected it since: it would go in
+    circles without anybody's doing.
+
+    Args:
+        deaths: its history, newest first, the present death included.
+        queue: the name of the queue that the dead letter would get to.
+        reason: why it dies now.
+    """
+    if reason == "rejected":
+        return False
+    for each in deaths:
+        if each.reason == "rejected":
+            return False
+        if each.queue == queue:
+            return True
+    return False

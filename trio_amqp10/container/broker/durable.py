@@ -1,0 +1,198 @@
+"""Definitions: durable exchanges, queues and bindings in a store, so that they are there again after a restart.
+
+One row for each, with its arguments as JSON. The default exchange and those whose names begin with ``amq.`` are always
+there, so they have no row; a binding has one where both of its ends are durable. What could not be written is undone,
+so that what clients use and what the store has stay the same.
+
+Knows names and rows; makes nothing itself.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+
+from trio_amqp10.container.stores.base import Table
+from trio_amqp10.errors import AmqpError
+
+from .bindings import Binding, Destination
+from .faults import NotFoundError
+from .values import from_json, to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from trio_amqp10.container.stores.base import StoreError
+    from trio_amqp10.container.stores.journal import Journal
+
+    from .bindings import Bindings
+    from .exchanges import Exchange
+    from .queues import BrokerQueue
+
+__all__ = ["BINDINGS", "EXCHANGES", "QUEUES", "Definitions"]
+
+_log = logging.getLogger("trio_amqp10.container")
+
+EXCHANGES: Final = Table("exchanges", ("name", "row"), str)
+QUEUES: Final = Table("queue_arguments", ("name", "row"), str)
+BINDINGS: Final = Table("bindings", ("key", "row"), str)
+
+
+class Restored(Protocol):
+    """What makes what the store has, as far as this needs it."""
+
+    @property
+    def exchanges(self) -> Mapping[str, Exchange]: ...
+
+    @property
+    def bindings(self) -> Bindings: ...
+
+    def build_exchange(self, name: str, kind: str, **properties: Any) -> Exchange: ...
+
+    def build_queue(
+        self, name: str, arguments: Mapping[str, Any], *, durable: bool, auto_delete: bool
+    ) -> BrokerQueue: ...
+
+    def is_lasting(self, destination: Destination) -> bool: ...
+
+
+class Definitions:
+    """What a store has of a broker.
+
+    Args:
+        journal: through which all goes to the store.
+
+    Raises:
+        StoreError: what the store has cannot be read.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._written: dict[tuple[Table, str], object] = {}
+        self._exchanges = list(journal.rows(EXCHANGES))
+        self._queues = list(journal.rows(QUEUES))
+        self._bindings = list(journal.rows(BINDINGS))
+
+    # -- after a restart --------------------------------------------------------------------
+
+    def restore(self, broker: Restored) -> None:
+        """Make what the store had, once: exchanges, then queues, then bindings.
+
+        What cannot be made, for instance because the program has added a node of its own under the same address, is
+        logged, and its row stays in the store.
+        """
+        for table, rows, make in (
+            (EXCHANGES, self._exchanges, _make_exchange),
+            (QUEUES, self._queues, _make_queue),
+            (BINDINGS, self._bindings, _make_binding),
+        ):
+            for cells in rows:
+                key, row = cast("tuple[str, str]", cells)
+                self._make(table, key, partial(make, broker, key, **_read(row)))
+            rows.clear()
+
+    def _make(self, table: Table, key: str, make: Callable[[], object]) -> None:
+        try:
+            make()
+        except AmqpError as fault:
+            _log.error("%s %r of the store cannot be made again: %s", table.name, key, fault)
+        else:
+            self._written[table, key] = None
+
+    # -- changes ----------------------------------------------------------------------------
+
+    def add_exchange(self, exchange: Exchange, undo: Callable[[], object]) -> None:
+        """Write an exchange; ``undo`` is called if that fails."""
+        row = {
+            "kind": exchange.kind,
+            "durable": exchange.durable,
+            "auto_delete": exchange.auto_delete,
+            "internal": exchange.internal,
+            "arguments": exchange.arguments,
+        }
+        self._add(EXCHANGES, exchange.name, row, undo)
+
+    def drop_exchange(self, name: str) -> None:
+        """It is gone."""
+        self._drop(EXCHANGES, name)
+
+    def add_queue(self, queue: BrokerQueue, undo: Callable[[], object]) -> None:
+        """Write a queue; ``undo`` is called if that fails."""
+        self._add(QUEUES, queue.name, {"auto_delete": queue.auto_delete, "arguments": queue.arguments}, undo)
+
+    def drop_queue(self, name: str) -> None:
+        """It is gone."""
+        self._drop(QUEUES, name)
+
+    def add_binding(self, binding: Binding, undo: Callable[[], object]) -> None:
+        """Write a binding; ``undo`` is called if that fails."""
+        self._add(BINDINGS, _key(binding), _row(binding), undo)
+
+    def drop_binding(self, binding: Binding) -> None:
+        """It is gone; this is the binding that was added, not one that equals it."""
+        self._drop(BINDINGS, _key(binding))
+
+    def _add(self, table: Table, key: str, row: dict[str, Any], undo: Callable[[], object]) -> None:
+        def after(failure: StoreError | None) -> None:
+            if failure is not None:
+                if self._written.get((table, key)) is undo:
+                    del self._written[table, key]
+                undo()
+
+        text = json.dumps(to_json(row))
+        self._written[table, key] = undo
+        self._journal.note(table, key, (key, text), len(text))
+        self._journal.after(after)
+
+    def _drop(self, table: Table, key: str) -> None:
+        if (table, key) in self._written:
+            del self._written[table, key]
+            self._journal.drop(table, key)
+
+
+def _read(text: str) -> dict[str, Any]:
+    return cast("dict[str, Any]", from_json(json.loads(text)))
+
+
+def _row(binding: Binding) -> dict[str, Any]:
+    kind, destination = binding.destination
+    return {
+        "source": binding.source,
+        "kind": kind,
+        "destination": destination,
+        "key": binding.key,
+        "arguments": binding.arguments,
+    }
+
+
+def _key(binding: Binding) -> str:
+    """Names a binding among all."""
+    return json.dumps(to_json(_row(binding)), sort_keys=True)
+
+
+def _make_exchange(broker: Restored, name: str, **row: Any) -> None:
+    broker.build_exchange(name, **row)
+
+
+def _make_queue(broker: Restored, name: str, **row: Any) -> None:
+    broker.build_queue(name, durable=True, **row)
+
+
+def _make_binding(
+    broker: Restored,
+    _: str,
+    *,
+    source: str,
+    kind: Any,
+    destination: str,
+    key: str,
+    arguments: Mapping[str, Any],
+) -> None:
+    leads_to = Destination(kind, destination)
+    if source not in broker.exchanges or not broker.is_lasting(leads_to):
+        raise NotFoundError(f"its exchange {source!r} or its {kind} {destination!r} is not there")
+    binding = Binding(source, leads_to, key, arguments)
+    broker.bindings.check(binding)
+    broker.bindings.add(binding)

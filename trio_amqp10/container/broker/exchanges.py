@@ -1,0 +1,163 @@
+"""Exchange: hands each message on to the queues whose bindings match it.
+
+An exchange is a node too, so that senders of any dialect publish by its address: with an empty routing key, or with
+the key that the address names (``Route``). The default exchange, whose name is empty, has no address; only a protocol
+that has such an exchange publishes to it.
+
+Knows arrivals; does not know which bindings there are (``bindings``), nor how a message is stored (``publishing``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trio_amqp10.container.nodes.node import Node
+
+from .addresses import exchange_address
+from .arguments import ALTERNATE
+from .faults import AccessRefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from trio_amqp10.container.nodes.node import Inlet, Peer
+
+    from .publishing import Publisher
+
+__all__ = ["Exchange", "Route"]
+
+
+class Exchange(Node):
+    """Where messages are published to.
+
+    Args:
+        name: of the exchange.
+        kind: one of ``matchers.KINDS``.
+        publisher: hands its messages on.
+        durable: whether it survives the process, where the container has a store.
+        auto_delete: whether it goes with its last binding.
+        internal: whether only other exchanges may hand it anything.
+        arguments: as it was declared with.
+        on_closed: called when it was deleted, by whatever; None for nothing.
+
+    Attributes:
+        name, kind, durable, auto_delete, internal, arguments: as given.
+        alternate: the name of the exchange that gets what matches no binding here; None for no such exchange.
+        figures: messages that came, and that reached no queue.
+    """
+
+    takes = True
+    capabilities = ("topic",)
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        publisher: Publisher,
+        *,
+        durable: bool = True,
+        auto_delete: bool = False,
+        internal: bool = False,
+        arguments: Mapping[str, Any] | None = None,
+        on_closed: Callable[[Exchange], object] | None = None,
+    ) -> None:
+        super().__init__(exchange_address(name))
+        self.name = name
+        self.kind = kind
+        self.durable = durable
+        self.auto_delete = auto_delete
+        self.internal = internal
+        self.arguments = dict(arguments or {})
+        self.alternate: str | None = self.arguments.get(ALTERNATE)
+        self.figures = {"arrived": 0, "unroutable": 0}
+        self._publisher = publisher
+        self._on_closed = on_closed
+        self._routes: dict[str, Route] = {}
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """What a second declaration is compared with."""
+        return {
+            "type": self.kind,
+            "durable": self.durable,
+            "auto_delete": self.auto_delete,
+            "internal": self.internal,
+            **self.arguments,
+        }
+
+    @property
+    def storing(self) -> bool:
+        return self._publisher.storing
+
+    def with_key(self, key: str) -> Route:
+        """The node for messages with this routing key."""
+        return self._routes.get(key) or Route(self, key)
+
+    def join(self, route: Route) -> None:
+        """The route has a link now."""
+        self._routes[route.key] = route
+
+    def leave(self, route: Route) -> None:
+        """The route has no link any more."""
+        self._routes.pop(route.key, None)
+
+    def check_publish(self) -> None:
+        """Raise ``AccessRefusedError`` if no peer may publish here."""
+        if self.internal:
+            raise AccessRefusedError(f"{self.address!r} is internal: no peer sends to it")
+
+    def check_inlet(self, peer: Peer) -> None:
+        super().check_inlet(peer)
+        self.check_publish()
+
+    def on_arrivals(self, inlet: Inlet) -> None:
+        self.publish(inlet, "", self)
+
+    def publish(self, inlet: Inlet, key: str, node: Node) -> None:
+        """Take what there is, and hand it on with this key; ``node`` takes the rest when the store has room again."""
+        while not self._publisher.must_wait(node, inlet):
+            arrival = inlet.take()
+            if arrival is None:
+                return
+            self._publisher.publish(inlet, arrival, self, key)
+
+    def close(self) -> None:
+        super().close()
+        for route in list(self._routes.values()):
+            route.close()
+        if self._on_closed is not None:
+            self._on_closed(self)
+
+    def statistics(self) -> dict[str, int]:
+        return super().statistics() | self.figures
+
+
+class Route(Node):
+    """An exchange, with the routing key that an address names."""
+
+    takes = True
+    capabilities = ("topic",)
+
+    def __init__(self, exchange: Exchange, key: str) -> None:
+        super().__init__(exchange_address(exchange.name, key))
+        self.key = key
+        self._exchange = exchange
+
+    @property
+    def storing(self) -> bool:
+        return self._exchange.storing
+
+    def check_inlet(self, peer: Peer) -> None:
+        self._exchange.check_inlet(peer)
+
+    def add_inlet(self, inlet: Inlet) -> None:
+        super().add_inlet(inlet)
+        self._exchange.join(self)
+
+    def on_arrivals(self, inlet: Inlet) -> None:
+        self._exchange.publish(inlet, self.key, self)
+
+    def remove_inlet(self, inlet: Inlet) -> None:
+        super().remove_inlet(inlet)
+        if not self.inlets:
+            self._exchange.leave(self)

@@ -1,0 +1,170 @@
+"""Publishing: one message to all queues that an exchange reaches, and one answer to its publisher.
+
+================================  ================================================================
+what became of it                 the answer
+================================  ================================================================
+every queue has it                accepted: at once, or, if one of them has it stored, once the commit is done
+a queue refused it                rejected, although others may have it
+the store failed                  rejected; those that store it do not have it
+it reached no queue               released
+================================  ================================================================
+
+All queues write in one commit, so that one callback after it is the last answer of all of them.
+
+Knows arrivals and queues; does not know how bindings are found.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from trio_amqp10.container.nodes.answers import answer
+from trio_amqp10.container.nodes.origins import origin_of
+from trio_amqp10.container.nodes.refusals import accept, refuse, release
+from trio_amqp10.errors import Condition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from trio_amqp10.container.nodes.content import Content
+    from trio_amqp10.container.nodes.node import Arrival, Inlet, Node
+    from trio_amqp10.container.nodes.queue import Queue
+    from trio_amqp10.container.stores.base import StoreError
+    from trio_amqp10.container.stores.journal import Journal
+
+    from .exchanges import Exchange
+    from .matchers import Headers
+
+    Routing = Callable[[Exchange, Sequence[str], Headers], Sequence[Queue]]
+
+__all__ = ["LazyHeaders", "Publisher"]
+
+
+class LazyHeaders:
+    """The headers of a message, read when an exchange first compares them, and once.
+
+    Args:
+        read: gives the headers of a message.
+        content: the message.
+    """
+
+    __slots__ = ("_content", "_found", "_read")
+
+    def __init__(self, read: Callable[[Content], Mapping[str, Any]], content: Content) -> None:
+        self._read = read
+        self._content = content
+        self._found: Mapping[str, Any] | None = None
+
+    def __call__(self) -> Mapping[str, Any]:
+        if self._found is None:
+            self._found = self._read(self._content)
+        return self._found
+
+
+class Publisher:
+    """Publishes through the exchanges of one broker.
+
+    Args:
+        routing: the queues that a message reaches from an exchange, each once.
+        journal: what is on its way to the store; None without one.
+        headers_of: gives the headers of a message, for exchanges of type headers.
+        annotate: gives the message that says through which exchange and with which key it came.
+    """
+
+    def __init__(
+        self,
+        routing: Routing,
+        journal: Journal | None,
+        headers_of: Callable[[Content], Mapping[str, Any]],
+        annotate: Callable[[Content, str, str], Content],
+    ) -> None:
+        self._routing = routing
+        self._journal = journal
+        self._headers_of = headers_of
+        self._annotate = annotate
+
+    @property
+    def storing(self) -> bool:
+        """Whether a message may have to wait for a store."""
+        return self._journal is not None
+
+    def must_wait(self, node: Node, inlet: Inlet) -> bool:
+        """Whether nothing should be taken until the store has caught up; ``node.on_arrivals(inlet)`` is called then."""
+        journal = self._journal
+        if journal is None or journal.committing or not journal.crowded:
+            return False
+
+        def go_on() -> None:
+            if inlet in node.inlets:
+                node.attempt(inlet, node.on_arrivals, inlet)
+
+        journal.when_roomy(go_on)
+        return True
+
+    def publish(
+        self,
+        inlet: Inlet,
+        arrival: Arrival,
+        exchange: Exchange,
+        key: str,
+        further: Sequence[str] = (),
+        headers: Headers | None = None,
+    ) -> None:
+        """Hand a message on, and answer for it.
+
+        Args:
+            inlet: that it came by.
+            arrival: the message; gets one answer, now or later.
+            exchange: that it is published to.
+            key: its routing key.
+            further: more routing keys, those of the headers CC and BCC.
+            headers: gives its headers; None if they are to be read from the message.
+        """
+        exchange.figures["arrived"] += 1
+        content = arrival.content
+        if headers is None:
+            headers = LazyHeaders(self._headers_of, content)
+        queues = self._routing(exchange, (key, *further), headers)
+        if not queues:
+            exchange.figures["unroutable"] += 1
+            release(arrival)
+            return
+        marked = self._annotate(content, exchange.name, key)
+        gather = partial(_gather, content=marked, origin=origin_of(inlet.peer))
+        journal = self._journal
+        if journal is not None and journal.committing:
+            # What stores nothing gets it when the commit has succeeded.
+            later = [queue for queue in queues if not queue.storing]
+            queues = [queue for queue in queues if queue.storing]
+            journal.after(partial(_gather_later, gather, later))
+        full = gather(queues)
+        if full is not None:
+            refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, f"{full.address!r} is full")
+        elif journal is not None and _is_stored(queues, marked):
+            arrival.foretell()
+            journal.after(partial(exchange.attempt, inlet, answer, inlet, arrival))
+        else:
+            accept(arrival)
+
+
+def _gather(queues: Sequence[Queue], *, content: Content, origin: str) -> Queue | None:
+    """Have every queue hold the message; the first that refuses it, or None."""
+    full: Queue | None = None
+    for queue in queues:
+        if not queue.gather(content, origin) and full is None:
+            full = queue
+    return full
+
+
+def _gather_later(
+    gather: Callable[[Sequence[Queue]], object], queues: Sequence[Queue], failure: StoreError | None
+) -> None:
+    if failure is None:
+        gather(queues)
+
+
+def _is_stored(queues: Sequence[Queue], content: Content) -> bool:
+    """Whether any of them has the message written."""
+    storing = [queue for queue in queues if queue.storing]
+    return any(queue.durable for queue in storing) or (bool(storing) and content.durable)

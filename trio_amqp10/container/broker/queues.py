@@ -1,0 +1,98 @@
+"""BrokerQueue: a queue that was declared, with its properties, its owner, and its own end.
+
+An exclusive queue is one connection's and goes with it; an auto-delete queue goes with its last consumer, if it ever
+had one. What its arguments mean stands in ``arguments``. Knows peers and outlets; knows no links.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trio_amqp10.container.nodes.queue import Queue
+
+from .arguments import policy_of
+from .faults import LockedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from trio_amqp10.container.nodes.clock import Clock
+    from trio_amqp10.container.nodes.ledger import Book
+    from trio_amqp10.container.nodes.node import Interest, Outlet, Peer
+
+__all__ = ["BrokerQueue"]
+
+
+class BrokerQueue(Queue):
+    """See ``Queue``.
+
+    Args:
+        name: of the queue.
+        arguments: as it was declared with; ``check_arguments`` has passed them.
+        durable, auto_delete: the same.
+        owner: the connection that it is exclusive to; None if it is everybody's.
+        clock: what messages expire by.
+        on_unused: called when its last consumer has gone and it deletes itself, or it was not used for ``x-expires``.
+        on_closed: called when it was deleted, by whatever; None for nothing.
+        queue_address: gives the address of a queue from its name.
+        book: keeps its durable messages; None if it does not survive the process.
+
+    Attributes:
+        name, arguments, wants_durable, auto_delete, owner: as given.
+
+    Raises:
+        UnsupportedError: arguments that are not implemented here.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        durable: bool,
+        auto_delete: bool,
+        owner: Peer | None,
+        clock: Clock,
+        on_unused: Callable[[Queue], object],
+        on_closed: Callable[[BrokerQueue], object] | None = None,
+        queue_address: Callable[[str], str] = str,
+        book: Book | None = None,
+    ) -> None:
+        policy = policy_of(name, arguments, queue_address)
+        super().__init__(queue_address(name), policy=policy, clock=clock, book=book, on_unused=on_unused)
+        self.name = name
+        self.arguments = dict(arguments)
+        self.wants_durable = durable
+        self.auto_delete = auto_delete
+        self.owner = owner
+        self._gone = on_unused
+        self._on_closed = on_closed
+
+    @property
+    def lasting(self) -> bool:
+        """Whether it is to survive the process: an exclusive queue never does, as its connection does not."""
+        return self.wants_durable and self.owner is None
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """What a second declaration is compared with."""
+        return {"durable": self.wants_durable, "auto_delete": self.auto_delete, **self.arguments}
+
+    def check_owner(self, peer: Peer | None) -> None:
+        """Raise ``LockedError`` if it is another connection's; None is the program itself, which may do all."""
+        if self.owner is not None and peer is not None and self.owner is not peer:
+            raise LockedError(f"{self.address!r} is exclusive to another connection")
+
+    def check_outlet(self, peer: Peer, *, copying: bool, target: str | None, interest: Interest) -> None:
+        self.check_owner(peer)
+        super().check_outlet(peer, copying=copying, target=target, interest=interest)
+
+    def remove_outlet(self, outlet: Outlet) -> None:
+        super().remove_outlet(outlet)
+        if self.auto_delete and not self.outlets and not self._closed:
+            self._gone(self)
+
+    def close(self) -> None:
+        super().close()
+        if self._on_closed is not None:
+            self._on_closed(self)
