@@ -295,6 +295,17 @@ class WindowOutlet:
             self._attached = False
             self._node.remove_outlet(self)
 
+    @property
+    def sender(self) -> Any:
+        """There is none: a producer writes to a link of AMQP 1.0.
+
+        Raises:
+            RefusedError: ``amqp:not-implemented``, always.
+        """
+        raise RefusedError(
+            Condition.NOT_IMPLEMENTED, "a producer needs a link of AMQP 1.0, and this consumer has none"
+        )
+
     def wake(self) -> None:
         """There may be room."""
         if self._attached:
