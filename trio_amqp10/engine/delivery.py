@@ -58,8 +58,8 @@ class ReceivingLink(Protocol):
         """Where the link stands in its life."""
         ...
 
-    def permits(self, state: Any) -> bool:
-        """Whether the source has this outcome (3.5.3)."""
+    def permits(self, state: object) -> bool:
+        """Whether the source, as the sender says it, has this outcome (3.5.3)."""
         ...
 
     def fail(self, fault: RemoteProtocolError) -> None:
@@ -84,6 +84,11 @@ class SendingLink(Protocol):
     @property
     def state(self) -> Enum:
         """Where the link stands in its life."""
+        ...
+
+    @property
+    def default_outcome(self) -> Any:
+        """What counts for a delivery that is settled without an outcome (3.5.3)."""
         ...
 
     @property
