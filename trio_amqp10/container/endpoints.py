@@ -246,7 +246,6 @@ class WindowOutlet:
     target: str | None = None
     max_message_size: int | None = None
     final = True
-    sender: Any = None
 
     def __init__(
         self,
