@@ -186,23 +186,6 @@ async def test_lease_of_a_node_that_wants_no_answer_and_a_message_of_amqp_are_gi
         talk.leave()
 
 
-async def test_window_has_no_sender_for_a_producer() -> None:
-    container = Container()
-
-    @container.producer("ticks")
-    async def tick(sender: amqp.Sender) -> None:
-        raise AssertionError("a sender that should not come to be")
-
-    async with trio.open_nursery() as nursery:
-        talk = Talk(container, nursery)
-        outlet = talk.outlet("ticks")
-        outlet.begin()
-        await trio.testing.wait_all_tasks_blocked()
-        assert outlet.closed
-        assert len(talk.ended) == 1
-        talk.leave()
-
-
 async def test_lease_is_that_of_the_node() -> None:
     container = Container(store=amqp.MemoryStore())
     async with trio.open_nursery() as nursery:

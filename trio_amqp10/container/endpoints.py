@@ -246,6 +246,7 @@ class WindowOutlet:
     target: str | None = None
     max_message_size: int | None = None
     final = True
+    sender: Any = None
 
     def __init__(
         self,
@@ -294,17 +295,6 @@ class WindowOutlet:
         if self._attached:
             self._attached = False
             self._node.remove_outlet(self)
-
-    @property
-    def sender(self) -> Any:
-        """There is none: a producer writes to a link of AMQP 1.0.
-
-        Raises:
-            RefusedError: ``amqp:not-implemented``, always.
-        """
-        raise RefusedError(
-            Condition.NOT_IMPLEMENTED, "a producer needs a link of AMQP 1.0, and this consumer has none"
-        )
 
     def wake(self) -> None:
         """There may be room."""
