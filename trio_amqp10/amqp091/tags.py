@@ -22,11 +22,12 @@ class Tags:
         transactional: whether settling is undone by ``rollback``.
     """
 
-    __slots__ = ("_out", "_settled", "last", "transactional")
+    __slots__ = ("_free", "_out", "_settled", "last", "transactional")
 
     def __init__(self) -> None:
         self._out: dict[int, None] = {}
         self._settled: list[int] = []
+        self._free = False  # whether the last tag may come again
         self.last = 0
         self.transactional = False
 
@@ -37,10 +38,15 @@ class Tags:
         return tag in self._out
 
     def number(self, tag: int, settled: bool = False) -> bool:
-        """A tag is given out; False if it is not above the last one."""
-        if tag <= self.last:
+        """A tag is given out; False if it is not above the last one.
+
+        The tag of a delivery that needs no settling may come once more: RabbitMQ gives a direct reply the tag of the
+        delivery after it.
+        """
+        if tag < self.last or (tag == self.last and not self._free):
             return False
         self.last = tag
+        self._free = settled
         if not settled:
             self._out[tag] = None
         return True

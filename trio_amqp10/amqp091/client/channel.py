@@ -22,7 +22,7 @@ from trio_amqp10.net.waiting import Pace, Waiter
 
 from .consumer import Consumer, Consuming
 from .delivery import Delivery
-from .errors import ChannelClosedError, DeliveryLostError, Returned, channel_closed
+from .errors import DeliveryLostError, Returned, channel_closed
 from .messages import content_of
 from .queues import DEFAULT, Default, Exchange, Queue
 from .reply import Reply, TransportLostError, anew
@@ -229,6 +229,10 @@ class Channel(Waiter, trio.abc.AsyncResource):
             self._failure_was_raised = True
             raise anew(self._failure)
 
+    def note_raised(self) -> None:
+        """A call has raised the channel's failure, so leaving it does not."""
+        self._failure_was_raised = True
+
     # -- requests ---------------------------------------------------------------------------
 
     @property
@@ -272,8 +276,8 @@ class Channel(Waiter, trio.abc.AsyncResource):
                     return await self.ask(make(), late).result()
                 except TransportLostError:
                     continue
-                except ChannelClosedError:
-                    self._failure_was_raised = True
+                except trio.BrokenResourceError:
+                    self.note_raised()
                     raise
         finally:
             self.connection.expect_no_more()

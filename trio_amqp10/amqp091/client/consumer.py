@@ -214,6 +214,8 @@ class Consumer(Waiter):
             raise trio.ClosedResourceError(f"consumer {self.tag!r} is closed")
         if self._failure is not None:
             await trio.lowlevel.checkpoint()
+            if not isinstance(self._failure, ConsumerCancelledError):
+                self._channel.note_raised()
             raise anew(self._failure)
         await self.wait()
         self._channel.pace.blocked()

@@ -80,7 +80,11 @@ def _described(code: int, text: str, method: str | None) -> str:
     except ValueError:
         name = ""
     words = _printable(text)
-    said = f"{code} {words}" if name and words.startswith(name) else f"{code} {name} {words}".strip()
+    said = (
+        f"{code} {words}"
+        if name and words.startswith(name)
+        else " ".join(filter(None, (str(code), name, words)))
+    )
     about = f", in answer to {method}" if method else ""
     advice = _ADVICE.get(_R(code)) if name else None
     return f"{said}{about}{f'; {advice}' if advice else ''}"

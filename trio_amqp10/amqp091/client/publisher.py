@@ -16,7 +16,7 @@ mandatory publish with this exchange and key; among several with these, to the o
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Literal, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, Unpack
 
 import trio
 
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from .messages import Properties
 
 __all__ = ["Outcome", "Publisher", "Ticket"]
+
+_UNSEEN: Final = 1000
+"""Failed publishes that are kept until a program asks for their outcome; more are counted."""
 
 Outcome: TypeAlias = Literal["waiting", "confirmed", "refused", "returned", "in doubt"]
 
@@ -111,6 +114,7 @@ class Ticket:
         Cancelled: the publish goes on; this may be called again.
         """
         self._seen = True
+        self._publisher.see(self)
         if self.state != "waiting":
             await trio.lowlevel.checkpoint()
         else:
@@ -125,6 +129,8 @@ class Ticket:
                 connection.expect_no_more()
             self._publisher.pace.blocked()
         if self.failure is not None:
+            if self.state in ("in doubt", "refused"):
+                self._publisher.note_raised()
             raise anew(self.failure)
 
     @property
@@ -171,8 +177,8 @@ class Publisher(Channel):
         self._unconfirmed: dict[int, Ticket] = {}
         self._lost: list[Ticket] = []  # to be published again, in order
         self._mandatory: dict[tuple[str, str], deque[Ticket]] = {}
-        self._unseen: Ticket | None = None  # the first that failed, and whose outcome no program asked for
-        self._unseen_count = 0
+        self._unseen: dict[Ticket, None] = {}  # those that failed, and whose outcome no program asked for
+        self._unseen_more = 0
 
     @property
     def unconfirmed(self) -> int:
@@ -251,10 +257,12 @@ class Publisher(Channel):
                 await self.wait()
         finally:
             self.connection.expect_no_more()
-        ticket, count = self._unseen, self._unseen_count
-        self._unseen, self._unseen_count = None, 0
+        unseen, count = self._unseen, len(self._unseen) + self._unseen_more
+        self._unseen, self._unseen_more = {}, 0
+        ticket = next(iter(unseen), None)
         if ticket is not None and ticket.failure is not None:
             failure = anew(ticket.failure)
+            self.note_raised()
             if count > 1:
                 failure.add_note(
                     f"{count} publishes failed whose outcome no program asked for; this is the first"
@@ -275,6 +283,10 @@ class Publisher(Channel):
         self._unconfirmed[number] = ticket
         if ticket.mandatory:
             self._mandatory.setdefault((ticket.exchange, ticket.routing_key), deque()).append(ticket)
+
+    def see(self, ticket: Ticket) -> None:
+        """A program asks for the outcome of a publish."""
+        self._unseen.pop(ticket, None)
 
     # -- what the server says ---------------------------------------------------------------
 
@@ -360,7 +372,8 @@ class Publisher(Channel):
 
     def _end(self, ticket: Ticket, state: Outcome, failure: Exception | None) -> None:
         if not ticket.is_seen:
-            self._unseen_count += 1
-            if self._unseen is None:
-                self._unseen = ticket
+            if len(self._unseen) < _UNSEEN:
+                self._unseen[ticket] = None
+            else:
+                self._unseen_more += 1
         ticket.end(state, failure)

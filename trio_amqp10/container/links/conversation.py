@@ -172,8 +172,7 @@ class Conversation(ServedPeer):
         try:
             if refused is not None:
                 raise refused
-            if self.account is not None:
-                self.account.check_link()
+            self.check_link()
             if isinstance(link, IncomingReceiver):
                 self._admit_inlet(link, link.remote.target if recovered is None else recovered)
             elif isinstance(link, IncomingSender):
@@ -209,9 +208,7 @@ class Conversation(ServedPeer):
             node = self._container.find(_checked(asked.address))
         with self._entering(node):
             self._steal(link)
-            node.check_inlet(self)
-            if self._container.accounts is not None:
-                self._container.accounts.check_node(node, node.inlets, "senders")
+            self.check_inlet(node)
             agreed = self._retention(link, asked, storable=not made)
             credit = INLET_CREDIT if node.gives else WORKED_CREDIT
             target = Target(
@@ -276,12 +273,10 @@ class Conversation(ServedPeer):
             node = self._container.find(_checked(asked.address))
         with self._entering(node):
             filters = _filters(asked, node)
-            interest = interest_of(self.owner, link.name, asked, filters)
+            interest = interest_of(self.owner, link.name, asked, filters, link.remote.properties)
             target = getattr(link.remote.target, "address", None)
             self._steal(link)
-            node.check_outlet(self, copying=copying, target=target, interest=interest)
-            if self._container.accounts is not None:
-                self._container.accounts.check_node(node, node.outlets, "receivers")
+            self.check_outlet(node, copying=copying, target=target, interest=interest)
             storable = _is_storable(node) and not made
             agreed = NOTHING_KEPT if copying else self._retention(link, asked, storable=storable)
             source = Source(

@@ -165,7 +165,8 @@ class SenderOutlet(LinkEnd["SenderLink"]):
             payload, message_format = to_transfer(content)
             link.check_size(len(payload))
             if lease is not None:
-                lease = completed(lease)
+                if not hasattr(lease, "strike"):
+                    lease = completed(lease)
                 if link.txn_id is not None:
                     work = self.peer.coordinator.live(link.txn_id)
             if self._loans is None or lease is None or work is not None or link.snd_settle_mode == _SETTLED:
