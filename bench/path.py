@@ -89,20 +89,24 @@ async def measure() -> Paths:
     """
     container = amqp.Container("path")
     container.add_queue("q")
-    async with container.connect() as to, container.connect() as back:
-        async with to.open_sender("q") as sender, back.open_receiver("q", credit=100) as receiver:
-            for _ in range(20):  # so that nothing happens for the first time
-                await sender.send(b"x")
-                (await receiver.receive()).accept()
-            await trio.testing.wait_all_tasks_blocked()
-            recorder = _Recorder()
-            sys.setprofile(recorder)
-            try:
-                await sender.send(b"x")
-                delivery = await receiver.receive()
-            finally:
-                sys.setprofile(None)
-            delivery.accept()
+    async with (
+        container.connect() as to,
+        container.connect() as back,
+        to.open_sender("q") as sender,
+        back.open_receiver("q", credit=100) as receiver,
+    ):
+        for _ in range(20):  # so that nothing happens for the first time
+            await sender.send(b"x")
+            (await receiver.receive()).accept()
+        await trio.testing.wait_all_tasks_blocked()
+        recorder = _Recorder()
+        sys.setprofile(recorder)
+        try:
+            await sender.send(b"x")
+            delivery = await receiver.receive()
+        finally:
+            sys.setprofile(None)
+        delivery.accept()
     return Paths(_message(recorder.calls), _chunk(recorder.calls))
 
 

@@ -7,6 +7,8 @@ Everything public is here, grouped by what a reader wants to do.
 from .peer.dial import open_connection as open_connection
 from .peer.listen import Listener as Listener
 from .peer.listen import serve as serve
+from .net.dialect import AcceptedConnection as AcceptedConnection
+from .net.dialect import Dialect as Dialect
 from .engine.limits import Limits as Limits
 from .rules import RULES as RULES
 from .rules import Rule as Rule

@@ -16,6 +16,7 @@ from trio_amqp10.container.links.archive import ENDS, TERMINI, UNSETTLED
 from trio_amqp10.container.nodes.ledger import MESSAGES
 from trio_amqp10.container.stores import StoreError, StoreFullError
 from trio_amqp10.engine.sender import SenderLink
+from trio_amqp10.engine.settlement import Settlement
 from trio_amqp10.spec.messaging import Modified, Released, Source, Target
 from trio_amqp10.spec.transport import Role, Transfer
 
@@ -233,13 +234,39 @@ async def test_sender_that_never_settles_cannot_fill_the_store(
     life = Life(disk)
     queue = life.queue()
     async with life.program() as conn:
-        monkeypatch.setattr(type(conn.engine.session().settlement), "settle_outgoing", lambda *_: None)
-        with pytest.raises(amqp.LinkDetachedError, match="resource-limit-exceeded"):
-            async with conn.open_sender("q", **lasting()) as sender:
+        unsettled: list[Any] = []
+        with monkeypatch.context() as patch:
+            patch.setattr(Settlement, "settle_outgoing", lambda _, delivery: unsettled.append(delivery))
+            sender = await conn.open_sender("q", **lasting()).__aenter__()
+            with trio.move_on_after(5) as waited:
                 for body in range(10):
-                    await sender.send(body)
-        assert len(queue) == 4
+                    await sender.transmit(body)
+            assert waited.cancelled_caught
+            assert len(queue) == len(disk.rows(UNSETTLED)) == 3  # there is no credit for more
+        for settled in range(1, 4):  # as it settles one, it may send one
+            unsettled.pop(0).settle()
+            await sender.send("more")
+            assert len(queue) == 3 + settled
+        for delivery in unsettled:
+            delivery.settle()
+        await sender.aclose()
     await wait_all_tasks_blocked()
+    assert not disk.rows(UNSETTLED)
+
+
+async def test_link_lives_however_many_messages_it_accepts(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "MOST", 3)
+    life = Life(disk)
+    queue = life.queue()
+    async with life.program() as conn, conn.open_sender("q", **lasting()) as sender:
+        for number in range(10):  # 50 messages, ever 5 of them at once
+            sent = [await sender.transmit(f"{number} {each}") for each in range(5)]
+            for delivery in sent:
+                assert isinstance(await delivery.outcome(), amqp.Accepted)
+    await wait_all_tasks_blocked()
+    assert len(queue) == 50
     assert not disk.rows(UNSETTLED)
 
 

@@ -179,7 +179,7 @@ LINKS = st.tuples(
 )
 STEPS = st.lists(
     st.one_of(
-        st.tuples(st.just("attach"), LINKS),
+        st.tuples(st.sampled_from(["attach", "attach", "pull"]), LINKS),
         st.tuples(st.just("send"), st.lists(st.tuples(st.booleans(), st.integers(0, 2)), max_size=4)),
         st.tuples(st.sampled_from(["credit", "accept", "release", "fail", "leave"]), st.integers(0, 9)),
     ),
@@ -207,6 +207,22 @@ class World:
         self.outs.append(out)
         self.node.add_outlet(out)
         self.on_demand(out)
+
+    def pull(self, limit: int | None, fails: str, copying: bool) -> None:
+        """As a get does; its lease is lost when the next thing happens."""
+        if self.kind in ("topic", "entity"):
+            return
+        out = Out(self.node, self.peer, len(self.outs), limit, fails, copying)
+        self.outs.append(out)
+        out.credit = 1
+        before = self.node.available
+        got = self.node.pull(out)
+        assert got == (out.got > 0)
+        if got and not copying:
+            assert self.node.leased > 0
+        elif self.kind != "groups":
+            assert self.node.available == before
+        self.run()
 
     def on_demand(self, out: Out) -> None:
         """As a link does: what is raised ends it."""
@@ -290,6 +306,8 @@ def test_node_delivers_or_holds_every_message_whatever_its_links_take_and_whiche
     for what, argument in steps:
         if what == "attach":
             world.attach(*argument)
+        elif what == "pull":
+            world.pull(*argument)
         elif what == "send":
             world.send(*argument)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,8 @@ from trio_amqp10.container.nodes.watermark import Watermark
 from trio_amqp10.container.stores import StoreError, StoreFullError
 from trio_amqp10.container.stores.journal import Journal
 from trio_amqp10.container.transactions import LeaseAnswer, Transaction
+
+from .test_pull import Out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -243,7 +246,7 @@ async def test_transaction_answers_its_leases_at_the_commit_but_for_those_that_w
     txn.drop(answers[1])
     assert kept.said == []
     assert await room.commit(txn) is None
-    assert kept.said == ["accepted"] if store is None else ["struck", "accepted"]
+    assert kept.said == (["accepted"] if store is None else ["struck", "accepted"])
     assert dropped.said == []
 
 
@@ -253,6 +256,61 @@ async def test_transaction_strikes_only_what_is_gone_for_good() -> None:
     txn.add(LeaseAnswer(lease, lease.released, removes=False, undo=lease.accepted))
     assert await room.commit(txn) is None
     assert lease.said == ["released"]
+
+
+class Channel:
+    """A consumer of a protocol whose acknowledgements wait for the commit, and are undone by a rollback."""
+
+    def __init__(self, room: Room) -> None:
+        self.room = room
+        self.unacked: list[Lease] = []
+        self.txn = room.begin()
+
+    def get(self, queue: Any) -> None:
+        out = Out()
+        assert queue.pull(out)
+        self.unacked += out.leases
+
+    def ack(self) -> None:
+        lease = self.unacked.pop(0)
+        undo = partial(self.unacked.append, lease)
+        self.txn.add(LeaseAnswer(lease, lease.accepted, removes=True, undo=undo))
+
+    async def commit(self) -> tuple[str, str] | None:
+        txn, self.txn = self.txn, self.room.begin()
+        return await self.room.commit(txn)
+
+    def rollback(self) -> None:
+        self.txn.rollback()
+        self.txn = self.room.begin()
+
+
+async def test_transaction_moves_messages_from_queue_to_queue_and_a_rollback_leaves_them_leased(
+    store: Store | None,
+) -> None:
+    room = Room(store)
+    source, target = room.queue("source"), room.queue("target")
+    await room.container.send("source", amqp.Message("a", durable=True))
+    channel = Channel(room)
+    channel.get(source)
+    channel.ack()
+    room.post(channel.txn, target, Posted("b", durable=True))
+    channel.rollback()
+    assert (source.leased, source.available, len(target), len(channel.unacked)) == (1, 0, 0, 1)
+    assert restarted(store) == ({} if store is None else {"source": ["a"]})
+    channel.ack()
+    room.post(channel.txn, target, Posted("b", durable=True))
+    assert await channel.commit() is None
+    assert (len(source), target.available, channel.unacked) == (0, 1, [])
+    assert restarted(store) == ({} if store is None else {"target": ["b"]})
+
+
+def restarted(store: Store | None) -> dict[str, list[Any]]:
+    """What another container would find in the store."""
+    found: dict[str, list[Any]] = {}
+    for row in () if store is None else store.rows(MESSAGES):
+        found.setdefault(str(row[1]), []).append(amqp.Message.from_payload(row[4]).body)  # type: ignore[arg-type]
+    return found
 
 
 @pytest.mark.parametrize("failure", [StoreFullError("full"), StoreError("broken")])
@@ -282,6 +340,43 @@ async def test_transaction_gives_nothing_away_before_its_commit_is_on_disk(
     assert room.queue("first").available == 0
     await wait_all_tasks_blocked()
     assert room.queue("first").available == 1
+
+
+async def test_transaction_tells_no_outcome_of_a_topic_before_its_commit_is_on_disk(
+    failing_store: amqp.MemoryStore,
+) -> None:
+    room = Room(failing_store)
+    topic = room.container.add_topic("news")
+    async with (
+        room.container.connect(container_id="reader") as conn,
+        conn.open_receiver("news", name="kept", durable=1, expiry_policy="never"),
+    ):
+        assert topic.storing
+        assert await outcome_of_failed_commit(room, topic, failing_store) != "accepted"
+
+
+async def test_transaction_tells_no_outcome_of_an_exchange_before_its_commit_is_on_disk(
+    failing_store: amqp.MemoryStore,
+) -> None:
+    room = Room(failing_store)
+    topology = room.container.add_broker()
+    topology.declare_queue("one")
+    topology.bind("amq.fanout", "queue", "one")
+    exchange = room.container.nodes["/exchanges/amq.fanout"]
+    assert await outcome_of_failed_commit(room, exchange, failing_store) != "accepted"
+
+
+async def outcome_of_failed_commit(room: Room, node: Node, store: amqp.MemoryStore) -> object:
+    """What becomes of a message that needs no disk, posted with one that does."""
+    txn, posted = room.begin(), Posted("not durable")
+    room.post(txn, node, posted)
+    store.failure = StoreFullError("full")
+    room.post(txn, room.queue("second"), Posted("durable", durable=True))
+    txn.commit(lambda: None)
+    assert posted.state is None
+    await wait_all_tasks_blocked()
+    store.failure = None
+    return posted.state
 
 
 async def test_transaction_is_doomed_by_too_many_octets_and_a_node_that_goes() -> None:

@@ -13,7 +13,7 @@ from tests.naive.script import expected
 from trio_amqp10.engine.events import LinkAttached, LinkDetached
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.engine.terminus import ReceiverTerminus, SenderTerminus
-from trio_amqp10.spec.messaging import Source, Target
+from trio_amqp10.spec.messaging import Rejected, Source, Target
 
 from .helpers import begun, flow, receiving, sending
 from .links import attach, attached, session_of, transfer
@@ -97,6 +97,25 @@ def test_sender_keeps_to_the_outcomes_of_its_own_source_whatever_the_answer_says
     script >> expected("attach")
     script << attach("x", 0, role=True, source=("source", {"outcomes": peers}))
     assert link.outcomes == {"amqp:accepted:list"}
+
+
+@pytest.mark.parametrize(
+    ("source", "permitted"),
+    [
+        (None, True),
+        (("source", {}), True),
+        (("source", {"outcomes": ["amqp:rejected:list"]}), True),
+        (("source", {"outcomes": ["amqp:accepted:list"]}), False),
+    ],
+)
+def test_receiver_knows_the_outcomes_of_the_source_as_its_sender_has_it(source: Any, permitted: bool) -> None:
+    session, script = begun()
+    link = session.receiver("x")
+    own = Source(address="q", outcomes=("amqp:released:list",))
+    assert link.permits(Rejected())  # the peer has not said anything yet
+    link.attach(source=own, target=Target())
+    script << attach("x", 0, role=False, initial_delivery_count=0, source=source)
+    assert link.permits(Rejected()) is permitted
 
 
 def test_initial_delivery_count_of_a_receiver_is_ignored() -> None:

@@ -497,3 +497,32 @@ async def test_pump_reads_little_until_the_peer_is_trusted_with_more() -> None:
         await stream.theirs.send_all(b"bye\n")
     assert sizes[0] == 16 * 1024
     assert sizes[-1] == 256 * 1024
+
+
+class Sluggish(Failing):
+    """A stream whose reader takes two seconds to notice that it is cancelled."""
+
+    closed = False
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        try:
+            return await super().receive_some(max_bytes)
+        except trio.Cancelled:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(2)
+            raise
+
+    async def aclose(self) -> None:
+        self.closed = True
+        await super().aclose()
+
+
+async def test_pump_closes_its_stream_when_its_reader_does_not_end_in_time(autojump_clock: MockClock) -> None:
+    stream = Sluggish()
+    owner = Owner(stream)
+    async with owner.running():
+        await wait_all_tasks_blocked()
+        owner.engine.receive_eof(0)
+        owner.pump.ring()
+        await owner.pump.finished.wait()
+        assert stream.closed

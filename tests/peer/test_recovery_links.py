@@ -50,7 +50,7 @@ class Desk:
                 if address in self.end:
                     error = amqp.Error(condition=self.end[address], description=address)
                     engine: Any = link
-                    await engine._engine.session.owner.aclose(error)
+                    await engine.engine.session.owner.aclose(error)
                 elif address in self.refuse:
                     await link.refuse(self.refuse[address], "not this one")
                 else:
@@ -609,7 +609,7 @@ async def test_link_is_over_when_another_peer_settles_weaker(
     async def handle(conn: Connection) -> None:
         async for link in conn.incoming_links():
             incoming: Any = link
-            incoming._engine.remote.rcv_settle_mode = modes.pop(0)  # which ours is to be, too
+            incoming.engine.remote.rcv_settle_mode = modes.pop(0)  # which ours is to be, too
             receiver = await incoming.accept().__aenter__()
             with suppress(trio.BrokenResourceError):
                 got.append((await receiver.receive()).message.body)

@@ -28,6 +28,7 @@ async def sending(
     credit: int = 10,
     begin: dict[str, Any] | None = None,
     attach: dict[str, Any] | None = None,
+    source: amqp.Source | None = None,
     **options: Any,
 ) -> AsyncGenerator[tuple[amqp.Sender, ScriptedPeer]]:
     """A sender of ours to a scripted receiver, which has granted so much credit."""
@@ -39,7 +40,7 @@ async def sending(
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(answer)
-            sender = await conn.open_sender("q").__aenter__()
+            sender = await conn.open_sender("q", source=source).__aenter__()
         await wait_all_tasks_blocked()
         assert sender.credit == credit
         yield sender, peer
@@ -103,11 +104,19 @@ async def test_outcome_of_a_settlement_without_a_state_is_the_default(autojump_c
         delivery = await sender.transmit("x")
         await peer.send(settled(0, state=None))
         assert isinstance(await delivery.outcome(), amqp.Released)
-    source: Any = ("source", {"address": "q", "default_outcome": ("modified", {"delivery_failed": True})})
-    async with sending(attach={"source": source}) as (sender, peer):
+    source = amqp.Source(default_outcome=amqp.Modified(delivery_failed=True))
+    async with sending(source=source) as (sender, peer):
         delivery = await sender.transmit("x")
         await peer.send(settled(0, state=None))
         assert isinstance(await delivery.outcome(), amqp.Modified)
+
+
+async def test_default_outcome_is_that_of_the_source_as_the_sender_has_it(autojump_clock: MockClock) -> None:
+    wished: Any = ("source", {"address": "q", "default_outcome": ("modified", {"delivery_failed": True})})
+    async with sending(attach={"source": wished}) as (sender, peer):
+        delivery = await sender.transmit("x")
+        await peer.send(settled(0, state=None))
+        assert isinstance(await delivery.outcome(), amqp.Released)
 
 
 async def test_outcome_waits_for_more_than_received(autojump_clock: MockClock) -> None:

@@ -25,7 +25,7 @@ def _flag(value: str) -> bool:
     return value != "false"
 
 
-_TEXTS: Final = ("overflow", "dead_letter")
+_TEXTS: Final = ("overflow", "dead_letter", "bound")
 _RULES: Final[dict[str, Callable[[str], Any]]] = {
     field.name.replace("_", "-"): str if field.name in _TEXTS else _flag if field.default is False else int
     for field in fields(QueuePolicy)

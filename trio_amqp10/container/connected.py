@@ -16,11 +16,12 @@ import trio
 from .host import Host
 from .nodes.node import Peer
 from .nodes.origins import user_of
+from .transactions import Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from .nodes.node import Owner
+    from .nodes.node import Interest, Node, Owner
     from .nodes.watermark import Watermark
     from .rights.guard import Guard
     from .rights.quotas import Account
@@ -197,6 +198,45 @@ class ServedPeer(Host):
     def close(self, condition: str, description: str, info: Mapping[Any, Any] | None = None) -> None:
         """As for ``ConnectedPeer``."""
         raise NotImplementedError
+
+    # -- links ------------------------------------------------------------------------------
+
+    def check_link(self) -> None:
+        """Raise ``RefusedError`` if the peer's identity has as many links as its quota permits."""
+        if self.account is not None:
+            self.account.check_link()
+
+    def check_inlet(self, node: Node) -> None:
+        """Raise ``RefusedError`` if the peer may not send to ``node`` now; ``node.add_inlet`` follows without an await."""
+        node.check_inlet(self)
+        if self._container.accounts is not None:
+            self._container.accounts.check_node(node, node.inlets, "senders")
+
+    def check_outlet(self, node: Node, *, copying: bool, target: str | None, interest: Interest) -> None:
+        """Raise ``RefusedError`` if the peer may not receive from ``node`` now; ``node.add_outlet`` follows without an await."""
+        node.check_outlet(self, copying=copying, target=target, interest=interest)
+        if self._container.accounts is not None:
+            self._container.accounts.check_node(node, node.outlets, "receivers")
+
+    def forget_unused(self, node: Node) -> None:
+        """A link of the peer to ``node`` is over, or did not come to be: a node that was made for it alone goes too."""
+        self._container.forget_unused(node)
+
+    def begin_transaction(self, on_rollback: Callable[[], object] | None = None) -> Transaction:
+        """A transaction of this peer, which is to be committed or rolled back, in ``ended`` at the latest.
+
+        Args:
+            on_rollback: called first when it is rolled back.
+        """
+        container = self._container
+        return Transaction(
+            self,
+            container.clock,
+            container.watermark,
+            journal=container.journal,
+            max_octets=container.max_unsettled_octets,
+            on_rollback=on_rollback,
+        )
 
     # -- what the peer owes us an answer for ------------------------------------------------
 

@@ -42,7 +42,7 @@ from .moved import Moved
 from .nodes.clock import Clock
 from .nodes.ledger import Book, Ledger
 from .nodes.node import Node, Peer, RefusedError
-from .nodes.policy import Overflow, QueuePolicy
+from .nodes.policy import Bound, Overflow, QueuePolicy
 from .nodes.queue import Queue
 from .nodes.relay import Relay, post
 from .nodes.topic import MAX_BACKLOG, MAX_SUBSCRIPTIONS, Spill, Topic
@@ -244,6 +244,10 @@ class Container(Handled):
         max_length: int | None = None,
         max_octets: int | None = None,
         overflow: Overflow = "wait",
+        ttl: int | None = None,
+        max_priority: int | None = None,
+        bound: Bound = "held",
+        expires: float | None = None,
         dead_letter: str | None = None,
         delivery_limit: int | None = None,
         exclusive: bool = False,
@@ -258,6 +262,10 @@ class Container(Handled):
             max_length: messages that it holds before it is full; None for any number.
             max_octets: the same in octets of messages.
             overflow: what a full queue does: ``"wait"``, so that senders do; ``"reject"``; or ``"drop-oldest"``.
+            ttl: milliseconds that any message lives in it at most.
+            max_priority: the highest priority that counts; 0 keeps all messages in the order in which they came.
+            bound: what the two limits count: ``"held"``, all messages; or ``"ready"``, those that no receiver has.
+            expires: seconds without a receiver after which the queue is deleted; None for never.
             dead_letter: where messages go that are rejected, expired, dropped, or failed too often.
             delivery_limit: failed attempts after which a message goes there.
             exclusive: whether it has one consumer at most.
@@ -280,6 +288,10 @@ class Container(Handled):
             max_length=max_length,
             max_octets=max_octets,
             overflow=overflow,
+            ttl=ttl,
+            max_priority=max_priority,
+            bound=bound,
+            expires=expires,
             dead_letter=dead_letter,
             delivery_limit=delivery_limit,
             exclusive=exclusive,
@@ -287,7 +299,7 @@ class Container(Handled):
             grouped=grouped,
         )
         book = None if self._ledger is None else Book(self._ledger, name, everything=durable)
-        queue = Queue(name, policy=policy, clock=self.clock, book=book)
+        queue = Queue(name, policy=policy, clock=self.clock, book=book, on_unused=self._on_unused)
         self.add_node(queue)
         return queue
 
@@ -386,7 +398,7 @@ class Container(Handled):
         if self.broker is not None:
             raise LocalProtocolError(f"{self!r} has a broker already")
         with self._reading():
-            self.broker = Topology(self, self._clock, ledger=self._ledger, **options)
+            self.broker = Topology(self, self.clock, ledger=self._ledger, **options)
             if self._recovered:
                 for queue in self.broker.queues.values():
                     queue.recover()
@@ -602,6 +614,7 @@ class Container(Handled):
         """Listen, and serve the nodes to all who dial; see ``trio_amqp10.serve`` for the options.
 
         ``await nursery.start(partial(container.serve, url, sasl=...))`` gives a ``Listener`` for each address.
+        ``dialects=`` names protocols to serve beside AMQP 1.0; each brings its own way to the nodes.
 
         Cancelled: every connection is closed with ``amqp:connection:forced``. Call ``finish`` first
         for what is under way to come to its end.

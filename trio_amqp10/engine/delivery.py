@@ -58,6 +58,10 @@ class ReceivingLink(Protocol):
         """Where the link stands in its life."""
         ...
 
+    def permits(self, state: object) -> bool:
+        """Whether the source, as the sender says it, has this outcome (3.5.3)."""
+        ...
+
     def fail(self, fault: RemoteProtocolError) -> None:
         """The peer broke a rule on this link."""
         ...
@@ -83,8 +87,18 @@ class SendingLink(Protocol):
         ...
 
     @property
+    def default_outcome(self) -> Any:
+        """What counts for a delivery that is settled without an outcome (3.5.3)."""
+        ...
+
+    @property
     def partial(self) -> Any:
         """The delivery that has begun to go out and is not complete, an ``Outgoing``; or None."""
+        ...
+
+    @property
+    def default_outcome(self) -> Any:
+        """What counts for a delivery that is settled without an outcome (3.5.3)."""
         ...
 
     def permitted(self, state: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.transport import Attach, Flow, Role
+from trio_amqp10.wire.composite import plan_of
 
 from .link import FAR, Link
 from .resuming import resume_receiver
@@ -89,6 +90,11 @@ class ReceiverLink(Link):
     def on_attach(self, attach: Attach) -> None:
         super().on_attach(attach)
         self.count_from(attach.initial_delivery_count or 0)
+
+    def permits(self, state: object) -> bool:
+        """Whether the source, as the sender says it, has this outcome; one without a list, or with an empty one, has all (3.5.3)."""
+        names: Any = None if self.remote is None else getattr(self.remote.source, "outcomes", None)
+        return not names or plan_of(type(state)).name in names
 
     def resume(self) -> None:
         assert self.terminus is not None

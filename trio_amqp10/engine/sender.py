@@ -128,6 +128,14 @@ class SenderLink(Link):
             or plan_of(type(state)).name in self.outcomes
         ):
             return state
+        return self.default_outcome
+
+    @property
+    def default_outcome(self) -> Any:
+        """What counts for a delivery that is settled without an outcome: our source says it, or it is released (3.5.3).
+
+        What the peer's attach says of our source is its wish: the sender has authority over the source (2.6.3).
+        """
         return getattr(self.source, "default_outcome", None) or RELEASED
 
     def on_flow(self, flow: Flow) -> None:

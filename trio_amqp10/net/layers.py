@@ -41,6 +41,7 @@ __all__ = [
     "has_tls",
     "layers_of",
     "no_less_secret",
+    "within",
 ]
 
 Layer: TypeAlias = Literal["tls", "websocket", "in-band-tls"]
@@ -152,7 +153,7 @@ async def dial_layers(
     """
     transport = Transport(stream=stream)
     for layer in layers:
-        with _within(seconds, layer):
+        with within(seconds, layer):
             if layer == "websocket":
                 top: trio.abc.Stream = await dial_websocket(transport.stream, host, path or "/")
                 transport = _on_top(transport, layer, top)
@@ -207,12 +208,12 @@ class Entrance:
             if nexts in ({"tls"}, {"websocket"}):
                 [chosen] = nexts
             else:
-                with _within(self.header_seconds, None):
+                with within(self.header_seconds, None):
                     chosen, head = await self._look(transport.stream, nexts)
                 transport = replace(transport, head=head)
             if chosen is None:
                 return transport
-            with _within(self.seconds, chosen):
+            with within(self.seconds, chosen):
                 transport = await self._put_on(transport, chosen)
 
     def _nexts(self, below: Layers) -> set[Layer | None]:
@@ -290,7 +291,7 @@ _DOING: Final[Mapping[Any, str]] = {
 
 
 @contextlib.contextmanager
-def _within(seconds: float | None, layer: Layer | None) -> Generator[None, None, None]:
+def within(seconds: float | None, layer: Layer | None) -> Generator[None, None, None]:
     """For one layer: what a stream raises, and time that runs out, as errors of ours."""
     with trio.move_on_after(inf if seconds is None else seconds) as scope:
         try:

@@ -414,14 +414,18 @@ class Pump:
 
     async def _close_stream(self) -> None:
         """Close it: in order, so that layers below us can say goodbye, unless it failed or we are to stop."""
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + _LINGER):
-            try:
+        try:
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + _LINGER) as patience:
                 if self._stopped or self._lost:
                     await trio.aclose_forcefully(self._stream)
                     return
                 while self._reading:  # cancelled already: to say goodbye may take reading, too
                     await self._flushed.wait()
                 await self._stream.aclose()
-            except Exception as failure:
-                _log.warning("the stream could not be closed: %r", failure)
-                return
+            if (
+                patience.cancelled_caught
+            ):  # perhaps while it waited for the reader, with the stream still open
+                with trio.CancelScope(shield=True):
+                    await trio.aclose_forcefully(self._stream)
+        except Exception as failure:
+            _log.warning("the stream could not be closed: %r", failure)

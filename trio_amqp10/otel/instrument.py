@@ -14,7 +14,7 @@ from trio_amqp10.container.handlers import Answering
 from trio_amqp10.container.service import Container
 from trio_amqp10.message import Message
 
-from .kinds import TracedDelivery, kinds_for, message_of, outlet_for, place_of
+from .kinds import TracedDelivery, kinds_for, message_of, place_of
 from .spans import Place, Spans
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from trio_amqp10.container.nodes.node import Arrival, Node
     from trio_amqp10.peer.connection import Connection
     from trio_amqp10.peer.delivery import Delivery
-    from trio_amqp10.peer.link import Link
+    from trio_amqp10.peer.owner import LinkOwner
 
 __all__ = ["Instrumentation", "instrument"]
 
@@ -48,7 +48,7 @@ class Instrumentation:
         known of who sent it.
         """
         message = message_of(delivery)
-        place = place_of(cast("Link[Any]", delivery.link.owner))
+        place = place_of(cast("LinkOwner", delivery.link.owner))
         with self._spans.processing(message or Message(), place) as within:
             if isinstance(delivery, TracedDelivery):
                 delivery.within = within
@@ -113,7 +113,6 @@ def instrument(
     if isinstance(target, Container):
         made = Instrumentation(spans, target.name)
         target.amqp10.kinds = kinds_for(spans)
-        target.amqp10.outlet_class = outlet_for(spans)
         target.surround(made.around)
         return made
     target.use(kinds_for(spans))

@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from time import time_ns
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from trio_amqp10.container.links.outlets import SenderOutlet
 from trio_amqp10.errors import AmqpError
 from trio_amqp10.message import Message
 from trio_amqp10.peer.delivery import (
@@ -33,14 +32,14 @@ if TYPE_CHECKING:
 
     from opentelemetry.context import Context
 
-    from trio_amqp10.peer.link import Link
+    from trio_amqp10.peer.owner import LinkOwner
 
     from .spans import Spans
 
-__all__ = ["TracedDelivery", "kinds_for", "message_of", "outlet_for", "place_of"]
+__all__ = ["TracedDelivery", "kinds_for", "message_of", "place_of"]
 
 
-def place_of(link: Link[Any], message: Any = None) -> Place:
+def place_of(link: LinkOwner, message: Any = None) -> Place:
     """The node that a link leads to, at either end; through the anonymous terminus, what the message names."""
     dynamic = bool(getattr(link.terminus, "dynamic", False))
     name = link.node
@@ -160,7 +159,7 @@ class TracedDelivery(Delivery):
         if self.within is None:
             settle(*arguments, **options)
             return
-        place = place_of(cast("Link[Any]", self.link.owner))
+        place = place_of(cast("LinkOwner", self.link.owner))
         with self.spans.settling(operation, message_of(self), place, self.within):
             settle(*arguments, **options)
 
@@ -252,13 +251,3 @@ def kinds_for(made: Spans) -> Kinds:
         return known[base]
 
     return Kinds(sender=ThisSender, receiver=ThisReceiver, delivery=deliveries)
-
-
-def outlet_for(made: Spans) -> type[SenderOutlet]:
-    """What a container is to make links of on which its nodes send; what queues give out makes no spans."""
-
-    class ThisOutlet(_TracedSender, SenderOutlet):
-        __slots__ = ()
-        spans = made
-
-    return ThisOutlet

@@ -15,8 +15,6 @@ from opentelemetry.metrics import CallbackOptions, Observation
 
 from trio_amqp10.container.links.conversation import Conversation
 from trio_amqp10.container.service import Container
-from trio_amqp10.peer.receiver import Receiver
-from trio_amqp10.peer.sender import Sender
 from trio_amqp10.peer.statistics import TOTALS
 
 if TYPE_CHECKING:
@@ -199,12 +197,13 @@ def _of_connection(connection: Connection) -> Counter[str]:
         found["unsettled_in"] += figures["unsettled_in"]
         found["unsettled_out"] += figures["unsettled_out"]
     for link in connection.links:
-        if isinstance(link, Sender):
-            found["credit_out"] += link.credit
-            found["blocked"] += link.blocked
-        elif isinstance(link, Receiver):
-            found["credit_in"] += link.credit
-            found["buffered"] += link.buffered
+        of_link = link.statistics()
+        if of_link["role"] == "sender":
+            found["credit_out"] += of_link["credit"]
+            found["blocked"] += of_link["waiting"]
+        else:
+            found["credit_in"] += of_link["credit"]
+            found["buffered"] += of_link["buffered"]
     return found
 
 

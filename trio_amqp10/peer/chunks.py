@@ -6,7 +6,7 @@ the program that reads here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trio_amqp10.message import Message
 
     from .delivery import Delivery
-    from .link import Link
+    from .owner import LinkOwner
 
 __all__ = ["Chunks", "Reading"]
 
@@ -31,7 +31,7 @@ class Reading:
 
     __slots__ = ("_changed", "_delivery", "_owner", "_streamed", "reader")
 
-    def __init__(self, delivery: Delivery, owner: Link[Any], changed: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, delivery: Delivery, owner: LinkOwner, changed: Callable[[], Awaitable[None]]) -> None:
         self._delivery = delivery
         self._owner = owner
         self._changed = changed

@@ -62,8 +62,8 @@ if TYPE_CHECKING:
     from .delivery import Delivery
     from .dialling import Dialling
     from .errors import ConnectionRedirectError, LinkRedirectError
-    from .link import Link
     from .opening import Opening
+    from .owner import LinkOwner
     from .recovery import Recovery
 
 __all__ = ["Connection", "IncomingLinks", "Remote"]
@@ -337,9 +337,12 @@ class Connection(Waiter, trio.abc.AsyncResource):
         return [session.owner for session in self.engine.sessions if session.owner is not None]
 
     @property
-    def links(self) -> list[Link[Any]]:
-        """The senders and receivers that there are now, opened by either end; not those that wait to be accepted."""
-        return [cast("Link[Any]", link.owner) for link in self.engine.names if link.owner is not None]
+    def links(self) -> list[LinkOwner]:
+        """The senders and receivers that there are now, opened by either end; not those that wait to be accepted.
+
+        Of a connection of a container they are its inlets and outlets.
+        """
+        return [cast("LinkOwner", link.owner) for link in self.engine.names if link.owner is not None]
 
     statistics = connection_statistics
 
@@ -427,7 +430,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
                 self._on_attached(link)
             case LinkDetached(link):
                 if link.owner is not None:
-                    cast("Link[Any]", link.owner).on_detached(event)
+                    cast("LinkOwner", link.owner).on_detached(event)
                 else:
                     self._incoming = [one for one in self._incoming if one.is_waiting]
             case SessionBegun(session):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from trio_amqp10.rules import Strict
 
     from .link import Link
-    from .sender import Sender
+    from .owner import LinkOwner
 
 __all__ = [
     "Delivery",
@@ -79,8 +79,8 @@ async def _never() -> None:
     """Nothing changes in a delivery that came whole."""
 
 
-def _owner(delivery: EngineIncoming | EngineOutgoing) -> Link[Any]:
-    return cast("Link[Any]", delivery.link.owner)
+def _owner(delivery: EngineIncoming | EngineOutgoing) -> LinkOwner:
+    return cast("LinkOwner", delivery.link.owner)
 
 
 async def _changed(delivery: EngineIncoming | EngineOutgoing) -> None:
@@ -308,8 +308,7 @@ class OutgoingDelivery(EngineOutgoing):
             return None
         while not is_terminal(self.state):
             if self.settled:
-                source = None if self.link.remote is None else self.link.remote.source
-                return cast("Outcome", getattr(source, "default_outcome", None) or RELEASED)
+                return cast("Outcome", self.link.default_outcome)
             self._check()
             await _changed(self)
         state = self.state
@@ -336,9 +335,7 @@ class OutgoingDelivery(EngineOutgoing):
             await _changed(self)
 
     def _check(self) -> None:
-        owner = cast("Sender", self.link.owner)
-        owner.check_doubt(self)
-        owner.check_delivery(self)
+        _owner(self).check_delivery(self)
 
     def __repr__(self) -> str:
         return f"<OutgoingDelivery {self.tag.hex()} state={self.state!r} settled={self.settled}>"

@@ -34,35 +34,40 @@ L = TypeVar("L", bound="Link[Any]")
 
 
 class IncomingLink:
-    """A link that the peer has attached and we have not."""
+    """A link that the peer has attached and we have not.
 
-    __slots__ = ("_answered", "_engine", "connection")
+    Attributes:
+        connection: that it is on.
+        engine: the engine's end of it, for those that answer it without a ``Sender`` or ``Receiver``; see ``answer``.
+    """
+
+    __slots__ = ("_answered", "connection", "engine")
 
     def __init__(self, connection: Connection, link: EngineLink) -> None:
         self.connection = connection
         self._answered = False
-        self._engine = link
+        self.engine = link
 
     @property
     def name(self) -> str:
         """The link's name (2.6.1)."""
-        return self._engine.name
+        return self.engine.name
 
     @property
     def role(self) -> bool:
         """Which end of it is ours: ``Role.SENDER`` or ``Role.RECEIVER``."""
-        return self._engine.role
+        return self.engine.role
 
     @property
     def remote(self) -> Attach:
         """The peer's attach, with its source, target and settle modes (2.7.3)."""
-        assert self._engine.remote is not None
-        return self._engine.remote
+        assert self.engine.remote is not None
+        return self.engine.remote
 
     @property
     def is_waiting(self) -> bool:
         """Whether it still waits to be accepted or refused; the peer may have detached meanwhile."""
-        return self._engine.state is LinkState.ATTACH_RCVD
+        return self.engine.state is LinkState.ATTACH_RCVD
 
     def refuse_now(self, condition: str | Error, description: str | None = None) -> None:
         """Refuse without waiting; nothing happens where the peer is gone already.
@@ -74,7 +79,7 @@ class IncomingLink:
             error = condition
             if not isinstance(error, Error):
                 error = Error(condition=str(condition), description=description)
-            self._engine.refuse(error)
+            self.engine.refuse(error)
         self._answered = True
 
     def claim(self) -> None:
@@ -86,6 +91,16 @@ class IncomingLink:
         if self._answered:
             raise LocalProtocolError(f"{self!r} was accepted or refused already")
         self._answered = True
+
+    def answer(self, options: LinkOptions) -> None:
+        """Attach our end, which is ``engine``; its ``owner`` has been set. Nothing is written if the peer has detached meanwhile.
+
+        Raises:
+            LocalProtocolError: it was accepted or refused before, or the attach fits no frame.
+        """
+        self.claim()
+        if self.is_waiting:
+            options.attach_to(self.engine)
 
     async def refuse(
         self, condition: str | Error = Condition.NOT_ALLOWED, description: str | None = None
@@ -101,8 +116,10 @@ class IncomingLink:
         self.refuse_now(condition.value if isinstance(condition, Condition) else condition, description)
         await trio.lowlevel.checkpoint()
 
-    def _session(self) -> Session:
-        return cast("Session", self._engine.session.owner)
+    @property
+    def session(self) -> Session:
+        """The session that the peer put it on."""
+        return cast("Session", self.engine.session.owner)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r} address={getattr(self, 'address', None)!r}>"
@@ -160,11 +177,11 @@ class IncomingReceiver(IncomingLink):
             name=self.name,
             store=store,
         )
-        engine = cast("ReceiverLink", self._engine)
+        engine = cast("ReceiverLink", self.engine)
         granted = default_credit(streaming) if credit is None else credit
         return Accepting(
             self,
-            lambda: self.connection.kinds.receiver(self._session(), engine, granted, streaming=streaming),
+            lambda: self.connection.kinds.receiver(self.session, engine, granted, streaming=streaming),
             options,
         )
 
@@ -232,8 +249,8 @@ class IncomingSender(IncomingLink):
             name=self.name,
             store=store,
         )
-        engine = cast("SenderLink", self._engine)
-        return Accepting(self, lambda: self.connection.kinds.sender(self._session(), engine), options)
+        engine = cast("SenderLink", self.engine)
+        return Accepting(self, lambda: self.connection.kinds.sender(self.session, engine), options)
 
 
 class Accepting(Generic[L]):
@@ -259,11 +276,11 @@ class Accepting(Generic[L]):
         link: L = self._make()
         if memory is not None:
             link.remember(memory)
+        link.opened()
         if self._incoming.is_waiting:
             link.start(self._options)
         else:
             link.missed()
-        link.opened()
         if memory is not None:
             link.on_attached()
         self._link = link

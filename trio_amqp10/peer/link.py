@@ -2,8 +2,7 @@
 
 Knows nothing of credit or messages; see ``sender`` and ``receiver``.
 
-Longer than 400 lines: a link that ends, one that is detached and one that comes back are told apart
-by the same few fields.
+Longer than 400 lines: what a program may do with a link is documented here; ``life`` says in which states it can be.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from .errors import (
     describe,
     link_error,
 )
+from .life import AWAITED, CARRIED, ENDED, NEW, TURNS, Life, Turn
 from .recovery import is_final, lost_with
 
 if TYPE_CHECKING:
@@ -53,13 +53,13 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         session: the session that it is on.
     """
 
-    __slots__ = ("_closed", "_conn", "_detached", "_link", "_memory", "_opening", "_past", "session")
+    __slots__ = ("_conn", "_detached", "_life", "_link", "_memory", "_past", "session")
 
     def __init__(self, session: Session, link: E) -> None:
         super().__init__()
         self._memory: Memory | None = None
         self._past = 0
-        self._opening = True
+        self._life = Life.OPENING
         self._bind(session, link)
 
     def _bind(self, session: Session, link: E) -> None:
@@ -68,13 +68,83 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         link.owner = self
         self.session = session
         self._conn: Connection = session.connection
-        self._closed = False
         self._detached: LinkDetached | None = None
+
+    # -- its life ---------------------------------------------------------------------------
+
+    @property
+    def life(self) -> Life:
+        """The state that the link is in, after what its engine's end and its connection have come to since."""
+        life = self._life
+        if life in CARRIED:
+            if self._link.state is LinkState.GONE:
+                self.turn(Turn.SUSPEND if self._covered else Turn.LOSE)
+        elif life in AWAITED and not self._covered:
+            self.turn(Turn.LOSE)
+        return self._life
+
+    def turn(self, turn: Turn) -> None:
+        """Change the state by the table of ``life``."""
+        self._life = TURNS[self._life].get(turn, self._life)
+
+    @property
+    def closed(self) -> bool:
+        """Whether this link is over, by either end; one that its connection brings back is not."""
+        return self.life in ENDED
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether the link is gone for now, and is to be attached again."""
+        return self.life in AWAITED
+
+    def why(self) -> Exception | None:
+        """What a call raises in the state that the link is in; None while the link lives, or comes back."""
+        life = self.life
+        if life not in ENDED:
+            return None
+        if life is Life.CLOSED:
+            return trio.ClosedResourceError(f"link {self.name!r} was closed here")
+        if self._detached is None and self.session.closed_here:
+            return trio.ClosedResourceError(f"link {self.name!r} was closed here, with its session")
+        return self.cause() or self._gone()
+
+    def check_alive(self) -> None:
+        """Raise what ended the link, if something did.
+
+        Raises:
+            trio.ClosedResourceError: we closed it.
+            LinkDetachedError, SessionEndedError, ConnectionClosedError: somebody else ended it.
+        """
+        failure = self.why()
+        if failure is not None:
+            raise failure
+
+    def cause(self) -> Exception | None:
+        """Why the peer, or what carried us, ended this link; None while it lives or was ended without an error."""
+        life = self.life
+        if life is Life.FAILED:
+            assert self._memory is not None
+            assert self._memory.failure is not None
+            return anew(self._memory.failure)
+        if self._detached is not None:
+            if life is Life.REFUSED:
+                return self._gone(LinkRefusedError)
+            return None if self._detached.error is None else self._gone()
+        cause = self.session.cause(opening=life is Life.UNANSWERED)
+        lost = self._link.state is LinkState.GONE and not self.session.was_ended
+        if cause is None and lost and self._conn.recovering:
+            return lost_with(self._loss(), f"link {self.name!r} was lost")
+        return cause
 
     @property
     def name(self) -> str:
         """The link's name, unique between these two containers in this direction (2.6.1)."""
         return self._link.name
+
+    @property
+    def role(self) -> bool:
+        """Which end is ours: ``Role.SENDER`` or ``Role.RECEIVER``."""
+        return self._link.role
 
     @property
     def remote(self) -> Attach:
@@ -86,10 +156,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         return remote
 
     def permitted(self, delivery: Delivery, outcome: Outcome) -> Outcome | None:  # noqa: ARG002
-        """What to say in place of an outcome that is not accepted; None if it was told in another way.
-
-        What the source of a sender permits (3.5.3) is a program's own to know; a container looks.
-        """
+        """As ``LinkOwner.permitted``. What the source of a sender permits (3.5.3), a program knows; a container looks."""
         return outcome
 
     @property
@@ -129,22 +196,19 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         """The terminus that outlasts an attachment, or None."""
         return None if self._memory is None else self._memory.terminus
 
-    @property
-    def closed(self) -> bool:
-        """Whether this link is over, by either end; one that its connection brings back is not."""
-        if self.is_suspended:
-            return False
-        return self._closed or self._link.state not in (LinkState.ATTACHED, LinkState.ATTACH_SENT)
-
     # -- why it is gone ---------------------------------------------------------------------
 
     def on_detached(self, event: LinkDetached) -> None:
-        """The engine tells that the link is over."""
-        if self._covered and not self._opening and event.error is not None and not is_final(event.error):
+        """The engine reports that the link is over."""
+        if event.link is not self._link:
+            return  # an attachment before this one, whose detach is answered late
+        passes = event.error is not None and not is_final(event.error)
+        if passes and self._covered and self._life not in NEW:
             self._suspend(link_error(self.name, event.error, event.closed))
             self.wake()
         else:
             self._detached = event
+            self.turn(Turn.DETACH)
             self.uncover()
             self.wake_all()
 
@@ -153,21 +217,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         link = self._link
         if link.told:
             self._detached = LinkDetached(link, True, link.error)
-
-    def cause(self) -> Exception | None:
-        """Why the peer, or what carried us, ended this link; None while it lives or was ended without an error."""
-        if self._memory is not None and self._memory.failure is not None:
-            return anew(self._memory.failure)
-        if self._detached is not None:
-            error = self._detached.error
-            if self._opening:
-                return self._gone(LinkRefusedError)
-            return None if error is None else self._gone()
-        cause = self.session.cause(opening=self._opening)
-        lost = self._link.state is LinkState.GONE and not self.session.was_ended
-        if cause is None and lost and self._conn.recovering:
-            return lost_with(self._loss(), f"link {self.name!r} was lost")
-        return cause
+            self.turn(Turn.DETACH)
 
     def _loss(self) -> Exception | None:
         """Why the transport was lost that carried this last."""
@@ -182,27 +232,6 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             return link_error(self.name, None, True, kind, address)
         return link_error(self.name, event.error, event.closed, kind, address)
 
-    def check_alive(self) -> None:
-        """Raise what ended the link, if something did.
-
-        Raises:
-            trio.ClosedResourceError: we closed it.
-            LinkDetachedError, SessionEndedError, ConnectionClosedError: somebody else ended it.
-        """
-        if self._closed:
-            raise trio.ClosedResourceError(f"link {self.name!r} was closed here")
-        if self._is_over:
-            if self._detached is None and self.session.closed_here:
-                raise trio.ClosedResourceError(f"link {self.name!r} was closed here, with its session")
-            raise self.cause() or self._gone()
-
-    @property
-    def _is_over(self) -> bool:
-        if self._closed or (self._memory is not None and self._memory.failure is not None):
-            return True
-        gone = self._detached is not None or self._link.state is LinkState.GONE
-        return gone and not self.is_suspended
-
     def reading(self, delivery: Any) -> None:
         """The calling task reads ``delivery`` in chunks; None: it is done with it."""
 
@@ -212,21 +241,11 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         """Write the attach."""
         if self._memory is not None:
             self._link.terminus = self._memory.terminus
-        snd, rcv = options.modes()
-        self._link.attach(
-            source=options.source,
-            target=options.target,
-            snd_settle_mode=snd,
-            rcv_settle_mode=rcv,
-            max_message_size=options.max_message_size,
-            properties=options.properties,
-            offered_capabilities=options.offered_capabilities,
-            desired_capabilities=options.desired_capabilities,
-        )
+        options.attach_to(self._link)
 
     def abandon(self) -> None:
         """The link did not come to be, or is not wanted: detach it, whatever the peer says."""
-        self._closed = True
+        self.turn(Turn.CLOSE)
         self.uncover()
         link = self._link
         if link.state is LinkState.DETACHED:
@@ -235,7 +254,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
     def opened(self) -> None:
         """Both ends are attached: from now on a detach is no refusal."""
-        self._opening = False
+        self.turn(Turn.OPEN)
 
     def on_attached(self) -> None:
         """The peer has answered our attach."""
@@ -245,7 +264,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         if memory is not None and self._has_terminus():
             if not self._link.incomplete:
                 memory.left = None
-            if self._covered and not self._opening:
+            if self._covered and self._life not in NEW:
                 try:
                     self.check_guarantee(memory.options)
                 except GuaranteeNotSupportedError as weaker:  # another peer answers than the one before
@@ -254,8 +273,10 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
                     return
             if memory.terminus is not None:
                 self._take_up()
-            if memory.on_restored is not None and not self._opening:
-                memory.on_restored()
+            if self._life not in NEW:
+                self.turn(Turn.OPEN)
+                if memory.on_restored is not None:
+                    memory.on_restored()
         self.wake()
 
     def _take_up(self) -> None:
@@ -301,7 +322,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
         Cancelled: the detach is on its way all the same, only the answer is not awaited.
         """
-        if self._closed:
+        if self._life is Life.CLOSED:
             await trio.lowlevel.checkpoint()
             return
         try:
@@ -311,7 +332,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             self.uncover()
             self._give_back()
             self._link.detach(closed=True, error=error)
-            self._closed = True
+            self.turn(Turn.CLOSE)
             self.wake_all()
         await self._gone_there()
         if self._memory is not None and self._link.closed:
@@ -339,14 +360,14 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
         Cancelled: the detach is on its way all the same, only the answer is not awaited.
         """
-        if self._closed:
+        if self._life is Life.CLOSED:
             await trio.lowlevel.checkpoint()
             return
         self.uncover()
         if self._memory is None:
             self._give_back()
         self._link.detach(closed=False, error=error)
-        self._closed = True
+        self.turn(Turn.CLOSE)
         self.wake_all()
         await self._gone_there()
 
@@ -372,7 +393,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             raise LocalProtocolError(
                 f"nothing is remembered of link {self.name!r}: open it with store= or an expiry_policy, and do not close it"
             )
-        if not self._is_over:
+        if not self.closed:
             raise LocalProtocolError(f"link {self.name!r} is attached: detach it first")
         await trio.lowlevel.checkpoint()
         conn = self._conn if connection is None else connection
@@ -384,7 +405,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             self.check_guarantee(memory.options)
         except BaseException:
             self._link.detach(closed=False)
-            self._closed = True
+            self.turn(Turn.CLOSE)
             raise
 
     def attach_to(self, session: Session) -> None:
@@ -393,10 +414,10 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         assert memory is not None
         if self._link.remote is not None and self._has_terminus():
             memory.remote = self._link.remote
-        memory.suspended = False
         memory.failure = None
         self._past = self.deliveries
         self._bind(session, self._new_end(session))
+        self.turn(Turn.ATTACH)
         self.start(memory.options)
 
     def _new_end(self, session: Session) -> E:
@@ -412,6 +433,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         self._link.owner = None
         self._link.detach(closed=False)
         self._bind(self.session, self._new_end(self.session))
+        self.turn(Turn.ATTACH)
         self.start(options)
 
     def check_complete(self) -> None:
@@ -480,18 +502,6 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         self.wake()
 
     @property
-    def is_suspended(self) -> bool:
-        """Whether the link is gone for now, and is to be attached again."""
-        if self._conn.recovery is None or self._closed or self._detached is not None or self._memory is None:
-            return False
-        return self._covered and (self._memory.suspended or self._link.state is LinkState.GONE)
-
-    @property
-    def closed_here(self) -> bool:
-        """Whether it was we who closed it, or detached."""
-        return self._closed
-
-    @property
     def own_session(self) -> bool:
         """Whether it is to have a session of its own."""
         return self._memory is not None and (self._memory.options.own_session or self._memory.apart)
@@ -505,7 +515,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         recovery, memory = self._conn.recovery, self._memory
         assert recovery is not None
         assert memory is not None
-        memory.suspended = True
+        self.turn(Turn.SUSPEND)
         memory.damage = damage
         recovery.damaged(self)
         self.on_lost()
@@ -513,7 +523,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
     def on_session_ended(self, error: Error | None, *, blamed: bool) -> None:
         """The peer ended the session that this link was on; ``blamed``: maybe over one that was being attached."""
         innocent = blamed and self.is_answered
-        if self._opening or error is None or (is_final(error) and not innocent):
+        if self._life in NEW or error is None or (is_final(error) and not innocent):
             self.uncover()
             self.wake_all()
             return
@@ -544,6 +554,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         memory = self._memory
         assert memory is not None
         memory.failure = failure or memory.damage
+        self.turn(Turn.GIVE_UP)
         self.uncover()
         self.wake_all()
 

@@ -5,13 +5,11 @@ Longer than 400 lines: every option of a listener is documented here.
 
 from __future__ import annotations
 
-import errno
 import logging
 import random
 import uuid
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
-from math import inf
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import trio
@@ -19,8 +17,10 @@ import trio
 from trio_amqp10.engine.connection import Connection as EngineConnection
 from trio_amqp10.engine.pool import Pool
 from trio_amqp10.engine.stack import Stack
-from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError
-from trio_amqp10.net.doors import Doors, Place
+from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError, RemoteProtocolError
+from trio_amqp10.headers import header_id
+from trio_amqp10.net.accepting import Reception, accept_loop
+from trio_amqp10.net.doors import Doors
 from trio_amqp10.net.failures import Failures, HostFailures
 from trio_amqp10.net.layers import Entrance, Transport, check_layers, has_tls, layers_of, no_less_secret
 from trio_amqp10.net.listener import Listener
@@ -28,11 +28,8 @@ from trio_amqp10.net.tls import check_server_context
 from trio_amqp10.net.transports import (
     bind,
     is_private,
-    keep_alive,
     listener_url,
     peer_host,
-    peer_name,
-    peer_place,
 )
 from trio_amqp10.net.urls import Url, parse_url
 from trio_amqp10.rules import Strict
@@ -44,7 +41,6 @@ from trio_amqp10.spec.transport import Error
 from .connection import Connection
 from .delivery import OutgoingDelivery, delivery_class
 from .dial import effective_limits
-from .errors import ConnectionClosedError
 from .options import strictness, symbols
 
 if TYPE_CHECKING:
@@ -52,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from trio_amqp10.engine.limits import Limits
+    from trio_amqp10.net.dialect import AcceptedConnection, Dialect
 
     from .connection import Vet
 
@@ -67,9 +64,6 @@ _JITTER: Final = 0.5
 
 def _nothing() -> None:
     """Nobody wants to know."""
-
-
-_OUT_OF_RESOURCES: Final = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,19 +108,6 @@ class Acceptor:
             incoming_class=delivery_class(self.strict),
             outgoing_class=OutgoingDelivery,
         )
-
-    async def admit(self, stream: trio.abc.Stream) -> Transport:
-        """Put on the layers that the peer asks for, within the time that there is to its open.
-
-        Raises:
-            SecurityError, RemoteProtocolError, ConnectionClosedError: it came no further.
-
-        Cancelled: the stream is of no use any more.
-        """
-        seconds = self.limits.handshake_timeout
-        with trio.move_on_after(inf if seconds is None else seconds):
-            return await self.entrance.admit(stream)
-        raise ConnectionClosedError("the peer took too long, during the handshakes")
 
     def accept(
         self,
@@ -183,45 +164,69 @@ class Acceptor:
 
         Cancelled: the connection is closed with ``amqp:connection:forced``.
         """
-        name = peer_name(stream)
+        await self.reception(handler).receive(stream, on_opened)
+
+    def reception(self, handler: Handler, dialects: Sequence[Dialect] = ()) -> Reception:
+        """What awaits those who dial: these dialects, and AMQP 1.0."""
+        return Reception(
+            dialects=(*dialects, _Amqp10(self, handler)),
+            entrance=self.entrance,
+            failures=self.failures,
+            seconds=self.limits.handshake_timeout,
+            sasl=self.sasl,
+            allow_plaintext_password=self.allow_plaintext_password,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Amqp10:
+    """AMQP 1.0 as a dialect; its engine answers headers that nobody takes (2.2)."""
+
+    acceptor: Acceptor
+    handler: Handler
+    name: str = "AMQP 1.0"
+
+    def claims(self, head: bytes) -> bool | None:
+        """As of ``Dialect``."""
+        try:
+            return None if header_id(head) is None else True
+        except RemoteProtocolError:
+            return False
+
+    async def serve(self, accepted: AcceptedConnection) -> None:
+        """As of ``Dialect``. Cancelled: the connection is closed with ``amqp:connection:forced``."""
+        stream, acceptor = accepted.stream, self.acceptor
         async with trio.open_nursery() as nursery:
-            began = trio.current_time()
             try:
-                transport = await self.admit(stream)
-                connection = self.accept(stream, nursery, transport, began)
+                connection = acceptor.accept(stream, nursery, accepted.transport, accepted.began)
             except AmqpError as failure:
-                _log.info("%s came no further than the handshake: %s", name, failure)
+                _log.info("%s came no further than the handshake: %s", accepted.name, failure)
                 await trio.aclose_forcefully(stream)
                 return
-            except BaseException:
-                await trio.aclose_forcefully(stream)
-                raise
             error: Error | None = Error(
                 condition=Condition.CONNECTION_FORCED.value, description="the service ends"
             )
             try:
-                error = await self._handle(connection, handler, on_opened, name)
+                error = await self._handle(connection, accepted)
             finally:
                 try:
                     await connection.aclose(error)
                 finally:
-                    if self.pool is not None:
-                        self.pool.leave(connection.engine)
+                    if acceptor.pool is not None:
+                        acceptor.pool.leave(connection.engine)
                 nursery.cancel_scope.cancel()
 
-    async def _handle(
-        self, connection: Connection, handler: Handler, on_opened: Callable[[], object], name: str
-    ) -> Error | None:
+    async def _handle(self, connection: Connection, accepted: AcceptedConnection) -> Error | None:
         try:
             await connection.opened()
         except Exception as failure:
-            _log.info("%s came no further than the handshake: %s", name, failure)
+            _log.info("%s came no further than the handshake: %s", accepted.name, failure)
             return None
         if connection.turned_away:
             return None
         try:
-            on_opened()
-            await handler(connection)
+            accepted.opened()
+            await self.handler(connection)
         except Exception as failure:
             if connection.closed and _is_loss(failure):
                 _log.debug("%r: %s", connection, failure)
@@ -266,6 +271,7 @@ async def serve(
     max_failures: int | None = 10,
     max_partial_octets: int | None = 256 * 1024 * 1024,
     close_timeout: float = 5.0,
+    dialects: Sequence[Dialect] = (),
     task_status: trio.TaskStatus[list[Listener]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Listen on ``urls`` and run ``handler(connection)`` for each peer that opens a connection.
@@ -307,6 +313,10 @@ async def serve(
         max_partial_octets: of deliveries that began and are not complete, on all connections together: above it the
             largest of the connection that has most goes, and its link is detached with
             ``amqp:resource-limit-exceeded``. None for no limit but that of each connection (``Limits.partial_octets``).
+        dialects: protocols to serve beside AMQP 1.0 on the same URLs, above the same layers. The first octets tell which:
+            each is asked in turn, and AMQP 1.0 gets those that none of them claims. ``sasl``, ``max_handshakes``,
+            ``max_failures``, ``limits.header_timeout`` and ``limits.handshake_timeout`` hold for all of them; ``handler``, ``vet`` and all
+            that an open says are of AMQP 1.0.
         others: as for ``open_connection``.
 
     Raises:
@@ -340,17 +350,17 @@ async def serve(
     parsed = [parse_url(url) for url in urls]
     entrances = [_entrance(url, ssl_context, layers, detect, origins, acceptor.limits) for url in parsed]
     doors = Doors(max_connections, max_handshakes)
-    sockets: list[tuple[trio.SocketListener, Acceptor]] = []
+    sockets: list[tuple[trio.SocketListener, Reception]] = []
     listening: list[Listener] = []
     try:
         for url, entrance in zip(parsed, entrances, strict=True):
             for listener in await bind(url):
-                sockets.append((listener, replace(acceptor, entrance=entrance)))
+                sockets.append((listener, replace(acceptor, entrance=entrance).reception(handler, dialects)))
                 reached = listener_url(url, listener)
                 listening.append(Listener(reached, parse_url(reached).port, listener.socket.close))
         async with trio.open_nursery() as nursery:
-            for listener, its_acceptor in sockets:
-                nursery.start_soon(_accept_loop, listener, its_acceptor, handler, admit, doors, nursery)
+            for listener, reception in sockets:
+                nursery.start_soon(accept_loop, listener, reception, admit, doors, nursery)
             task_status.started(listening)
     finally:
         doors.close()
@@ -384,58 +394,3 @@ def _entrance(
         seconds=limits.layer_timeout,
         header_seconds=limits.header_timeout,
     )
-
-
-async def _accept_loop(
-    listener: trio.SocketListener,
-    acceptor: Acceptor,
-    handler: Handler,
-    admit: Callable[[str | None], bool] | None,
-    doors: Doors,
-    nursery: trio.Nursery,
-) -> None:
-    def begin(place: Place) -> None:
-        nursery.start_soon(_run_one, place, acceptor, handler)
-
-    while listener.socket.fileno() != -1:  # it is after Listener.close()
-        await doors.until_place()
-        try:
-            stream = await listener.accept()
-            keep_alive(stream)
-        except trio.ClosedResourceError:
-            return
-        except OSError as failure:
-            if failure.errno not in _OUT_OF_RESOURCES:
-                raise
-            _log.warning("cannot accept for now: %s", failure)
-            # What a stranger has is given back as soon as its task runs.
-            await trio.sleep(0.01 if doors.turn_out() else 0.1)
-            continue
-        if not _is_admitted(admit, stream):
-            await trio.aclose_forcefully(stream)
-            continue
-        try:
-            await doors.until_place()  # another listener may have let in the last one meanwhile
-        except BaseException:
-            await trio.aclose_forcefully(stream)
-            raise
-        doors.enter(Place(doors, peer_place(stream), stream, begin))
-
-
-def _is_admitted(admit: Callable[[str | None], bool] | None, stream: trio.SocketStream) -> bool:
-    try:
-        return admit is None or admit(peer_host(stream))
-    except Exception:
-        _log.exception("admit() failed: nobody gets in")
-        return False
-
-
-async def _run_one(place: Place, acceptor: Acceptor, handler: Handler) -> None:
-    try:
-        with place.scope:
-            await acceptor.run(place.stream, handler, place.open)
-    except Exception:
-        _log.exception("a connection failed in a way that it should not")
-    finally:
-        await trio.aclose_forcefully(place.stream)
-        place.leave()

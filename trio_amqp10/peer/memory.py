@@ -125,7 +125,6 @@ class Memory:
         terminus: what is unsettled.
         options: what the attach says.
         remote: what the peer's attach said before.
-        suspended: whether the peer detached it, and it is to be attached again by itself.
         apart: whether that is to be on a session of its own, as it may have ended the one that it was on.
         damage: why the peer ended it, or its session, last.
         failure: why attaching it again was given up.
@@ -145,7 +144,6 @@ class Memory:
         "on_restored",
         "options",
         "remote",
-        "suspended",
         "terminus",
     )
 
@@ -154,7 +152,6 @@ class Memory:
         self.options = options
         self.left: int | None = None
         self.remote: Attach | None = None
-        self.suspended = False
         self.apart = False
         self.damage: AmqpError | None = None
         self.failure: AmqpError | None = None

@@ -20,6 +20,8 @@ from .memory import NOTHING_KEPT, Retention, TerminusStore
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from trio_amqp10.engine.link import Link as EngineLink
+
 __all__ = [
     "ANONYMOUS_RELAY",
     "Guarantee",
@@ -90,6 +92,24 @@ class LinkOptions:
     def remembers(self) -> bool:
         """Whether the link can be taken up again after a detach (2.6.5)."""
         return self.guarantee != "at-most-once" and (self.store is not None or self.retention.survives)
+
+    def attach_to(self, link: EngineLink) -> None:
+        """Write the attach of this link.
+
+        Raises:
+            LocalProtocolError: it is attached already, or fits no frame, or its session is over.
+        """
+        snd, rcv = self.modes()
+        link.attach(
+            source=self.source,
+            target=self.target,
+            snd_settle_mode=snd,
+            rcv_settle_mode=rcv,
+            max_message_size=self.max_message_size,
+            properties=self.properties,
+            offered_capabilities=self.offered_capabilities,
+            desired_capabilities=self.desired_capabilities,
+        )
 
     def modes(self) -> tuple[SenderSettleMode, ReceiverSettleMode]:
         """The settle modes to ask for."""

@@ -17,6 +17,8 @@ from trio_amqp10.engine.terminus import UNBOUND
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.transport import Role
 
+from .credit import CreditWindow
+from .life import Life
 from .link import Link
 from .opening import Opening
 from .options import Guarantee, LinkOptions, check_address, check_dynamic, check_source, retention, symbols
@@ -54,7 +56,7 @@ class Receiver(Link["ReceiverLink"]):
     without an error, or when we close; with an error or a lost transport it raises.
     """
 
-    __slots__ = ("_half", "_hold", "_later", "_readers", "_window")
+    __slots__ = ("_hold", "_later", "_readers", "_window")
     statistics = receiver_statistics
 
     def __init__(
@@ -75,8 +77,7 @@ class Receiver(Link["ReceiverLink"]):
         if octets is not None:
             self._hold = Hold(octets, session.connection.engine.limits.max_frame_size)
             link.limit(self._hold)
-        self._window = credit
-        self._half = credit // 2
+        self._window = CreditWindow(credit)
         self._later = 0  # what credit was granted, or taken back, while the link was lost
 
     @property
@@ -112,17 +113,17 @@ class Receiver(Link["ReceiverLink"]):
         if self._hold is not None:
             self._hold.held = sum(len(one.payload) for one in link.queue)  # of before
             self._top_up()
-        elif self._window:
-            link.set_credit(max(0, self._window - len(link.queue)))
+        elif self._window.size:
+            self._window.fill(link)
 
     def attach_to(self, session: Session) -> None:
         old = self._link
         granted = old.credit + self._later
-        if self._window or old.drain or old.flow_properties:
+        if self._window.size or old.drain or old.flow_properties:
             granted = self._later  # kept topped up; or given back; or for a transaction, which is no more
         self._later = 0
         super().attach_to(session)
-        if granted > 0 and not self._window:
+        if granted > 0 and not self._window.size:
             self._link.set_credit(granted)
 
     def grant(self, credit: int, *, transaction: Transactional | None = None) -> None:
@@ -141,7 +142,7 @@ class Receiver(Link["ReceiverLink"]):
             raise LocalProtocolError(f"grant({credit}): a number of messages, at least 1, is possible")
         self.check_alive()
         if transaction is not None:
-            if self._window:
+            if self._window.size:
                 raise LocalProtocolError(
                     "a receiver that grants credit by itself would acquire more than asked for: open it with credit=0"
                 )
@@ -168,19 +169,16 @@ class Receiver(Link["ReceiverLink"]):
         self._queue.extend(kept)
 
     def _top_up(self) -> None:
-        """Keep ``_window`` deliveries granted or waiting here; asked for by halves, not one by one."""
-        link = self._link
+        """Keep credit granted for what the window and the octets have room for."""
         if self._hold is not None:
             self._top_up_octets(self._hold)
-        elif (
-            self._window and link.credit + len(self._queue) <= self._half and link.state is LinkState.ATTACHED
-        ):
-            link.set_credit(self._window - len(self._queue))
+        elif self._window.is_low(self._link):
+            self._window.fill(self._link)
 
     def _top_up_octets(self, hold: Hold) -> None:
         """The same, for as many messages as there is likely to be room for."""
         link = self._link
-        wanted = min(self._window - len(self._queue), hold.messages())
+        wanted = min(self._window.size - len(self._queue), hold.messages())
         if (
             wanted > 0
             and link.credit <= wanted // 2
@@ -217,7 +215,7 @@ class Receiver(Link["ReceiverLink"]):
         Raises: as ``drain``. Cancelled: the drain goes on.
         """
         self.check_alive()
-        self._window = 0
+        self._window.size = 0
         link = self._link
         if self.is_suspended:
             self._later = -link.credit  # it went with the link, and is not to come back with it
@@ -275,8 +273,8 @@ class Receiver(Link["ReceiverLink"]):
     async def __anext__(self) -> Delivery:
         await self._conn.pace.checkpoint()
         while not (self._link.queue and (self._link.state is _ATTACHED or self._still_good())):
-            if self._is_over:
-                cause = None if self._closed else self.cause()
+            if self.closed:
+                cause = None if self.life is Life.CLOSED else self.cause()
                 if cause is None:
                     raise StopAsyncIteration
                 raise cause
@@ -292,8 +290,8 @@ class Receiver(Link["ReceiverLink"]):
         if self._hold is not None:
             self._lessen((delivery,))  # type: ignore[arg-type]  # (as below)
             self._top_up_octets(self._hold)
-        elif link.credit + len(queue) <= self._half and self._window:
-            self._top_up()
+        elif link.credit + len(queue) <= self._window.half and self._window.is_low(link):
+            self._window.fill(link)
         return delivery  # type: ignore[return-value]  # the connection makes deliveries of our class
 
     def _still_good(self) -> bool:
@@ -302,7 +300,7 @@ class Receiver(Link["ReceiverLink"]):
         Those of a link that may come back wait for that.
         """
         if self._remembered is not None:
-            return self._closed or bool(self._queue[0].settled)
+            return self.life is Life.CLOSED or bool(self._queue[0].settled)
         kept = [delivery for delivery in self._queue if delivery.settled]
         self._queue.clear()
         self._queue.extend(kept)
@@ -330,7 +328,7 @@ class Receiver(Link["ReceiverLink"]):
         self._leave_unread()
         link = self._link
         if (
-            not self._window
+            not self._window.size
             and link.credit <= self.waiting
             and not (link.drain and link.credit)
             and link.state is LinkState.ATTACHED
@@ -371,7 +369,7 @@ class Receiver(Link["ReceiverLink"]):
 
     def _give_back(self) -> None:
         link = self._link
-        self._window = 0
+        self._window.size = 0
         if link.state is LinkState.ATTACHED:
             if link.credit:
                 link.set_credit(0)

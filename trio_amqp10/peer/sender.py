@@ -255,7 +255,7 @@ class Sender(Link["SenderLink"]):
         Cancelled: nothing is lost; call it again.
         """
         await trio.lowlevel.checkpoint()
-        while self._link.in_progress and not self._is_over:
+        while self._link.in_progress and not self.closed:
             await self.wait()
 
     async def flush(self) -> None:
@@ -283,7 +283,7 @@ class Sender(Link["SenderLink"]):
         # A receiver that is detached in the middle must forget what it was not done with (2.6.6), and
         # the message would be lost without a sound: so let it finish, for as long as a close may take.
         with trio.move_on_after(self._conn.close_timeout):
-            while self.unsettled and not self._is_over:
+            while self.unsettled and not self.closed:
                 self._link.watch_unsettled = True
                 await self.wait()
 
@@ -300,14 +300,15 @@ class Sender(Link["SenderLink"]):
         link.watch_unsettled = True
         return (link.resending is None or link.resending.done) and not link.unsettled
 
-    def check_doubt(self, delivery: OutgoingDelivery) -> None:
-        """Raise ``DeliveryInDoubtError`` where the peer forgot this delivery before it said what became of it."""
+    def check_delivery(self, delivery: OutgoingDelivery) -> None:
+        """As ``Link.check_delivery``; raise ``DeliveryInDoubtError`` where the peer forgot this one before it said what became of it."""
         terminus = self._remembered
         if terminus is not None:
             for sent in terminus.in_doubt:
                 if sent.delivery is delivery:
                     message = Message.from_payload(sent.payload, sent.message_format)
                     raise DeliveryInDoubtError(delivery, message)
+        super().check_delivery(delivery)
 
     @property
     def resumed(self) -> list[OutgoingDelivery]:

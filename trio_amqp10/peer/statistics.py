@@ -15,6 +15,8 @@ from trio_amqp10.spec.transport import Role
 
 if TYPE_CHECKING:
     from trio_amqp10.engine.connection import Connection as EngineConnection
+    from trio_amqp10.engine.receiver import ReceiverLink
+    from trio_amqp10.engine.sender import SenderLink
 
     from .connection import Connection
     from .receiver import Receiver
@@ -30,7 +32,9 @@ __all__ = [
     "Totals",
     "connection_statistics",
     "receiver_statistics",
+    "receiving_figures",
     "sender_statistics",
+    "sending_figures",
     "session_statistics",
 ]
 
@@ -208,29 +212,44 @@ def session_statistics(session: Session) -> SessionStatistics:
 
 def sender_statistics(self: Sender) -> SenderStatistics:
     """What it has sent since it was opened, and where it stands: live figures by name."""
-    return {
-        "role": "sender",
-        "state": self.state,
-        "name": self.name,
-        "address": self.node,
-        "messages": self.deliveries,
-        "credit": self.credit,
-        "unsettled": self.unsettled,
-        "draining": self.draining,
-        "waiting": self.blocked,
-    }
+    figures = sending_figures(self._link, self.node, waiting=self.blocked)  # pyright: ignore[reportPrivateUsage]
+    figures["messages"] = self.deliveries  # as it was attached before, too
+    figures["unsettled"] = self.unsettled
+    return figures
 
 
 def receiver_statistics(self: Receiver) -> ReceiverStatistics:
     """What has come since it was opened, and where it stands: live figures by name."""
+    figures = receiving_figures(self._link, self.node)  # pyright: ignore[reportPrivateUsage]
+    figures["messages"] = self.deliveries  # as it was attached before, too
+    return figures
+
+
+def sending_figures(link: SenderLink, address: str | None, *, waiting: int = 0) -> SenderStatistics:
+    """Where one attachment of a link stands on which we send to or from ``address``; ``waiting``: tasks that cannot send."""
+    return {
+        "role": "sender",
+        "state": link.state.name,
+        "name": link.name,
+        "address": address,
+        "messages": link.deliveries,
+        "credit": link.credit,
+        "unsettled": link.unsettled,
+        "draining": link.drain,
+        "waiting": waiting,
+    }
+
+
+def receiving_figures(link: ReceiverLink, address: str | None) -> ReceiverStatistics:
+    """Where one attachment of a link stands on which we receive from or at ``address``."""
     return {
         "role": "receiver",
-        "state": self.state,
-        "name": self.name,
-        "address": self.node,
-        "messages": self.deliveries,
-        "credit": self.credit,
-        "unsettled": self.unsettled,
-        "available": self.available,
-        "buffered": self.buffered,
+        "state": link.state.name,
+        "name": link.name,
+        "address": address,
+        "messages": link.deliveries,
+        "credit": link.credit,
+        "unsettled": len(link.tags),
+        "available": link.available,
+        "buffered": len(link.queue),
     }

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from trio_amqp10.container.broker.faults import AccessRefusedError, InequivalentError, UnsupportedError
-from trio_amqp10.container.nodes.node import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trio_amqp10.container.nodes.node import RefusedError
 
 __all__ = ["FaultError", "status_of"]
 
-_STATUSES: Final[tuple[tuple[type[RefusedError], int], ...]] = (
-    (InequivalentError, 409),
-    (AccessRefusedError, 403),
-    (UnsupportedError, 501),
-    (RefusedError, 400),
-)
+_STATUSES: Final[Mapping[type[RefusedError], int]] = {
+    InequivalentError: 409,
+    AccessRefusedError: 403,
+    UnsupportedError: 501,
+}
 
 
 class FaultError(Exception):
@@ -28,7 +31,7 @@ class FaultError(Exception):
 
 def status_of(refusal: RefusedError) -> tuple[int, str]:
     """The status that the broker's refusal has, and how it is described."""
-    status = next(status for kind, status in _STATUSES if isinstance(refusal, kind))
+    status = _STATUSES.get(type(refusal), 400)
     if isinstance(refusal, InequivalentError):
         return status, other_properties(refusal.kind, refusal.name)
     return status, refusal.description

@@ -80,10 +80,10 @@ class Ledger(Queue):
         """A claim came to nothing."""
         self._claims.discard(key)
 
-    def _forget(self, entry: Entry) -> None:
+    def on_gone(self, entry: Entry) -> None:
         name = entry.content.as_message().message_id
         self._held.discard((name.__class__, name))
-        super()._forget(entry)
+        super().on_gone(entry)
 
 
 class _Single:

@@ -64,7 +64,7 @@ REQUIREMENTS = [
         "the link is detached with the error, if its source has no outcome rejected",
         "anonymous_terminus_detaches_with_the_tag_where_no_outcome_can_say_that_an_address_is_unknown",
         "relay_under_rules_detaches_with_the_tag_where_it_may_not_reject",
-        mutant=Change("if permits(source, outcome):", "if True:"),
+        mutant=Change("if permits(outcome):", "if True:"),
     ),
     need(
         "A-2.2.2-4",

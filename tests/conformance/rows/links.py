@@ -146,7 +146,9 @@ REQUIREMENTS = [
         "an end that has a terminus already says in its attach what is unsettled",
         "attach_says_which_deliveries_have_an_outcome_when_the_link_is_taken_up",
         "attach_says_how_far_each_delivery_has_come",
-        mutant=Change("if self.terminus is not None and self.terminus.known:", "if False:"),
+        mutant=Change(
+            "if self.terminus is not None and self.terminus.known and not reattaches:", "if False:"
+        ),
     ),
     need(
         "2.6.3-7",
@@ -185,6 +187,8 @@ REQUIREMENTS = [
         RULE,
         "on resuming, the sender's word on the source counts, and the receiver's on the target",
         "link_that_is_resumed_leads_where_the_new_answer_says",
+        "default_outcome_is_that_of_the_source_as_the_sender_has_it",
+        "receiver_knows_the_outcomes_of_the_source_as_its_sender_has_it",
         "sender_keeps_to_the_outcomes_of_its_own_source_whatever_the_answer_says",
         "resending_takes_the_default_outcome_when_the_source_does_not_permit_the_receivers",
     ),
@@ -292,7 +296,7 @@ REQUIREMENTS = [
         "after an error the link comes back by resuming only",
         "attach_after_an_error_of_the_peers_has_a_map_though_nothing_is_unsettled",
         mutant=Change(
-            "if self.terminus is not None and self.terminus.known:",
+            "if self.terminus is not None and self.terminus.known and not reattaches:",
             "if self.terminus is not None and self.terminus.states():",
         ),
         gap="a link of which nothing is remembered is attached as a new one",
@@ -305,10 +309,10 @@ REQUIREMENTS = [
         "attach_says_which_deliveries_have_an_outcome_when_the_link_is_taken_up",
         mutants=(
             Change(
-                "if self.terminus is not None and self.terminus.known:",
+                "if self.terminus is not None and self.terminus.known and not reattaches:",
                 "if self.terminus is not None and self.terminus.states():",
             ),
-            Change("if self.terminus is not None and self.terminus.known:", "if False:"),
+            Change("if self.terminus is not None and self.terminus.known and not reattaches:", "if False:"),
         ),
     ),
     need(

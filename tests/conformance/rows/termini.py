@@ -142,11 +142,11 @@ REQUIREMENTS = [
         "default_outcome_counts_when_a_delivery_is_settled_without_an_outcome",
         "outcome_of_a_settlement_without_a_state_is_the_default",
         mutants=(
-            Change("if not isinstance(outcome, OUTCOMES) or not self", "if outcome is None or not self"),
             Change(
-                'return cast("Outcome", getattr(source, "default_outcome", None) or RELEASED)',
-                "return RELEASED",
+                "link.permitted(outcome) if isinstance(outcome, OUTCOMES) else link.default_outcome",
+                "link.default_outcome if outcome is None else link.permitted(outcome)",
             ),
+            Change('return cast("Outcome", self.link.default_outcome)', "return RELEASED"),
         ),
     ),
     need(

@@ -7,10 +7,10 @@ from tests.conformance.requirement import MUST, MUST_NOT, RULE, SHOULD, SHOULD_N
 __all__ = ["REQUIREMENTS"]
 
 _CANNOT = "coordinator_rejects_or_detaches_with_what_it_cannot_do"
-_REJECTS = Change('if outcomes and "amqp:rejected:list" not in outcomes:', "if True:")
-_DETACHES = Change('if outcomes and "amqp:rejected:list" not in outcomes:', "if False:")
+_REJECTS = Change("if request.link.permits(rejected):", "if False:")
+_DETACHES = Change("if request.link.permits(rejected):", "if True:")
 _NO_REASON = Change(
-    "            self._say(request, _rejected(condition, description))",
+    "            self._say(request, rejected)",
     "            self._say(request, Rejected())",
 )
 

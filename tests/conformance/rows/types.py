@@ -138,8 +138,8 @@ REQUIREMENTS = [
         "a field that is multiple and mandatory has at least one value",
         "row_13_client_refuses_an_empty_or_null_list",
         mutant=Change(
-            "            raise NoAcceptableMechanismError(offered,",
-            "            return\n            raise NoAcceptableMechanismError(offered,",
+            "            raise NoAcceptableMechanismError(offered, [mechanism.name",
+            "            return\n            raise NoAcceptableMechanismError(offered, [mechanism.name",
         ),
         gap="the one such field is the list of SASL mechanisms: it is read as an empty list, which the client refuses",
     ),

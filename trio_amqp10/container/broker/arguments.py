@@ -5,15 +5,13 @@ x-queue-type                       ``classic`` (the default) or ``quorum``, whic
 x-max-length, x-max-length-bytes   messages and octets of messages that it holds
 x-overflow                         ``drop-head`` (the default) or ``reject-publish``
 x-message-ttl                      milliseconds that a message lives at most
-x-expires                          milliseconds that the queue stays while nobody uses it
 x-dead-letter-exchange             where dead messages go, with
 x-dead-letter-routing-key          this routing key, or else with the name of the queue
 x-delivery-limit                   failed deliveries that a message may have; one more, and it dies. 20 for ``quorum``
 x-single-active-consumer           whether one consumer gets all, until it goes
-x-max-priority                     the highest priority that is told apart
 =================================  ======================================================================
 
-``KEPT`` are known, compared and shown, and have no effect. Any other argument is ignored.
+``x-expires``, ``x-max-priority`` and ``KEPT`` are checked, compared and shown, and have no effect. Any other argument is ignored.
 
 Knows names and values; knows no queue.
 """
@@ -137,6 +135,9 @@ def policy_of(name: str, arguments: Mapping[str, Any], queue_address: Callable[[
         max_length=arguments.get("x-max-length"),
         max_octets=arguments.get("x-max-length-bytes"),
         ttl=arguments.get("x-message-ttl"),
+        max_priority=arguments.get("x-max-priority", None if quorum else 0),
+        bound="ready",
+        expires=arguments["x-expires"] / 1000 if "x-expires" in arguments else None,
         overflow=_OVERFLOWS[arguments.get("x-overflow", "drop-head")],
         dead_letter=dead_letter_of(name, arguments, queue_address),
         delivery_limit=None if limit is None else limit + 1,

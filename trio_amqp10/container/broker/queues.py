@@ -32,7 +32,7 @@ class BrokerQueue(Queue):
         durable, auto_delete: the same.
         owner: the connection that it is exclusive to; None if it is everybody's.
         clock: what messages expire by.
-        on_unused: called when its last consumer has gone and it deletes itself.
+        on_unused: called when its last consumer has gone and it deletes itself, or it was not used for ``x-expires``.
         on_closed: called when it was deleted, by whatever; None for nothing.
         queue_address: gives the address of a queue from its name.
         book: keeps its durable messages; None if it does not survive the process.
@@ -53,13 +53,13 @@ class BrokerQueue(Queue):
         auto_delete: bool,
         owner: Peer | None,
         clock: Clock,
-        on_unused: Callable[[BrokerQueue], object],
+        on_unused: Callable[[Queue], object],
         on_closed: Callable[[BrokerQueue], object] | None = None,
         queue_address: Callable[[str], str] = str,
         book: Book | None = None,
     ) -> None:
         policy = policy_of(name, arguments, queue_address)
-        super().__init__(queue_address(name), policy=policy, clock=clock, book=book)
+        super().__init__(queue_address(name), policy=policy, clock=clock, book=book, on_unused=on_unused)
         self.name = name
         self.arguments = dict(arguments)
         self.wants_durable = durable

@@ -180,12 +180,14 @@ class Topology:
                 auto_delete=auto_delete,
                 exclusive=exclusive,
             )
+            there.touch()
             return there, False
         there.check_owner(peer)
         if (there.owner is not None) != exclusive:
             raise LockedError(f"queue {name!r} is {'not ' if exclusive else ''}exclusive")
         received = {"durable": durable, "auto_delete": auto_delete, **given}
         check_equivalent("queue", name, received, there.properties, _QUEUE)
+        there.touch()
         return there, False
 
     def _make_queue(

@@ -30,7 +30,7 @@ def comparable(value: object) -> Hashable:
             return "number", int(value.timestamp())
         case str():
             return "text", value.encode("utf-8", "surrogatepass")
-        case bytes() | bytearray() | memoryview():
+        case bytes() | bytearray():
             return "text", bytes(value)
         case Mapping():
             members = cast("Mapping[object, object]", value)
@@ -58,7 +58,7 @@ def to_json(value: object) -> Any:
             return float(value) if value - value == 0 else {_NOT_PLAIN: ["float", repr(float(value))]}
         case str():
             return str(value)
-        case bytes() | bytearray() | memoryview():
+        case bytes() | bytearray():
             return {_NOT_PLAIN: ["octets", bytes(value).hex()]}
         case datetime():
             return {_NOT_PLAIN: ["time", int(value.timestamp())]}
@@ -76,7 +76,7 @@ def to_json(value: object) -> Any:
 
 def from_json(value: Any) -> Any:
     """The value that ``to_json`` was given."""
-    if isinstance(value, list):
+    if value.__class__ is list:
         return [from_json(each) for each in value]
     if not isinstance(value, dict):
         return value

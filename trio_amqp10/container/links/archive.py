@@ -65,7 +65,7 @@ ENDS: Final = Table("ends", ("id", "terminus"), str)
 UNSETTLED: Final = Table("unsettled", ("id", "terminus", "place", "tag", "record"), str)
 
 MOST: Final = 10_000
-"""Rows of deliveries on one link: a peer that never settles is not to fill the disk."""
+"""Rows of deliveries on one link: a peer that never settles is not to fill the disk. It gets no credit for more."""
 
 
 class Archive:
@@ -263,7 +263,30 @@ class _Keeper:
 class InletKeeper(_Keeper):
     """For a link on which a peer sends: the tags of what was accepted."""
 
-    __slots__ = ()
+    __slots__ = ("_on_room",)
+
+    def __init__(self, archive: Archive, kept: Kept) -> None:
+        super().__init__(archive, kept)
+        self._on_room: Callable[[], object] | None = None
+
+    @property
+    def room(self) -> int:
+        """Deliveries to give credit for: as many may be unsettled as there may be rows."""
+        return MOST - len(self._kept.terminus.unsettled)
+
+    def has_room(self, call: Callable[[], object]) -> bool:
+        """Whether there is room for another one; if not, ``call`` is called once there is: its sender has settled one."""
+        if self.room > 0:
+            return True
+        self._on_room = call
+        return False
+
+    def drop(self, tag: bytes) -> None:
+        super().drop(tag)
+        call = self._on_room
+        if call is not None and self.room > 0:
+            self._on_room = None
+            call()
 
     def begin(self) -> None:
         """The terminus is to survive from now on, with what is in it."""
@@ -275,11 +298,6 @@ class InletKeeper(_Keeper):
         """As ``Keeper.foretell``: it goes into the commit that has the message."""
         if tag not in self._tags:
             self._note(tag, self._archive.next_place(), None)
-            if len(self._tags) > MOST and self._kept.holder is not None:
-                self._kept.holder.close(
-                    Condition.RESOURCE_LIMIT_EXCEEDED.value,
-                    f"more than {MOST} accepted deliveries that their sender has not settled",
-                )
 
     def conclude(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:
         """As ``Keeper.conclude``; nothing waits for it, see above."""

@@ -22,10 +22,9 @@ from trio_amqp10.container.protocols.amqp10.selection import wanted_by
 from trio_amqp10.engine.terminus import SenderTerminus
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.filters import FilterError, FilterSet, capabilities, parse_filters
-from trio_amqp10.peer.incoming import Accepting, IncomingLink, IncomingReceiver, IncomingSender
+from trio_amqp10.peer.incoming import IncomingLink, IncomingReceiver, IncomingSender
 from trio_amqp10.peer.memory import NOTHING_KEPT, Retention
 from trio_amqp10.peer.options import LinkOptions
-from trio_amqp10.peer.sender import Sender
 from trio_amqp10.spec.messaging import DistributionMode, Source, Target
 from trio_amqp10.spec.transactions import Coordinator as CoordinatorTarget
 from trio_amqp10.spec.transport import Error, ReceiverSettleMode, Role, SenderSettleMode
@@ -41,7 +40,7 @@ from .relay_inlet import RelayInlet, wanted
 from .sole import sole_policy_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     from trio_amqp10.container.nodes.forms import Wants
     from trio_amqp10.container.rights.sole import SolePolicy
@@ -125,7 +124,7 @@ class Conversation(ServedPeer):
     def links(self) -> Iterator[LinkView]:
         """The links that there are now."""
         for link in self.connection.links:
-            role = "sender" if isinstance(link, Sender) else "receiver"
+            role = "sender" if link.role is Role.SENDER else "receiver"
             yield LinkView(role, link.name, link.statistics)
 
     def statistics(self) -> Mapping[str, Any]:
@@ -173,12 +172,11 @@ class Conversation(ServedPeer):
         try:
             if refused is not None:
                 raise refused
-            if self.account is not None:
-                self.account.check_link()
+            self.check_link()
             if isinstance(link, IncomingReceiver):
                 self._admit_inlet(link, link.remote.target if recovered is None else recovered)
             elif isinstance(link, IncomingSender):
-                self._admit_outlet(link, link.remote.source if recovered is None else recovered)
+                self.admit_outlet(link, link.remote.source if recovered is None else recovered)
         except RefusedError as refusal:
             _log.debug("%r refuses %r: %s", self._container, link, refusal)
             link.refuse_now(_error_of(refusal))
@@ -210,9 +208,7 @@ class Conversation(ServedPeer):
             node = self._container.find(_checked(asked.address))
         with self._entering(node):
             self._steal(link)
-            node.check_inlet(self)
-            if self._container.accounts is not None:
-                self._container.accounts.check_node(node, node.inlets, "senders")
+            self.check_inlet(node)
             agreed = self._retention(link, asked, storable=not made)
             credit = INLET_CREDIT if node.gives else WORKED_CREDIT
             target = Target(
@@ -232,7 +228,7 @@ class Conversation(ServedPeer):
             kind = RelayInlet if node is self._container.relay and self.guard.asks else ReceiverInlet
             inlet = kind(session, engine, credit, node, self)
             self._claim(link, inlet, agreed, target)
-            Accepting(link, lambda: inlet, options).enter_now()
+            inlet.attach(link, options)
             self._began(link, inlet, node, made, asked)
 
     def _admit_control(self, link: IncomingReceiver) -> None:
@@ -243,12 +239,18 @@ class Conversation(ServedPeer):
         )
         self._steal(link)
         inlet = ControlInlet(session, engine, CONTROL_CREDIT, self.coordinator, self)
-        Accepting(link, lambda: inlet, options).enter_now()
+        inlet.attach(link, options)
         self._container.termini.attach(self._key(link), inlet)
         self.guard.remember(inlet, wanted(link))
         inlet.begin()
 
-    def _admit_outlet(self, link: IncomingSender, asked: Any) -> None:
+    # -- for emulators of other services, which override the first --------------------------
+
+    def admit_outlet(self, link: IncomingSender, asked: Any) -> None:
+        """Accept a link on which the peer wants to receive from the source ``asked``, or raise ``RefusedError``.
+
+        An override may answer later, as long as it looks whether the link ``is_waiting`` then.
+        """
         _ends(link)
         if asked is None:
             self._admit_subscriber(link)
@@ -271,12 +273,10 @@ class Conversation(ServedPeer):
             node = self._container.find(_checked(asked.address))
         with self._entering(node):
             filters = _filters(asked, node)
-            interest = interest_of(self.owner, link.name, asked, filters)
+            interest = interest_of(self.owner, link.name, asked, filters, link.remote.properties)
             target = getattr(link.remote.target, "address", None)
             self._steal(link)
-            node.check_outlet(self, copying=copying, target=target, interest=interest)
-            if self._container.accounts is not None:
-                self._container.accounts.check_node(node, node.outlets, "receivers")
+            self.check_outlet(node, copying=copying, target=target, interest=interest)
             storable = _is_storable(node) and not made
             agreed = NOTHING_KEPT if copying else self._retention(link, asked, storable=storable)
             source = Source(
@@ -303,6 +303,33 @@ class Conversation(ServedPeer):
                 properties=_paired(link, node),
             )
             self._began(link, outlet, node, made, asked)
+
+    def find_source(self, asked: Any) -> Node | None:
+        """The node that a source names; None for one that is to be made, or is no source. Raise ``RefusedError`` if there is none."""
+        if not isinstance(asked, Source) or not isinstance(asked.address, str) or asked.dynamic:
+            return None
+        return self._container.find(asked.address)
+
+    def serve_outlet(
+        self,
+        link: IncomingSender,
+        node: Node,
+        source: Source,
+        interest: Interest,
+        *,
+        copying: bool = False,
+        properties: dict[Any, Any] | None = None,
+        prepare: Callable[[SenderOutlet], object],
+    ) -> None:
+        """Accept a link from ``node`` with this source and these properties in the answer.
+
+        ``prepare`` is called with the outlet before the node gets it.
+        """
+        outlet = self._enter(link, node, source, interest, copying=copying, properties=properties)
+        prepare(outlet)
+        self._began(link, outlet, node, made=False)
+
+    # -- subscriptions ----------------------------------------------------------------------
 
     def _admit_subscriber(self, link: IncomingSender) -> None:
         """A source that the peer does not tell: a subscription that was kept for it, to be closed (2.6.3, 2.6.6)."""
@@ -348,7 +375,7 @@ class Conversation(ServedPeer):
             session, engine, node, self, copying=copying, interest=interest, wants=wants
         )
         self._claim(link, outlet, agreed, source)
-        Accepting(link, lambda: outlet, options).enter_now()
+        outlet.attach(link, options)
         return outlet
 
     @contextmanager
@@ -419,10 +446,11 @@ class Conversation(ServedPeer):
         if isinstance(claimed.terminus, SenderTerminus):
             assert isinstance(end, SenderOutlet)
             end.inherit(claimed.terminus)
-        elif claimed.stored and self._container.journal is not None:
+        else:
             assert isinstance(end, ReceiverInlet)
-            self._container.journal.after(end.await_store())
-        _ends(link)[0].terminus = claimed.terminus
+            end.inherit(claimed.terminus)
+            if claimed.stored and self._container.journal is not None:
+                self._container.journal.after(end.await_store())
         if len(self._claimed) >= self._most_claimed:
             self._forget_claimed()
         if claimed in self._claimed:
@@ -541,5 +569,4 @@ def _ends(link: IncomingLink) -> tuple[Any, Session]:
     """The engine's end of a link that waits, and the session that it is on."""
     if not link.is_waiting:
         raise LocalProtocolError("the peer has detached this link already")
-    # What accepts the link is made here, of a class of ours.
-    return link._engine, link._session()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    return link.engine, link.session

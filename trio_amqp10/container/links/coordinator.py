@@ -17,7 +17,7 @@ import logging
 import uuid
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
@@ -74,10 +74,7 @@ class ControlInlet(ReceiverInlet):
         # A message that waits for permission came before: it is part of what is discharged.
         if not self._queue or self.peer.guard.deciding:
             return None
-        delivery = self._take()
-        if self._weighed:
-            self._unweigh(delivery)
-        return cast("Arriving", delivery)
+        return self._take()
 
     def _post(self) -> None:
         """Nothing here is work of a transaction: the coordinator refuses what claims to be (4.1)."""
@@ -92,7 +89,7 @@ class ControlInlet(ReceiverInlet):
             super().wake()
         else:
             self._is_last = True
-            self._conn.engine.touch(self)
+            self._touch()
 
 
 class Coordinator(Node):
@@ -260,11 +257,11 @@ class Coordinator(Node):
     def _refuse(self, inlet: ControlInlet, request: Delivery, condition: str, description: str) -> None:
         """Reject, or detach where the controller's source does not permit that (4.2, 4.3)."""
         _log.debug("%r: refused, %s: %s", self, condition, description)
-        outcomes = getattr(inlet.remote.source, "outcomes", ())
-        if outcomes and "amqp:rejected:list" not in outcomes:
-            inlet.close(condition, description)
+        rejected = _rejected(condition, description)
+        if request.link.permits(rejected):
+            self._say(request, rejected)
         else:
-            self._say(request, _rejected(condition, description))
+            inlet.close(condition, description)
 
     # -- work (4.4) -------------------------------------------------------------------------
 

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-import logging
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, cast
 
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.errors import Condition, LocalProtocolError
-from trio_amqp10.peer.receiver import Receiver
+from trio_amqp10.peer.credit import CreditWindow
+from trio_amqp10.peer.statistics import ReceiverStatistics, receiving_figures
 from trio_amqp10.spec.messaging import RELEASED, Modified, Rejected
 from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Error
 
-from .archive import why
-from .detaching import error_of, steal, suspend
-from .verdicts import permits
+from .archive import InletKeeper, why
+from .ends import LinkEnd
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections import deque
+    from collections.abc import Callable
 
     from trio_amqp10.container.nodes.node import Node
     from trio_amqp10.container.protocols.amqp10.arriving import Arriving
     from trio_amqp10.container.stores.base import StoreError
     from trio_amqp10.engine.receiver import ReceiverLink
+    from trio_amqp10.engine.terminus import ReceiverTerminus
     from trio_amqp10.peer.delivery import Delivery, Outcome
+    from trio_amqp10.peer.incoming import IncomingLink
     from trio_amqp10.peer.options import LinkOptions
     from trio_amqp10.peer.session import Session
 
@@ -34,37 +36,42 @@ if TYPE_CHECKING:
 
 __all__ = ["ReceiverInlet"]
 
-_log = logging.getLogger("trio_amqp10.container")
-
-_ATTACHED: Final = LinkState.ATTACHED
+_ATTACHED = LinkState.ATTACHED
 
 
-class ReceiverInlet(Receiver):
-    """A link on which a peer sends to a node.
+class ReceiverInlet(LinkEnd["ReceiverLink"]):
+    """A link on which a peer sends to a node. See ``LinkEnd`` for its attributes."""
 
-    Attributes:
-        peer: whose it is.
-        key: names the link: its peer, with the user that it proved to be, and its name (2.6.1).
-    """
-
-    __slots__ = ("_granting", "_node", "_over", "_spares", "_watermark", "_weighed", "key", "peer")
-
-    steal = steal
+    __slots__ = ("_is_stored", "_keeper", "_spares", "_watermark", "_weighed", "_window")
 
     def __init__(
         self, session: Session, link: ReceiverLink, credit: int, node: Node, peer: Conversation
     ) -> None:
-        super().__init__(session, link, credit)
-        self.peer = peer
-        self.key: object = (peer.owner, link.name)
-        self._node = node
-        self._over = False
-        self._granting = credit
+        super().__init__(session, link, node, peer)
+        self._window = CreditWindow(credit)
+        self._is_stored = True
+        self._keeper: InletKeeper | None = None
         self._watermark = peer.watermark
         self._spares = node.spared
         link.sheds = node.sheds
         self._weighed = 0
         """Deliveries, the first that wait here, that are counted."""
+
+    @property
+    def _queue(self) -> deque[Delivery]:
+        """What came and was not taken; the engine's own, which is another once the first delivery has come."""
+        return cast("deque[Delivery]", self._link.queue)
+
+    def statistics(self) -> ReceiverStatistics:
+        return receiving_figures(self._link, self.node)
+
+    # -- credit -----------------------------------------------------------------------------
+
+    def inherit(self, terminus: ReceiverTerminus) -> None:
+        """Deliveries of an older link are this one's now."""
+        self._link.terminus = terminus
+        if isinstance(terminus.keeper, InletKeeper):
+            self._keeper = terminus.keeper
 
     def await_store(self) -> Callable[[StoreError | None], object]:
         """Grant nothing before the terminus is on disk, which is to survive: call what is returned when it is.
@@ -72,60 +79,76 @@ class ReceiverInlet(Receiver):
         What were sent before could be doubted for ever, by a sender that comes back to a container which
         does not know its link.
         """
-        self._window = 0
+        self._is_stored = False
         return self._on_stored
 
     def _on_stored(self, failure: StoreError | None) -> None:
         if failure is not None:
             self.suspend(*why(failure))
         elif not self._over:
-            self._window = self._granting
+            self._is_stored = True
             self._top_up()
 
-    def start(self, options: LinkOptions) -> None:
-        """As ``Receiver.start``; no credit is given while the container holds too much."""
-        if self._is_withheld():
-            self._window, window = 0, self._window
-            super().start(options)
-            self._window = window
-        else:
-            super().start(options)
+    def attach(self, incoming: IncomingLink, options: LinkOptions) -> None:
+        """As ``LinkEnd.attach``, with the first credit right behind."""
+        super().attach(incoming, options)
+        if not self.closed:
+            self._top_up()
+
+    def _top_up(self) -> None:
+        """Grant more if the credit is low, unless it is withheld now; then this is woken."""
+        if self._window.is_low(self._link) and not self._is_withheld():
+            keeper = self._keeper
+            self._window.fill(self._link, None if keeper is None else keeper.room)
 
     def _is_withheld(self) -> bool:
-        """Whether no credit is given now, since the container holds too much, or remembers too much for this peer; then this is woken."""
+        """Whether no credit is given now: the container holds too much, or remembers too much for this peer or link."""
+        if not self._is_stored:
+            return True
         if self._watermark.high and not self._spares:
             self._watermark.when_low(self.wake)
             return True
+        if self._keeper is not None and not self._keeper.has_room(self._touch):
+            return True
         return self.peer.remembers_too_much(self)
 
-    def begin(self) -> None:
-        """The link is attached: the node gets to know it, and what came meanwhile."""
-        try:
-            self._node.add_inlet(self)
-        except Exception:
-            self._fail()
-        else:
-            self.wake()
+    def _touch(self) -> None:
+        self.session.connection.engine.touch(self)
+
+    # -- messages ---------------------------------------------------------------------------
+
+    def _enter_node(self) -> None:
+        self._node.add_inlet(self)
 
     def take(self) -> Arriving | None:
         """The next delivery that came. What came whole is handed out even when its link is gone."""
-        while self._queue and not self.peer.resting:
+        while self._link.queue and not self.peer.resting:
             delivery = self._take()
-            if self._weighed:
-                self._unweigh(delivery)
             if delivery.remote_state.__class__ is not TransactionalState:
-                return cast("Arriving", delivery)
+                return delivery
             self.peer.coordinator.post(self, self._node, delivery)
         return None
 
+    def _take(self) -> Arriving:
+        """Take the first of the queue."""
+        link = self._link
+        queue = link.queue
+        delivery = queue.popleft()
+        if link.credit + len(queue) <= self._window.half:
+            self._top_up()
+        if self._weighed:
+            self._weighed -= 1
+            self._watermark.remove(len(delivery.payload))
+        return delivery  # type: ignore[return-value]  # the connection makes deliveries of our class
+
     def permitted(self, delivery: Delivery, outcome: Outcome) -> Outcome | None:
         """The outcome, or one in its place that the peer's source has; a rejection without that ends the link (3.5.3)."""
-        source = self.remote.source
-        if permits(source, outcome):
+        permits = self._link.permits
+        if permits(outcome):
             return outcome
         if not isinstance(outcome, Rejected):
             for other in (RELEASED, Modified()):
-                if permits(source, other):
+                if permits(other):
                     return other
             outcome = Rejected(
                 error=Error(condition=Condition.PRECONDITION_FAILED, description="not accepted")
@@ -137,11 +160,6 @@ class ReceiverInlet(Receiver):
         return None
 
     # -- what waits here, and what the container has no memory for ---------------------------
-
-    def _top_up(self) -> None:
-        """As ``Receiver._top_up``; no credit is given while the container holds too much."""
-        if not self._is_withheld():
-            super()._top_up()
 
     def _refuse_more(self) -> None:
         """Reject what came since the container holds too much; what waited here before, waits on."""
@@ -174,11 +192,6 @@ class ReceiverInlet(Receiver):
             self._watermark.add(len(self._queue[place].payload))
         self._weighed = len(self._queue)
 
-    def _unweigh(self, delivery: Delivery) -> None:
-        """The first does not wait here any more."""
-        self._weighed -= 1
-        self._watermark.remove(len(delivery.payload))
-
     def _unweigh_all(self) -> None:
         """They are about to leave; those that stay are counted anew."""
         for delivery in islice(self._queue, self._weighed):
@@ -199,53 +212,40 @@ class ReceiverInlet(Receiver):
                 self.peer.coordinator.post(self, self._node, delivery)
 
     def wake(self) -> None:
-        if self.waiting:
-            super().wake()
         if self._over:
             return
+        link = self._link
         try:
             if self._watermark.high:
                 self._refuse_more()
-            if self._queue and self.peer.coordinator.busy:
+            if link.queue and self.peer.coordinator.busy:
                 self._post()
             if self._over:
                 return  # what came in a transaction that there is none of has ended it
-            self._top_up()
+            if link.credit + len(link.queue) <= self._window.half:
+                self._top_up()
             self._node.on_arrivals(self)
-            if self._queue:
+            if link.queue:
                 self._weigh()
-            if self._is_over:
+            if link.state is not _ATTACHED:
                 self._end()
             elif self.peer.withheld:
                 self.peer.look_again()
         except Exception:
-            self._fail()
+            self.fail()
 
-    def close(
-        self,
-        condition: str | None = None,
-        description: str | None = None,
-        info: Mapping[Any, Any] | None = None,
-    ) -> None:
-        """Detach, without waiting for the peer's answer; what was not taken goes back."""
-        try:
-            if not self._closed:
-                self._closed = True
-                self._release_queued()
-                self._link.detach(error=error_of(condition, description, info))
-        finally:
-            self._end()
+    # -- the end ----------------------------------------------------------------------------
 
-    suspend = suspend
-
-    def _release_queued(self) -> None:
-        if self._link.state is _ATTACHED:
+    def _before_detach(self) -> None:
+        """What was not taken goes back."""
+        link = self._link
+        if link.state is _ATTACHED and link.permits(RELEASED):
             for delivery in self._queue:
-                if not delivery.settled and permits(self.remote.source, RELEASED):
+                if not delivery.settled:
                     with suppress(LocalProtocolError):  # the peer took it back
                         delivery.release()
         self._unweigh_all()
-        self._queue.clear()
+        link.queue.clear()
 
     def _end(self) -> None:
         if not self._over:
@@ -259,10 +259,3 @@ class ReceiverInlet(Receiver):
         """Nobody came back: what the node had not taken is the sender's still."""
         self._unweigh_all()
         self._queue.clear()
-
-    def _fail(self) -> None:
-        _log.exception("%r failed, and with it %r", self._node, self)
-        try:
-            self.close(Condition.INTERNAL_ERROR.value, "the node failed")
-        except Exception:
-            _log.exception("%r could not be closed", self)

@@ -10,9 +10,12 @@ capability ``global``             it is nobody's own: the container-id does not 
 expiry-policy ``never``           it stays until a link to it is closed, not only detached (2.6.6)
 any other, and a timeout          it stays so many seconds after the last link has detached
 durable                           it survives the process, where there is a store
+property ``rabbitmq:priority``    of the link, or ``priority``: an integer; receivers of a higher one are offered messages
+                                  first, those of the same take turns
 ================================  =================================================================
 
-The capabilities are those that Artemis and Qpid have agreed on for topics of JMS.
+The capabilities are those that Artemis and Qpid have agreed on for topics of JMS; the properties are those that RabbitMQ 4 and
+Artemis read.
 
 Knows the fields of an attach; does not know what is kept.
 """
@@ -27,7 +30,7 @@ from trio_amqp10.container.protocols.amqp10.selection import Filters
 from trio_amqp10.spec.messaging import ExpiryPolicy, TerminusDurability
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from trio_amqp10.filters import FilterSet
     from trio_amqp10.spec.messaging import Source
@@ -38,8 +41,18 @@ SHARED: Final = "shared"
 GLOBAL: Final = "global"
 
 
-def interest_of(peer: Owner, link_name: str, asked: Source, filters: FilterSet) -> Interest:
-    """What the link of this name and source asks for."""
+_PRIORITIES: Final = ("rabbitmq:priority", "priority")
+_MOST: Final = 2**31
+
+
+def interest_of(
+    peer: Owner,
+    link_name: str,
+    asked: Source,
+    filters: FilterSet,
+    properties: Mapping[Any, Any] | None = None,
+) -> Interest:
+    """What the link of this name, source and properties asks for."""
     wishes = {str(each) for each in asked.capabilities}
     shared = SHARED in wishes
     owner, name = owner_and_name(peer, link_name, wishes)
@@ -50,7 +63,17 @@ def interest_of(peer: Owner, link_name: str, asked: Source, filters: FilterSet) 
         lasting=math.inf if asked.expiry_policy == ExpiryPolicy.NEVER else float(asked.timeout),
         durable=asked.durable != TerminusDurability.NONE,
         selection=Filters(filters.echo),
+        priority=_priority(properties or {}),
     )
+
+
+def _priority(properties: Mapping[Any, Any]) -> int:
+    """The priority that a link names; 0 if that is no integer of 32 bits."""
+    for name in _PRIORITIES:
+        value = properties.get(name)
+        if isinstance(value, int) and not isinstance(value, bool) and -_MOST <= value < _MOST:
+            return int(value)
+    return 0
 
 
 def owner_and_name(peer: Owner, link_name: str, wishes: set[str] | Sequence[str]) -> tuple[Owner | None, str]:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from .archive import why
-from .verdicts import return_unsent
+from .watch import return_unsent
 
 if TYPE_CHECKING:
     from trio_amqp10.container.nodes.node import Lease

@@ -14,24 +14,27 @@ from trio_amqp10.container.protocols.amqp10.content import to_transfer
 from trio_amqp10.engine.delivery import OUTCOMES
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.errors import Condition, LocalProtocolError, MessageSizeError
-from trio_amqp10.peer.sender import Sender
-from trio_amqp10.spec.messaging import RELEASED, Accepted, ExpiryPolicy
+from trio_amqp10.peer.statistics import SenderStatistics, sending_figures
+from trio_amqp10.spec.messaging import Accepted, ExpiryPolicy
 from trio_amqp10.spec.transport import SenderSettleMode
 
 from .archive import OutletKeeper
-from .detaching import error_of, steal, suspend
+from .ends import LinkEnd
 from .loans import Loans
-from .verdicts import accept_sent, return_unsent, tell
-from .watch import Absent, Watch
+from .watch import Absent, Watch, accept_sent, return_unsent, tell
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from trio_amqp10.container.nodes.content import Content
     from trio_amqp10.container.nodes.forms import Wants
     from trio_amqp10.container.nodes.node import Interest, Lease, Node
     from trio_amqp10.engine.delivery import OutgoingDelivery
+    from trio_amqp10.engine.events import LinkDetached
     from trio_amqp10.engine.sender import SenderLink
     from trio_amqp10.engine.terminus import SenderTerminus
     from trio_amqp10.message import Message
+    from trio_amqp10.peer.sender import Sender
     from trio_amqp10.peer.session import Session
 
     from .conversation import Conversation
@@ -48,18 +51,16 @@ _OVERHEAD: Final = 200
 """Octets that a delivery counts beyond its payload: what is kept to remember it."""
 
 
-class SenderOutlet(Sender):
-    """A link on which a peer receives from a node.
+class SenderOutlet(LinkEnd["SenderLink"]):
+    """A link on which a peer receives from a node. See ``LinkEnd`` for more attributes.
 
     Attributes:
-        peer: whose it is.
-        key: names the link: its peer, with the user that it proved to be, and its name (2.6.1).
         copying: whether messages are copied to it (3.5.7).
         interest: what the peer wants to have by it.
         wants: its filter, given a message and its sender's container-id; None for all (3.5.8).
     """
 
-    __slots__ = ("_loans", "_node", "_over", "copying", "interest", "key", "peer", "wants")
+    __slots__ = ("_loans", "_sender", "copying", "interest", "wants")
 
     def __init__(
         self,
@@ -72,35 +73,69 @@ class SenderOutlet(Sender):
         interest: Interest,
         wants: Wants | None = None,
     ) -> None:
-        super().__init__(session, link)
-        self.peer = peer
-        self.key: object = (peer.owner, link.name)
+        super().__init__(session, link, node, peer)
         self.copying = copying
         self.interest = interest
         self.wants = wants
-        self._node = node
-        self._over = False
         self._loans: Loans | None = None
+        self._sender: Sender | None = None
         link.confirms = node.confirms
 
-    def begin(self) -> None:
-        """The link is attached: the node gets to know it, and the credit that came meanwhile."""
+    def _enter_node(self) -> None:
+        self._node.add_outlet(self)
+
+    def statistics(self) -> SenderStatistics:
+        waiting = 0 if self._sender is None else self._sender.blocked
+        return sending_figures(self._link, self.node, waiting=waiting)
+
+    @property
+    def sender(self) -> Sender:
+        """The same link as programs use it, to wait for credit and for outcomes. It is made when it is first asked for.
+
+        The node hears of demand only while no task waits in it.
+        """
+        if self._sender is None:
+            self._sender = sender = self.session.connection.kinds.sender(self.session, self._link)
+            sender.opened()
+            self._link.owner = self  # which has the sender hear what this hears
+        return self._sender
+
+    async def flush(self) -> None:
+        """See ``Outlet.flush``.
+
+        Raises:
+            LinkDetachedError, SessionEndedError, ConnectionClosedError: the link went first.
+
+        Cancelled: nothing is lost; call it again.
+        """
         try:
-            self._node.add_outlet(self)
-        except Exception:
-            self.fail()
-        else:
+            await self.sender.flush()
+        finally:
             self.wake()
+
+    async def aclose(self) -> None:
+        """See ``Outlet.aclose``; waits for the peer's answer as ``Sender.aclose`` does. Cancelled: no more is given all the same."""
+        try:
+            await self.sender.aclose()
+        finally:
+            self.wake()
+
+    def close(
+        self,
+        condition: str | None = None,
+        description: str | None = None,
+        info: Mapping[Any, Any] | None = None,
+    ) -> None:
+        try:
+            super().close(condition, description, info)
+        finally:
+            if self._sender is not None:
+                self._sender.abandon()
 
     @property
     def target(self) -> str | None:
         """The address that the peer gives the place the messages go to."""
         return getattr(self.remote.target, "address", None)
-
-    @property
-    def final(self) -> bool:
-        """Whether the peer has closed the link, and not only detached it (2.6.6)."""
-        return self._detached is not None and self._detached.closed
 
     @property
     def max_message_size(self) -> int | None:
@@ -124,8 +159,20 @@ class SenderOutlet(Sender):
 
     def give(self, content: Content | Message, lease: Lease | None, tag: bytes | None = None) -> None:
         """Send now, without waiting; the lease hears of the outcome. What fails ends this link, and is not raised."""
+        link = self._link
+        work: Work | None = None
         try:
-            self._give(content, lease, tag)
+            payload, message_format = to_transfer(content)
+            link.check_size(len(payload))
+            if lease is not None:
+                if not hasattr(lease, "strike"):
+                    lease = completed(lease)
+                if link.txn_id is not None:
+                    work = self.peer.coordinator.live(link.txn_id)
+            if self._loans is None or lease is None or work is not None or link.snd_settle_mode == _SETTLED:
+                self._send(payload, message_format, lease, tag, work)
+            else:
+                self._loans.add(payload, message_format, lease)
         except MessageSizeError as too_large:
             self._return(lease, Condition.MESSAGE_SIZE_EXCEEDED, str(too_large))
         except Exception:
@@ -137,20 +184,6 @@ class SenderOutlet(Sender):
         self._close_anyway(condition, description)
         if lease is not None:
             return_unsent(lease)
-
-    def _give(self, content: Content | Message, lease: Lease | None, tag: bytes | None) -> None:
-        payload, message_format = to_transfer(content)
-        link = self._link
-        link.check_size(len(payload))
-        if lease is not None:
-            lease = completed(lease)
-        work: Work | None = None
-        if link.txn_id is not None and lease is not None:
-            work = self.peer.coordinator.live(link.txn_id)
-        if self._loans is None or lease is None or work is not None or link.snd_settle_mode == _SETTLED:
-            self._send(payload, message_format, lease, tag, work)
-        else:
-            self._loans.add(payload, message_format, lease)
 
     def can_send(self) -> bool:
         """Whether ``send_lent`` would send; if not, the loans hear when it may."""
@@ -199,31 +232,42 @@ class SenderOutlet(Sender):
         if self._over:
             return
         link.available = more
-        busy = link.in_progress or self.waiting or self._loans
+        busy = link.in_progress or self._waiting or self._loans
         # What waits until something is settled is not available to a receiver that drains.
         if link.drain and not busy and (not (more and link.credit) or self.peer.is_full(self)):
             link.drained()
 
+    @property
+    def _waiting(self) -> bool:
+        """Whether a task waits in the sender: it goes first."""
+        return self._sender is not None and self._sender.waiting > 0
+
     def wake(self) -> None:
-        waited = self.waiting > 0
+        waited = self._waiting
         if waited:
-            super().wake()
+            self.sender.wake()
         if self._over:
             return
+        link = self._link
         try:
-            if self._loans and not self._is_over:
+            attached = link.state is _ATTACHED
+            if attached and self._loans:
                 self._loans.send()
-            if self._is_over:
+                attached = link.state is _ATTACHED
+            if not attached:
                 self._end()
-            elif not waited:  # else it is a producer's, who goes first
-                if self._link.txn_id is not None:
-                    self._enlist(self._link.txn_id)
-                if not self._over:
-                    self._node.on_demand(self)
-            elif self._link.txn_id is not None:
-                self._enlist(self._link.txn_id)
+                return
+            if link.txn_id is not None:
+                self._enlist(link.txn_id)
+            if not waited and not self._over:
+                self._node.on_demand(self)
         except Exception:
             self.fail()
+
+    def on_detached(self, event: LinkDetached) -> None:
+        if self._sender is not None:
+            self._sender.on_detached(event)
+        super().on_detached(event)
 
     def _enlist(self, txn_id: Any) -> None:
         """The receiver wants what it gets to be acquired in a transaction (4.4.3)."""
@@ -241,27 +285,7 @@ class SenderOutlet(Sender):
         link = self._link
         if link.txn_id == txn_id:
             link.txn_id = link.flow_properties = None
-            self._conn.engine.touch(self)
-
-    def fail(self) -> None:
-        """An exception is being handled: detach, whatever that raises."""
-        _log.exception("%r failed, and with it %r", self._node, self)
-        self._close_anyway(Condition.INTERNAL_ERROR, "the node failed")
-
-    def _close_anyway(self, condition: Condition, description: str) -> None:
-        try:
-            self.close(condition.value, description)
-        except Exception:
-            _log.exception("%r could not be closed", self)
-
-    def close(self, condition: str | None = None, description: str | None = None) -> None:
-        """Detach, without waiting for the peer's answer."""
-        try:
-            if not self._closed:
-                self._closed = True
-                self._link.detach(error=error_of(condition, description))
-        finally:
-            self._end()
+            self.session.connection.engine.touch(self)
 
     def _end(self) -> None:
         if not self._over:
@@ -283,13 +307,12 @@ class SenderOutlet(Sender):
 
     def inherit(self, terminus: SenderTerminus) -> None:
         """Deliveries of an older link are this one's now."""
+        self._link.terminus = terminus
         for sent in terminus.unsettled.values():
             if isinstance(sent.delivery.watcher, (Watch, Absent)):
                 sent.delivery.watcher.move(self)
         if isinstance(terminus.keeper, OutletKeeper):
             self._loans = Loans(self, terminus.keeper)
-
-    suspend = suspend
 
     def expire(self) -> None:
         """Nobody came back: what became of all that is unsettled will not be known."""
@@ -297,8 +320,6 @@ class SenderOutlet(Sender):
         for sent in () if terminus is None else list(terminus.unsettled.values()):
             if isinstance(sent.delivery.watcher, Watch):
                 sent.delivery.watcher.expire()
-
-    steal = steal
 
     def verdict(self, delivery: OutgoingDelivery, lease: Lease) -> None:
         """Tell the lease what the peer made of its message (3.4)."""
@@ -320,12 +341,10 @@ class SenderOutlet(Sender):
         return isinstance(self._final(outcome), Accepted)
 
     def _final(self, outcome: Any) -> Any:
-        # A state that is no outcome says nothing of the message: one that is settled so has the default (3.5.3).
-        if not isinstance(outcome, OUTCOMES) or not self._permits(outcome):
-            # As our answer has it: the attach of a peer that recovers the link names no source (2.6.3).
-            return getattr(self._link.source, "default_outcome", None) or RELEASED
-        return outcome
+        """A state that is no outcome says nothing of the message: settled so, it has the default (3.5.3)."""
+        link = self._link
+        return link.permitted(outcome) if isinstance(outcome, OUTCOMES) else link.default_outcome
 
-    def _permits(self, outcome: Any) -> bool:
-        permitted = self._link.outcomes
-        return permitted is None or f"amqp:{type(outcome).__name__.lower()}:list" in permitted
+    def check_delivery(self, delivery: Any) -> None:
+        """As ``LinkOwner.check_delivery``: only the sender has deliveries that are awaited."""
+        self.sender.check_delivery(delivery)

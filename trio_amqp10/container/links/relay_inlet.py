@@ -6,7 +6,7 @@ Knows links, and what ``rights`` is asked; does not know who answers.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.peer.incoming import IncomingReceiver, IncomingSender
@@ -115,18 +115,16 @@ class RelayInlet(ReceiverInlet):
         while self._verdicts and self._queue and not self.peer.resting:
             refusal = self._verdicts.popleft()
             delivery = self._take()
-            if self._weighed:
-                self._unweigh(delivery)
             if delivery.remote_state.__class__ is TransactionalState:
                 self.peer.coordinator.post(self, self._node, delivery, refusal)
             elif refusal is None:
-                return cast("Arriving", delivery)
+                return delivery
             else:
                 self._refuse(delivery, refusal)
         return None
 
-    def _release_queued(self) -> None:
-        super()._release_queued()
+    def _before_detach(self) -> None:
+        super()._before_detach()
         self._verdicts.clear()
 
 

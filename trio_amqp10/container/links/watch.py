@@ -1,6 +1,7 @@
 """Watch: hears what a peer makes of a delivery that a node gave it, and tells the node's lease (3.4).
 
-Knows one delivery, and which link it is on now; does not know what the outcome means to the node.
+Knows one delivery, and which link it is on now, and what each outcome of AMQP 1.0 is to a lease; does not know what
+that means to the node.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.engine.delivery import is_terminal
-from trio_amqp10.errors import Condition, LocalProtocolError
-from trio_amqp10.spec.messaging import RELEASED, Rejected
+from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError
+from trio_amqp10.spec.messaging import RELEASED, Accepted, Modified, Rejected
 from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Error
 
-from .verdicts import tell
-
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trio_amqp10.container.nodes.node import Lease
     from trio_amqp10.engine.delivery import OutgoingDelivery
 
     from .outlets import SenderOutlet
     from .work import Work
 
-__all__ = ["Absent", "Watch"]
+__all__ = ["Absent", "Watch", "accept_sent", "return_unsent", "tell"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
@@ -202,3 +203,42 @@ class Absent:
             self.lease.lost()
         else:
             tell(self.lease, default)
+
+
+def return_unsent(lease: Lease) -> None:
+    """Give a message back that was not sent. What its node raises is logged: others may wait to be given back too."""
+    _answer(lease.released)
+
+
+def accept_sent(lease: Lease) -> None:
+    """A message was sent settled, so that it is gone. What its node raises is logged: the link is not at fault."""
+    _answer(lease.accepted)
+
+
+def _answer(call: Callable[[], object]) -> None:
+    try:
+        call()
+    except AmqpError as refusal:
+        _log.debug("%r: %s", call, refusal)
+    except Exception:
+        _log.exception("%r failed", call)
+
+
+def tell(lease: Lease, outcome: Any) -> None:
+    """Call the one method of the lease that says this; what is none of the four gives the message back."""
+    if isinstance(outcome, Accepted):
+        lease.accepted()
+    elif isinstance(outcome, Rejected):
+        error = outcome.error
+        if error is None:
+            lease.rejected(None, None)
+        else:
+            lease.rejected(str(error.condition), error.description, error.info)
+    elif isinstance(outcome, Modified):
+        lease.modified(
+            failed=bool(outcome.delivery_failed),
+            undeliverable_here=bool(outcome.undeliverable_here),
+            annotations=outcome.message_annotations,
+        )
+    else:
+        lease.released()

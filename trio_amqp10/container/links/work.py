@@ -28,8 +28,6 @@ from trio_amqp10.spec.messaging import ACCEPTED, Rejected
 from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Error
 
-from .verdicts import permits
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -145,7 +143,7 @@ class Work:
             self._posted.append(delivery)
         except (RefusedError, RemoteProtocolError) as refusal:
             outcome = Rejected(error=Error(condition=refusal.condition, description=refusal.description))
-            permitted = permits(getattr(delivery.link.remote, "source", None), outcome)
+            permitted = delivery.link.permits(outcome)
             if (
                 delivery.settled or not permitted
             ):  # no outcome can say so, and the discharge has to fail (4.4.4)

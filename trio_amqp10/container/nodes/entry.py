@@ -14,28 +14,29 @@ if TYPE_CHECKING:
 
     from .content import Content
 
-__all__ = ["EVERYWHERE", "RANKS", "Entry", "Place", "order_of", "rank_of", "sequence_of"]
+__all__ = ["EVERYWHERE", "RANKS", "SHIFT", "Entry", "Keeper", "Place", "order_of", "rank_of", "sequence_of"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
 RANKS: Final = 10
 """Priorities that are told apart, as JMS has them; those above 9 are as 9, which 3.2.1 permits."""
-_SHIFT: Final = 48
+SHIFT: Final = 48
+"""Bits of an order for the place among those of its priority."""
 
 
 def order_of(priority: int, sequence: int) -> int:
     """The place among all messages: by priority, highest first, and then as they came."""
-    return (RANKS - 1 - min(priority, RANKS - 1)) << _SHIFT | sequence
+    return (RANKS - 1 - min(priority, RANKS - 1)) << SHIFT | sequence
 
 
 def sequence_of(order: int) -> int:
     """Where a message with this order stands among those of its priority."""
-    return order & (1 << _SHIFT) - 1
+    return order & (1 << SHIFT) - 1
 
 
 def rank_of(order: int) -> int:
     """Which of the priorities has this order, 0 for the highest."""
-    return order >> _SHIFT
+    return order >> SHIFT
 
 
 class Place(NamedTuple):
@@ -97,6 +98,7 @@ class Entry:
         order: its place in the queue.
         origin: who sent it, as ``origins`` has it; None where nobody knows.
         content: the message, as the queue has it now.
+        ages: whether its ttl shrinks while it is here.
         available: whether nobody has a lease on it.
         ended: whether it is gone for good.
         place: who may have it.
@@ -115,6 +117,7 @@ class Entry:
         "_arrived",
         "_keeper",
         "_ttl",
+        "ages",
         "available",
         "book",
         "content",
@@ -137,6 +140,7 @@ class Entry:
         self._keeper = keeper
         self._arrived = 0.0
         self._ttl: int | None = None
+        self.ages = False
         self.order = order
         self.content = content
         self.origin = origin
@@ -144,7 +148,7 @@ class Entry:
         self.ended = False
         self.place = EVERYWHERE
         self.group: str | None = None
-        self.size = self.length = content.size
+        self.size = self.length = len(content.octets)
         self.turn = 0
         self.failures = 0
         self.outlet_key: object = None
@@ -158,16 +162,12 @@ class Entry:
         self.deadline = deadline
         self._arrived = now
         self._ttl = ttl
+        self.ages = ttl is not None
 
     @property
     def life(self) -> tuple[float, int | None]:
         """When it came, in seconds on the queue's clock, and its ttl in milliseconds."""
         return self._arrived, self._ttl
-
-    @property
-    def ages(self) -> bool:
-        """Whether its ttl shrinks while it is here."""
-        return self._ttl is not None
 
     def aged(self, now: float) -> Content:
         """The content with what is left of its ttl, so that it dies even on a way in circles (3.2.1)."""

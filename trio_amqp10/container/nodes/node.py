@@ -296,6 +296,7 @@ class Interest:
         lasting: seconds that it stays without any outlet; 0 where it goes with the last, infinite for ever.
         durable: whether it shall survive the process.
         selection: equal for those who want the same messages.
+        priority: outlets of a higher one are offered messages first, those of the same take turns.
     """
 
     name: str
@@ -304,6 +305,7 @@ class Interest:
     lasting: float = 0.0
     durable: bool = False
     selection: Selection | None = None
+    priority: int = 0
 
     @property
     def key(self) -> object:
@@ -357,6 +359,11 @@ class Outlet(Protocol):
     @property
     def final(self) -> bool:
         """Whether the peer has said that it will not come back: what was kept for it is not needed."""
+        ...
+
+    @property
+    def sender(self) -> Any:
+        """The link as a program uses it, for a function of the user's: a ``Sender``; None where the peer speaks no AMQP 1.0."""
         ...
 
     def ready(self) -> bool:

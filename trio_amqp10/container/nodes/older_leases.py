@@ -17,9 +17,7 @@ __all__ = ["completed"]
 
 
 def completed(lease: Lease) -> Lease:
-    """The lease, or one around it that has all of ``Lease``."""
-    if hasattr(lease, "strike"):
-        return lease
+    """A lease around one without ``strike``, that has all of ``Lease``."""
     warnings.warn(
         f"{type(lease).__name__} has only the five answers of a lease: subclass trio_amqp10.Lease",
         DeprecationWarning,

@@ -10,11 +10,13 @@ from typing import Final, Literal, get_args
 
 from trio_amqp10.errors import LocalProtocolError
 
-__all__ = ["Overflow", "QueuePolicy"]
+__all__ = ["Bound", "Overflow", "QueuePolicy"]
 
 Overflow = Literal["wait", "reject", "drop-oldest"]
+Bound = Literal["held", "ready"]
 
 _OVERFLOWS: Final = get_args(Overflow)
+_BOUNDS: Final = get_args(Bound)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,6 +34,13 @@ class QueuePolicy:
             nobody has makes room, and dies.
         ttl: milliseconds that any message lives here at most; None for no such limit. It is the queue's alone: a message that
             leaves in time does not know of it. With 0 a message goes at once to a receiver that waits, or dies.
+        max_priority: the highest priority that counts; messages of a higher one are as those of this. None: all that are
+            told apart here count, 0 to 9. With 0 all messages keep the order in which they came.
+        bound: what ``max_length`` and ``max_octets`` count. ``"held"``: all messages, those under lease among them.
+            ``"ready"``: those that no receiver has; then a message that comes back to a full queue with
+            ``"drop-oldest"`` makes the oldest go, which it may be itself.
+        expires: seconds without any receiver, pull or ``touch`` after which the queue goes, with all that it holds; None for
+            never. It is counted from the first use of a queue that was made before trio ran.
         dead_letter: the address that messages go to when they die: rejected, expired, dropped
             because the queue was full, or failed too often. None: they are gone.
         delivery_limit: failed attempts, by ``modified`` with ``delivery-failed`` or by the loss of the
@@ -43,13 +52,16 @@ class QueuePolicy:
         grouped: whether the messages with one ``group-id`` (3.2.4) go to one consumer at a time, in order.
 
     Raises:
-        LocalProtocolError: a limit is not at least 1, or there is no such ``overflow``.
+        LocalProtocolError: a limit is not at least 1, or outside its range, or there is no such ``overflow`` or ``bound``.
     """
 
     max_length: int | None = None
     max_octets: int | None = None
     overflow: Overflow = "wait"
     ttl: int | None = None
+    max_priority: int | None = None
+    bound: Bound = "held"
+    expires: float | None = None
     dead_letter: str | None = None
     delivery_limit: int | None = None
     exclusive: bool = False
@@ -63,12 +75,27 @@ class QueuePolicy:
                 raise LocalProtocolError(f"{name}={limit}: at least 1 is possible, or None for any number")
         if self.ttl is not None and self.ttl < 0:
             raise LocalProtocolError(f"ttl={self.ttl}: at least 0 is possible, or None for no limit")
+        if self.max_priority is not None and not 0 <= self.max_priority <= 255:
+            raise LocalProtocolError(f"max_priority={self.max_priority}: 0 to 255 are possible, or None")
+        if self.expires is not None and not self.expires > 0:
+            raise LocalProtocolError(
+                f"expires={self.expires}: more than 0 seconds are possible, or None for never"
+            )
+        if self.bound not in _BOUNDS:
+            raise LocalProtocolError(
+                f"bound={self.bound!r}: one of {', '.join(map(repr, _BOUNDS))} is possible"
+            )
         if self.overflow not in _OVERFLOWS:
             raise LocalProtocolError(
                 f"overflow={self.overflow!r}: one of {', '.join(map(repr, _OVERFLOWS))} is possible"
             )
         if self.dead_letter == "":
             raise LocalProtocolError("dead_letter='': an address is possible, or None for none")
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether a queue can be full."""
+        return self.max_length is not None or self.max_octets is not None
 
     def is_full(self, length: int, octets: int) -> bool:
         """Whether a queue that holds so much takes no more."""

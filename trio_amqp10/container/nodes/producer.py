@@ -45,6 +45,9 @@ class Producer(Node):
 
     def add_outlet(self, outlet: Outlet) -> None:
         super().add_outlet(outlet)
+        if outlet.sender is None:
+            outlet.close(Condition.NOT_IMPLEMENTED.value, f"{self.address!r} gives to peers of AMQP 1.0 alone")
+            return
         self._scopes[outlet] = trio.CancelScope()
         outlet.peer.start_soon(self._produce, outlet, self._scopes[outlet])
 
@@ -60,7 +63,7 @@ class Producer(Node):
     async def _produce(self, outlet: Outlet, scope: trio.CancelScope) -> None:
         with scope:
             try:
-                await self._handler(outlet)
+                await self._handler(outlet.sender)
             except MessageSizeError as too_large:
                 outlet.close(Condition.MESSAGE_SIZE_EXCEEDED.value, str(too_large))
                 return

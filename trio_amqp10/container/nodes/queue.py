@@ -16,16 +16,17 @@ lost              the outcome that its source has by default (3.5.3); without on
                   because it may have been processed
 ================  ==================================================================================
 
-An outlet that is ready and finds nothing waits in ``_ready``, in turn. So either none waits, or no available
-message may go to those that do; a message that becomes available is offered to them first.
+An outlet that is ready and finds nothing waits in turn. So either none waits, or no available
+message may go to those that do; a message that becomes available is offered to them first: to those of the highest
+priority (``Interest.priority``), round robin, then to those of the next.
 
 A message larger than the peer of an outlet takes (2.7.3) is passed over for that outlet and stays for the others. An
 outlet for which only such messages are left is ended, with ``amqp:link:message-size-exceeded``; so is a browser that
 has seen all others. An outlet that raises is ended too, and what it was given in that moment is given to another.
 
-What makes a message die is told in ``holding``, and where it then goes in ``deadletters``; what is available, and
-to whom, in ``stock``; how messages of a group stay together, in ``groups``; the rules, in ``policy``; what survives
-the process, in ``ledger``.
+The queue decides who gets what; ``held`` has the messages, and ends them. Where dead ones go is described in ``deadletters``; what is
+available, and to whom, in ``stock``; how messages of a group stay together, in ``groups``; the rules, in ``policy``; what
+survives the process, in ``ledger``.
 
 Knows inlets and outlets; knows no links.
 
@@ -34,37 +35,47 @@ Longer than 400 lines: what comes in, goes out and comes back shares the order o
 
 from __future__ import annotations
 
+import logging
+import math
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import trio
 
 from trio_amqp10.errors import Condition, LocalProtocolError
 
+from .answers import answer
+from .clock import Clock
 from .entry import EVERYWHERE, Entry
-from .holding import Holding
-from .node import Outlet, Peer, RefusedError
+from .groups import Groups
+from .held import Held
+from .node import Node, Outlet, Peer, RefusedError
 from .origins import origin_of
+from .policy import QueuePolicy
 from .refusals import accept, refuse
 from .takers import Browser, Consumer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .clock import Clock
-    from .content import Content
+    from trio_amqp10.container.stores.base import StoreError
+
+    from .content import Content, Death
     from .ledger import Book
     from .node import Arrival, Inlet, Interest
-    from .policy import QueuePolicy
     from .takers import Taker
+    from .watermark import Watermark
 
 __all__ = ["Queue"]
+
+_log = logging.getLogger("trio_amqp10.container")
 
 _STALE: Final = 64
 """Pulled messages whose leases may have ended, above as many as there are messages, before they are forgotten."""
 
 
-class Queue(Holding):
+class Queue(Node):
     """Holds messages until somebody takes them, or they expire.
 
     Args:
@@ -72,19 +83,18 @@ class Queue(Holding):
         policy: its rules.
         kept_by: what keeps a temporary queue alive: any of ``"maker"``, ``"links"`` and
             ``"messages"``; None for a queue that stays.
-        on_unused: called when nothing keeps it any more.
+        on_unused: called when nothing keeps it any more, or it was not used for ``policy.expires`` seconds.
         clock: what messages expire by.
         book: what keeps messages that are to survive; None for a queue that is gone with the process.
 
     Attributes:
         policy: as given; ``update`` changes it.
-        octets: of the messages held.
-        figures: how many messages arrived, how many were accepted by who had them, died of each
-            cause, or were refused.
+        held: its messages.
     """
 
-    takes = gives = filters = leasing = True
+    takes = gives = filters = leasing = sheds = True
     capabilities = ("queue",)
+    held_class: ClassVar[type[Held]] = Held
 
     def __init__(
         self,
@@ -96,17 +106,29 @@ class Queue(Holding):
         clock: Clock | None = None,
         book: Book | None = None,
     ) -> None:
-        super().__init__(address, policy, clock, book)
+        super().__init__(address)
+        self.policy = policy or QueuePolicy()
+        self._bounded = self.policy.is_bounded
+        self._clock = clock or Clock()
+        self.held = self.held_class(self, self._clock, book)
+        self.held.watermark = self.watermark
         self.has_maker = False
+        self._closed = False
         self._kept_by = kept_by
         self._on_unused = on_unused
+        self._origins: dict[Inlet, str] = {}
+        self._stock = self.held.stock
+        self._groups = Groups(self._stock, self._dispatch)
         self._consumers: dict[Outlet, Consumer] = {}
         self._active: Consumer | None = None
         self._browsers: dict[Outlet, Browser] = {}
-        self._ready: deque[Consumer] = deque()
+        self._waiting: tuple[tuple[int, deque[Consumer]], ...] = ()
+        """Consumers that wait, for each priority that one has had, highest first."""
         self._pulled: dict[Entry, int] = {}
         """Those that were leased by ``pull``, of a queue with a single active consumer, and which ``turn`` that was."""
         self._blocked: dict[Inlet, None] = {}
+        self._alarm = self._clock.alarm(self._next_due, self.sweep)
+        self._unused_since: float | None = None
 
     def update(self, policy: QueuePolicy) -> None:
         """Go by other rules from now on; what is held stays.
@@ -118,7 +140,56 @@ class Queue(Holding):
             if getattr(policy, name) != getattr(self.policy, name):
                 raise LocalProtocolError(f"{name} of {self!r} cannot be changed: delete it and make it anew")
         self.policy = policy
+        self._bounded = policy.is_bounded
         self._on_room()
+        self._begin_use()
+
+    # -- what there is ----------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """Messages held, those under lease among them."""
+        return self.held.length
+
+    @property
+    def octets(self) -> int:
+        """Of the messages held."""
+        return self.held.octets
+
+    @property
+    def figures(self) -> dict[str, int]:
+        """How many messages arrived, how many were accepted, died of each cause, or were refused."""
+        return self.held.figures
+
+    @property
+    def storing(self) -> bool:
+        return self.held.book is not None
+
+    @property
+    def durable(self) -> bool:
+        """Whether all its messages go to the store, not only those that ask for it."""
+        return self.held.book is not None and self.held.book.everything
+
+    @property
+    def available(self) -> int:
+        """Messages that nobody has a lease on."""
+        return len(self._stock)
+
+    @property
+    def leased(self) -> int:
+        """Messages that somebody has a lease on."""
+        return self.held.leased
+
+    def statistics(self) -> dict[str, int]:
+        return super().statistics() | self.held.statistics()
+
+    def count_in(self, watermark: Watermark) -> None:
+        super().count_in(watermark)
+        self.held.count_in(watermark)
+        self._begin_use()  # it is in a container now
+
+    def _begin_use(self) -> None:
+        if trio.lowlevel.in_trio_run():
+            self.touch()
 
     # -- in ---------------------------------------------------------------------------------
 
@@ -126,28 +197,33 @@ class Queue(Holding):
         self._check_open()
         super().check_inlet(peer)
 
+    def add_inlet(self, inlet: Inlet) -> None:
+        super().add_inlet(inlet)
+        self._origins[inlet] = origin_of(inlet.peer)
+
     def on_arrivals(self, inlet: Inlet) -> None:
-        self.sweep()
-        origin = origin_of(inlet.peer)
-        while True:
-            policy = self.policy
-            full = policy.is_full(self._length, self.octets)
-            if self._must_wait(full and policy.overflow == "wait"):
+        held = self.held
+        if held.deadlines:
+            self.sweep()
+        origin = self._origins.get(inlet) or origin_of(inlet.peer)
+        while not self._closed:
+            full = self._bounded and held.is_full()
+            if (full or held.book is not None) and self._must_wait(full and self.policy.overflow == "wait"):
                 self._blocked[inlet] = None
                 return
             arrival = inlet.take()
             if arrival is None:
                 self._blocked.pop(inlet, None)
                 return
-            if full and policy.overflow != "wait" and not self._make_room():
-                self.figures["refused"] += 1
+            if full and self.policy.overflow != "wait" and not self._make_room():
+                held.figures["refused"] += 1
                 refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, f"{self.address!r} is full")
                 continue
             if self.put(arrival.content, origin, inlet, arrival):
                 accept(arrival)
 
     def _must_wait(self, full: bool) -> bool:
-        book = self._book
+        book = self.held.book
         if book is None:
             return full
         if book.committing:
@@ -158,16 +234,16 @@ class Queue(Holding):
         return full
 
     def check_room(self, messages: int, octets: int) -> None:
-        policy = self.policy
         # Each is taken while there is room for one more, and what is before the last has at most so many octets.
         before = octets - 1 if messages > 1 else 0
-        if policy.overflow == "reject" and policy.is_full(self._length + messages - 1, self.octets + before):
+        if self.policy.overflow == "reject" and self.held.is_full(messages - 1, before):
             raise RefusedError(
                 Condition.RESOURCE_LIMIT_EXCEEDED, f"{self.address!r} has no room for {messages} messages"
             )
 
     def remove_inlet(self, inlet: Inlet) -> None:
         super().remove_inlet(inlet)
+        self._origins.pop(inlet, None)
         self._blocked.pop(inlet, None)
         self.check_used()
 
@@ -184,15 +260,37 @@ class Queue(Holding):
             Whether it is held. If not, it is on its way to the disk, and ``arrival`` gets its answer when it is
             there, or cannot be.
         """
-        return self._hold(content, origin, inlet, arrival)
+        held = self.held
+        entry = held.enter(content, origin)
+        if held.book is not None and held.store(entry, partial(self._on_stored, entry, inlet, arrival)):
+            if arrival is not None and entry.book is not None:
+                arrival.foretell()
+            return False
+        if entry.deadline is None and entry.group is None and self._dispatch(entry):
+            if self._active is None and self.policy.single_active:
+                self._activate()
+        else:
+            self._offer(entry)
+        return True
+
+    def _on_stored(
+        self, entry: Entry, inlet: Inlet | None, arrival: Arrival | None, failure: StoreError | None
+    ) -> None:
+        if not self._closed:
+            if failure is None:
+                self._offer(entry)
+            else:
+                self._on_change()
+        if arrival is not None and inlet is not None:
+            self.attempt(inlet, answer, inlet, arrival, failure)
 
     @property
     def is_full(self) -> bool:
         """Whether it takes no more as it is."""
-        if not self.policy.is_full(self._length, self.octets):
+        if not self.held.is_full():
             return False
         self.sweep()
-        return self.policy.is_full(self._length, self.octets)
+        return self.held.is_full()
 
     def gather(self, content: Content, origin: str | None) -> bool:
         """Hold one more; False if there is no room for it, and none could be made."""
@@ -201,12 +299,58 @@ class Queue(Holding):
         self.put(content, origin)
         return True
 
+    def _make_room(self) -> bool:
+        """Whether it is not full any more."""
+        # Dead letters that wait for room elsewhere take theirs here: to drop more would not help.
+        while self.policy.overflow == "drop-oldest" and not self.held.bound_for_death:
+            entry = self._stock.oldest()
+            if entry is None:
+                return False
+            self._remove_available(entry, "overflow")
+            if not self.held.is_full():
+                return True
+        return False
+
     def _offer(self, entry: Entry) -> None:
-        super()._offer(entry)
+        """Give what is held to a consumer that waits for it, or make it available."""
+        if entry.deadline is not None:
+            if not self.held.schedule(entry):
+                self.held.end(entry, "expired")
+                self._on_change()
+                return
+            self._alarm.expect(entry.deadline)
+        if entry.group is not None:
+            self._groups.enter(entry.group, entry)
+        elif not self._dispatch(entry):
+            self._stock.add(entry)
         if entry.available:
             for browser in list(self._browsers.values()):
                 self.attempt(browser.outlet, self._show, browser)
         self._on_change()
+
+    def recover(self) -> None:
+        """Take back what was on disk when the process started; under trio, since messages may expire."""
+        self.touch()
+        for entry, leased in self.held.recover():
+            if not leased:
+                self._offer(entry)
+                continue
+            # A link got it before the restart, and its peer will say what became of it.
+            if entry.deadline is not None:
+                self.held.schedule_leased(entry)
+            if entry.group is not None:
+                self._groups.go_on_lending(entry.group, entry.outlet_key)
+
+    def purge(self) -> int:
+        """Remove what nobody has a lease on; returns how many messages that were."""
+        count = 0
+        while (entry := self._stock.oldest()) is not None:
+            self._stock.remove(entry)
+            if entry.group is not None:
+                self._groups.removed(entry.group, entry)
+            self.held.forget(entry)
+            count += 1
+        return count
 
     # -- out --------------------------------------------------------------------------------
 
@@ -219,6 +363,7 @@ class Queue(Holding):
     def add_outlet(self, outlet: Outlet) -> None:
         super().add_outlet(outlet)
         wants = outlet.wants
+        self._unused_since = None
         if outlet.copying:
             self._browsers[outlet] = Browser(outlet, wants)
             return
@@ -263,6 +408,7 @@ class Queue(Holding):
         if self._closed:
             return False
         self.sweep()
+        self.touch()
         try:
             return self._show_first(outlet) if outlet.copying else self._lease_first(outlet)
         except Exception:
@@ -289,7 +435,7 @@ class Queue(Holding):
         if entry is None:
             return False
         if self.policy.single_active:
-            if len(self._pulled) > self._length + _STALE:
+            if len(self._pulled) > self.held.length + _STALE:
                 self._forget_pulled()
             self._pulled[entry] = entry.turn + 1
         if not self._lease(entry, consumer):
@@ -324,7 +470,7 @@ class Queue(Holding):
         outlet.rest(0)
         if not consumer.waits and outlet in self.outlets and outlet.ready():
             consumer.waits = True
-            self._ready.append(consumer)
+            self._queue_of(consumer.priority).append(consumer)
 
     def remove_outlet(self, outlet: Outlet) -> None:
         super().remove_outlet(outlet)
@@ -332,13 +478,27 @@ class Queue(Holding):
         consumer = self._consumers.pop(outlet, None)
         if consumer is not None:
             self._stock.searches.pop(consumer, None)
+            queue = self._queue_of(consumer.priority)
             if consumer.waits:
                 consumer.waits = False
-                self._ready.remove(consumer)
+                queue.remove(consumer)
+            if not queue:
+                self._waiting = tuple(each for each in self._waiting if each[1] is not queue)
             if consumer is self._active:
                 self._active = None
                 self._on_change()
+        if not self._closed:
+            self.touch()
         self.check_used()
+
+    def _queue_of(self, priority: int) -> deque[Consumer]:
+        """Where consumers of this priority wait."""
+        for each, queue in self._waiting:
+            if each == priority:
+                return queue
+        made = deque[Consumer]()
+        self._waiting = tuple(sorted([*self._waiting, (priority, made)], key=_priority, reverse=True))
+        return made
 
     def _activate(self) -> None:
         """The next consumer is active, once nothing is leased that the last one had."""
@@ -346,38 +506,46 @@ class Queue(Holding):
             outlet, self._active = next(iter(self._consumers.items()))
             self.on_demand(outlet)
 
-    def _give(self, entry: Entry) -> bool:
-        """Lease it to the next consumer in turn that waits and takes it; False if there is none."""
-        while (consumer := self._next_for(entry)) is not None:
-            if self._lease(entry, consumer):
-                return True
-            if entry.group is not None:
-                self._groups.unleased(entry.group, entry)
+    def _dispatch(self, entry: Entry) -> bool:
+        """Lease it to the next eligible waiting consumer; False if there is none."""
+        for _, waiting in self._waiting:
+            tries = len(waiting)
+            while tries and waiting:
+                tries -= 1
+                consumer = waiting[0]
+                try:
+                    if not consumer.outlet.ready():
+                        consumer.waits = False
+                        waiting.popleft()
+                        continue
+                    waiting.rotate(-1)
+                    limit = consumer.limit
+                    # Most take anything: asked here, to save a call for each message.
+                    takes_all = consumer.search is None and (limit is None or entry.length <= limit)
+                    if not (takes_all and entry.place is EVERYWHERE) and not self._may_have(consumer, entry):
+                        continue
+                except Exception:
+                    self.end_link(consumer.outlet)
+                    tries = len(waiting)
+                    continue
+                if self._lease(entry, consumer):
+                    return True
+                if entry.group is not None:
+                    self._groups.unleased(entry.group, entry)
+                tries = len(waiting)
         return False
 
-    def _next_for(self, entry: Entry) -> Consumer | None:
-        """The next consumer that waits and takes the message."""
-        ready = self._ready
-        tries = len(ready)
-        while tries and ready:
-            tries -= 1
-            consumer = ready[0]
-            try:
-                if not consumer.outlet.ready():
-                    consumer.waits = False
-                    ready.popleft()
-                    continue
-                ready.rotate(-1)
-                if entry.place is not EVERYWHERE and not entry.place.admits(consumer.key):
-                    continue
-                if (consumer.search is None and consumer.limit is None) or consumer.takes(entry):
-                    return consumer
-                if consumer.has_passed(entry):
-                    self._resume(consumer)  # later: another may take it
-            except Exception:
-                self.end_link(consumer.outlet)
-                tries = len(ready)
-        return None
+    def _may_have(self, consumer: Consumer, entry: Entry) -> bool:
+        """Whether a consumer that waits takes the message."""
+        if entry.place is not EVERYWHERE and not entry.place.admits(consumer.key):
+            return False
+        if consumer.search is None and (consumer.limit is None or entry.length <= consumer.limit):
+            return True
+        if consumer.takes(entry):
+            return True
+        if consumer.has_passed(entry):
+            self._resume(consumer)  # later: another may take it
+        return False
 
     def _lease(self, entry: Entry, consumer: Consumer) -> bool:
         """Lease it; False if the outlet failed, so that the message is in stock no more, and not leased either."""
@@ -404,7 +572,7 @@ class Queue(Holding):
             return
         if entry.group is not None:
             self._groups.returned(entry.group, entry)
-        elif not self._give(entry):
+        elif not self._dispatch(entry):
             self._stock.add(entry)
         self._on_change()
 
@@ -438,20 +606,103 @@ class Queue(Holding):
 
     # -- back -------------------------------------------------------------------------------
 
+    def put_back(self, entry: Entry) -> None:
+        """A lease has ended, and the message is available again, in its old place."""
+        if self._closed:
+            return
+        limit = self.policy.delivery_limit
+        if limit is not None and entry.failures >= limit:
+            self._end_leased(entry, "delivery-limit")
+        elif entry.deadline is not None and entry.deadline <= self._clock.now():
+            self._end_leased(entry, "expired")
+        elif entry.group is not None:
+            self._groups.returned(entry.group, entry)
+        elif not self._dispatch(entry):
+            self._stock.add(entry)
+        if self._bounded and self.policy.bound == "ready":
+            self._drop_excess()
+        self._on_change()
+
+    def _drop_excess(self) -> None:
+        """What came back may be more than there is room for, where only what is ready counts."""
+        while self.held.is_full(-1, -1) and self.policy.overflow == "drop-oldest":
+            entry = self._stock.oldest()
+            if entry is None or self.held.bound_for_death:
+                return
+            self._remove_available(entry, "overflow")
+
+    def drop(self, entry: Entry) -> None:
+        """A lease has ended, and with it its message: it was processed."""
+        if self._closed:
+            return
+        self.held.figures["accepted"] += 1
+        if entry.group is not None:
+            self._groups.ended(entry.group)
+        self.held.forget(entry)
+        self._on_change()
+
+    def reject(self, entry: Entry, condition: str | None, description: str | None) -> None:
+        """A lease has ended, and with it its message: it is no good."""
+        if self._closed:
+            return
+        self._end_leased(entry, "rejected", condition, description)
+        self._on_change()
+
+    def _end_leased(
+        self, entry: Entry, reason: Death, condition: str | None = None, description: str | None = None
+    ) -> None:
+        if entry.group is not None:
+            self._groups.ended(entry.group)
+        self.held.end(entry, reason, condition, description)
+
+    def _remove_available(self, entry: Entry, reason: Death) -> None:
+        self._stock.remove(entry)
+        if entry.group is not None:
+            self._groups.removed(entry.group, entry)
+        self.held.end(entry, reason)
+
     def _on_change(self) -> None:
+        """A lease has ended, or a message is here: another consumer may become the active one."""
         if self._active is None and self.policy.single_active:
             self._activate()
+
+    def on_gone(self, entry: Entry) -> None:  # noqa: ARG002
+        """A message is gone for good."""
+        self._on_room()
 
     def _on_room(self) -> None:
         if self._blocked:
             self._unblock()
-        if self._kept_by is not None and not self._length:
+        if self._kept_by is not None and not self.held.length:
             self.check_used()
 
     def _unblock(self) -> None:
         blocked, self._blocked = self._blocked, {}
         for inlet in blocked:
             self.attempt(inlet, self.on_arrivals, inlet)
+
+    # -- time -------------------------------------------------------------------------------
+
+    def sweep(self) -> None:
+        """End what has expired and nobody has; go, if nobody has used the queue for too long."""
+        if self.held.deadlines:
+            for entry in self.held.expired():
+                self._remove_available(entry, "expired")
+        if self._unused_since is not None and self._end_of_use() <= self._clock.now():
+            self._go()
+
+    def touch(self) -> None:
+        """The queue is used: ``policy.expires`` counts from now on, while there is no receiver; under trio."""
+        if self.policy.expires is not None and not self.outlets:
+            self._unused_since = self._clock.now()
+            self._alarm.expect(self._end_of_use())
+
+    def _end_of_use(self) -> float:
+        since, expires = self._unused_since, self.policy.expires
+        return math.inf if since is None or expires is None else since + expires
+
+    def _next_due(self) -> float:
+        return min(self.held.next_deadline(), self._end_of_use())
 
     # -- the end ----------------------------------------------------------------------------
 
@@ -462,16 +713,34 @@ class Queue(Holding):
         keepers = {
             "maker": self.has_maker,
             "links": bool(self.inlets or self.outlets or self.entering),
-            "messages": self._length > 0,
+            "messages": self.held.length > 0,
         }
         if not any(keepers[keeper] for keeper in self._kept_by):
-            self.close()
-            if self._on_unused is not None:
-                self._on_unused(self)
+            self._go()
+
+    def _go(self) -> None:
+        self.close()
+        if self._on_unused is not None:
+            self._on_unused(self)
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._unused_since = None
+        self._alarm.stop()
+        self.held.close()
+        super().close()
 
     def _check_open(self) -> None:
         if self._closed:
             raise RefusedError(Condition.NOT_FOUND, f"{self.address!r} is deleted")
 
     def __repr__(self) -> str:
-        return f"<Queue {self.address!r} length={self._length} links={len(self.inlets) + len(self.outlets)}>"
+        return (
+            f"<Queue {self.address!r} length={self.held.length} links={len(self.inlets) + len(self.outlets)}>"
+        )
+
+
+def _priority(waiting: tuple[int, deque[Consumer]]) -> int:
+    return waiting[0]

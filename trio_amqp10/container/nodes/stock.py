@@ -27,12 +27,14 @@ class Stock:
     """What a queue could give.
 
     Attributes:
+        octets: of all that is here.
         searches: of the consumers that do not take every message.
     """
 
-    __slots__ = ("_open", "_shelves", "searches")
+    __slots__ = ("_open", "_shelves", "octets", "searches")
 
     def __init__(self) -> None:
+        self.octets = 0
         self._open = Shelf[Entry]()
         self._shelves: dict[Place, Shelf[Entry]] = {EVERYWHERE: self._open}
         self.searches: dict[Consumer, Search] = {}
@@ -48,6 +50,7 @@ class Stock:
     def add(self, entry: Entry) -> None:
         """Make available what nobody who waits may have."""
         entry.available = True
+        self.octets += entry.size
         place = entry.place
         if place is EVERYWHERE:
             self._open.add(entry)
@@ -69,7 +72,10 @@ class Stock:
         if search is None and len(shelves) == 1:
             entry = self._open.first()
             if entry is None or limit is None or entry.length <= limit:
-                return None if entry is None else self._open.pop()
+                if entry is not None:
+                    self._open.pop()
+                    self.octets -= entry.size
+                return entry
         mine = [shelf for place, shelf in shelves.items() if place.admits(consumer.key)]
         if search is None:
             firsts = [first for shelf in mine if (first := shelf.first()) is not None]
@@ -98,6 +104,7 @@ class Stock:
     def _take_down(self, entry: Entry) -> None:
         shelf = self._shelves[entry.place]
         shelf.remove(entry)
+        self.octets -= entry.size
         if not shelf and shelf is not self._open:
             del self._shelves[entry.place]
 
@@ -120,3 +127,4 @@ class Stock:
         """All of it is gone."""
         self._shelves = {EVERYWHERE: self._open}
         self._open.clear()
+        self.octets = 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .held import Held
 from .node import Inlet, Node, Outlet
 from .policy import QueuePolicy
 from .queue import Queue
@@ -19,12 +20,40 @@ if TYPE_CHECKING:
     from .clock import Clock
     from .entry import Entry
     from .forms import Wants
+    from .held import Owner
     from .ledger import Book
     from .node import Interest
     from .policy import Overflow
     from .topic import Topic
 
 __all__ = ["Subscription"]
+
+
+class SharedHeld(Held):
+    """What a subscription holds: the octets of a message count once for all subscriptions that have it.
+
+    Attributes:
+        weight: of the message that is being handed to it; None for one that it alone has.
+    """
+
+    __slots__ = ("_weights", "weight")
+
+    def __init__(self, owner: Owner, clock: Clock, book: Book | None) -> None:
+        super().__init__(owner, clock, book)
+        self._weights: dict[Entry, SharedWeight] = {}
+        self.weight: SharedWeight | None = None
+
+    def weigh(self, entry: Entry) -> None:
+        weight = SharedWeight(self.watermark, entry.size) if self.weight is None else self.weight
+        weight.take()
+        self._weights[entry] = weight
+
+    def unweigh(self, entry: Entry) -> None:
+        self._weights.pop(entry).leave()
+
+    def unweigh_all(self) -> None:
+        while self._weights:
+            self._weights.popitem()[1].leave()
 
 
 class Subscription(Queue):
@@ -34,8 +63,10 @@ class Subscription(Queue):
         interest: which one.
         wants: its filter.
         until: when it is over if nobody comes, on the clock of the topic; None while somebody is there.
-        weight: of the message that is being handed to it; None for one that it alone has.
     """
+
+    held_class = SharedHeld
+    held: SharedHeld
 
     def __init__(
         self,
@@ -50,9 +81,7 @@ class Subscription(Queue):
         policy = QueuePolicy(max_length=topic.max_backlog, overflow=overflow)
         super().__init__(topic.address, policy=policy, clock=clock, book=book)
         self.house = topic.house
-        self.watermark = topic.watermark
-        self._weights: dict[Entry, SharedWeight] = {}
-        self.weight: SharedWeight | None = None
+        self.watermark = self.held.watermark = topic.watermark
         self.interest = interest
         self.wants = wants
         self.until: float | None = None
@@ -72,15 +101,3 @@ class Subscription(Queue):
     def _on_room(self) -> None:
         super()._on_room()
         self._tell_room()
-
-    def _weigh(self, entry: Entry) -> None:
-        weight = SharedWeight(self.watermark, entry.size) if self.weight is None else self.weight
-        weight.take()
-        self._weights[entry] = weight
-
-    def _unweigh(self, entry: Entry) -> None:
-        self._weights.pop(entry).leave()
-
-    def _unweigh_all(self) -> None:
-        while self._weights:
-            self._weights.popitem()[1].leave()

@@ -101,14 +101,16 @@ class Consumer(Taker):
     """An outlet that takes messages away.
 
     Attributes:
+        priority: those of a higher one are offered messages first.
         waits: whether it found nothing, and is to be offered what comes.
         search: how far it has looked; None if it takes the first message there is.
     """
 
-    __slots__ = ("search", "waits")
+    __slots__ = ("priority", "search", "waits")
 
     def __init__(self, outlet: Outlet, wants: Wants | None) -> None:
         super().__init__(outlet, wants)
+        self.priority = outlet.interest.priority
         self.waits = False
         self.search = None if wants is None else Search(self)
 

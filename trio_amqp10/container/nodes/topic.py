@@ -153,9 +153,12 @@ class Topic(Node):
                 continue
             self._arrived += 1
             self._publish(content, origin, wanting)
-            if self._journal is not None and content.durable and any(each.storing for each in wanting):
-                arrival.foretell()
-                self._journal.after(partial(self.attempt, inlet, answer, inlet, arrival))
+            journal = self._journal
+            stored = content.durable and any(each.storing for each in wanting)
+            if journal is not None and (stored or journal.committing):
+                if stored:
+                    arrival.foretell()
+                journal.after(partial(self.attempt, inlet, answer, inlet, arrival))
             else:
                 accept(arrival)
 
@@ -198,10 +201,10 @@ class Topic(Node):
         for subscription in wanting:
             if self.subscriptions.get(subscription.interest.key) is not subscription:
                 continue
-            subscription.weight = weight
+            subscription.held.weight = weight
             if not subscription.gather(content, origin) and self.overflow == "detach":
                 self._end(subscription, Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
-            subscription.weight = None
+            subscription.held.weight = None
 
     def _too_far(self) -> str:
         return f"more than max_backlog={self.max_backlog} messages behind {self.address!r}"

@@ -1,0 +1,334 @@
+"""Arrivals, outlets and leases for dialects: those parts of the interface of nodes that do not differ from one to the next.
+
+A dialect without credit gives a consumer so many messages before the first is answered: that is ``WindowOutlet``. Its
+``GivenLease`` counts for the peer until one of its methods is called. What a peer publishes is a ``PublishedArrival``, and its
+``Publisher`` has an inlet of each node that the peer publishes to.
+
+Knows nodes and connected peers; knows no octet of any dialect.
+"""
+
+# Not every answer and every hook needs all that it is told.
+# ruff: noqa: ARG002
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from trio_amqp10.errors import Condition, LocalProtocolError
+
+from .nodes.content import Content
+from .nodes.forms import content_of
+from .nodes.node import Interest, Lease, RefusedError
+from .nodes.relay import Feed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from .connected import ServedPeer
+    from .nodes.forms import Wants
+    from .nodes.node import Node
+
+__all__ = ["GivenLease", "PublishedArrival", "Publisher", "WindowOutlet"]
+
+State = Literal["accepted", "rejected", "released", "modified"]
+
+
+class PublishedArrival:
+    """A message that a peer has published, and waits to hear of.
+
+    Args:
+        content: the message.
+        on_answer: called once: with None when it was accepted, or with why it was not.
+
+    Attributes:
+        settled: whether it was answered.
+        state: the answer, or None.
+    """
+
+    __slots__ = ("_on_answer", "content", "settled", "state")
+
+    tag = b""
+
+    def __init__(self, content: Content, on_answer: Callable[[RefusedError | None], object]) -> None:
+        self.content = content
+        self.settled = False
+        self.state: State | None = None
+        self._on_answer = on_answer
+
+    @property
+    def message(self) -> Any:
+        return self.content.as_message()
+
+    def foretell(self) -> None:
+        """A peer without resumable links does not ask after a restart."""
+
+    def accept(self) -> None:
+        self._answer("accepted", None)
+
+    def reject(self, condition: str = Condition.INTERNAL_ERROR, description: str | None = None) -> None:
+        self._answer("rejected", RefusedError(condition, description or "rejected"))
+
+    def release(self) -> None:
+        self._answer(
+            "released", RefusedError(Condition.PRECONDITION_FAILED, "released: it was not processed")
+        )
+
+    def modify(
+        self,
+        *,
+        delivery_failed: bool = False,
+        undeliverable_here: bool = False,
+        annotations: dict[Any, Any] | None = None,
+    ) -> None:
+        self._answer(
+            "modified", RefusedError(Condition.PRECONDITION_FAILED, "modified: it was not processed")
+        )
+
+    def keep(self) -> bool:
+        """The peer has it, and has to be told."""
+        return False
+
+    def _answer(self, state: State, refusal: RefusedError | None) -> None:
+        if self.settled:
+            raise LocalProtocolError(f"this message was answered already: {self.state}")
+        self.settled = True
+        self.state = state
+        self._on_answer(refusal)
+
+
+class Publisher:
+    """What a peer publishes, by address: an inlet of each node that it has named.
+
+    A node that is made on first use stays while this lasts. Permission (``peer.guard``) is the caller's to ask before.
+
+    Args:
+        peer: whose it is.
+        find: the node of an address, or raises ``RefusedError``: ``Container.find``.
+        on_taken: called when a node has taken a message: there may be room.
+
+    Attributes:
+        inlets: by address.
+    """
+
+    def __init__(self, peer: ServedPeer, find: Callable[[str], Node], on_taken: Callable[[], object]) -> None:
+        self.inlets: dict[str, Feed] = {}
+        self._peer = peer
+        self._find = find
+        self._on_taken = on_taken
+        self._nodes: dict[str, Node] = {}
+
+    @property
+    def waiting(self) -> int:
+        """Messages that no node has taken yet: a dialect without credit is to read no more while there are any."""
+        return sum(map(len, self.inlets.values()))
+
+    def publish(self, address: str, arrival: PublishedArrival) -> None:
+        """Give a message to the node of this address; it is answered when the node does.
+
+        Raises:
+            RefusedError: there is no such node, it takes no messages, or a quota has been reached.
+        """
+        inlet, node = self.inlets.get(address), self._nodes.get(address)
+        if inlet is None or node is None:
+            inlet, node = self._open(address)
+        inlet.push(arrival)
+        node.on_arrivals(inlet)
+
+    def _open(self, address: str) -> tuple[Feed, Node]:
+        node = self._find(address)
+        try:
+            self._peer.check_link()
+            self._peer.check_inlet(node)
+        except RefusedError:
+            self._peer.forget_unused(node)
+            raise
+        inlet = Feed(self._peer, self._on_taken, partial(self._on_gone, address))
+        self.inlets[address], self._nodes[address] = inlet, node
+        node.add_inlet(inlet)
+        return inlet, node
+
+    def _on_gone(self, address: str) -> None:
+        """The node has ended the inlet: what waits there is released by it."""
+        inlet, node = self.inlets.pop(address, None), self._nodes.pop(address, None)
+        if inlet is not None and node is not None:
+            node.remove_inlet(inlet)
+
+    def close(self) -> None:
+        """Nothing more is published."""
+        for address, node in list(self._nodes.items()):
+            self._on_gone(address)
+            self._peer.forget_unused(node)
+
+
+class GivenLease(Lease):
+    """A lease on a message that went to a peer by a ``WindowOutlet``; it counts for the peer until it is answered.
+
+    Each answer is given once; what the node raises, ``RefusedError`` if it ``confirms``, is raised after all is counted.
+
+    Args:
+        outlet: by which it went.
+        lease: of the node; None if the node does not want to know.
+        size: octets of the message.
+    """
+
+    __slots__ = ("_lease", "_size", "outlet")
+
+    def __init__(self, outlet: WindowOutlet, lease: Lease | None, size: int) -> None:
+        self.outlet = outlet
+        self._lease = lease
+        self._size = size
+        outlet.unsettled[self] = None
+        outlet.peer.retain(size)
+
+    @property
+    def record(self) -> int | str | None:
+        return None if self._lease is None else self._lease.record
+
+    @property
+    def redelivered(self) -> bool:
+        return self._lease is not None and self._lease.redelivered
+
+    def strike(self) -> Callable[[], object] | None:
+        return None if self._lease is None else self._lease.strike()
+
+    def accepted(self) -> None:
+        self._answer(lambda lease: lease.accepted())
+
+    def rejected(
+        self, condition: str | None, description: str | None, info: Mapping[Any, Any] | None = None
+    ) -> None:
+        self._answer(lambda lease: lease.rejected(condition, description, info))
+
+    def released(self) -> None:
+        self._answer(lambda lease: lease.released())
+
+    def modified(
+        self, *, failed: bool, undeliverable_here: bool, annotations: Mapping[Any, Any] | None
+    ) -> None:
+        self._answer(
+            lambda lease: lease.modified(
+                failed=failed, undeliverable_here=undeliverable_here, annotations=annotations
+            )
+        )
+
+    def lost(self) -> None:
+        self._answer(lambda lease: lease.lost())
+
+    def _answer(self, answer: Callable[[Lease], object]) -> None:
+        del self.outlet.unsettled[self]
+        try:
+            if self._lease is not None:
+                answer(self._lease)
+        finally:
+            self.outlet.peer.let_go(self._size)
+            self.outlet.wake()
+
+
+class WindowOutlet:
+    """A consumer that is given so many messages before the first of them is answered.
+
+    Args:
+        peer: whose it is.
+        node: from which it receives.
+        send: sends a message; the lease is to be answered once, or ``end`` gives it back.
+        on_closed: called when the node ends it, with condition and description.
+        window: messages; None for any number.
+        wants: as of ``Outlet``.
+        copying: as of ``Outlet``.
+        interest: as of ``Outlet``; one that ends with the outlet if None.
+
+    Attributes:
+        unsettled: leases that were not answered yet, oldest first.
+        closed: whether it is over.
+    """
+
+    target: str | None = None
+    max_message_size: int | None = None
+    final = True
+    sender: Any = None
+
+    def __init__(
+        self,
+        peer: ServedPeer,
+        node: Node,
+        send: Callable[[Content, GivenLease], object],
+        on_closed: Callable[[str | None, str | None], object],
+        *,
+        window: int | None,
+        wants: Wants | None = None,
+        copying: bool = False,
+        interest: Interest | None = None,
+    ) -> None:
+        self.peer = peer
+        self.key: object = self
+        self.copying = copying
+        self.wants = wants
+        self.interest = Interest(name=node.address) if interest is None else interest
+        self.unsettled: dict[GivenLease, None] = {}
+        self.closed = False
+        self._node = node
+        self._send = send
+        self._on_closed = on_closed
+        self._window = window
+        self._attached = False
+
+    def begin(self) -> None:
+        """It may be attached (``ServedPeer.check_outlet``), and receives from now on."""
+        self._attached = True
+        self._node.add_outlet(self)
+        self.wake()
+
+    def pull(self) -> bool:
+        """Have one message now, if there is one, without being a consumer: see ``Node.pull``. ``begin`` is not called."""
+        return self.ready() and self._node.pull(self)
+
+    def end(self) -> None:
+        """The peer receives no more by it; what it has not answered comes back."""
+        self._detach()
+        for lease in list(self.unsettled):
+            lease.lost()
+
+    def _detach(self) -> None:
+        self.closed = True
+        self.peer.stop_waiting(self)
+        if self._attached:
+            self._attached = False
+            self._node.remove_outlet(self)
+
+    def wake(self) -> None:
+        """There may be room."""
+        if self._attached:
+            self._node.on_demand(self)
+
+    def ready(self) -> bool:
+        if (
+            self.closed
+            or self.peer.resting
+            or (self._window is not None and len(self.unsettled) >= self._window)
+        ):
+            return False
+        return not self.peer.is_full(self)
+
+    def give(self, content: Content | Any, lease: Lease | None, tag: bytes | None = None) -> None:
+        if not isinstance(content, Content):  # a node of AMQP 1.0 gives a Message
+            content = content_of(content.message_format, content.to_payload())
+        self._send(content, GivenLease(self, lease, content.size))
+
+    def outgrow(self, size: int) -> None:
+        """Never called: there is no ``max_message_size``."""
+
+    def rest(self, more: int) -> None:
+        """A peer without credit is not told how many there are."""
+
+    def close(self, condition: str | None = None, description: str | None = None) -> None:
+        if not self.closed:
+            self._detach()
+            self._on_closed(condition, description)
+
+    async def flush(self) -> None:
+        """Nothing is waited for: the peer answers when it likes. Cancelled: nothing has changed."""
+
+    async def aclose(self) -> None:
+        """As ``close``. Cancelled: it never waits."""
+        self.close()
