@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -21,11 +21,13 @@ from trio_amqp10.amqp091.fast import (
 from trio_amqp10.amqp091.fields import USUAL
 from trio_amqp10.amqp091.frames import BODY, HEADER, METHOD, body_frames, frame
 from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.amqp091.methods import Method
 from trio_amqp10.amqp091.tags import Tags
 from trio_amqp10.errors import LocalProtocolError
 
 from .pairs import arrivals_of, connected, events_of, open_client, open_server, refusal, written
+
+if TYPE_CHECKING:
+    from trio_amqp10.amqp091.methods import Method
 
 names = st.text(max_size=20).map(lambda text: text.replace("\0", ""))
 contents = st.builds(

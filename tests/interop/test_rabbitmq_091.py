@@ -196,7 +196,7 @@ async def test_consumer_settles_in_every_way(broker: Broker) -> None:
                 again = await consumer.receive()
                 assert (again.body, again.redelivered) == (b"2", True)
                 again.ack()
-            while (await out.declare_queue(dead.name, passive=True)).message_count < 3:
+            while (await out.declare_queue(dead.name, passive=True)).message_count < 3:  # noqa: ASYNC110 - the broker's doing
                 await trio.sleep(0.01)
             found = [await dead.get(no_ack=True) for _ in range(3)]
             assert sorted(each.body for each in found if each) == [b"3", b"4", b"5"]
@@ -376,7 +376,7 @@ async def _restart(broker: Broker) -> None:
                     before = len(seen)
                     await trio.to_thread.run_sync(partial(broker.evaluate, "rabbit:stop()"))
                     await trio.to_thread.run_sync(partial(broker.evaluate, "rabbit:start()"))
-                    while len(seen) < before + 50:
+                    while len(seen) < before + 50:  # noqa: ASYNC110 - the consumer does not stop for this
                         await trio.sleep(0.05)
                 done.set()
             assert first.statistics()["transports"] >= 4
