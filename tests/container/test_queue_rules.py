@@ -177,6 +177,7 @@ async def test_bound_of_octets_counts_those_that_are_ready() -> None:
         receiver.grant(1)
         await fill(conn, "q", *[bytes([each]) * 90 for each in range(4)])
         assert await bodies(receiver, 1) == [bytes(90)]
+        await wait_all_tasks_blocked()
         assert [len(queue_of(container)), queue_of(container).figures["dropped"]] == [2, 1]
 
 

@@ -246,6 +246,7 @@ class WindowOutlet:
     target: str | None = None
     max_message_size: int | None = None
     final = True
+    sender: Any = None
 
     def __init__(
         self,

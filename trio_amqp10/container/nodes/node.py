@@ -363,7 +363,7 @@ class Outlet(Protocol):
 
     @property
     def sender(self) -> Any:
-        """The link as a program uses it, for a function of the user's: a ``Sender``, if the peer speaks AMQP 1.0."""
+        """The link as a program uses it, for a function of the user's: a ``Sender``; None where the peer speaks no AMQP 1.0."""
         ...
 
     def ready(self) -> bool:

@@ -153,9 +153,12 @@ class Topic(Node):
                 continue
             self._arrived += 1
             self._publish(content, origin, wanting)
-            if self._journal is not None and content.durable and any(each.storing for each in wanting):
-                arrival.foretell()
-                self._journal.after(partial(self.attempt, inlet, answer, inlet, arrival))
+            journal = self._journal
+            stored = content.durable and any(each.storing for each in wanting)
+            if journal is not None and (stored or journal.committing):
+                if stored:
+                    arrival.foretell()
+                journal.after(partial(self.attempt, inlet, answer, inlet, arrival))
             else:
                 accept(arrival)
 
