@@ -96,11 +96,6 @@ class SendingLink(Protocol):
         """The delivery that has begun to go out and is not complete, an ``Outgoing``; or None."""
         ...
 
-    @property
-    def default_outcome(self) -> Any:
-        """What counts for a delivery that is settled without an outcome (3.5.3)."""
-        ...
-
     def permitted(self, state: Any) -> Any:
         """``state``, or what stands in for an outcome that the source does not permit (3.5.3)."""
         ...

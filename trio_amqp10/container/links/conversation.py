@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trio_amqp10.container.connected import LinkView, ServedPeer
 from trio_amqp10.container.nodes.node import Interest, Node, RefusedError
 from trio_amqp10.container.nodes.origins import user_of
-from trio_amqp10.container.protocols.amqp10.arriving import arriving
+from trio_amqp10.container.protocols.amqp10.content import arriving
 from trio_amqp10.container.protocols.amqp10.selection import wanted_by
 from trio_amqp10.engine.terminus import SenderTerminus
 from trio_amqp10.errors import Condition, LocalProtocolError
