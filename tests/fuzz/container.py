@@ -185,7 +185,11 @@ class _Play:
             assert not any(waiting for _, waiting in queue._waiting), queue
             assert not queue._blocked, queue
             held_by_it = queue.held
-            assert held_by_it._dying == held_by_it._coming == 0, (queue, held_by_it._dying, held_by_it._coming)
+            assert held_by_it._dying == held_by_it._coming == 0, (
+                queue,
+                held_by_it._dying,
+                held_by_it._coming,
+            )
             if not len(queue):
                 assert queue.octets == 0, (queue, queue.octets)
         assert leased <= held, f"{leased} messages are leased, and {held} deliveries are kept"

@@ -30,11 +30,6 @@ from .connections import Connections
 from .handled import Handled
 from .handlers import Around, Function, Worked
 from .host import Host
-from .links.archive import Archive
-from .links.conversation import Conversation
-from .links.lifetimes import TEMPORARY
-from .links.protocol import Amqp10
-from .links.termini import LONGEST, Termini
 from .local import LocalConnection
 from .management import ADDRESS, Management
 from .memory import memory_stream_pair
@@ -47,7 +42,12 @@ from .nodes.queue import Queue
 from .nodes.relay import Relay, post
 from .nodes.topic import MAX_BACKLOG, MAX_SUBSCRIPTIONS, Spill, Topic
 from .nodes.watermark import Watermark
+from .protocols.amqp10.archive import Archive
 from .protocols.amqp10.content import content_of_message
+from .protocols.amqp10.conversation import Conversation
+from .protocols.amqp10.lifetimes import TEMPORARY
+from .protocols.amqp10.protocol import Amqp10
+from .protocols.amqp10.termini import LONGEST, Termini
 from .rights.access import Authorise, permit_claimed
 from .rights.cbs import Cbs
 from .rights.guard import Guard
