@@ -159,4 +159,4 @@ class DialOptions(OpenOptions, TlsOptions):
 class WhereAndOptions(DialOptions):
     """All parameters of ``open_connection``."""
 
-    where: str | Sequence[str] | trio.abc.Stream = field(kw_only=False)
+    where: str | Sequence[str] | trio.abc.Stream = field(kw_only=False, repr=False)  # may hold a password

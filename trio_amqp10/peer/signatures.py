@@ -80,6 +80,9 @@ def _parameters(of: Callable[..., object]) -> Iterable[Parameter]:
 def _show(function: F, parameters: Iterable[Parameter], returning: Callable[..., object]) -> F:
     shown = Signature(list(parameters), return_annotation=signature(returning).return_annotation)
     vars(function)["__signature__"] = shown
+    hints = {one.name: one.annotation for one in shown.parameters.values()}
+    hints["return"] = shown.return_annotation
+    function.__annotations__ = {name: hint for name, hint in hints.items() if hint is not Signature.empty}
     return function
 
 
