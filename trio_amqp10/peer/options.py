@@ -64,21 +64,27 @@ def settle_modes(guarantee: str) -> tuple[SenderSettleMode, ReceiverSettleMode]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkOptions:
-    """What an attach may say beyond address and guarantee (2.7.3)."""
+class _Shared:
+    """What users may say of a link and an attach carries as it is, or the link's memory needs."""
 
     name: str | None = None
     guarantee: Guarantee = "at-least-once"
     snd_settle_mode: SenderSettleMode | None = None
     rcv_settle_mode: ReceiverSettleMode | None = None
-    own_session: bool = False
     source: Source | None = None
     target: Any = None
     properties: dict[Any, Any] | None = None
+    store: TerminusStore | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkOptions(_Shared):
+    """What an attach may say beyond address and guarantee (2.7.3)."""
+
+    own_session: bool = False
     desired_capabilities: tuple[str, ...] = ()
     offered_capabilities: tuple[str, ...] = ()
     max_message_size: int | None = None
-    store: TerminusStore | None = None
     retention: Retention = NOTHING_KEPT
     anonymous: bool = False
 
@@ -125,54 +131,28 @@ class LinkOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpeningOptions:
+class OpeningOptions(_Shared):
     """Options that ``open_sender`` and ``open_receiver`` share, on a session; ``Connection.open_sender`` describes them."""
 
     address: str | None = field(kw_only=False)
-    name: str | None = None
-    guarantee: Guarantee = "at-least-once"
-    snd_settle_mode: SenderSettleMode | None = None
-    rcv_settle_mode: ReceiverSettleMode | None = None
-    source: Source | None = None
-    target: Any = None
-    properties: dict[Any, Any] | None = None
     capabilities: str | Iterable[str] = ()
-    store: TerminusStore | None = None
     durable: bool | TerminusDurability | None = None
     expiry_policy: str | None = None
     expiry_timeout: float = 0
 
     def for_link(
-        self,
-        recovering: bool,
-        *,
-        source_address: str | None,
-        target_address: str | None,
-        own_session: bool,
-        anonymous: bool = False,
-        max_message_size: int | None = None,
+        self, recovering: bool, source_address: str | None, target_address: str | None, **more: Any
     ) -> LinkOptions:
-        """What the attach is to say, on a connection that comes back or one that does not.
+        """What the attach is to say, with ``more`` of it, on a connection that comes back or one that does not.
 
         Raises:
             LocalProtocolError: options that no attach can carry.
         """
         kept = self._retention(self.store is not None or (recovering and self.guarantee == "exactly-once"))
-        return LinkOptions(
-            name=self.name,
-            guarantee=self.guarantee,
-            snd_settle_mode=self.snd_settle_mode,
-            rcv_settle_mode=self.rcv_settle_mode,
-            own_session=own_session,
-            source=self.source or kept.source(source_address),
-            target=kept.target(target_address) if self.target is None else self.target,
-            anonymous=anonymous,
-            properties=self.properties,
-            desired_capabilities=symbols(self.capabilities),
-            max_message_size=max_message_size,
-            store=self.store,
-            retention=kept,
-        )
+        said: dict[str, Any] = {name: getattr(self, name) for name in _Shared.__slots__}
+        said["source"] = self.source or kept.source(source_address)
+        said["target"] = kept.target(target_address) if self.target is None else self.target
+        return LinkOptions(**said, **more, desired_capabilities=symbols(self.capabilities), retention=kept)
 
     def _retention(self, comes_back: bool) -> Retention:
         """What to ask both ends to keep; a link that comes back is of no use to a peer that forgets it at once.

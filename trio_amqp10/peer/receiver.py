@@ -415,12 +415,8 @@ def open_receiver(
     check_address(options.address)
     check_dynamic(options.source)
     check_source(options.source)
-    streaming, credit, octets, own_session = (
-        options.streaming,
-        options.credit,
-        options.credit_octets,
-        options.own_session,
-    )
+    streaming, own_session = options.streaming, options.own_session
+    credit, octets = options.credit, options.credit_octets
     if octets is not None:
         if streaming or session is not None or own_session is False or credit == 0 or octets <= 0:
             raise LocalProtocolError(
@@ -438,8 +434,8 @@ def open_receiver(
         )
     said = options.for_link(
         connection.recovering,
-        source_address=options.address,
-        target_address=None,
+        options.address,
+        None,
         own_session=streaming and session is None if own_session is None else own_session,
         max_message_size=options.max_message_size,
     )

@@ -345,8 +345,8 @@ def open_sender(
     check_source(options.source)
     said = options.for_link(
         connection.recovering,
-        source_address=None,
-        target_address=options.address,
+        None,
+        options.address,
         own_session=options.own_session,
         anonymous=options.address is None and options.target is None,
     )
