@@ -8,7 +8,7 @@ x-message-ttl                      milliseconds that a message lives at most
 x-expires                          milliseconds that the queue stays while it has no consumer and is not declared again
 x-max-priority                     the highest priority that counts; none does in a classic queue without it
 x-dead-letter-exchange             where dead messages go, with
-x-dead-letter-routing-key          this routing key, or else with the name of the queue
+x-dead-letter-routing-key          this routing key, or else with the keys that each message was published with
 x-delivery-limit                   failed deliveries that a message may have; one more, and it dies. 20 for ``quorum``
 x-single-active-consumer           whether one consumer gets all, until it goes
 =================================  ======================================================================
@@ -154,8 +154,8 @@ def dead_letter_of(
     exchange = arguments.get("x-dead-letter-exchange")
     if exchange is None:
         return None
-    key = arguments.get("x-dead-letter-routing-key", name)
-    return exchange_address(exchange, key) if exchange else queue_address(key)
+    key = arguments.get("x-dead-letter-routing-key")
+    return exchange_address(exchange, key) if exchange else queue_address(name if key is None else key)
 
 
 def check_equivalent(

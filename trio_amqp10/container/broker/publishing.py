@@ -110,6 +110,8 @@ class Publisher:
         key: str,
         further: Sequence[str] = (),
         headers: Headers | None = None,
+        *,
+        admits: Callable[[Queue], bool] | None = None,
     ) -> None:
         """Hand a message on, and answer for it.
 
@@ -120,12 +122,15 @@ class Publisher:
             key: its routing key.
             further: more routing keys, those of the headers CC and BCC.
             headers: gives its headers; None if they are to be read from the message.
+            admits: whether it may go to a queue; None if it may go to all.
         """
         exchange.figures["arrived"] += 1
         content = arrival.content
         if headers is None:
             headers = LazyHeaders(self._headers_of, content)
         queues = self._routing(exchange, (key, *further), headers)
+        if admits is not None:
+            queues = [queue for queue in queues if admits(queue)]
         if not queues:
             exchange.figures["unroutable"] += 1
             release(arrival)

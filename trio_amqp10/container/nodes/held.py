@@ -19,7 +19,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from .deadletters import DeadLetters
+from .deadletters import DeadLetters, Source
 from .entry import RANKS, SHIFT, Entry, Keeper, sequence_of
 from .stock import Stock
 from .watermark import OVERHEAD, Watermark
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from .clock import Clock
     from .content import Content, Death
     from .ledger import Book
-    from .node import House
     from .policy import QueuePolicy
 
 __all__ = ["Held", "Owner"]
@@ -52,12 +51,10 @@ _FIGURES: Final = ("arrived", "refused", "accepted", *_CAUSES.values())
 _LOWEST: Final = RANKS - 1
 
 
-class Owner(Keeper, Protocol):
+class Owner(Keeper, Source, Protocol):
     """The queue, as far as what it holds needs it."""
 
-    address: str
     policy: QueuePolicy
-    house: House | None
 
     def on_gone(self, entry: Entry) -> None:
         """A message is gone for good: there is more room."""
@@ -244,7 +241,7 @@ class Held:
             self.forget(entry)
             return
         if self._letters is None or self._letters.address != address:
-            self._letters = DeadLetters(owner.address, address, owner.house)
+            self._letters = DeadLetters(owner, address)
         self._dying += 1
         entry.ended = True
 

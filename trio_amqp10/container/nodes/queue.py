@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
     from trio_amqp10.container.stores.base import StoreError
 
-    from .content import Content, Death
+    from .content import Content, Death, Publication
     from .ledger import Book
     from .node import Arrival, Inlet, Interest
     from .takers import Taker
@@ -680,6 +680,26 @@ class Queue(Node):
         blocked, self._blocked = self._blocked, {}
         for inlet in blocked:
             self.attempt(inlet, self.on_arrivals, inlet)
+
+    # -- dead letters -----------------------------------------------------------------------
+
+    def find_dead_letters(self, address: str) -> Node:
+        """As ``deadletters.Source``."""
+        if self.house is None:
+            raise RefusedError(Condition.NOT_FOUND, f"{self.address!r} is in no container")
+        if address == self.address:
+            raise RefusedError(Condition.NOT_ALLOWED, "a queue cannot be its own dead-letter address")
+        return self.house.find(address).for_dead_letters()
+
+    def publication_of(self, content: Content) -> Publication | None:
+        """As ``deadletters.Source``."""
+        return content.publication
+
+    def to_dead_letter(
+        self, content: Content, reason: Death, condition: str | None, description: str | None
+    ) -> Content:
+        """As ``deadletters.Source``."""
+        return content.dead(self.address, reason, condition, description)
 
     # -- time -------------------------------------------------------------------------------
 
