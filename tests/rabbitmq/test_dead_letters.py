@@ -241,3 +241,49 @@ async def test_dead_letters_of_a_queue_of_the_program_keep_their_keys_too() -> N
         await take(conn, "other", "reject")
         async with conn.open_receiver("/queues/dead") as receiver:
             assert await bodies(receiver, 1) == ["y"]
+
+
+@pytest.mark.parametrize("bound", ["x-max-length", "x-max-length-bytes"])
+async def test_queue_that_holds_nothing_gives_to_a_consumer_that_waits_or_lets_die(bound: str) -> None:
+    broker = stand_in()
+    queue = broker.declare_queue("w", {bound: 0, "x-dead-letter-exchange": "dlx"})
+    async with broker.container.connect() as conn:
+        await fill(conn, "/queues/w", "dies")
+        letter = await take(conn, "dead")
+        assert (letter.body, letter.annotations["x-last-death-reason"]) == ("dies", "maxlen")
+        async with conn.open_receiver("/queues/w", credit=1) as receiver, trio.open_nursery() as nursery:
+
+            async def consume() -> None:
+                assert await bodies(receiver, 1) == ["goes"]
+
+            nursery.start_soon(consume)
+            await wait_all_tasks_blocked()
+            await fill(conn, "/queues/w", "goes")
+    assert (len(queue), len(broker.declare_queue("dead", {"x-dead-letter-exchange": "src"}))) == (0, 0)
+
+
+async def test_queue_that_holds_nothing_and_rejects_takes_nothing() -> None:
+    broker = RabbitMQ()
+    broker.declare_queue("w", {"x-max-length": 0, "x-overflow": "reject-publish"})
+    async with broker.container.connect() as conn, conn.open_receiver("/queues/w"):
+        await wait_all_tasks_blocked()
+        with pytest.raises(amqp.DeliveryRejectedError):
+            await fill(conn, "/queues/w", "x")
+
+
+@pytest.mark.parametrize("address", ["/queues/w", "/exchanges/amq.fanout/k"])
+async def test_message_that_is_rejected_is_a_dead_letter_too(address: str) -> None:
+    broker = stand_in()
+    queue = broker.declare_queue(
+        "w", {"x-max-length": 1, "x-overflow": "reject-publish-dlx", "x-dead-letter-exchange": "dlx"}
+    )
+    broker.bind("amq.fanout", "w")
+    async with broker.container.connect() as conn, conn.open_sender(address) as sender:
+        await sender.send("one")
+        with pytest.raises(amqp.DeliveryRejectedError):
+            await sender.send(amqp.Message("two", annotations={"x-exchange": "lie", "x-routing-key": "lie"}))
+        letter = await take(conn, "dead")
+    key = address.rpartition("/")[2]
+    assert (len(queue), letter.body, route(letter)) == (1, "two", ("dlx", key))
+    [entry] = letter.annotations["x-opt-deaths"]
+    assert (entry["queue"], entry["reason"], entry["routing-keys"]) == ("w", "maxlen", [key])

@@ -137,12 +137,19 @@ class Exchange(Node):
             arrival = inlet.take()
             if arrival is None:
                 return
-            self.publisher.publish(inlet, arrival, self, key)
+            self.publisher.publish(inlet, arrival, self, key, node=node)
+
+    def remove_inlet(self, inlet: Inlet) -> None:
+        super().remove_inlet(inlet)
+        self.publisher.forget(inlet)
 
     def close(self) -> None:
+        nodes: list[Node] = [*self._routes.values(), *self._letter_routes.values()]
+        for inlet in [inlet for node in (self, *nodes) for inlet in node.inlets]:
+            self.publisher.forget(inlet)
         super().close()
-        for route in (*self._routes.values(), *self._letter_routes.values()):
-            route.close()
+        for node in nodes:
+            node.close()
         if self._on_closed is not None:
             self._on_closed(self)
 
@@ -180,5 +187,6 @@ class Route(Node):
 
     def remove_inlet(self, inlet: Inlet) -> None:
         super().remove_inlet(inlet)
+        self._exchange.publisher.forget(inlet)
         if not self.inlets:
             self._exchange.leave(self)

@@ -57,6 +57,7 @@ class LetterRoute(Node):
 
     def remove_inlet(self, inlet: Inlet) -> None:
         super().remove_inlet(inlet)
+        self._exchange.publisher.forget(inlet)
         if not self.inlets:
             self._exchange.leave_letters(self)
 
@@ -67,7 +68,9 @@ class LetterRoute(Node):
             if letter is None:
                 return
             keys = self._keys_of(letter)
-            publisher.publish(inlet, letter, self._exchange, keys[0], keys[1:], admits=_Admitted(letter))
+            publisher.publish(
+                inlet, letter, self._exchange, keys[0], keys[1:], admits=_Admitted(letter), node=self
+            )
 
     def _keys_of(self, letter: Letter) -> tuple[str, ...]:
         if self.key is not None:

@@ -48,9 +48,6 @@ class BrokerQueue(Queue):
 
     Attributes:
         name, arguments, wants_durable, auto_delete, owner: as given.
-
-    Raises:
-        UnsupportedError: arguments that are not implemented here.
     """
 
     def __init__(
@@ -107,6 +104,9 @@ class BrokerQueue(Queue):
         if inlet is not None:  # through an exchange it comes without one
             content = self._annotate(content, "", self.name)
         return super().put(content, origin, inlet, arrival)
+
+    def _turn_away(self, content: Content, inlet: Inlet | None = None) -> None:
+        super()._turn_away(content if inlet is None else self._annotate(content, "", self.name), inlet)
 
     def find_dead_letters(self, address: str) -> Node:
         if address != self._dead_letter:  # the program changed the policy

@@ -235,13 +235,11 @@ class Held:
         """A message dies that no link has any more, and that is not available."""
         self.figures[_CAUSES[reason]] += 1
         owner = self._owner
-        address = owner.policy.dead_letter
-        if address is None:
+        letters = self._letters_to(owner.policy.dead_letter)
+        if letters is None:
             _log.debug("%r: a message died: %s, %.100s: %.1000s", owner, reason, condition, description)
             self.forget(entry)
             return
-        if self._letters is None or self._letters.address != address:
-            self._letters = DeadLetters(owner, address)
         self._dying += 1
         entry.ended = True
 
@@ -251,7 +249,18 @@ class Held:
                 self.forget(entry)
 
         strike = None if entry.book is None else partial(entry.book.strike, entry)
-        self._letters.send(entry.content, reason, condition, description, done, strike)
+        letters.send(entry.content, reason, condition, description, done, strike)
+
+    def turn_away(self, content: Content) -> None:
+        """A message was rejected because the queue is full: a copy of it goes to the dead-letter address, if there is one."""
+        letters = self._letters_to(self._owner.policy.dead_letter)
+        if letters is not None:
+            letters.send(content, "overflow", None, None, _ignore, None)
+
+    def _letters_to(self, address: str | None) -> DeadLetters | None:
+        if address is not None and (self._letters is None or self._letters.address != address):
+            self._letters = DeadLetters(self._owner, address)
+        return None if address is None else self._letters
 
     def forget(self, entry: Entry) -> None:
         """A message is gone for good."""
@@ -311,3 +320,7 @@ class Held:
             self.book.close()
         if self._letters is not None:
             self._letters.close()
+
+
+def _ignore(gone: bool) -> None:
+    """Nothing waits for it."""
