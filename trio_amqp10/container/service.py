@@ -268,7 +268,8 @@ class Container(Handled):
             name: its address.
             max_length: messages that it holds before it is full; None for any number.
             max_octets: the same in octets of messages.
-            overflow: what a full queue does: ``"wait"``, so that senders do; ``"reject"``; or ``"drop-oldest"``.
+            overflow: what a full queue does: ``"wait"``, so that senders do; ``"reject"``; ``"reject-dead-letter"``; or
+                ``"drop-oldest"``.
             ttl: milliseconds that any message lives in it at most.
             max_priority: the highest priority that counts; 0 keeps all messages in the order in which they came.
             bound: what the two limits count: ``"held"``, all messages; or ``"ready"``, those that no receiver has.
