@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from trio_amqp10.container.links.conversation import Conversation
 from trio_amqp10.container.nodes.node import Interest, RefusedError
+from trio_amqp10.container.protocols.amqp10.conversation import Conversation
 from trio_amqp10.errors import Condition
 from trio_amqp10.spec.messaging import ExpiryPolicy, Source
 from trio_amqp10.wire.values import Described, Symbol

@@ -8,8 +8,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from trio_amqp10.container.links.conversation import Conversation
 from trio_amqp10.container.nodes.node import Interest, RefusedError
+from trio_amqp10.container.protocols.amqp10.conversation import Conversation
 from trio_amqp10.spec.messaging import Source
 
 from .hub import Readers

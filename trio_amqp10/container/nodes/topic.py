@@ -39,7 +39,7 @@ from .answers import answer
 from .clock import Clock
 from .node import Inlet, Interest, Node, Outlet, Peer, RefusedError
 from .origins import origin_of
-from .refusals import accept, refuse
+from .refusals import accept, refuse, refuse_durable
 from .subscribers import Subscribers
 from .subscription import Subscription
 from .watermark import SharedWeight
@@ -143,6 +143,9 @@ class Topic(Node):
                 self._blocked.pop(inlet, None)
                 return
             content = arrival.content
+            if content.durable and self.refuses_durable:
+                refuse_durable(inlet, arrival, self.address)
+                continue
             wanting = [
                 each
                 for each in list(self.subscriptions.values())
