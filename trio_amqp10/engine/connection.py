@@ -11,7 +11,7 @@ Longer than 400 lines: the eight calls of a pump and the handlers behind them ar
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trio_amqp10 import rules
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
@@ -23,7 +23,7 @@ from trio_amqp10.wire.decode import Budget
 from trio_amqp10.wire.encode import encode
 
 from .channels import Channels
-from .context import Context, Touchable
+from .context import Context, Pool, Touchable
 from .delivery import IncomingDelivery, OutgoingDelivery
 from .dispatch import dispatch, scope_of, undecodable
 from .events import ConnectionClosed, ConnectionLost, ConnectionOpened, Event, SessionBegun
@@ -36,9 +36,6 @@ from .outbox import SIZE_BEFORE_OPEN
 from .rate import Rate
 from .session import Session
 from .states import CONNECTION, ConnectionState, Lifecycle, SessionState, Step
-
-if TYPE_CHECKING:
-    from .pool import Pool
 
 __all__ = ["Connection"]
 
