@@ -23,7 +23,7 @@ from trio_amqp10.wire.decode import Budget
 from trio_amqp10.wire.encode import encode
 
 from .channels import Channels
-from .context import Context, Touchable
+from .context import Context, Pool, Touchable
 from .delivery import IncomingDelivery, OutgoingDelivery
 from .dispatch import dispatch, scope_of, undecodable
 from .events import ConnectionClosed, ConnectionLost, ConnectionOpened, Event, SessionBegun
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from .options import OpenKeywords
-    from .pool import Pool
 
 __all__ = ["Connection"]
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, cast
 import trio
 
 from trio_amqp10.engine.connection import Connection as EngineConnection
+from trio_amqp10.engine.context import Pool
 from trio_amqp10.engine.options import OpenOptions, strictness
-from trio_amqp10.engine.pool import Pool
 from trio_amqp10.engine.stack import Stack
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.headers import header_id
