@@ -19,7 +19,6 @@ from trio_amqp10.rules import Strict
 from trio_amqp10.sasl import Server
 
 from .addresses import queue_address, spell
-from .annotations import annotated, headers_of
 from .declaring import declare_exchange, declare_queue
 from .faults import FaultError
 from .requests import Management
@@ -122,9 +121,7 @@ class _Broker(Container):
 
     def __init__(self, name: str, wall_clock: Callable[[], float]) -> None:
         super().__init__(name, strict=True, wall_clock=wall_clock)
-        self.topology = self.add_broker(
-            queue_address=queue_address, headers_of=headers_of, annotate=annotated
-        )
+        self.topology = self.add_broker(queue_address=queue_address)
         self.amqp10.echoes = True
         self.amqp10.converse = partial(_Client, self.topology)
         self.add_node(Management(self.topology, self._post))
