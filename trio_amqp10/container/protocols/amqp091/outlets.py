@@ -87,6 +87,7 @@ class ChannelOutlet(WindowOutlet):
         except LocalProtocolError as fault:  # its properties are larger than a frame
             lease.rejected(Condition.RESOURCE_LIMIT_EXCEEDED.value, str(fault))
             return
+        channel.peer.pump.ring()
         if self._no_ack:
             lease.accepted()
         else:

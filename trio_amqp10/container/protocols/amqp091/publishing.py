@@ -154,11 +154,11 @@ class Publishing:
         assert raw is not None
         published = Published(method.exchange, method.routing_key, raw, body, properties)
         publish = _Publish(self, published, further, arrival.number, mandatory=method.mandatory)
-        self._channel.peer.on_publish()
         if self._channel.transactional:
             self._channel.transaction.post(self._posts, publish, published.size)
         else:
             self.route(self._inlet, publish)
+        self._channel.peer.on_publish()
 
     def _changed(self, properties: BasicProperties) -> BasicProperties | None:
         """The properties as they go on, if they cannot go on as they came."""
