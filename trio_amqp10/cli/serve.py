@@ -38,6 +38,7 @@ class ServeOptions:
     tls_client_ca: str | None = None
     strict: bool = False
     management: bool = False
+    dialects: Sequence[str] = ()
     allow_plaintext_password: bool = False
     store: str | None = None
     quotas: amqp.Quotas | None = None
@@ -89,6 +90,7 @@ async def _serve(options: ServeOptions, interrupts: Interrupts, store: amqp.Sqli
         allow_plaintext_password=options.allow_plaintext_password,
         max_failures=options.max_failures,
         max_partial_octets=options.max_partial,
+        dialects=options.dialects,
     )
     # Without a file, a hangup is what it is to every program.
     if (options.users_file is None and context is None) or not hasattr(signal, "SIGHUP"):
