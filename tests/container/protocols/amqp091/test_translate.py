@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
@@ -18,7 +18,6 @@ from trio_amqp10.amqp091.content import BasicProperties
 from trio_amqp10.amqp091.fields import USUAL
 from trio_amqp10.amqp091.values import Float32, Int8, Int16, Int64, LongString, UInt8, UInt16, UInt32
 from trio_amqp10.container import Container
-from trio_amqp10.container.nodes.content import Content
 from trio_amqp10.container.protocols.amqp091.content import NUMBER, Published, published
 from trio_amqp10.container.protocols.amqp091.translate import to_published
 from trio_amqp10.container.protocols.amqp10.content import content_of_message
@@ -26,6 +25,9 @@ from trio_amqp10.message import Message, Sequence, Value
 from trio_amqp10.wire.values import Byte, Char, Int, Symbol, Timestamp, UByte, UInt, ULong, UShort
 
 from .script import opened
+
+if TYPE_CHECKING:
+    from trio_amqp10.container.nodes.content import Content
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 

@@ -65,7 +65,7 @@ _COPIES: Final = "x-cc"
 _OWN: Final = frozenset({_EXCHANGE, _KEY, _TYPE, _COPIES, "x-death", "x-opt-deaths"})
 _SHORT: Final = 255
 _PERSISTENT, _TRANSIENT = 2, 1
-_NORMAL: Final = 4
+_DEFAULT_PRIORITY: Final = 4
 _MOST_PRIORITY: Final = 255
 _LEFT_OUT: Final = object()
 
@@ -224,7 +224,7 @@ def _published(message: Message, key: str) -> Published:
         content_type=_short(message.content_type),
         content_encoding=_short(message.content_encoding),
         delivery_mode=_PERSISTENT if message.durable else _TRANSIENT,
-        priority=None if message.priority == _NORMAL else min(message.priority, _MOST_PRIORITY),
+        priority=None if message.priority == _DEFAULT_PRIORITY else min(message.priority, _MOST_PRIORITY),
         correlation_id=_text_of(message.correlation_id, "x-correlation-id", headers),
         reply_to=_short(_name_of(message.reply_to)),
         expiration=None if message.ttl is None else str(int(message.ttl)),
