@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.rst"))]
-ELSEWHERE = {"docs/how-to/spark.rst": "tests/spark/test_docs.py"}
+ELSEWHERE = {
+    "docs/how-to/spark.rst": "tests/spark/test_docs.py",
+    "docs/how-to/amqp091.rst": "tests/amqp091/client/test_docs.py",
+}
 """Pages that need more than these tests may ask for, and who reads them."""
 KINDS = {"python", "console", "text"}
 SECONDS = 30

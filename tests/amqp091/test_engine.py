@@ -519,3 +519,9 @@ def test_channel_that_its_own_fault_closes_is_reported() -> None:
     assert not event.by_peer
     assert event.close.reply_text == "PRECONDITION_FAILED - channel is not transactional"
     assert codes(server) == [("channel.close", 406, (90, 20))]
+
+
+def test_engine_keeps_what_the_peer_says_of_itself() -> None:
+    pair = connected()
+    assert pair.server.peer_properties == CLIENT_PROPERTIES
+    assert pair.client.peer_properties == {}

@@ -11,9 +11,9 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
-from trio_amqp10.container.links import archive
-from trio_amqp10.container.links.archive import ENDS, TERMINI, UNSETTLED
 from trio_amqp10.container.nodes.ledger import MESSAGES
+from trio_amqp10.container.protocols.amqp10 import archive
+from trio_amqp10.container.protocols.amqp10.archive import ENDS, TERMINI, UNSETTLED
 from trio_amqp10.container.stores import StoreError, StoreFullError
 from trio_amqp10.engine.sender import SenderLink
 from trio_amqp10.engine.settlement import Settlement

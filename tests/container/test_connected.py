@@ -169,7 +169,7 @@ async def test_quotas_count_links_and_octets_of_all_dialects_together() -> None:
                 assert guest.is_full(waiting)
                 first.accept()
                 second.accept()
-                with trio.fail_after(5):
+                with trio.fail_after(60):
                     while not woken:
                         await trio.lowlevel.checkpoint()
             guest.retain(1200)

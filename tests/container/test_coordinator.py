@@ -249,7 +249,7 @@ async def test_transaction_of_another_connection_is_unknown_and_goes_on() -> Non
 
 
 async def test_coordinator_declares_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trio_amqp10.container.links.coordinator._MOST", 2)
+    monkeypatch.setattr("trio_amqp10.container.protocols.amqp10.coordinator._MOST", 2)
     async with open_container() as container, container.connect() as conn, control_of(conn) as control:
         ids = [await control.declare() for _ in range(2)]
         refused = await control.ask(Declare())

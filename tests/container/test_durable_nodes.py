@@ -10,7 +10,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
-from trio_amqp10.container.links.archive import UNSETTLED
+from trio_amqp10.container.protocols.amqp10.archive import UNSETTLED
 from trio_amqp10.container.stores import StoreError
 
 from .mortal import Disk, Mortal

@@ -195,3 +195,48 @@ async def test_queued_messages_of_a_link_that_ends_are_released_only_where_the_s
                 container.add_queue("q", max_length=1)
                 with pytest.raises(expected):
                     raise_unless_accepted(await waiting.outcome(), waiting)
+
+
+def lossy(kind: str) -> Container:
+    container = Container(refuse_durable=True)
+    if kind == "topic":
+        container.add_topic("n")
+    else:
+        container.add_queue("n")
+    return container
+
+
+@pytest.mark.parametrize("kind", ["queue", "topic"])
+async def test_node_without_a_store_rejects_durable_messages_when_it_is_to_refuse_them(kind: str) -> None:
+    async with lossy(kind).connect() as conn, conn.open_sender("n") as sender:
+        await sender.send("not durable")
+        with pytest.raises(amqp.DeliveryRejectedError, match="'n' keeps nothing on disk") as caught:
+            await sender.send(amqp.Message("durable", durable=True))
+        assert caught.value.condition == "amqp:precondition-failed"
+        await sender.send("not durable")
+
+
+@pytest.mark.parametrize("kind", ["queue", "topic"])
+async def test_node_without_a_store_detaches_for_durable_messages_when_no_outcome_can_say_so(
+    kind: str,
+) -> None:
+    async with lossy(kind).connect() as conn, conn.open_sender("n", source=ACCEPTED_ONLY) as sender:
+        with pytest.raises(LinkDetachedError, match="precondition-failed"):
+            await sender.send(amqp.Message("durable", durable=True))
+
+
+@pytest.mark.parametrize("kind", ["queue", "topic"])
+async def test_node_without_a_store_detaches_for_durable_messages_when_they_come_settled(kind: str) -> None:
+    async with lossy(kind).connect() as conn, conn.open_sender("n", guarantee="at-most-once") as sender:
+        await sender.send(amqp.Message("durable", durable=True))
+        await wait_all_tasks_blocked()
+        with pytest.raises(LinkDetachedError, match="precondition-failed"):
+            await sender.send("next")
+
+
+@pytest.mark.parametrize("container", [Container(), Container(refuse_durable=True, store=amqp.MemoryStore())])
+async def test_queue_takes_durable_messages_when_it_keeps_them_or_is_not_to_refuse_them(
+    container: Container,
+) -> None:
+    async with container.connect() as conn, conn.open_sender("q") as sender:
+        await sender.send(amqp.Message("durable", durable=True))

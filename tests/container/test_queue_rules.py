@@ -11,7 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 import trio_amqp10 as amqp
 from trio_amqp10 import Container, LocalProtocolError, Message, QueuePolicy
 from trio_amqp10.container.broker.arguments import policy_of
-from trio_amqp10.container.links.interests import interest_of
+from trio_amqp10.container.protocols.amqp10.interests import interest_of
 from trio_amqp10.filters import parse_filters
 from trio_amqp10.spec.messaging import Source
 from trio_amqp10.wire.values import Symbol
@@ -177,6 +177,7 @@ async def test_bound_of_octets_counts_those_that_are_ready() -> None:
         receiver.grant(1)
         await fill(conn, "q", *[bytes([each]) * 90 for each in range(4)])
         assert await bodies(receiver, 1) == [bytes(90)]
+        await wait_all_tasks_blocked()
         assert [len(queue_of(container)), queue_of(container).figures["dropped"]] == [2, 1]
 
 

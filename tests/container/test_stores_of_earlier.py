@@ -53,7 +53,7 @@ class Found:
         """The next messages of a queue."""
         async with self.container.connect() as conn, conn.open_receiver(address) as receiver:
             found: list[amqp.Message] = []
-            with trio.fail_after(10):
+            with trio.fail_after(60):
                 for _ in range(count):
                     delivery = await receiver.receive()
                     found.append(delivery.message)
@@ -171,12 +171,12 @@ async def test_links_go_on_where_they_were_at_both_ends(found: Found) -> None:
             async with found.container.connect() as other, other.open_receiver("held") as receiver:
                 assert await bodies(receiver, 1) == ["free"]
             async with conn.open_sender("work", name="in", **lasting(store)) as sender:
-                with trio.fail_after(10):
+                with trio.fail_after(60):
                     while sender.unsettled:
                         await trio.lowlevel.checkpoint()
             assert found.handled == []  # it was handled in the first life
             async with conn.open_receiver("held", name="out", **lasting(store)) as receiver:
-                with trio.fail_after(10):
+                with trio.fail_after(60):
                     for body in ("held 1", "held 2"):
                         delivery = await receiver.receive()
                         assert delivery.message.body == body

@@ -104,7 +104,7 @@ async def test_messages_that_are_taken_in_time_leave_no_timers_behind(autojump_c
             (await receiver.receive()).accept()
             await trio.sleep(0.02)
         assert len(container._timers._due) < 150
-        assert len(queue_of(container)._deadlines) < 150
+        assert len(queue_of(container).held.deadlines) < 150
 
 
 async def test_deleted_queue_needs_no_timer(autojump_clock: MockClock) -> None:

@@ -38,7 +38,7 @@ class Client:
         await self.stream.send_all("".join(f"{line}\n" for line in lines).encode())
 
     async def hear(self) -> str:
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             while b"\n" not in self._read:
                 octets = await self.stream.receive_some()
                 if not octets:
@@ -315,10 +315,13 @@ async def test_toy_messages_survive_a_kill(tmp_path: Path) -> None:
     path = str(tmp_path / "store")
     process = await trio.lowlevel.open_process([sys.executable, "-c", LIVE, path], stdout=subprocess.PIPE)
     assert process.stdout is not None
-    assert await process.stdout.receive_some() == b"said\n"
-    process.kill()
-    await process.wait()
-    await process.stdout.aclose()
+    async with process.stdout:
+        try:
+            said = await process.stdout.receive_some()
+        finally:
+            process.kill()
+            await process.wait()
+    assert said == b"said\n"
     with amqp.SqliteStore(path) as store:
         container = Container(store=store)
         async with dialled(container) as client:

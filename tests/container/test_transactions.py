@@ -342,6 +342,43 @@ async def test_transaction_gives_nothing_away_before_its_commit_is_on_disk(
     assert room.queue("first").available == 1
 
 
+async def test_transaction_tells_no_outcome_of_a_topic_before_its_commit_is_on_disk(
+    failing_store: amqp.MemoryStore,
+) -> None:
+    room = Room(failing_store)
+    topic = room.container.add_topic("news")
+    async with (
+        room.container.connect(container_id="reader") as conn,
+        conn.open_receiver("news", name="kept", durable=1, expiry_policy="never"),
+    ):
+        assert topic.storing
+        assert await outcome_of_failed_commit(room, topic, failing_store) != "accepted"
+
+
+async def test_transaction_tells_no_outcome_of_an_exchange_before_its_commit_is_on_disk(
+    failing_store: amqp.MemoryStore,
+) -> None:
+    room = Room(failing_store)
+    topology = room.container.add_broker()
+    topology.declare_queue("one")
+    topology.bind("amq.fanout", "queue", "one")
+    exchange = room.container.nodes["/exchanges/amq.fanout"]
+    assert await outcome_of_failed_commit(room, exchange, failing_store) != "accepted"
+
+
+async def outcome_of_failed_commit(room: Room, node: Node, store: amqp.MemoryStore) -> object:
+    """What becomes of a message that needs no disk, posted with one that does."""
+    txn, posted = room.begin(), Posted("not durable")
+    room.post(txn, node, posted)
+    store.failure = StoreFullError("full")
+    room.post(txn, room.queue("second"), Posted("durable", durable=True))
+    txn.commit(lambda: None)
+    assert posted.state is None
+    await wait_all_tasks_blocked()
+    store.failure = None
+    return posted.state
+
+
 async def test_transaction_is_doomed_by_too_many_octets_and_a_node_that_goes() -> None:
     room = Room()
     txn = room.begin(max_octets=20)

@@ -265,3 +265,94 @@ def test_outcome_does_not_count_for_a_kept_link_when_we_have_detached_it_with_an
     assert not delivery.settled
     assert delivery.state is None
     assert not link.unsettled
+
+
+# -- a link that is attached again, and not resumed -----------------------------------------------
+
+
+def attached_again(link: Link, script: Script, **fields: Any) -> Any:
+    """The peer attaches on the same session, and a link with the same memory answers; returns that link."""
+    script << attach(link.name, 0, role=not link.role, **fields)
+    session = session_of(link)
+    [again] = [each for each in session.links if each.name == link.name]
+    again.terminus = link.terminus
+    again.attach(source=Source(), target=Target(address="q"))
+    return again
+
+
+@pytest.mark.parametrize("resend", [True, False])
+def test_sent_delivery_goes_on_under_its_id_when_the_peer_attaches_again_without_a_map(resend: bool) -> None:
+    link, script, delivery = sent(kept=True)
+    terminus = link.terminus
+    assert terminus is not None
+    terminus.resend = resend
+    peer_first(link, script)
+    again = attached_again(link, script)
+    script >> expected("attach", unsettled=None)
+    script << flow(handle=0, delivery_count=1, link_credit=10, next_incoming_id=1)
+    script.expect_nothing()  # it is neither sent again nor in doubt
+    assert not terminus.in_doubt
+    assert (link.unsettled, again.unsettled) == (0, 1)
+    assert not again.incomplete
+    script << disposition(True, 0)
+    assert (delivery.settled, delivery.state) == (True, ACCEPT)
+    assert again.unsettled == 0
+    assert not again.terminus.unsettled
+
+
+def test_received_delivery_goes_on_under_its_id_when_the_peer_attaches_again_without_a_map() -> None:
+    link, script, delivery = received(kept=True, mode=ReceiverSettleMode.FIRST)
+    peer_first(link, script)
+    again = attached_again(link, script)
+    script >> expected("attach", unsettled=None)
+    assert not delivery.settled
+    assert not link.tags
+    assert list(again.queue) == [delivery]
+    delivery.accept()
+    script >> expected("disposition", first=7, settled=True, state=ACCEPTED)
+    assert not again.tags
+    assert not again.terminus.unsettled
+
+
+def test_link_is_resumed_when_the_peer_attaches_again_with_a_map() -> None:
+    link, script, delivery = sent(kept=True)
+    peer_first(link, script)
+    again = attached_again(link, script, unsettled={b"\0\0\0\0": ACCEPTED})
+    script >> expected("attach", unsettled={b"\0\0\0\0": None})
+    script << flow(handle=0, delivery_count=0, link_credit=10, next_incoming_id=1)
+    assert script.expect("transfer", resume=True)["settled"] is not None
+    assert again.terminus is link.terminus
+    assert delivery.state == ACCEPT
+
+
+def test_delivery_that_was_partly_sent_is_resumed_when_the_peer_attaches_again_without_a_map() -> None:
+    link, script, _first = sent(kept=True)
+    script << flow(handle=0, delivery_count=1, link_credit=10, next_incoming_id=1, incoming_window=1)
+    assert link.send(bytes(200_000)) is not None
+    script.expect("transfer", more=True)
+    peer_first(link, script)
+    attached_again(link, script)
+    tags = {b"\0\0\0\0": None, b"\0\0\0\1": None}
+    script >> expected("attach", unsettled=tags)
+
+
+def test_delivery_that_came_in_part_is_forgotten_when_the_peer_attaches_again_without_a_map() -> None:
+    link, script, delivery = received(transfer(0, 7, b"on", more=True), kept=True)
+    peer_first(link, script)
+    attached_again(link, script)
+    script >> expected("attach")
+    assert delivery.settled
+
+
+def test_deliveries_of_both_endpoints_are_dropped_apart_when_a_link_was_attached_again() -> None:
+    link, script, moved = sent(kept=True)
+    peer_first(link, script)
+    again = attached_again(link, script)
+    script << flow(handle=0, delivery_count=1, link_credit=10, next_incoming_id=1)
+    new = again.send(b"two")
+    settlement = link.session.settlement
+    settlement.forget(link)
+    assert settlement.is_live(moved)
+    settlement.forget(again)
+    assert not settlement.is_live(moved)
+    assert not settlement.is_live(new)

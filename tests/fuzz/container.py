@@ -182,9 +182,14 @@ class _Play:
             leased += queue.leased
             assert not queue._consumers, (queue, queue._consumers)
             assert not queue._browsers, (queue, queue._browsers)
-            assert not queue._ready, queue
+            assert not any(waiting for _, waiting in queue._waiting), queue
             assert not queue._blocked, queue
-            assert queue._dying == queue._coming == 0, (queue, queue._dying, queue._coming)
+            held_by_it = queue.held
+            assert held_by_it._dying == held_by_it._coming == 0, (
+                queue,
+                held_by_it._dying,
+                held_by_it._coming,
+            )
             if not len(queue):
                 assert queue.octets == 0, (queue, queue.octets)
         assert leased <= held, f"{leased} messages are leased, and {held} deliveries are kept"

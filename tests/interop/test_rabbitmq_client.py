@@ -55,6 +55,8 @@ def test_rabbitmqs_client_declares_binds_publishes_and_consumes() -> None:
     assert sorted(broker.container.nodes) == [
         "/exchanges/amq.direct",
         "/exchanges/amq.fanout",
+        "/exchanges/amq.headers",
+        "/exchanges/amq.match",
         "/exchanges/amq.topic",
         "/management",
     ]

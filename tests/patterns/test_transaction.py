@@ -333,7 +333,9 @@ async def test_transaction_spans_sessions_of_its_connection_and_no_other() -> No
 async def test_transaction_keeps_to_its_session_when_the_coordinator_cannot_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("trio_amqp10.container.links.conversation.CAPABILITIES", ("amqp:local-transactions",))
+    monkeypatch.setattr(
+        "trio_amqp10.container.protocols.amqp10.conversation.CAPABILITIES", ("amqp:local-transactions",)
+    )
     async with open_container(["q"]) as container, container.connect() as conn:
         async with (
             conn.open_session() as session,

@@ -152,7 +152,8 @@ async def test_call_that_is_cancelled_in_any_state_leaves_the_link_as_it_is(
             await there.town.lose()
         await trio.sleep(10)
         await there.send()
-        assert there.sender.state == "ATTACHED"
+        sender: Any = there.sender
+        assert sender.state == "ATTACHED"
 
 
 @pytest.mark.parametrize("state", ALIVE)
@@ -303,4 +304,4 @@ def test_table_has_every_state_in_one_class_and_leads_to_each() -> None:
     for state in CARRIED | AWAITED:
         assert {Turn.CLOSE, Turn.DETACH, Turn.GIVE_UP, Turn.LOSE} < TURNS[state].keys()
     for state in ENDED:  # nothing but the program brings back what is over
-        assert {to for turn, to in TURNS[state].items() if to not in ENDED} <= {Life.RETURNING}
+        assert {to for to in TURNS[state].values() if to not in ENDED} <= {Life.RETURNING}

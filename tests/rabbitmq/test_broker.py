@@ -125,7 +125,6 @@ async def test_queue_is_declared_shown_purged_and_deleted() -> None:
         ("PUT", "/queues/q", {"durable": "yes"}, 400, "bad queue property 'durable'"),
         ("PUT", "/queues/q", {"arguments": {"x-queue-type": "stream"}}, 501, "streams"),
         ("PUT", "/queues/q", {"arguments": {"x-queue-type": "odd"}}, 400, "'odd'"),
-        ("PUT", "/queues/q", {"arguments": {"x-expires": 1}}, 501, "x-expires"),
         ("PUT", "/queues/q", {"arguments": {"x-max-length": -1}}, 400, "a number from 0"),
         ("PUT", "/queues/q", {"arguments": {"x-max-length": 0}}, 501, "holds nothing"),
         ("PUT", "/queues/q", {"arguments": {"x-overflow": "reject-publish-dlx"}}, 501, "reject-publish"),

@@ -87,10 +87,14 @@ class Channel:
         "_content",
         "_held",
         "_host",
+        "_is_server",
         "_life",
         "_owed",
+        "_peer",
         "_prefixes",
+        "_received",
         "_requests",
+        "_sent",
         "flowing",
         "number",
         "numbers",
@@ -109,6 +113,10 @@ class Channel:
         self._requests: dict[type[Method], deque[Method]] = {}  # ours that are not answered
         self._owed: list[Method] = []  # the peer's that we have not answered
         self._content = Assembly(host)
+        self._sent = SENT[host.role]  # looked up once: members of an enumeration are slow keys
+        self._received = RECEIVED[host.role]
+        self._peer = _OTHER[host.role]
+        self._is_server = host.role is Sender.SERVER
         self._prefixes: dict[tuple[str, str, bool], bytes] = {}
 
     @property
@@ -161,7 +169,7 @@ class Channel:
             raise LocalProtocolError(f"the peer stopped the flow of channel {self.number}")
         request = self._owed_request(plan)
         frames = self._frames(method, content)
-        rule = SENT[host.role].get(type(method))
+        rule = self._sent.get(type(method))
         noted = rule(self.numbers, method, request) if rule is not None else None
         if request is not None:
             self._owed.remove(request)
@@ -299,20 +307,20 @@ class Channel:
             Whether it was taken; otherwise give its frames to ``receive``, which says what is wrong with them.
         """
         host = self._host
-        if self.state is not ChannelState.OPEN or self._content.expects != METHOD:
+        if self._life.state is not ChannelState.OPEN or self._content.expects != METHOD:
             return False
         size = len(octets) + len(body)
         if len(body) > host.limits.max_message_size or host.partial + size > host.limits.max_partial:
             return False
         try:
             plan = host.methods.plan_in(payload)
-            if not plan.content or plan.answers or not plan.sender.permits(_OTHER[host.role]):
+            if not plan.content or plan.answers or not plan.sender.permits(self._peer):
                 return False
             made = read_deliver(payload) if plan is _DELIVER else plan.read(payload, host.letters)
             if made is None:
                 return False
             properties = read_properties(octets, host.letters)
-            if host.role is Sender.SERVER:
+            if self._is_server:
                 check_properties(self.numbers, properties)
             self._arrive(made, Content(properties, body, octets), size)
         except ReplyError:
@@ -377,7 +385,7 @@ class Channel:
     def _arrive(self, method: Method, content: Content | None, size: int) -> None:
         plan, host = method.plan, self._host
         request = self._answered(plan) if plan.answers else None
-        rule = RECEIVED[host.role].get(type(method))
+        rule = self._received.get(type(method))
         noted = rule(self.numbers, method, request) if rule is not None else None
         if plan.waits(method):
             self._owed.append(method)

@@ -1,42 +1,29 @@
-"""The engine of one connection of 0-9-1, for both roles: handshake, frames, heartbeats, close (0-9-1, 2.2.4, 4.2, 4.8).
+"""The engine of one connection of 0-9-1, for both roles: frames, heartbeats, close (0-9-1, 2.2.4, 4.2, 4.8).
 
 It offers a pump its calls: ``receive_slice`` and ``has_input`` (or ``receive_data`` for both), ``receive_eof``,
 ``transport_lost``, ``next_event``, ``data_to_send``, ``next_deadline``, ``handle_timer``, ``take_touched`` and ``wants_data``.
 0-9-1 has no credit for publishes, so the transport is the only brake: while ``wants_data`` is False the pump reads nothing,
 and the peer's silence does not count.
 
-Where the handshake needs a decision (a login, a virtual host), an event asks for it, and no octet is read until the answer.
+What is said until the connection is open is in ``handshake``; no octet is read while that waits for a decision.
 An error of the peer's ends the connection with its reply code, once the connection is open; before that the transport
 closes in silence (2.2.4), except for limits and virtual hosts that are refused with 530, and logins that are refused with
 403 to clients that understand it.
 
-Longer than 400 lines: the handshake of both roles stands in one place.
+Longer than 400 lines: each call of a pump or of the application is short, and there are many.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.reply_codes import ReplyCode091, reply_text
+from trio_amqp10.reply_codes import ReplyCode091
 
 from . import spec
 from .channel import Channel
-from .events import (
-    Blocked,
-    ChallengeAnswered,
-    Challenged,
-    ConnectionClosed,
-    ConnectionLost,
-    ConnectionOpened,
-    OpenRequested,
-    SecretAccepted,
-    SecretUpdated,
-    StartAnswered,
-    Started,
-    Unblocked,
-)
+from .events import Blocked, ConnectionClosed, ConnectionLost, SecretAccepted, SecretUpdated, Unblocked
 from .fast import extent
 from .faults import ReplyError
 from .fields import USUAL
@@ -49,10 +36,10 @@ from .frames import (
     METHOD,
     OVERHEAD,
     PROTOCOL_HEADER,
-    PROTOCOL_HEADER_09,
     frame,
     read_head,
 )
+from .handshake import Handshake
 from .heartbeats import Heartbeats
 from .limits import Limits
 from .methods import Sender
@@ -75,12 +62,6 @@ _FRAME_MAX_BEFORE_TUNE: Final = 8192
 _TOLERANCE: Final = 8
 """Octets that a server takes above frame-max: some clients count payloads alone."""
 
-_DECISIONS: Final = {
-    Sender.SERVER: (ConnectionState.AWAIT_TUNE, ConnectionState.AWAIT_OPEN_OK),
-    Sender.CLIENT: (ConnectionState.AWAIT_START_OK, ConnectionState.AWAIT_SECURE_OK),
-}
-"""The states in which it is the application's turn."""
-
 _CLOSE: Final = spec.ConnectionClose.plan
 _CLOSE_OK: Final = spec.ConnectionCloseOk.plan
 
@@ -101,7 +82,6 @@ class Engine:
         role: which end this is.
         limits: as given.
         user: what a server calls the client once it logged in; compared with ``user-id``.
-        peer_properties: the other end's properties; empty until they came.
         channel_max: the highest channel number that was agreed.
         frame_max: octets of a frame that were agreed.
         heartbeat: seconds that were agreed; 0 for none.
@@ -126,17 +106,24 @@ class Engine:
         self.letters = letters
         self.methods = methods
         self.user: str | None = None
-        self.peer_properties: Mapping[str, Any] = {}
         self.channel_max = self.limits.channel_max
         self.frame_max = FRAME_MIN
         self.heartbeat = 0
         self.partial = 0
         self.held = 0
         self.braked = False
-        self._start = start or spec.ConnectionStart()
-        self._virtual_host = virtual_host
         self._server = role is Sender.SERVER
         self._life = Lifecycle(CONNECTION, ConnectionState.AWAIT_HEADER, ConnectionState.CLOSED)
+        self._handshake = Handshake(
+            role,
+            self._life,
+            self.limits,
+            start or spec.ConnectionStart(),
+            virtual_host,
+            write=self._write,
+            emit=self.emit,
+            agreed=self._agree,
+        )
         self._buffer = bytearray()
         self._more = False
         self._out: list[bytes] = []
@@ -181,10 +168,14 @@ class Engine:
         return self.frame_max - OVERHEAD
 
     @property
+    def peer_properties(self) -> Mapping[str, Any]:
+        """The other end's properties; empty until they came."""
+        return self._handshake.peer_properties
+
+    @property
     def capabilities(self) -> Mapping[str, Any]:
         """What the peer says that it understands; empty if it says nothing."""
-        said = self.peer_properties.get("capabilities")
-        return cast("dict[str, Any]", said) if isinstance(said, dict) else {}
+        return self._handshake.capabilities
 
     # -- what a pump calls ------------------------------------------------------------------
 
@@ -215,11 +206,15 @@ class Engine:
 
     def has_input(self) -> bool:
         """Whether octets are left of those that came: call ``receive_slice`` again, without any."""
-        return self._more and not self._waits_for_decision() and self.state is not ConnectionState.CLOSED
+        return (
+            self._more
+            and not self._handshake.waits_for_decision()
+            and self.state is not ConnectionState.CLOSED
+        )
 
     def wants_data(self) -> bool:
         """Whether the transport is to be read: not during a decision, while ``braked``, or with a full buffer."""
-        wants = not (self.braked or self._waits_for_decision() or self.held > self.limits.buffer)
+        wants = not (self.braked or self._handshake.waits_for_decision() or self.held > self.limits.buffer)
         if not wants:
             self._heartbeats.suspend()
         return wants
@@ -322,23 +317,23 @@ class Engine:
             LocalProtocolError: no start waits for an answer.
             ReplyError: as ``receive_data``: octets that waited are read now.
         """
-        self._say(Sender.CLIENT, Step.START_OK, answer, now)
+        self._handshake.say(Sender.CLIENT, Step.START_OK, answer)
+        self._read_on(now)
 
     def answer_challenge(self, response: bytes, now: float) -> None:
         """A client's response to a challenge; errors as ``answer_start``."""
-        self._say(Sender.CLIENT, Step.SECURE_OK, spec.ConnectionSecureOk(response=response), now)
+        self._handshake.say(Sender.CLIENT, Step.SECURE_OK, spec.ConnectionSecureOk(response=response))
+        self._read_on(now)
 
     def challenge(self, token: bytes, now: float) -> None:
         """A server's challenge; errors as ``answer_start``."""
-        self._say(Sender.SERVER, Step.SECURE, spec.ConnectionSecure(challenge=token), now)
+        self._handshake.say(Sender.SERVER, Step.SECURE, spec.ConnectionSecure(challenge=token))
+        self._read_on(now)
 
     def accept_login(self, user: str | None, now: float) -> None:
         """The client is who it says, ``user`` for us: propose limits; errors as ``answer_start``."""
-        limits = self.limits
-        tune = spec.ConnectionTune(
-            channel_max=limits.channel_max, frame_max=limits.frame_max, heartbeat=limits.heartbeat
-        )
-        self._say(Sender.SERVER, Step.TUNE, tune, now)
+        self._handshake.tune()
+        self._read_on(now)
         self.user = user
 
     def refuse_login(self, explanation: str) -> None:
@@ -347,17 +342,14 @@ class Engine:
         Raises:
             LocalProtocolError: no login waits for an answer.
         """
-        if not (self._server and self.state is ConnectionState.AWAIT_TUNE):
-            raise LocalProtocolError("no login waits for an answer")
-        if self.capabilities.get("authentication_failure_close") is True:
-            code = ReplyCode091.ACCESS_REFUSED
-            self._write(spec.ConnectionClose(reply_code=code, reply_text=reply_text(code, explanation)))
+        self._handshake.refuse(explanation)
         self._finish()
 
     def accept_open(self, now: float) -> None:
         """The virtual host is there: the connection is open; errors as ``answer_start``."""
         self._deadline = None
-        self._say(Sender.SERVER, Step.OPEN_OK, spec.ConnectionOpenOk(), now)
+        self._handshake.say(Sender.SERVER, Step.OPEN_OK, spec.ConnectionOpenOk())
+        self._read_on(now)
 
     def close(
         self, now: float, code: int = 200, text: str = "", class_id: int = 0, method_id: int = 0
@@ -422,14 +414,8 @@ class Engine:
             self._write(method)
         return understands
 
-    def _say(self, role: Sender, step: Step, method: Method, now: float) -> None:
-        """One method of the handshake, and what the peer sent meanwhile."""
-        if self.role is not role:
-            raise LocalProtocolError(f"{method.plan.name} is a {role.value}'s")
-        if not self._life.permits(step):
-            raise LocalProtocolError(f"{method.plan.name} in state {self.state.name}")
-        self._write(method)
-        self._life.step(step)
+    def _read_on(self, now: float) -> None:
+        """Read what the peer sent while a decision was due."""
         if self._buffer:
             self.receive_data(b"", now)
 
@@ -441,14 +427,11 @@ class Engine:
 
     # -- frames -----------------------------------------------------------------------------
 
-    def _waits_for_decision(self) -> bool:
-        return self.state in _DECISIONS[self.role]
-
     def _take_slice(self, now: float) -> None:
         """Take frames until the octets end, a decision is due, or the slice is full."""
         buffer, pos, frames, more = self._buffer, 0, 0, True
         try:
-            while self.state is not ConnectionState.CLOSED and not self._waits_for_decision():
+            while self.state is not ConnectionState.CLOSED and not self._handshake.waits_for_decision():
                 if frames >= _SLICE_FRAMES or pos >= _SLICE_OCTETS:
                     break
                 after = self._take_content(pos)
@@ -462,8 +445,8 @@ class Engine:
                     break
                 start, pos = pos, end
                 frames += 1
-                if start == 0 and self._starts_with_header():
-                    self._take_header(bytes(buffer[:end]), now)
+                if start == 0 and self._handshake.starts_with_header(buffer):
+                    self._handshake.take_header(bytes(buffer[:end]), self.enqueue)
                 else:
                     kind, channel, _ = self._head(start)
                     self._take(kind, channel, bytes(buffer[start + HEAD_SIZE : end - 1]), now)
@@ -490,7 +473,7 @@ class Engine:
     def _end_of_next(self, pos: int) -> int:
         """Where the next frame or protocol header ends; 0 if it is not whole yet. Bad frames are refused here."""
         buffer = self._buffer
-        if pos == 0 and self._starts_with_header():
+        if pos == 0 and self._handshake.starts_with_header(buffer):
             return len(PROTOCOL_HEADER) if len(buffer) >= len(PROTOCOL_HEADER) else 0
         if len(buffer) - pos < HEAD_SIZE:
             return 0
@@ -508,23 +491,6 @@ class Engine:
         except ReplyError:
             self._deaf = True
             raise
-
-    def _starts_with_header(self) -> bool:
-        """Whether a protocol header is due: a client's always comes, a server's says that it refuses (4.2.2)."""
-        if self._server:
-            return self.state is ConnectionState.AWAIT_HEADER
-        return self.state is ConnectionState.AWAIT_START and self._buffer.startswith(PROTOCOL_HEADER[:1])
-
-    def _take_header(self, header: bytes, now: float) -> None:
-        _ = now
-        if not self._server:
-            raise ReplyError(ReplyCode091.NOT_IMPLEMENTED, f"the server speaks another version: {header!r}")
-        if header not in (PROTOCOL_HEADER, PROTOCOL_HEADER_09):
-            self.enqueue(PROTOCOL_HEADER)
-            raise ReplyError(ReplyCode091.NOT_IMPLEMENTED, f"the client speaks another version: {header!r}")
-        self._life.receive(Step.HEADER)
-        self._write(self._start)
-        self._life.step(Step.START)
 
     def _take(self, kind: int, channel: int, payload: bytes, now: float) -> None:
         if kind == HEARTBEAT:
@@ -583,113 +549,55 @@ class Engine:
                     ReplyCode091.COMMAND_INVALID, f"{plan.name} from a peer that is no {plan.sender.value}"
                 )
             method = plan.read(payload, self.letters)
+            if type(method) in Handshake.REACTIONS:
+                self._handshake.receive(method, now)
+                if self.is_open:
+                    self._deadline = None
+                return
             step, react = self._REACTIONS[type(method)]
             if step is not None:
                 self._life.receive(step)
             elif not self.is_open:
                 raise ReplyError(ReplyCode091.COMMAND_INVALID, f"{plan.name} before the connection is open")
-            react(self, method, now)
+            react(self, method)
         except ReplyError as fault:
             raise fault.about(plan.class_id, plan.method_id) from None
 
-    # -- the connection class ---------------------------------------------------------------
-
-    def _on_start(self, method: spec.ConnectionStart, _now: float) -> None:
-        if (method.version_major, method.version_minor) != (0, 9):
-            version = f"{method.version_major}-{method.version_minor}"
-            raise ReplyError(ReplyCode091.NOT_IMPLEMENTED, f"the server speaks version {version}")
-        self.peer_properties = method.server_properties
-        self.emit(Started(method))
-
-    def _on_start_ok(self, method: spec.ConnectionStartOk, _now: float) -> None:
-        self.peer_properties = method.client_properties
-        self.emit(StartAnswered(method))
-
-    def _on_secure(self, method: spec.ConnectionSecure, _now: float) -> None:
-        self.emit(Challenged(method.challenge))
-
-    def _on_secure_ok(self, method: spec.ConnectionSecureOk, _now: float) -> None:
-        self.emit(ChallengeAnswered(method.response))
-
-    def _on_tune(self, method: spec.ConnectionTune, now: float) -> None:
-        """Answer with the lower of both ends' limits, 0 being none, and open the virtual host."""
-        limits = self.limits
-        self.channel_max = _lower(method.channel_max, limits.channel_max)
-        frame_max = _lower(method.frame_max, limits.frame_max)
-        if frame_max < FRAME_MIN:
-            raise ReplyError(
-                ReplyCode091.NOT_IMPLEMENTED, f"frame-max {frame_max}, where {FRAME_MIN} is the least"
-            )
-        heartbeat = _lower(method.heartbeat, limits.heartbeat) if limits.heartbeat else 0
-        self._write(
-            spec.ConnectionTuneOk(channel_max=self.channel_max, frame_max=frame_max, heartbeat=heartbeat)
-        )
-        self._life.step(Step.TUNE_OK)
-        self._agree(frame_max, heartbeat, now)
-        self._write(spec.ConnectionOpen(virtual_host=self._virtual_host))
-        self._life.step(Step.OPEN)
-
-    def _on_tune_ok(self, method: spec.ConnectionTuneOk, now: float) -> None:
-        limits = self.limits
-        if not 1 <= method.channel_max <= limits.channel_max:
-            raise ReplyError(
-                ReplyCode091.NOT_ALLOWED,
-                f"negotiated channel_max = {method.channel_max} is not in 1 to {limits.channel_max}",
-            )
-        if not FRAME_MIN <= method.frame_max <= limits.frame_max:
-            raise ReplyError(
-                ReplyCode091.NOT_ALLOWED,
-                f"negotiated frame_max = {method.frame_max} is not in {FRAME_MIN} to {limits.frame_max}",
-            )
-        self.channel_max = method.channel_max
-        self._agree(method.frame_max, method.heartbeat, now)
-
-    def _agree(self, frame_max: int, heartbeat: int, now: float) -> None:
+    def _agree(self, channel_max: int, frame_max: int, heartbeat: int, now: float) -> None:
+        """Both ends have named their limits."""
+        self.channel_max = channel_max
         self.frame_max = frame_max
         self._largest_in = _largest_in(frame_max, self._server)
         self.heartbeat = heartbeat
         self._heartbeats.begin(heartbeat, now)
 
-    def _on_open(self, method: spec.ConnectionOpen, _now: float) -> None:
-        self.emit(OpenRequested(method.virtual_host))
+    # -- the connection class, behind the handshake -----------------------------------------
 
-    def _on_open_ok(self, _method: spec.ConnectionOpenOk, _now: float) -> None:
-        self._deadline = None
-        self.emit(ConnectionOpened())
-
-    def _on_close(self, method: spec.ConnectionClose, _now: float) -> None:
+    def _on_close(self, method: spec.ConnectionClose) -> None:
         self._write(spec.ConnectionCloseOk())
         self.emit(ConnectionClosed(method))
         self._lose_channels()
 
-    def _on_blocked(self, method: spec.ConnectionBlocked, _now: float) -> None:
+    def _on_blocked(self, method: spec.ConnectionBlocked) -> None:
         self.emit(Blocked(method.reason))
 
-    def _on_unblocked(self, _method: spec.ConnectionUnblocked, _now: float) -> None:
+    def _on_unblocked(self, _method: spec.ConnectionUnblocked) -> None:
         self.emit(Unblocked())
 
-    def _on_update_secret(self, method: spec.ConnectionUpdateSecret, _now: float) -> None:
+    def _on_update_secret(self, method: spec.ConnectionUpdateSecret) -> None:
         self._secrets += 1
         self.emit(SecretUpdated(method.new_secret, method.reason))
 
-    def _on_update_secret_ok(self, _method: spec.ConnectionUpdateSecretOk, _now: float) -> None:
+    def _on_update_secret_ok(self, _method: spec.ConnectionUpdateSecretOk) -> None:
         if not self._secrets:
             raise ReplyError(ReplyCode091.COMMAND_INVALID, "connection.update-secret-ok answers no request")
         self._secrets -= 1
         self.emit(SecretAccepted())
 
-    def _on_close_ok(self, _method: spec.ConnectionCloseOk, _now: float) -> None:
+    def _on_close_ok(self, _method: spec.ConnectionCloseOk) -> None:
         """Never called: ``_take_closing`` takes it after our close, and no other state permits it."""
 
-    _REACTIONS: ClassVar[dict[type[Method], tuple[Step | None, Callable[[Engine, Any, float], None]]]] = {
-        spec.ConnectionStart: (Step.START, _on_start),
-        spec.ConnectionStartOk: (Step.START_OK, _on_start_ok),
-        spec.ConnectionSecure: (Step.SECURE, _on_secure),
-        spec.ConnectionSecureOk: (Step.SECURE_OK, _on_secure_ok),
-        spec.ConnectionTune: (Step.TUNE, _on_tune),
-        spec.ConnectionTuneOk: (Step.TUNE_OK, _on_tune_ok),
-        spec.ConnectionOpen: (Step.OPEN, _on_open),
-        spec.ConnectionOpenOk: (Step.OPEN_OK, _on_open_ok),
+    _REACTIONS: ClassVar[dict[type[Method], tuple[Step | None, Callable[[Engine, Any], None]]]] = {
         spec.ConnectionClose: (Step.RECV_CLOSE, _on_close),
         spec.ConnectionCloseOk: (Step.RECV_CLOSE_OK, _on_close_ok),
         spec.ConnectionBlocked: (None, _on_blocked),
@@ -697,7 +605,7 @@ class Engine:
         spec.ConnectionUpdateSecret: (None, _on_update_secret),
         spec.ConnectionUpdateSecretOk: (None, _on_update_secret_ok),
     }
-    """The step that each method of the connection class is, and what follows; None where it changes no state."""
+    """The step that each method behind the handshake is, and what follows; None where it changes no state."""
 
     # -- the end ----------------------------------------------------------------------------
 
@@ -728,11 +636,6 @@ class Engine:
         self._channels.clear()
         for channel in channels:
             channel.lose()
-
-
-def _lower(theirs: int, ours: int) -> int:
-    """The lower of two limits; a 0 of theirs is none."""
-    return min(theirs, ours) if theirs else ours
 
 
 def _largest_in(frame_max: int, server: bool) -> int:

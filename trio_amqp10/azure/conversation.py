@@ -8,12 +8,13 @@ Knows links and entities; does not know what a session is for.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from trio_amqp10.container.links.conversation import Conversation
 from trio_amqp10.container.nodes.node import Interest, RefusedError
+from trio_amqp10.container.protocols.amqp10.conversation import Conversation
 from trio_amqp10.errors import Condition
 from trio_amqp10.spec.messaging import ExpiryPolicy, Source
 from trio_amqp10.wire.values import Described, Symbol
@@ -40,18 +41,16 @@ class BusConversation(Conversation):
         super().__init__(container, connection)
         self._seekers: dict[Seeker, Entity] = {}
 
-    def _admit_outlet(self, link: IncomingSender, asked: Any) -> None:
-        node = None
-        if isinstance(asked, Source) and isinstance(asked.address, str) and not asked.dynamic:
-            node = self._container.find(asked.address)
+    def admit_outlet(self, link: IncomingSender, asked: Any) -> None:
+        node = self.find_source(asked)
         if not isinstance(asked, Source) or not isinstance(node, Entity):
-            super()._admit_outlet(link, asked)
+            super().admit_outlet(link, asked)
             return
         filters: dict[Any, Any] = dict(asked.filter or {})
         if not node.options.requires_session:
             if SESSION_FILTER in filters:
                 raise RefusedError(Condition.NOT_ALLOWED, f"{node.address!r} has no sessions")
-            super()._admit_outlet(link, asked)
+            super().admit_outlet(link, asked)
             return
         if SESSION_FILTER not in filters:
             raise RefusedError(
@@ -100,9 +99,9 @@ class BusConversation(Conversation):
             outcomes=asked.outcomes,
         )
         properties: dict[Symbol, Any] = {SESSION_LOCKED_UNTIL: ticks(hold.wall)}
-        outlet = self._enter(link, node, source, interest, properties=properties)
-        node.hold(outlet, hold)
-        self._began(link, outlet, node, made=False)
+        self.serve_outlet(
+            link, node, source, interest, properties=properties, prepare=partial(node.hold, hold=hold)
+        )
 
     def ended(self) -> None:
         super().ended()

@@ -5,10 +5,11 @@ Knows links and nodes; does not know what a partition is.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from trio_amqp10.container.links.conversation import Conversation
 from trio_amqp10.container.nodes.node import Interest, RefusedError
+from trio_amqp10.container.protocols.amqp10.conversation import Conversation
 from trio_amqp10.spec.messaging import Source
 
 from .hub import Readers
@@ -24,12 +25,10 @@ __all__ = ["HubConversation"]
 class HubConversation(Conversation):
     """See ``Conversation``."""
 
-    def _admit_outlet(self, link: IncomingSender, asked: Any) -> None:
-        node = None
-        if isinstance(asked, Source) and isinstance(asked.address, str) and not asked.dynamic:
-            node = self._container.find(asked.address)
+    def admit_outlet(self, link: IncomingSender, asked: Any) -> None:
+        node = self.find_source(asked)
         if not isinstance(asked, Source) or not isinstance(node, Readers):
-            super()._admit_outlet(link, asked)
+            super().admit_outlet(link, asked)
             return
         if not link.is_waiting:
             return  # the peer has detached it meanwhile
@@ -45,9 +44,15 @@ class HubConversation(Conversation):
             default_outcome=asked.default_outcome,
             outcomes=asked.outcomes,
         )
-        outlet = self._enter(link, node, source, interest, copying=True, properties=_properties(link))
-        node.place(outlet, cursor)
-        self._began(link, outlet, node, made=False)
+        self.serve_outlet(
+            link,
+            node,
+            source,
+            interest,
+            copying=True,
+            properties=_properties(link),
+            prepare=partial(node.place, cursor=cursor),
+        )
 
 
 def _epoch(link: IncomingSender) -> int | None:

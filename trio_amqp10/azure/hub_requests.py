@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trio_amqp10.container.handlers import Post
-    from trio_amqp10.container.links.conversation import Conversation
     from trio_amqp10.container.nodes.node import Node
+    from trio_amqp10.container.protocols.amqp10.conversation import Conversation
     from trio_amqp10.message import Message
 
 from .hub import Hub

@@ -19,8 +19,8 @@ from .words import MANAGEMENT
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from trio_amqp10.container.links.conversation import Conversation
     from trio_amqp10.container.nodes.node import Node
+    from trio_amqp10.container.protocols.amqp10.conversation import Conversation
     from trio_amqp10.container.rights.access import Access
     from trio_amqp10.peer.connection import Connection
     from trio_amqp10.spec.transport import Error

@@ -17,8 +17,8 @@ from .words import ARGUMENT_ERROR, LOCK_LOST, NOT_FOUND, OUT_OF_RANGE, SESSION_L
 
 if TYPE_CHECKING:
     from trio_amqp10.container.handlers import Post
-    from trio_amqp10.container.links.conversation import Conversation
     from trio_amqp10.container.nodes.node import Peer
+    from trio_amqp10.container.protocols.amqp10.conversation import Conversation
 
 __all__ = ["Fields", "Replying"]
 

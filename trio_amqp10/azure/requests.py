@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from trio_amqp10.container.handlers import Post
-    from trio_amqp10.container.links.conversation import Conversation
+    from trio_amqp10.container.protocols.amqp10.conversation import Conversation
     from trio_amqp10.container.rights.access import Action
 
     from .ledger import Ledger

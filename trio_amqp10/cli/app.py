@@ -199,6 +199,11 @@ def demo_command(frames: bool) -> None:
     show_default=True,
     help="Octets of deliveries that are not complete, on all connections together, or none.",
 )
+@click.option(
+    "--refuse-durable",
+    is_flag=True,
+    help="Without --store, reject messages that are to survive, rather than keep them in memory alone.",
+)
 @click.option("--management", is_flag=True, help="Let peers create and delete nodes, at $management.")
 @click.option(
     "--dialect",
@@ -222,6 +227,7 @@ def serve_command(
     max_failures: int | None,
     memory_limit: int | Literal["auto"] | None,
     max_partial: int | None,
+    refuse_durable: bool,
     management: bool,
     dialects: tuple[str, ...],
     store: str | None,
@@ -253,6 +259,7 @@ def serve_command(
         max_failures=max_failures,
         memory_limit=memory_limit,
         max_partial=max_partial,
+        refuse_durable=refuse_durable,
     )
     run(partial(serve, options))
 

@@ -45,6 +45,7 @@ class ServeOptions:
     max_failures: int | None = 10
     memory_limit: int | Literal["auto"] | None = "auto"
     max_partial: int | None = 256 * 1024 * 1024
+    refuse_durable: bool = False
 
 
 async def serve(options: ServeOptions, interrupts: Interrupts) -> None:
@@ -69,6 +70,7 @@ async def _serve(options: ServeOptions, interrupts: Interrupts, store: amqp.Sqli
         store=store,
         quotas=options.quotas,
         memory_limit=options.memory_limit,
+        refuse_durable=options.refuse_durable,
     )
     for queue, rules in options.queues:
         container.add_queue(queue, **rules)

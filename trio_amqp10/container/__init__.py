@@ -2,7 +2,6 @@
 
 from .handlers import Consumer as Consumer
 from .handlers import Function as Function
-from .links.conversation import Conversation as Conversation
 from .nodes.content import Content as Content
 from .nodes.node import Arrival as Arrival
 from .nodes.node import House as House
@@ -18,6 +17,7 @@ from .nodes.policy import QueuePolicy as QueuePolicy
 from .nodes.producer import Producer as Producer
 from .nodes.queue import Queue as Queue
 from .nodes.topic import Topic as Topic
+from .protocols.amqp10.conversation import Conversation as Conversation
 from .rights.access import Access as Access
 from .rights.access import Rules as Rules
 from .rights.claims import Claim as Claim

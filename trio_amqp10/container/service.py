@@ -30,11 +30,6 @@ from .connections import Connections
 from .handled import Handled
 from .handlers import Around, Function, Worked
 from .host import Host
-from .links.archive import Archive
-from .links.conversation import Conversation
-from .links.lifetimes import TEMPORARY
-from .links.protocol import Amqp10
-from .links.termini import LONGEST, Termini
 from .local import LocalConnection
 from .management import ADDRESS, Management
 from .memory import memory_stream_pair
@@ -47,7 +42,12 @@ from .nodes.queue import Queue
 from .nodes.relay import Relay, post
 from .nodes.topic import MAX_BACKLOG, MAX_SUBSCRIPTIONS, Spill, Topic
 from .nodes.watermark import Watermark
+from .protocols.amqp10.archive import Archive
 from .protocols.amqp10.content import content_of_message
+from .protocols.amqp10.conversation import Conversation
+from .protocols.amqp10.lifetimes import TEMPORARY
+from .protocols.amqp10.protocol import Amqp10
+from .protocols.amqp10.termini import LONGEST, Termini
 from .protocols.routed import annotated, headers_of
 from .protocols.table import dialects_of
 from .rights.access import Authorise, permit_claimed
@@ -113,6 +113,10 @@ class Container(Handled):
             count too, for they are held as well. Above it no credit is given and what peers still send is rejected with
             ``amqp:resource-limit-exceeded``, until there are less than nine tenths of it; consumers go on.
             ``"auto"`` is 40 % of what the process may use by its cgroup, ``RLIMIT_AS`` and the machine. None for no limit.
+        refuse_durable: without a store, whether queues and topics reject durable messages with ``amqp:precondition-failed``,
+            as a target has to that may lose them (3.2.1); a link that cannot be told so, since its messages come settled or its
+            source has no such outcome, is detached with that error. False takes them, and they are gone with the process:
+            many clients make every message durable.
 
     Raises:
         StoreError: what the store has cannot be read.
@@ -150,6 +154,7 @@ class Container(Handled):
         quotas: Quotas | None = None,
         max_terminus_age: float | None = LONGEST,
         memory_limit: int | Literal["auto"] | None = "auto",
+        refuse_durable: bool = False,
     ) -> None:
         self.name = str(uuid.uuid4()) if name is None else name
         self.strict = strict
@@ -164,6 +169,7 @@ class Container(Handled):
         self.relay = Relay(self.find)
         self.amqp10 = Amqp10(self)
         self._around: Around | None = None
+        self._refuses_durable = refuse_durable and store is None
         self.clock = Clock(wall_clock)
         self._reading: Callable[[], AbstractContextManager[None]] = (
             nullcontext if store is None else partial(reading, store)
@@ -205,6 +211,7 @@ class Container(Handled):
             raise LocalProtocolError(f"{self.nodes[node.address]!r} has that address already")
         node.house = self._household
         node.count_in(self.watermark)
+        node.refuses_durable = node.refuses_durable or self._refuses_durable
         if isinstance(node, Worked):
             node.around = self._around
         self.nodes[node.address] = node

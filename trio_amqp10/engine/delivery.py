@@ -58,8 +58,8 @@ class ReceivingLink(Protocol):
         """Where the link stands in its life."""
         ...
 
-    def permits(self, state: Any) -> bool:
-        """Whether the source has this outcome (3.5.3)."""
+    def permits(self, state: object) -> bool:
+        """Whether the source, as the sender says it, has this outcome (3.5.3)."""
         ...
 
     def fail(self, fault: RemoteProtocolError) -> None:
@@ -87,13 +87,13 @@ class SendingLink(Protocol):
         ...
 
     @property
-    def partial(self) -> Any:
-        """The delivery that has begun to go out and is not complete, an ``Outgoing``; or None."""
+    def default_outcome(self) -> Any:
+        """What counts for a delivery that is settled without an outcome (3.5.3)."""
         ...
 
     @property
-    def default_outcome(self) -> Any:
-        """What counts for a delivery that is settled without an outcome (3.5.3)."""
+    def partial(self) -> Any:
+        """The delivery that has begun to go out and is not complete, an ``Outgoing``; or None."""
         ...
 
     def permitted(self, state: Any) -> Any:

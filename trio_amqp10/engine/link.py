@@ -142,7 +142,9 @@ class Link(Lifecycle):
     ) -> None:
         """Attach this end, as the first or as the answer (2.6.3).
 
-        With a ``terminus`` that is known it resumes, and says what is unsettled: as much of it as fits.
+        With a ``terminus`` that is known it resumes, and says what is unsettled: as much of it as fits. Where the peer
+        attaches again without a map, on the session on which that is still live, it says none either, and the deliveries
+        go on under their delivery-ids (2.6.4, 2.7.3).
 
         Raises:
             LocalProtocolError: it is attached already, or the attach does not fit a frame, or the
@@ -165,7 +167,8 @@ class Link(Lifecycle):
             "offered_capabilities": offered_capabilities,
             "desired_capabilities": desired_capabilities,
         }
-        if self.terminus is not None and self.terminus.known:
+        reattaches = self._is_reattached()
+        if self.terminus is not None and self.terminus.known and not reattaches:
             frame_size = self.context.outbox.frame_size
             fields |= unsettled_fields(fields, self.terminus.states(), frame_size)
         attach = Attach(**fields)
@@ -187,12 +190,23 @@ class Link(Lifecycle):
         self.incomplete_here = attach.incomplete_unsettled
         self.incomplete = self.incomplete or attach.incomplete_unsettled
         self._on_bound()
-        if self.terminus is not None:
+        if self.terminus is not None and reattaches:
+            self.terminus.rebind(self)
+        elif self.terminus is not None:
             if self.answered:
                 self.context.resumed += len(self.terminus.unsettled)
             self.terminus.bind(self)
             if self.remote is not None and self.has_terminus():
                 self.resume()
+
+    def _is_reattached(self) -> bool:
+        """Whether the peer attaches the link again, rather than resume it, while its deliveries are live (2.6.4)."""
+        return (
+            self.terminus is not None
+            and self.remote is not None
+            and self.remote.unsettled is None
+            and self.terminus.is_live_on(self.session)
+        )
 
     def on_attach(self, attach: Attach) -> None:
         """The peer's attach, first or second."""

@@ -176,7 +176,10 @@ def drop_outgoing(link: SenderLink) -> None:
     if link.partial is not None:
         delivery, session = link.partial.delivery, link.session
         is_kept = link.terminus is not None and delivery.tag in link.terminus.unsettled
-        if not is_kept and session.settlement.release(delivery):
+        if is_kept:
+            assert link.terminus is not None
+            link.terminus.begun = delivery.tag
+        elif session.settlement.release(delivery):
             link.in_doubt += 1
             link.context.touch(delivery.watcher)
     link.stop()

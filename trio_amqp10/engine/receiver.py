@@ -91,7 +91,7 @@ class ReceiverLink(Link):
         super().on_attach(attach)
         self.count_from(attach.initial_delivery_count or 0)
 
-    def permits(self, state: Any) -> bool:
+    def permits(self, state: object) -> bool:
         """Whether the source, as the sender says it, has this outcome; one without a list, or with an empty one, has all (3.5.3)."""
         names: Any = None if self.remote is None else getattr(self.remote.source, "outcomes", None)
         return not names or plan_of(type(state)).name in names

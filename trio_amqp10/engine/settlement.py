@@ -398,9 +398,26 @@ class Settlement:
 
     # -- the end of a link ------------------------------------------------------------------
 
-    def is_live(self, delivery: OutgoingDelivery) -> bool:
-        """Whether dispositions still apply to a sent delivery, also after a detach (2.7.6)."""
-        return self.outgoing.get(delivery.delivery_id) is delivery
+    def is_live(self, delivery: IncomingDelivery | OutgoingDelivery) -> bool:
+        """Whether dispositions still apply to a delivery, also after a detach (2.7.6)."""
+        if isinstance(delivery, OutgoingDelivery):
+            return self.outgoing.get(delivery.delivery_id) is delivery
+        return self.incoming.get(delivery.delivery_id) is delivery
+
+    def move(self, delivery: IncomingDelivery | OutgoingDelivery, link: Link) -> None:
+        """A live delivery goes on, under its id, on the endpoint that was attached in place of its own (2.6.4)."""
+        if isinstance(delivery, OutgoingDelivery):
+            sender = cast("SendingLink", link)
+            self._file()
+            self._filed.setdefault(sender, []).append(delivery.delivery_id)
+            delivery.link.unsettled -= 1
+            sender.unsettled += 1
+            delivery.link = sender
+        else:
+            receiver = cast("ReceivingLink", link)
+            del delivery.link.tags[delivery.tag]
+            receiver.tags[delivery.tag] = delivery
+            delivery.link = receiver
 
     def release(self, delivery: IncomingDelivery | OutgoingDelivery) -> bool:
         """Forget the id of an unsettled delivery, which goes on under another, or not at all; False if it has none here."""
@@ -435,7 +452,8 @@ class Settlement:
         sender = cast("SendingLink", link)
         if sender.unsettled:
             self._file()
-        return [self.outgoing[each] for each in self._filed.get(sender, ()) if each in self.outgoing]
+        held = (self.outgoing[each] for each in self._filed.get(sender, ()) if each in self.outgoing)
+        return [each for each in held if each.link is sender]  # others were moved
 
     def forget_all(self) -> None:
         """The session is over: drop what its links leave unsettled, those that were detached before included."""

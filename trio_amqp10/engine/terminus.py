@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .delivery import OutgoingDelivery
+    from .session_core import SessionCore
 
 __all__ = ["UNBOUND", "Keeper", "ReceiverTerminus", "SenderTerminus", "Sent", "Terminus", "final"]
 
@@ -63,6 +64,30 @@ class Terminus(ABC):
                 delivery.link.session.settlement.release(delivery)
             delivery.link = link
             delivery.delivery_id = UNBOUND
+
+    def is_live_on(self, session: SessionCore) -> bool:
+        """Whether dispositions on this session still apply to all that is unsettled, and there is something (2.7.6).
+
+        A delivery that did not go out or come in whole has to be resumed.
+        """
+        deliveries = self.deliveries()
+        return (
+            bool(deliveries)
+            and not self.has_partial()
+            and all(
+                each.link is not None and each.link.session is session and session.settlement.is_live(each)
+                for each in deliveries
+            )
+        )
+
+    def rebind(self, link: Any) -> None:
+        """``link`` was attached in place of the one before, on the session on which what is unsettled is live."""
+        for delivery in self.deliveries():
+            link.session.settlement.move(delivery, link)
+
+    @abstractmethod
+    def has_partial(self) -> bool:
+        """Whether a delivery is unsettled of which a part did not come, or was not sent."""
 
     @abstractmethod
     def deliveries(self) -> list[Any]:
@@ -122,15 +147,17 @@ class SenderTerminus(Terminus):
         unsettled: what was sent and is not settled.
         in_doubt: what the receiver forgot, and was not sent again.
         next_tag: the number that the next tag is made of.
+        begun: the tag of the delivery that was not wholly sent when its link went.
     """
 
-    __slots__ = ("in_doubt", "next_tag", "resend", "unsettled")
+    __slots__ = ("begun", "in_doubt", "next_tag", "resend", "unsettled")
 
     def __init__(self, *, resend: bool = False, offered: bool = True) -> None:
         super().__init__(offered=offered)
         self.resend = resend
         self.unsettled: dict[bytes, Sent] = {}
         self.in_doubt: list[Sent] = []
+        self.begun: bytes | None = None
         self.next_tag = 0
 
     def add(self, delivery: OutgoingDelivery, payload: bytes, message_format: int) -> None:
@@ -143,6 +170,9 @@ class SenderTerminus(Terminus):
         """This is settled, or was never kept."""
         if self.unsettled.pop(tag, None) is not None and self.keeper is not None:
             self.keeper.drop(tag)
+
+    def has_partial(self) -> bool:
+        return self.begun in self.unsettled
 
     def deliveries(self) -> list[OutgoingDelivery]:
         return [sent.delivery for sent in self.unsettled.values()]
@@ -176,6 +206,9 @@ class ReceiverTerminus(Terminus):
         delivery = IncomingDelivery(cast("Any", None), 0, tag, 0, False, b"")  # on no link yet
         delivery.state = state
         self.unsettled[tag] = delivery
+
+    def has_partial(self) -> bool:
+        return bool(self.partials)
 
     def deliveries(self) -> list[IncomingDelivery]:
         return list(self.unsettled.values())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Observation
 
-from trio_amqp10.container.links.conversation import Conversation
+from trio_amqp10.container.protocols.amqp10.conversation import Conversation
 from trio_amqp10.container.service import Container
 from trio_amqp10.peer.statistics import TOTALS
 

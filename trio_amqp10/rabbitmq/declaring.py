@@ -39,8 +39,6 @@ def declare_queue(
         RefusedError: the broker refuses it.
     """
     _check_name("queue", name)
-    if "x-expires" in arguments:
-        raise FaultError(501, "x-expires is not implemented here")
     try:
         queue, made = broker.declare_queue(
             name, arguments, durable=durable, auto_delete=auto_delete, exclusive=exclusive, peer=peer

@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from trio_amqp10.container.links.conversation import Conversation
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.container.protocols.amqp091.dialect import Amqp091
+from trio_amqp10.container.protocols.amqp10.conversation import Conversation
 from trio_amqp10.container.service import Container
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.rules import Strict

@@ -469,6 +469,9 @@ class ServerChannel:
         if method.exchange and method.exchange not in self.broker.exchanges:
             self.refuse(404, f"NOT_FOUND - no exchange '{method.exchange}' in vhost '/'", method)
             return
+        if not method.exchange and method.routing_key in self.broker.replies:
+            self.broker.publish_reply(method.routing_key, content.properties, content.body)
+            return
         if content.properties.reply_to == "amq.rabbitmq.reply-to":
             key = f"amq.rabbitmq.reply-to.{id(self)}"
             self.broker.replies[key] = self

@@ -474,3 +474,22 @@ async def test_consume_that_is_cancelled_leaves_no_consumer(connected: Any, step
         assert not broker.queues["q"].consumers
         assert len(broker.queues["q"].messages) == 2
         assert entered in (True, False)
+
+
+async def test_channel_that_is_closed_leaves_nothing_behind(connected: Any) -> None:
+    async with connected() as (broker, connection):
+        for _ in range(5):
+            async with connection.open_channel() as channel:
+                queue = await channel.declare_queue("q")
+                async with queue.consume():
+                    pass
+            async with connection.open_publisher() as out:
+                await out.publish("", "q", b"")
+                await out.delete_queue("q")
+            with pytest.raises(amqp091.NotFoundError):
+                async with connection.open_channel() as failed:
+                    await failed.declare_queue("nope", passive=True)
+        assert not connection.channels
+        assert not connection.attached
+        assert not broker.peers[0].channels
+        assert not list(connection.topology.requests())

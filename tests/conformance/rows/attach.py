@@ -160,7 +160,12 @@ REQUIREMENTS = [
         "link_that_is_attached_again_and_not_resumed_has_no_map",
         "engine/test_resending:attach_says_no_map_when_the_link_is_new",
         "engine/test_resuming:attach_says_no_map_when_the_link_is_new",
-        mutant=Change("attach = Attach(**fields)", 'attach = Attach(**{"unsettled": {}, **fields})'),
+        "sent_delivery_goes_on_under_its_id_when_the_peer_attaches_again_without_a_map",
+        "received_delivery_goes_on_under_its_id_when_the_peer_attaches_again_without_a_map",
+        mutants=(
+            Change("attach = Attach(**fields)", 'attach = Attach(**{"unsettled": {}, **fields})'),
+            Change("            and self.terminus.is_live_on(self.session)\n", "            and False\n"),
+        ),
     ),
     need(
         "2.7.3-17",

@@ -146,7 +146,9 @@ REQUIREMENTS = [
         "an end that has a terminus already says in its attach what is unsettled",
         "attach_says_which_deliveries_have_an_outcome_when_the_link_is_taken_up",
         "attach_says_how_far_each_delivery_has_come",
-        mutant=Change("if self.terminus is not None and self.terminus.known:", "if False:"),
+        mutant=Change(
+            "if self.terminus is not None and self.terminus.known and not reattaches:", "if False:"
+        ),
     ),
     need(
         "2.6.3-7",
@@ -294,7 +296,7 @@ REQUIREMENTS = [
         "after an error the link comes back by resuming only",
         "attach_after_an_error_of_the_peers_has_a_map_though_nothing_is_unsettled",
         mutant=Change(
-            "if self.terminus is not None and self.terminus.known:",
+            "if self.terminus is not None and self.terminus.known and not reattaches:",
             "if self.terminus is not None and self.terminus.states():",
         ),
         gap="a link of which nothing is remembered is attached as a new one",
@@ -307,10 +309,10 @@ REQUIREMENTS = [
         "attach_says_which_deliveries_have_an_outcome_when_the_link_is_taken_up",
         mutants=(
             Change(
-                "if self.terminus is not None and self.terminus.known:",
+                "if self.terminus is not None and self.terminus.known and not reattaches:",
                 "if self.terminus is not None and self.terminus.states():",
             ),
-            Change("if self.terminus is not None and self.terminus.known:", "if False:"),
+            Change("if self.terminus is not None and self.terminus.known and not reattaches:", "if False:"),
         ),
     ),
     need(

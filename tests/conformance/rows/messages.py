@@ -10,10 +10,7 @@ _COUNTS = "queue_gives_a_message_again_with_the_count_and_first_acquirer_that_it
 _URGENT = "queue_gives_urgent_messages_first_and_keeps_order_among_equals"
 _TEN = "queue_tells_ten_priorities_apart_and_takes_those_above_as_the_highest"
 _TEN_LEVELS = "nothing to show: queues have ten levels"
-_NO_STORE = (
-    "not yet: a container without a store accepts durable messages as others; with one, a message that cannot be "
-    "stored is refused as 3.2.1-3 says, with the condition of the store's failure"
-)
+_REFUSES = "where ``refuse_durable`` is set; other containers without a store accept them as others, for many clients make all durable"
 
 REQUIREMENTS = [
     need(
@@ -114,15 +111,29 @@ REQUIREMENTS = [
         mutant=Change(
             "    if failure is None:\n        accept(arrival)", "    if True:\n        accept(arrival)"
         ),
-        gap="a container without a store keeps them in memory, and accepts them as others",
+        gap="a container without a store keeps them in memory, and accepts them as others unless ``refuse_durable`` is set",
     ),
     need(
         "3.2.1-4",
         SHOULD,
         "it rejects them with precondition-failed where the source permits rejected",
-        gap=_NO_STORE,
+        "node_without_a_store_rejects_durable_messages_when_it_is_to_refuse_them",
+        mutant=Change(
+            "        refuse(arrival, Condition.PRECONDITION_FAILED, why)", "        release(arrival)"
+        ),
+        gap=_REFUSES,
     ),
-    need("3.2.1-5", MUST, "it detaches the link with that error otherwise", gap=_NO_STORE),
+    need(
+        "3.2.1-5",
+        MUST,
+        "it detaches the link with that error otherwise",
+        "node_without_a_store_detaches_for_durable_messages_when_they_come_settled",
+        mutant=Change(
+            "    if arrival.settled:\n        inlet.close(Condition.PRECONDITION_FAILED.value, why)",
+            "    if arrival.settled:\n        pass",
+        ),
+        gap=_REFUSES,
+    ),
     need("3.2.1-6", MAY, "messages of higher priority go out before those of lower", _URGENT, _TEN),
     need(
         "3.2.1-7",

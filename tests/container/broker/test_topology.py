@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import trio
 
 from tests.container.broker.helpers import Connection, broker, names, no_headers
 from trio_amqp10.container.broker.faults import (
@@ -25,6 +26,9 @@ from trio_amqp10.container.protocols.amqp10.content import content_of_message
 from trio_amqp10.container.service import Container
 from trio_amqp10.message import Message
 from trio_amqp10.wire.values import UInt
+
+if TYPE_CHECKING:
+    from trio.testing import MockClock
 
 ONE: Any = Connection()
 OTHER: Any = Connection()
@@ -289,6 +293,25 @@ def test_arguments_become_the_policy_of_the_queue() -> None:
     assert them.declare_queue("quorum", {"x-queue-type": "quorum"})[0].policy.delivery_limit == 21
 
 
+async def test_queue_that_is_not_used_goes_with_its_bindings(autojump_clock: MockClock) -> None:
+    container = Container("c", strict=True)
+    them = container.add_broker()
+    arguments = {"x-expires": 1000}
+    async with container.connect():
+        them.declare_queue("q", arguments)
+        them.bind("amq.fanout", "queue", "q")
+        await trio.sleep(0.7)
+        them.declare_queue("q", arguments)
+        await trio.sleep(0.7)
+        them.check_queue("q")
+        await trio.sleep(0.7)
+        assert "q" in them.queues, "to declare it is to use it"
+        await trio.sleep(0.7)
+        assert not them.queues
+        assert not list(them.bindings)
+        assert "q" not in container.nodes
+
+
 def test_queue_of_the_program_is_declared_as_what_it_is() -> None:
     container = Container("c", strict=True)
     queue = container.add_queue("mine", max_length=3, overflow="reject")
@@ -303,6 +326,7 @@ def test_queue_of_the_program_is_declared_as_what_it_is() -> None:
         ({"x-max-length": 4, "x-overflow": "reject-publish"}, {"durable": False}, "x-max-length"),
         ({"x-max-length": 3}, {"durable": False}, "x-overflow"),
         (right | {"x-expires": 1}, {"durable": False}, "x-expires"),
+        (right | {"x-max-priority": 1}, {"durable": False}, "x-max-priority"),
     ]
     for arguments, options, argument in cases:
         with pytest.raises(InequivalentError) as fault:

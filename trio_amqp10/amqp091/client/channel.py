@@ -205,6 +205,8 @@ class Channel(Waiter, trio.abc.AsyncResource):
             self._failure = failure
         self._closed = self._closed or failure is None
         self.connection.channels.pop(self, None)
+        if self._attached:
+            self.connection.attached.pop(self.engine, None)
         gone = failure or trio.ClosedResourceError("the channel was closed")
         self._acks.clear()
         self._fail_replies(gone)

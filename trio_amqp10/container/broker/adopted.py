@@ -21,12 +21,11 @@ _FIELDS: Final = (
     ("x-max-length", "max_length"),
     ("x-max-length-bytes", "max_octets"),
     ("x-message-ttl", "ttl"),
+    ("x-expires", "expires"),
     ("x-dead-letter-exchange", "dead_letter"),
     ("x-delivery-limit", "delivery_limit"),
     ("x-single-active-consumer", "single_active"),
 )
-_NEVER: Final = ("x-expires", "x-max-priority")
-"""Arguments that the policy of such a queue has no equal of."""
 
 
 def check_adopted(
@@ -51,7 +50,6 @@ def check_adopted(
     for each, received, current in (
         ("durable", durable, queue.durable),
         ("auto_delete", auto_delete, False),
-        *((each, arguments.get(each), None) for each in _NEVER),
     ):
         if received != current:
             raise InequivalentError("queue", name, each, received, current)
@@ -61,6 +59,7 @@ def check_adopted(
         received, current = getattr(asked, field), getattr(has, field)
         if received != current:
             raise InequivalentError("queue", name, each, received, current)
-    bounded = has.max_length is not None or has.max_octets is not None
-    if bounded and asked.overflow != has.overflow:
+    if "x-max-priority" in arguments and asked.max_priority != has.max_priority:
+        raise InequivalentError("queue", name, "x-max-priority", asked.max_priority, has.max_priority)
+    if has.is_bounded and asked.overflow != has.overflow:
         raise InequivalentError("queue", name, "x-overflow", asked.overflow, has.overflow)

@@ -5,13 +5,15 @@ x-queue-type                       ``classic`` (the default) or ``quorum``, whic
 x-max-length, x-max-length-bytes   messages and octets of messages that it holds
 x-overflow                         ``drop-head`` (the default) or ``reject-publish``
 x-message-ttl                      milliseconds that a message lives at most
+x-expires                          milliseconds that the queue stays while it has no consumer and is not declared again
+x-max-priority                     the highest priority that counts; none does in a classic queue without it
 x-dead-letter-exchange             where dead messages go, with
 x-dead-letter-routing-key          this routing key, or else with the name of the queue
 x-delivery-limit                   failed deliveries that a message may have; one more, and it dies. 20 for ``quorum``
 x-single-active-consumer           whether one consumer gets all, until it goes
 =================================  ======================================================================
 
-``x-expires``, ``x-max-priority`` and ``KEPT`` are checked, compared and shown, and have no effect. Any other argument is ignored.
+``KEPT`` are known, compared and shown, and have no effect. Any other argument is ignored.
 
 Knows names and values; knows no queue.
 """

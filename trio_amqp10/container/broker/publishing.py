@@ -141,8 +141,9 @@ class Publisher:
         full = gather(queues)
         if full is not None:
             refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, f"{full.address!r} is full")
-        elif journal is not None and _is_stored(queues, marked):
-            arrival.foretell()
+        elif journal is not None and (journal.committing or _is_stored(queues, marked)):
+            if _is_stored(queues, marked):
+                arrival.foretell()
             journal.after(partial(exchange.attempt, inlet, answer, inlet, arrival))
         else:
             accept(arrival)

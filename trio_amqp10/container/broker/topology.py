@@ -284,7 +284,9 @@ class Topology:
 
     def check_queue(self, name: str, peer: Peer | None = None) -> Queue:
         """A passive declaration: as ``get_queue``, and line feeds and carriage returns are left out of the name."""
-        return self.get_queue(name.translate(_DROPPED), peer)
+        queue = self.get_queue(name.translate(_DROPPED), peer)
+        queue.touch()
+        return queue
 
     def delete_queue(
         self, name: str, *, if_unused: bool = False, if_empty: bool = False, peer: Peer | None = None

@@ -462,6 +462,9 @@ class Node:
     unasked = False
     """Whether a peer that may be connected needs no other permission to send to it and receive from it."""
 
+    refuses_durable = False
+    """Whether it takes no message that is to survive the process, as it keeps none that does (3.2.1)."""
+
     sheds = False
     """Whether it needs nothing of an arrival any more that it has given an outcome, as it has the message itself."""
 

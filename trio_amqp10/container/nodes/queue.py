@@ -53,7 +53,7 @@ from .held import Held
 from .node import Node, Outlet, Peer, RefusedError
 from .origins import origin_of
 from .policy import QueuePolicy
-from .refusals import accept, refuse
+from .refusals import accept, refuse, refuse_durable
 from .takers import Browser, Consumer
 
 if TYPE_CHECKING:
@@ -219,7 +219,11 @@ class Queue(Node):
                 held.figures["refused"] += 1
                 refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, f"{self.address!r} is full")
                 continue
-            if self.put(arrival.content, origin, inlet, arrival):
+            content = arrival.content
+            if content.durable and self.refuses_durable:
+                held.figures["refused"] += 1
+                refuse_durable(inlet, arrival, self.address)
+            elif self.put(content, origin, inlet, arrival):
                 accept(arrival)
 
     def _must_wait(self, full: bool) -> bool:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.errors import Condition, LocalProtocolError
 
 if TYPE_CHECKING:
-    from .node import Arrival
+    from .node import Arrival, Inlet
 
-__all__ = ["accept", "refuse", "release"]
+__all__ = ["accept", "refuse", "refuse_durable", "release"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
@@ -32,6 +32,17 @@ def refuse(arrival: Arrival, condition: str, description: str) -> None:
         arrival.reject(condition, description)
     except LocalProtocolError as gone:
         _log.debug("not rejected: %s", gone)
+
+
+def refuse_durable(inlet: Inlet, arrival: Arrival, address: str) -> None:
+    """It is to survive, and nothing here does: it is rejected, or its link ends where that cannot be said (3.2.1)."""
+    why = (
+        f"{address!r} keeps nothing on disk, and the message is durable: send it to a container with a store"
+    )
+    if arrival.settled:
+        inlet.close(Condition.PRECONDITION_FAILED.value, why)
+    else:
+        refuse(arrival, Condition.PRECONDITION_FAILED, why)
 
 
 def release(arrival: Arrival) -> None:

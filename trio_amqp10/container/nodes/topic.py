@@ -39,7 +39,7 @@ from .answers import answer
 from .clock import Clock
 from .node import Inlet, Interest, Node, Outlet, Peer, RefusedError
 from .origins import origin_of
-from .refusals import accept, refuse
+from .refusals import accept, refuse, refuse_durable
 from .subscribers import Subscribers
 from .subscription import Subscription
 from .watermark import SharedWeight
@@ -143,6 +143,9 @@ class Topic(Node):
                 self._blocked.pop(inlet, None)
                 return
             content = arrival.content
+            if content.durable and self.refuses_durable:
+                refuse_durable(inlet, arrival, self.address)
+                continue
             wanting = [
                 each
                 for each in list(self.subscriptions.values())
@@ -153,9 +156,12 @@ class Topic(Node):
                 continue
             self._arrived += 1
             self._publish(content, origin, wanting)
-            if self._journal is not None and content.durable and any(each.storing for each in wanting):
-                arrival.foretell()
-                self._journal.after(partial(self.attempt, inlet, answer, inlet, arrival))
+            journal = self._journal
+            stored = content.durable and any(each.storing for each in wanting)
+            if journal is not None and (stored or journal.committing):
+                if stored:
+                    arrival.foretell()
+                journal.after(partial(self.attempt, inlet, answer, inlet, arrival))
             else:
                 accept(arrival)
 

@@ -21,10 +21,10 @@ from trio_amqp10.container.nodes.node import Interest, Node
 from trio_amqp10.container.nodes.topic import Topic
 from trio_amqp10.container.transactions import LeaseAnswer
 
+from .content import to_published
 from .declaring import last_declared
 from .outlets import NOTHING, ChannelOutlet, ConsumerOutlet, GetOutlet, is_quorum
 from .replying import REPLY_TO, ReplyNode, find_reply_node, reply_name
-from .translate import to_published
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -35,13 +35,16 @@ from trio_amqp10.container.broker.deaths import Death as Recorded
 from trio_amqp10.container.broker.deaths import recorded, summary
 from trio_amqp10.container.nodes.content import Content, Terms
 from trio_amqp10.container.nodes.forms import Form, register
+from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
+
+from .translate import to_publication, to_sections
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from trio_amqp10.container.nodes.content import Death
 
-__all__ = ["NUMBER", "Published", "deaths_of", "items_of", "keys_of", "published"]
+__all__ = ["NUMBER", "Published", "deaths_of", "items_of", "keys_of", "published", "to_published"]
 
 NUMBER: Final = -91
 """The number of this form; stores write it."""
@@ -178,9 +181,17 @@ class Published(Content):
         return self.changed(replace(properties, headers=marked, expiration=None))
 
     def translated(self) -> bytes:
-        from .translate import to_message
-
-        return to_message(self).to_payload()
+        properties, ttl = self._properties, self.terms.ttl
+        if properties.expiration is not None and ttl is not None:
+            properties = replace(properties, expiration=str(ttl))
+        return to_sections(
+            properties,
+            self.body,
+            exchange=self.exchange,
+            routing_key=self.routing_key,
+            failures=self.failures,
+            redelivered=self.redelivered,
+        )
 
 
 def published(octets: bytes) -> Published:
@@ -207,6 +218,37 @@ def published(octets: bytes) -> Published:
         )
     except (IndexError, struct.error, ReplyError) as fault:
         raise ValueError(f"no message of the form -91: {fault}") from fault
+
+
+def to_published(content: Content, key: str) -> Published:
+    """What a consumer of 0-9-1 gets of any content.
+
+    Args:
+        content: in any form.
+        key: the routing key of a message that names none: the name of its queue.
+    """
+    if isinstance(content, Published):
+        return content
+    try:
+        made = to_publication(content.as_message(), reply_to=_queue_name)
+        raw = made.properties.encode(USUAL)
+    except (
+        RemoteProtocolError,
+        LocalProtocolError,
+    ):  # its octets, as the body of a message without properties
+        return Published("", key, NO_PROPERTIES, content.octets)
+    return Published(
+        made.exchange or "",
+        key if made.routing_key is None else made.routing_key,
+        raw,
+        made.body,
+        made.properties,
+    )
+
+
+def _queue_name(address: str) -> str:
+    """The queue that an address of RabbitMQ names; any other address as it is."""
+    return address.removeprefix("/queues/")
 
 
 def _read_name(octets: bytes, pos: int) -> tuple[str, int]:

@@ -18,7 +18,7 @@ from trio_amqp10.container.endpoints import GivenLease, WindowOutlet
 from trio_amqp10.container.nodes.queue import Queue
 from trio_amqp10.errors import Condition, LocalProtocolError
 
-from .translate import to_published
+from .content import to_published
 
 if TYPE_CHECKING:
     from collections.abc import Callable

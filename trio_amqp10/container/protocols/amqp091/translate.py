@@ -1,352 +1,293 @@
-"""Messages of 0-9-1 as messages of AMQP 1.0, and back, by the rules that RabbitMQ 4 has published.
+"""A message of AMQP 0-9-1 as one of AMQP 1.0, and back, by the rules that RabbitMQ 4 publishes.
 
-What has a place on both sides keeps its type. Left out are: decimals, and of 1.0 uuids and characters in maps; arrays and
-tables among headers that are no ``x-`` headers; ``to``, ``subject``, ``absolute-expiry-time``, group sequences, delivery
-annotations and footers.
+===============================  =====================================================================
+0-9-1                            1.0
+===============================  =====================================================================
+delivery-mode, priority          header: durable (2 is true), priority (absent: 4, and the other way round)
+expiration                       header: ttl
+message-id, correlation-id       the same, text; ``urn:uuid:...`` is a uuid
+user-id                          the same, octets
+reply-to                         the same; a container may write another address
+content-type, content-encoding   the same, symbols; left out where they are not ASCII
+timestamp                        creation-time, in milliseconds
+app-id                           group-id
+type                             annotation ``x-basic-type``
+exchange, routing key            annotations ``x-exchange``, ``x-routing-key``
+header ``CC``                    annotation ``x-cc``
+headers ``x-...``                annotations; names that are not ASCII are left out
+other headers                    application-properties, but for arrays and tables, which are left out
+body                             one data section; with the type ``amqp-1.0``, sections as they are
+cluster-id, decimals             left out
+===============================  =====================================================================
 
-Knows both kinds of message; knows no node.
+Back the same, and: message ids that are no short string become headers, ``x-message-id`` and ``x-correlation-id``;
+``x-opt-rabbitmq-received-time`` is the header ``timestamp_in_ms``, ``x-opt-deaths`` is ``x-death``; uuids, chars and
+decimals in maps, names of more than 255 octets, other annotations and the other fields of 1.0 are left out.
+
+Knows values (``values``) and messages; knows no channel and no link.
 """
 
 from __future__ import annotations
 
 import uuid
-from contextlib import suppress
-from dataclasses import fields
-from datetime import UTC, datetime
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from trio_amqp10._sections import BODY, HEADER, Data, read_section, scan
 from trio_amqp10.amqp091.content import BasicProperties
-from trio_amqp10.amqp091.fields import USUAL
-from trio_amqp10.amqp091.values import (
-    Float32,
-    Int8,
-    Int16,
-    Int64,
-    LongString,
-    UInt8,
-    UInt16,
-    UInt32,
-)
-from trio_amqp10.amqp091.values import Timestamp as Seconds
-from trio_amqp10.errors import AmqpError, LocalProtocolError, RemoteProtocolError
-from trio_amqp10.message import Data, Message, encode_around
-from trio_amqp10.wire.values import (
-    Byte,
-    Char,
-    Described,
-    Float,
-    Int,
-    Short,
-    Symbol,
-    Timestamp,
-    UByte,
-    UInt,
-    UShort,
-)
+from trio_amqp10.amqp091.fields import from_seconds, to_seconds
+from trio_amqp10.errors import RemoteProtocolError
+from trio_amqp10.message import Message, encode_around
+from trio_amqp10.wire.values import Symbol, Timestamp
 
-from .content import Published, items_of
+from .values import LEFT_OUT, from_standard, is_short, to_standard, to_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
-    from trio_amqp10.container.nodes.content import Content
-
-__all__ = ["to_message", "to_published"]
+__all__ = ["Publication", "to_publication", "to_sections"]
 
 _SECTIONS: Final = "amqp-1.0"
-"""The ``type`` of a message whose body is sections of AMQP 1.0."""
+"""The type of a message whose body is sections of AMQP 1.0."""
 
+_PERSISTENT: Final = 2
+_TRANSIENT: Final = 1
+_MOST_TTL: Final = 2**32 - 1
 _URN: Final = "urn:uuid:"
+
+_TYPE: Final = "x-basic-type"
 _EXCHANGE: Final = "x-exchange"
 _KEY: Final = "x-routing-key"
-_TYPE: Final = "x-basic-type"
-_COPIES: Final = "x-cc"
-_OWN: Final = frozenset({_EXCHANGE, _KEY, _TYPE, _COPIES, "x-death", "x-opt-deaths"})
-_SHORT: Final = 255
-_PERSISTENT, _TRANSIENT = 2, 1
-_DEFAULT_PRIORITY: Final = 4
-_MOST_PRIORITY: Final = 255
-_LEFT_OUT: Final = object()
-
-_TO_WIRE: Final[dict[type, type]] = {
-    Int8: Byte,
-    UInt8: UByte,
-    Int16: Short,
-    UInt16: UShort,
-    UInt32: UInt,
-    Int64: int,
-    Float32: Float,
+_CC: Final = "x-cc"
+_RENAMED: Final = {
+    _CC: "CC",
+    "x-opt-rabbitmq-received-time": "timestamp_in_ms",
+    "x-opt-deaths": "x-death",
 }
-_FROM_WIRE: Final[dict[type, type]] = {
-    Byte: Int8,
-    UByte: UInt8,
-    Short: Int16,
-    UShort: UInt16,
-    UInt: UInt32,
-    Float: Float32,
-}
+"""Annotations that are headers of another name."""
+_OWN: Final = frozenset({_EXCHANGE, _KEY, "x-death"})
+"""Annotations that are no headers."""
 
 
-# -- to 1.0 ---------------------------------------------------------------------------------
+class Publication(NamedTuple):
+    """A message as 0-9-1 delivers it.
+
+    Attributes:
+        properties: of the content.
+        body: the octets.
+        exchange, routing_key: that it was published with; None if it does not say so.
+    """
+
+    properties: BasicProperties
+    body: bytes
+    exchange: str | None
+    routing_key: str | None
 
 
-def to_message(content: Published) -> Message:
-    """The message of AMQP 1.0 that a message of 0-9-1 amounts to."""
-    own = content.properties
-    annotations: dict[Any, Any] = {_EXCHANGE: content.exchange, _KEY: content.routing_key}
+# To AMQP 1.0 ------------------------------------------------------------------------------------
+
+
+def to_sections(
+    properties: BasicProperties,
+    body: bytes,
+    *,
+    exchange: str,
+    routing_key: str,
+    failures: int = 0,
+    redelivered: bool = False,
+    reply_to: Callable[[str], str] = str,
+) -> bytes:
+    """The payload of AMQP 1.0 for a message of 0-9-1.
+
+    Args:
+        properties, body: the content.
+        exchange, routing_key: that it was published with.
+        failures: failed attempts to deliver it.
+        redelivered: whether a peer may have had it before.
+        reply_to: gives the address for the name of a queue.
+    """
+    annotations, application = _headers(properties.headers or {})
+    annotations[_EXCHANGE] = to_text(exchange)
+    annotations[_KEY] = to_text(routing_key)
+    is_sections = properties.type == _SECTIONS and _are_body_sections(body)
+    if properties.type is not None and not is_sections:
+        annotations[_TYPE] = to_text(properties.type)
+    message = Message(
+        durable=properties.delivery_mode == _PERSISTENT,
+        priority=properties.priority,
+        ttl=_ttl(properties.expiration),
+        first_acquirer=not redelivered,
+        delivery_count=failures or None,
+        message_id=_standard_id(properties.message_id),
+        correlation_id=_standard_id(properties.correlation_id),
+        user_id=None if properties.user_id is None else properties.user_id.encode("utf-8", "surrogateescape"),
+        reply_to=None if properties.reply_to is None else reply_to(to_text(properties.reply_to)),
+        content_type=_symbol(properties.content_type),
+        content_encoding=_symbol(properties.content_encoding),
+        creation_time=_creation_time(properties.timestamp),
+        group_id=None if properties.app_id is None else to_text(properties.app_id),
+        application_properties=application,
+        annotations={Symbol(name): value for name, value in annotations.items()},
+    )
+    head, _ = encode_around(message)
+    return head + (body if is_sections else Message(Data(body)).to_payload())
+
+
+def _headers(headers: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Annotations and application-properties."""
+    annotations: dict[str, Any] = {}
     application: dict[str, Any] = {}
-    for name, value in content.headers.items():
-        made = _to_wire(value)
-        if made is _LEFT_OUT:
+    for name, value in headers.items():
+        now = to_standard(value)
+        if now is LEFT_OUT:
             continue
         if name == "CC":
-            annotations[_COPIES] = made
+            annotations[_CC] = now
         elif name.startswith("x-"):
-            annotations[name] = made
-        elif not isinstance(made, (list, dict)):
-            application[name] = made
-    sections = own.type == _SECTIONS and _are_sections(content.body)
-    if own.type is not None and not sections:
-        annotations[_TYPE] = own.type
-    message = Message(
-        None if sections else content.body,
-        durable=own.delivery_mode == _PERSISTENT,
-        priority=own.priority,
-        ttl=content.terms.ttl,
-        first_acquirer=not content.redelivered,
-        delivery_count=content.failures or None,
-        message_id=_identifier(own.message_id),
-        correlation_id=_identifier(own.correlation_id),
-        user_id=None if own.user_id is None else _octets(own.user_id),
-        reply_to=own.reply_to,
-        content_type=_ascii(own.content_type),
-        content_encoding=_ascii(own.content_encoding),
-        creation_time=None if own.timestamp is None else _milliseconds(own.timestamp),
-        group_id=own.app_id,
-        annotations=annotations,
-        application_properties=application,
-    )
-    if sections:
-        before, after = encode_around(message)
-        return Message.from_payload(before + content.body + after)
-    return message
+            if name.isascii():
+                annotations[name] = now
+        elif not isinstance(now, (list, dict)):
+            application[to_text(name)] = now
+    return annotations, application
 
 
-def _are_sections(body: bytes) -> bool:
+def _are_body_sections(octets: bytes) -> bool:
+    """Whether these are sections of a body, and nothing else, that can be read."""
     try:
-        return bool(Message.from_payload(body).sections)
-    except AmqpError:
+        message = Message.from_payload(octets)
+        return bool(message.sections) and scan(octets)[BODY] == (0, len(octets))
+    except RemoteProtocolError:
         return False
 
 
-def _identifier(text: str | None) -> str | uuid.UUID | None:
-    if text is not None and text.startswith(_URN):
-        with suppress(ValueError):
-            return uuid.UUID(text.removeprefix(_URN))
-    return text
+def _ttl(expiration: str | None) -> int | None:
+    """Milliseconds; None for text that is no number."""
+    if expiration is None or not (expiration.isascii() and expiration.isdigit()):
+        return None
+    return min(int(expiration[:20]), _MOST_TTL)
 
 
-def _octets(text: str) -> bytes:
-    return text.encode(errors="surrogateescape")
+def _standard_id(text: str | None) -> str | uuid.UUID | None:
+    if text is None:
+        return None
+    if text.startswith(_URN):
+        try:
+            found = uuid.UUID(text.removeprefix(_URN))
+        except ValueError:
+            return to_text(text)
+        if found.urn == text:
+            return found
+    return to_text(text)
 
 
-def _ascii(text: str | None) -> str | None:
-    """A symbol is ASCII (1.6.21)."""
-    return text if text is None or text.isascii() else None
+def _symbol(text: str | None) -> Symbol | None:
+    return Symbol(text) if text is not None and text.isascii() else None
 
 
-def _milliseconds(when: datetime | int) -> int:
-    return (int(when.timestamp()) if isinstance(when, datetime) else int(when)) * 1000
+def _creation_time(timestamp: Any) -> Timestamp | None:
+    if timestamp is None:
+        return None
+    milliseconds = to_seconds(timestamp) * 1000
+    return Timestamp(milliseconds) if milliseconds <= Timestamp.MAX else None
 
 
-def _class(value: object) -> type:
-    return value.__class__
+# To AMQP 0-9-1 ----------------------------------------------------------------------------------
 
 
-def _to_wire(value: Any) -> Any:
-    if isinstance(value, Decimal):
-        return _LEFT_OUT
-    if isinstance(value, (Seconds, datetime)):
-        return Timestamp(_milliseconds(value))
-    made = _TO_WIRE.get(_class(value))
-    if made is not None:
-        return made(value)
-    if type(value) is int:
-        return Int(value)
-    items: list[Any]
-    if _class(value) is list:
-        items = [_to_wire(each) for each in items_of(value)]
-        return [each for each in items if each is not _LEFT_OUT]
-    if isinstance(value, dict):
-        table = cast("dict[str, Any]", value)
-        pairs = {Symbol(name) if name.isascii() else name: _to_wire(each) for name, each in table.items()}
-        return {name: each for name, each in pairs.items() if each is not _LEFT_OUT}
-    return bytes(value) if isinstance(value, LongString) else value
-
-
-# -- to 0-9-1 -------------------------------------------------------------------------------
-
-
-def to_published(content: Content, key: str) -> Published:
-    """What a consumer of 0-9-1 gets of any content.
+def to_publication(
+    message: Message, *, durable: bool = False, reply_to: Callable[[str], str] = str
+) -> Publication:
+    """The message of 0-9-1 for one of AMQP 1.0.
 
     Args:
-        content: in any form.
-        key: the routing key of a message that names none: the name of its queue.
+        message: as it was received or made.
+        durable: what a message that does not say so is.
+        reply_to: gives the name of a queue for an address.
+
+    Raises:
+        RemoteProtocolError: its sections cannot be read.
+        LocalProtocolError: it was made here, and cannot be encoded.
     """
-    if isinstance(content, Published):
-        return content
-    message: Message = content.as_message()
-    try:
-        return _published(message, key)
-    except (
-        RemoteProtocolError,
-        LocalProtocolError,
-    ):  # its octets, as the body of a message without properties
-        return Published("", key, b"\0\0", content.octets)
-
-
-def _published(message: Message, key: str) -> Published:
-    annotations = {str(name): value for name, value in message.annotations.items()}
-    headers: dict[str, Any] = {}
-    for name, value in annotations.items():
-        if name.startswith("x-") and name not in _OWN and not name.startswith("x-basic-"):
-            _add(headers, name, value)
+    payload = message.to_payload()
+    message = Message.from_payload(payload)
+    annotations = {str(name): value for name, value in message.annotations.items() if isinstance(name, str)}
+    headers = _annotated_headers(annotations)
     for name, value in message.application_properties.items():
-        _add(headers, name, value)
-    if isinstance(annotations.get(_COPIES), list):
-        _add(headers, "CC", annotations[_COPIES])
-    if "x-opt-deaths" in annotations:
-        _add(headers, "x-death", annotations["x-opt-deaths"])
-    kind, body = _body_of(message)
+        _put(headers, name, value)
+    is_data, body = _body(message, payload)
+    says_durable, priority = _header(payload)
+    address = message.reply_to
     properties = BasicProperties(
         content_type=_short(message.content_type),
         content_encoding=_short(message.content_encoding),
-        delivery_mode=_PERSISTENT if message.durable else _TRANSIENT,
-        priority=None if message.priority == _DEFAULT_PRIORITY else min(message.priority, _MOST_PRIORITY),
-        correlation_id=_text_of(message.correlation_id, "x-correlation-id", headers),
-        reply_to=_short(_name_of(message.reply_to)),
-        expiration=None if message.ttl is None else str(int(message.ttl)),
-        message_id=_text_of(message.message_id, "x-message-id", headers),
+        delivery_mode=_PERSISTENT if (durable if says_durable is None else says_durable) else _TRANSIENT,
+        priority=priority,
+        correlation_id=_id(message.correlation_id, headers, "x-correlation-id"),
+        reply_to=None if address is None else _short(reply_to(address)),
+        expiration=None if message.ttl is None else str(message.ttl),
+        message_id=_id(message.message_id, headers, "x-message-id"),
         timestamp=_seconds(message.creation_time),
-        type=kind or _short(annotations.get(_TYPE)),
+        type=_short(annotations.get(_TYPE)) if is_data else _SECTIONS,
         user_id=_user(message.user_id),
         app_id=_short(message.group_id),
     )
     properties.headers = headers or None
-    exchange, routing_key = _short(annotations.get(_EXCHANGE)), _short(annotations.get(_KEY))
-    return Published(
-        exchange or "",
-        key if routing_key is None else routing_key,
-        _encoded(properties),
-        body,
-        properties,
-        redelivered=not message.first_acquirer,
-        failures=message.delivery_count,
-    )
+    return Publication(properties, body, _short(annotations.get(_EXCHANGE)), _short(annotations.get(_KEY)))
 
 
-def _encoded(properties: BasicProperties) -> bytes:
-    """Their octets; without a property that no octets can be made of."""
-    try:
-        return properties.encode(USUAL)
-    except LocalProtocolError:
-        for field in fields(properties):
-            try:
-                BasicProperties(**{field.name: getattr(properties, field.name)}).encode(USUAL)
-            except LocalProtocolError:
-                setattr(properties, field.name, None)
-        return properties.encode(USUAL)
+def _header(payload: bytes) -> tuple[bool | None, int | None]:
+    """``durable`` and ``priority``, where the header says so (3.2.1)."""
+    span = scan(payload)[HEADER]
+    if span is None:
+        return None, None
+    durable, priority, *_ = read_section(HEADER, payload, span)
+    return durable, None if priority is None else int(priority)
 
 
-def _add(headers: dict[str, Any], name: str, value: Any) -> None:
-    made = _from_wire(value)
-    if made is not _LEFT_OUT and _short(name) is not None:
-        headers[name] = made
+def _annotated_headers(annotations: Mapping[str, Any]) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+    for name, value in annotations.items():
+        if name in _RENAMED:
+            _put(headers, _RENAMED[name], int(value) if isinstance(value, Timestamp) else value)
+        elif name.startswith("x-") and name not in _OWN and not name.startswith(("x-basic-", "x-opt-")):
+            _put(headers, name, value)
+    return headers
+
+
+def _put(headers: dict[str, Any], name: Any, value: Any) -> None:
+    now = from_standard(value)
+    if now is not LEFT_OUT and is_short(name):
+        headers[str(name)] = now
+
+
+def _body(message: Message, payload: bytes) -> tuple[bool, bytes]:
+    """Whether the body is data, and its octets: else those of its sections."""
+    sections = message.sections
+    if all(isinstance(each, Data) for each in sections):
+        return True, b"".join(chunk for each in sections if isinstance(each, Data) for chunk in each.chunks)
+    span = scan(payload)[BODY]
+    assert span is not None
+    return False, payload[span[0] : span[1]]
+
+
+def _id(value: Any, headers: dict[str, Any], name: str) -> str | None:
+    """The id as a short string; any other becomes a header of this name."""
+    if isinstance(value, uuid.UUID):
+        return value.urn
+    if isinstance(value, int):
+        return str(int(value))
+    if value is None or is_short(value):
+        return value  # type: ignore[no-any-return]
+    headers[name] = value
+    return None
 
 
 def _short(text: Any) -> str | None:
-    """A short string; None for what is none."""
-    if not isinstance(text, str) or "\0" in text or len(_octets(text)) > _SHORT:
-        return None
-    return str(text)
+    return str(text) if is_short(text) else None
 
 
-def _name_of(address: str | None) -> str | None:
-    """The queue that an address of RabbitMQ names; any other address as it is."""
-    return None if address is None else address.removeprefix("/queues/")
+def _user(octets: bytes | None) -> str | None:
+    return None if octets is None else _short(octets.decode("utf-8", "surrogateescape"))
 
 
-def _text_of(value: Any, header: str, headers: dict[str, Any]) -> str | None:
-    """A message-id or correlation-id; what is no short string goes into a header."""
-    if isinstance(value, uuid.UUID):
-        return f"{_URN}{value}"
-    if isinstance(value, int):
-        return str(int(value))
-    short = _short(value)
-    if short is None and value is not None:
-        headers[header] = bytes(value) if isinstance(value, (bytes, bytearray)) else str(value)
-    return short
-
-
-def _user(user_id: Any) -> str | None:
-    try:
-        return None if user_id is None else _short(bytes(user_id).decode())
-    except UnicodeDecodeError:
-        return None
-
-
-def _seconds(when: Any) -> datetime | Seconds | None:
-    return None if when is None else _time(when)
-
-
-def _time(when: Any) -> datetime | Seconds | None:
-    seconds = int(when.timestamp()) if isinstance(when, datetime) else int(when) // 1000
-    if seconds < 0:
-        return None
-    try:
-        return datetime.fromtimestamp(seconds, UTC)
-    except (OverflowError, ValueError, OSError):
-        return Seconds(seconds)
-
-
-def _body_of(message: Message) -> tuple[str | None, bytes]:
-    """The ``type`` that the body asks for, and its octets: data as it is, any other sections encoded."""
-    sections = message.sections
-    if all(isinstance(each, Data) for each in sections):
-        return None, b"".join(chunk for each in sections if isinstance(each, Data) for chunk in each.chunks)
-    return _SECTIONS, b"".join(Message(each).to_payload() for each in sections)
-
-
-def _from_wire(value: Any) -> Any:
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, (uuid.UUID, Char, Described, Decimal)):
-        return _LEFT_OUT
-    if isinstance(value, (Timestamp, datetime)):
-        made = _time(value)
-        return _LEFT_OUT if made is None else made
-    kind = _FROM_WIRE.get(_class(value))
-    if kind is not None:
-        return kind(value)
-    if isinstance(value, int):
-        if value >= 1 << 63:
-            return str(int(value))
-        return int(value) if isinstance(value, Int) else Int64(value)
-    if isinstance(value, float):
-        return float(value)
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, (bytes, bytearray)):
-        return bytes(value)
-    if isinstance(value, (list, tuple)):
-        items = [_from_wire(each) for each in cast("Sequence[Any]", value)]
-        return [each for each in items if each is not _LEFT_OUT]
-    if hasattr(value, "items"):
-        pairs: Mapping[Any, Any] = value
-        table: dict[str, Any] = {}
-        for name, each in pairs.items():
-            _add(table, str(name), each)
-        return table
-    return _LEFT_OUT
+def _seconds(time: Timestamp | None) -> Any:
+    return None if time is None or time < 0 else from_seconds(int(time) // 1000)

@@ -1,6 +1,11 @@
-"""AMQP 1.0 in the container: its messages as content of nodes, and its filters.
+"""AMQP 1.0 in the container: its links as inlets and outlets of nodes, its messages as content, and its filters.
 
-The links themselves are in ``container/links``.
+No task for a link and none for a delivery: an inlet or outlet is the owner of an engine's link, whose
+``wake``, which the connection calls when something came for it, calls its node at once; a watch
+hangs on each delivery that went out, and is woken with its outcome. So a message that comes in for
+somebody with credit is on its way out before the next octets are read.
+
+What nodes raise stops here: it is logged, and the link is detached with ``amqp:internal-error``.
 """
 
 from trio_amqp10.container.nodes import forms

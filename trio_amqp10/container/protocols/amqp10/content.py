@@ -10,17 +10,18 @@ x-opt-deadletter-condition        the error condition that the consumer gave, if
 x-opt-deadletter-description      what the consumer said to it, if it did
 ================================  ==================================================================
 
-Knows messages; knows no links.
+Deliveries are made ``Arriving``, so that a node has their content. Knows messages and deliveries; knows no links.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from trio_amqp10.container.nodes.content import USUAL, Content
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
+from trio_amqp10.peer.delivery import Delivery
 
 from .annotations import merged
 from .durability import is_durable
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from trio_amqp10.container.nodes.content import Death
 
-__all__ = ["Opaque", "Sections", "content_of_message", "received", "to_transfer"]
+__all__ = ["Arriving", "Opaque", "Sections", "arriving", "content_of_message", "received", "to_transfer"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
@@ -144,6 +145,33 @@ class Opaque(Content):
         if message is None:
             message = self._standard = Message.from_payload(self.octets, self.number)
         return message
+
+
+class Arriving(Delivery):
+    """A delivery that a node takes."""
+
+    __slots__ = ()
+
+    @property
+    def content(self) -> Content:
+        """What came, as nodes hold it."""
+        if self.message_format:
+            return Opaque(self.message_format, self.payload)
+        return Sections(self.payload, None if self.message_class is Message else self.message)
+
+
+_derived: Final[dict[type[Delivery], type[Arriving]]] = {Delivery: Arriving}
+
+
+def arriving(plain: type[Delivery]) -> type[Arriving]:
+    """Deliveries of this class that nodes take."""
+    made = _derived.get(plain)
+    if made is None:
+        bases = (Arriving, plain)
+        made = _derived[plain] = cast(
+            "type[Arriving]", type(f"Arriving{plain.__name__}", bases, {"__slots__": ()})
+        )
+    return made
 
 
 def received(message_format: int, octets: bytes) -> Content:

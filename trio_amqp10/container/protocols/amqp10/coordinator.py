@@ -35,7 +35,7 @@ from .work import Work
 if TYPE_CHECKING:
     from trio_amqp10.container.nodes.clock import Clock
     from trio_amqp10.container.nodes.node import Inlet, RefusedError
-    from trio_amqp10.container.protocols.amqp10.arriving import Arriving
+    from trio_amqp10.container.protocols.amqp10.content import Arriving
     from trio_amqp10.container.stores.journal import Journal
     from trio_amqp10.peer.delivery import Delivery
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trio_amqp10.container.connected import LinkView, ServedPeer
 from trio_amqp10.container.nodes.node import Interest, Node, RefusedError
 from trio_amqp10.container.nodes.origins import user_of
-from trio_amqp10.container.protocols.amqp10.arriving import arriving
+from trio_amqp10.container.protocols.amqp10.content import arriving
 from trio_amqp10.container.protocols.amqp10.selection import wanted_by
 from trio_amqp10.engine.terminus import SenderTerminus
 from trio_amqp10.errors import Condition, LocalProtocolError
@@ -40,7 +40,7 @@ from .relay_inlet import RelayInlet, wanted
 from .sole import sole_policy_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     from trio_amqp10.container.nodes.forms import Wants
     from trio_amqp10.container.rights.sole import SolePolicy
@@ -176,7 +176,7 @@ class Conversation(ServedPeer):
             if isinstance(link, IncomingReceiver):
                 self._admit_inlet(link, link.remote.target if recovered is None else recovered)
             elif isinstance(link, IncomingSender):
-                self._admit_outlet(link, link.remote.source if recovered is None else recovered)
+                self.admit_outlet(link, link.remote.source if recovered is None else recovered)
         except RefusedError as refusal:
             _log.debug("%r refuses %r: %s", self._container, link, refusal)
             link.refuse_now(_error_of(refusal))
@@ -244,7 +244,13 @@ class Conversation(ServedPeer):
         self.guard.remember(inlet, wanted(link))
         inlet.begin()
 
-    def _admit_outlet(self, link: IncomingSender, asked: Any) -> None:
+    # -- for emulators of other services, which override the first --------------------------
+
+    def admit_outlet(self, link: IncomingSender, asked: Any) -> None:
+        """Accept a link on which the peer wants to receive from the source ``asked``, or raise ``RefusedError``.
+
+        An override may answer later, as long as it looks whether the link ``is_waiting`` then.
+        """
         _ends(link)
         if asked is None:
             self._admit_subscriber(link)
@@ -297,6 +303,33 @@ class Conversation(ServedPeer):
                 properties=_paired(link, node),
             )
             self._began(link, outlet, node, made, asked)
+
+    def find_source(self, asked: Any) -> Node | None:
+        """The node that a source names; None for one that is to be made, or is no source. Raise ``RefusedError`` if there is none."""
+        if not isinstance(asked, Source) or not isinstance(asked.address, str) or asked.dynamic:
+            return None
+        return self._container.find(asked.address)
+
+    def serve_outlet(
+        self,
+        link: IncomingSender,
+        node: Node,
+        source: Source,
+        interest: Interest,
+        *,
+        copying: bool = False,
+        properties: dict[Any, Any] | None = None,
+        prepare: Callable[[SenderOutlet], object],
+    ) -> None:
+        """Accept a link from ``node`` with this source and these properties in the answer.
+
+        ``prepare`` is called with the outlet before the node gets it.
+        """
+        outlet = self._enter(link, node, source, interest, copying=copying, properties=properties)
+        prepare(outlet)
+        self._began(link, outlet, node, made=False)
+
+    # -- subscriptions ----------------------------------------------------------------------
 
     def _admit_subscriber(self, link: IncomingSender) -> None:
         """A source that the peer does not tell: a subscription that was kept for it, to be closed (2.6.3, 2.6.6)."""

@@ -1,0 +1,287 @@
+"""The hot path by hand does what the generic path does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trio_amqp10.amqp091 import spec
+from trio_amqp10.amqp091.content import BasicProperties, Content, write_header
+from trio_amqp10.amqp091.fast import (
+    NO_PROPERTIES,
+    extent,
+    publish_prefix,
+    publish_rest,
+    read_deliver,
+    read_properties,
+)
+from trio_amqp10.amqp091.fields import USUAL
+from trio_amqp10.amqp091.frames import BODY, HEADER, METHOD, body_frames, frame
+from trio_amqp10.amqp091.limits import Limits
+from trio_amqp10.amqp091.tags import Tags
+from trio_amqp10.errors import LocalProtocolError
+
+from .pairs import arrivals_of, connected, events_of, open_client, open_server, refusal, written
+
+if TYPE_CHECKING:
+    from trio_amqp10.amqp091.methods import Method
+
+names = st.text(max_size=20).map(lambda text: text.replace("\0", ""))
+contents = st.builds(
+    Content,
+    st.builds(BasicProperties, message_id=st.none() | names, priority=st.none() | st.integers(0, 255)),
+    st.binary(max_size=40),
+)
+delivers = st.builds(
+    spec.BasicDeliver,
+    consumer_tag=names,
+    delivery_tag=st.integers(1, 2**64 - 1),
+    redelivered=st.booleans(),
+    exchange=names,
+    routing_key=names,
+)
+
+
+def framed(method: Method, content: Content, channel: int = 1) -> bytes:
+    """The frames of a method with content, by the generic path."""
+    header = frame(HEADER, channel, write_header(content, USUAL))
+    return b"".join((written(method, channel), header, *body_frames(channel, content.body, 4088)))
+
+
+@given(delivers)
+def test_deliver_is_read_as_the_generic_path_reads_it(deliver: spec.BasicDeliver) -> None:
+    payload = deliver.plan.write(deliver, USUAL)
+    assert read_deliver(payload) == deliver
+
+
+@given(delivers, st.integers(0, 80), st.binary(max_size=3))
+def test_deliver_that_is_malformed_is_left_to_the_generic_path(
+    deliver: spec.BasicDeliver, cut: int, more: bytes
+) -> None:
+    payload = deliver.plan.write(deliver, USUAL)
+    payload = payload[: max(4, len(payload) - cut)] + more
+    found = read_deliver(payload)
+    fault = refusal(deliver.plan.read, payload, USUAL)
+    if found is None:
+        assert fault is not None or "\0" in str(payload) or more
+    else:
+        assert fault is None
+        assert deliver.plan.read(payload, USUAL) == found
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\udcff"])
+def test_deliver_with_an_odd_name_is_left_to_the_generic_path(name: str) -> None:
+    payload = b"\0\x3c\0\x3c\x01t" + bytes(8) + b"\0\0\x03" + name.encode("utf-8", "surrogateescape").ljust(3)
+    assert read_deliver(payload) is None
+
+
+@given(names, names, st.booleans(), contents, st.booleans())
+def test_publish_is_written_as_the_generic_path_writes_it(
+    exchange: str, key: str, mandatory: bool, content: Content, encoded: bool
+) -> None:
+    method = spec.BasicPublish(exchange=exchange, routing_key=key, mandatory=mandatory)
+    if encoded:
+        content = Content(content.properties, content.body, content.properties.encode(USUAL))
+    octets = publish_prefix(1, exchange, key, mandatory, USUAL, 4088)
+    octets += b"".join(publish_rest(1, content, USUAL, 4088))
+    assert octets == framed(method, content)
+
+
+def test_publish_splits_what_a_frame_does_not_take() -> None:
+    content = Content(BasicProperties(), bytes(9000), NO_PROPERTIES)
+    assert (
+        b"".join(publish_rest(1, content, USUAL, 4088))
+        == framed(spec.BasicPublish(), content)[len(written(spec.BasicPublish(), 1)) :]
+    )
+    with pytest.raises(LocalProtocolError, match="a frame takes"):
+        publish_rest(1, Content(BasicProperties(), b"", bytes(5000)), USUAL, 4088)
+
+
+def test_publish_of_a_channel_is_numbered_and_bounded() -> None:
+    pair = connected()
+    ours, theirs = pair.channels()
+    content = Content(BasicProperties(), b"x", NO_PROPERTIES)
+    assert [ours.publish("", "q", content) for _ in range(2)] == [0, 0]
+    ours.send(spec.ConfirmSelect())
+    pair.run()
+    assert [ours.publish("", f"q{n % 300}", content, mandatory=True) for n in range(600)] == list(
+        range(1, 601)
+    )
+    pair.run()
+    found = arrivals_of(theirs)
+    assert len(found) == 603
+    assert (found[-1].number, found[-1].method.routing_key, found[-1].method.mandatory) == (600, "q299", True)
+
+
+def test_publish_of_a_channel_that_cannot_says_so() -> None:
+    client, channel = open_client()
+    channel.flowing = False
+    content = Content(BasicProperties(), b"")
+    with pytest.raises(LocalProtocolError, match="stopped the flow"):
+        channel.publish("", "q", content)
+    channel.flowing = True
+    with pytest.raises(LocalProtocolError):
+        channel.publish("x" * 300, "q", content)
+    channel.close()
+    with pytest.raises(LocalProtocolError, match="close_sent"):
+        channel.publish("", "q", content)
+    assert client.is_open
+
+
+# -- receiving ------------------------------------------------------------------------------
+
+WHOLE = framed(spec.BasicDeliver(consumer_tag="c", delivery_tag=1), Content(BasicProperties(), b"tea"))
+
+
+def test_extent_finds_the_three_frames() -> None:
+    found = extent(bytearray(b"xx" + WHOLE + b"rest"), 2, 4088)
+    assert found is not None
+    assert (found.channel, found.end) == (1, 2 + len(WHOLE))
+    empty = framed(spec.BasicDeliver(delivery_tag=1), Content(BasicProperties(), b""))
+    found = extent(bytearray(empty), 0, 4088)
+    assert found is not None
+    assert (found.body, found.body_end, found.end) == (len(empty), len(empty), len(empty))
+
+
+@pytest.mark.parametrize("size", range(len(WHOLE)))
+def test_extent_waits_for_the_last_octet(size: int) -> None:
+    assert extent(bytearray(WHOLE[:size]), 0, 4088) is None
+
+
+@given(st.integers(0, len(WHOLE) - 1), st.integers(0, 255))
+def test_engine_answers_a_changed_octet_as_if_it_came_octet_by_octet(place: int, octet: int) -> None:
+    octets = bytearray(WHOLE)
+    octets[place] = octet
+    outcomes = []
+    for step in (1, len(octets)):
+        client, channel = open_client()
+        channel.numbers.consumers["c"] = False
+        fault = None
+        for start in range(0, len(octets), step):
+            fault = fault or refusal(client.receive_data, bytes(octets[start : start + step]), 0.0)
+        outcomes.append(
+            (
+                str(fault),
+                client.state,
+                [(each.method, each.content, each.size) for each in arrivals_of(channel)],
+                client.data_to_send(),
+                len(events_of(client)),
+                client.partial,
+                client.held,
+            )
+        )
+    assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize(
+    "limits", [Limits(max_message_size=2), Limits(max_partial=4), Limits(max_message_size=100)]
+)
+def test_engine_holds_limits_however_the_octets_come(limits: Limits) -> None:
+    outcomes = []
+    for step in (1, len(WHOLE)):
+        client, channel = open_client(limits)
+        faults = [refusal(client.receive_data, WHOLE[n : n + step], 0.0) for n in range(0, len(WHOLE), step)]
+        outcomes.append((str(max(faults, key=str)), channel.state, client.data_to_send()))
+    assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("step", [1, 1000])
+def test_server_reads_a_publish_however_its_octets_come(step: int) -> None:
+    server = open_server()
+    method = spec.BasicPublish(routing_key="q")
+    good = framed(method, Content(BasicProperties(user_id="ada"), b"1"))
+    bad = framed(method, Content(BasicProperties(expiration="soon"), b"2"))
+    octets = good + bad
+    for start in range(0, len(octets), step):
+        server.receive_data(octets[start : start + step], 0.0)
+    [closed] = events_of(server)
+    assert closed.close.reply_code == 406
+    assert "invalid expiration" in closed.close.reply_text
+
+
+def test_engine_takes_contents_of_channels_that_are_closed_or_unknown_singly() -> None:
+    client, channel = open_client()
+    channel.close()
+    client.receive_data(WHOLE, 0.0)
+    assert not arrivals_of(channel)
+    fault = refusal(client.receive_data, framed(spec.BasicDeliver(), Content(BasicProperties(), b""), 9), 0.0)
+    assert fault is not None
+    assert fault.code == 504
+
+
+def test_engine_takes_answers_with_contents_singly() -> None:
+    client, channel = open_client()
+    channel.send(spec.BasicGet(queue="q"))
+    client.receive_data(framed(spec.BasicGetOk(delivery_tag=1), Content(BasicProperties(), b"1")), 0.0)
+    [arrival] = arrivals_of(channel)
+    assert isinstance(arrival.request, spec.BasicGet)
+
+
+def test_properties_that_are_absent_cost_nothing() -> None:
+    assert read_properties(NO_PROPERTIES, USUAL) == BasicProperties()
+    octets = BasicProperties(priority=1).encode(USUAL)
+    assert read_properties(octets, USUAL) == BasicProperties(priority=1)
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        frame(METHOD, 1, b"\0\x3c\0\x3c") + frame(BODY, 1, bytes(30)),
+        frame(METHOD, 1, b"\0\x3c\0\x3c") + frame(HEADER, 1, b"\0\x3c" + bytes(10)) + bytes(30),
+        frame(METHOD, 1, b"\0\x32\0\x0a" + bytes(40)),
+    ],
+)
+def test_extent_leaves_what_is_no_content_to_the_generic_path(octets: bytes) -> None:
+    assert extent(bytearray(octets), 0, 4088) is None
+
+
+# -- tags, room and the crossing of closes --------------------------------------------------
+
+
+def test_tags_know_what_one_settling_with_multiple_would_settle() -> None:
+    tags = Tags()
+    for tag in range(1, 6):
+        tags.number(tag)
+    assert tags.front({1, 2, 4}) == 2
+    assert tags.front({2}) == 0
+    assert tags.front(range(1, 6)) == 5
+    assert 3 in tags
+    tags.settle(3, multiple=True)
+    assert 3 not in tags
+
+
+def test_tag_of_a_delivery_that_needs_no_settling_may_come_again() -> None:
+    tags = Tags()
+    assert tags.number(1)
+    assert not tags.number(1)
+    assert tags.number(2, settled=True)
+    assert tags.number(2, settled=True)
+    assert tags.number(2)
+    assert not tags.number(2)
+    assert not tags.number(1, settled=True)
+
+
+def test_engine_reports_room_and_wakes_channels_when_there_is_room_again() -> None:
+    client, channel = open_client(Limits(write_buffer=100))
+    assert client.has_room
+    channel.publish("", "q", Content(BasicProperties(), bytes(200)))
+    assert client.queued > 200
+    assert not client.has_room
+    client.take_touched()
+    assert client.data_to_send()
+    assert client.has_room
+    assert client.take_touched() == [channel]
+    client.transport_lost()
+    assert client.queued == 0
+
+
+def test_error_of_the_server_that_crosses_our_close_is_reported() -> None:
+    client, channel = open_client()
+    channel.close()
+    close: Any = spec.ChannelClose(reply_code=404, reply_text="NOT_FOUND", class_id=60, method_id=40)
+    client.receive_data(written(close, 1) + written(spec.ChannelCloseOk(), 1), 0.0)
+    [event] = events_of(client)
+    assert (event.close, event.by_peer) == (close, True)
