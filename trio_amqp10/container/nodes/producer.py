@@ -46,7 +46,9 @@ class Producer(Node):
     def add_outlet(self, outlet: Outlet) -> None:
         super().add_outlet(outlet)
         if outlet.sender is None:
-            outlet.close(Condition.NOT_IMPLEMENTED.value, f"{self.address!r} gives to peers of AMQP 1.0 alone")
+            outlet.close(
+                Condition.NOT_IMPLEMENTED.value, f"{self.address!r} gives to peers of AMQP 1.0 alone"
+            )
             return
         self._scopes[outlet] = trio.CancelScope()
         outlet.peer.start_soon(self._produce, outlet, self._scopes[outlet])
