@@ -250,6 +250,32 @@ async def test_client_is_not_read_while_a_queue_of_the_program_is_full() -> None
         assert len(queue) == 0
 
 
+async def test_unacknowledged_message_goes_back_at_once_when_a_method_ends_the_connection() -> None:
+    container = Container()
+    container.add_queue("q")
+    async with opened(container) as client, opened(container) as other:
+        await client.publish("", "q", b"1")
+        await client.ask(spec.BasicGet(queue="q"))
+        close = await client.ask(spec.BasicQos(prefetch_count=1, prefetch_size=1))
+        assert (close.name, close["reply_code"]) == ("connection.close", 540)
+        assert (await other.ask(spec.BasicGet(queue="q"))).body == b"1"
+        await other.say(spec.BasicNack(delivery_tag=1))
+        await client.say(spec.ConnectionCloseOk(), channel=0)
+    async with opened(container) as client, opened(container) as other:
+        await client.ask(spec.BasicGet(queue="q"))
+        close = await client.ask(spec.QueueDeclare(queue="s", arguments={"x-queue-type": "stream"}))
+        assert (close.name, close["reply_code"]) == ("connection.close", 540)
+        assert (await other.ask(spec.BasicGet(queue="q"))).body == b"1"
+        await other.say(spec.BasicNack(delivery_tag=1))
+    async with opened(container) as client, opened(container) as other:
+        await client.ask(spec.BasicGet(queue="q"))
+        container.connected[0].close("amqp:connection:forced", "enough")
+        close = await client.hear()
+        assert close is not None
+        assert (close.name, close["reply_code"]) == ("connection.close", 320)
+        assert (await other.ask(spec.BasicGet(queue="q"))).body == b"1"
+
+
 async def test_secret_of_another_login_is_accepted() -> None:
     async with opened() as client:
         answer = await client.ask(spec.ConnectionUpdateSecret(new_secret=b"x", reason="y"), 0)

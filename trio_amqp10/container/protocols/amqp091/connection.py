@@ -175,12 +175,18 @@ class ServedConnection(ServedPeer):
         _ = info
         code = connection_code(condition)
         self.engine.close(trio.current_time(), code, reply_text(code, description))
-        self.pump.ring()
-        self.over.set()
+        self._end_channels()
 
     def fail(self, fault: ReplyError) -> None:
         """A method broke a rule that ends the connection."""
-        self.engine.close(trio.current_time(), fault.code, fault.reply_text, fault.class_id, fault.method_id)
+        now = trio.current_time()
+        self.engine.close(now, fault.code, fault.reply_text, fault.class_id, fault.method_id)
+        self._end_channels()
+
+    def _end_channels(self) -> None:
+        """We close the connection: what came and is not done is dropped."""
+        for channel in list(self.channels.values()):
+            channel.end()
         self.pump.ring()
         self.over.set()
 
