@@ -18,6 +18,7 @@ PURE_TESTS := $(wildcard tests/wire tests/spec tests/sasl tests/engine tests/amq
 	$(addsuffix .py,$(addprefix tests/test_,body_reader errors frames headers json_values message reply_codes tokens typed)))
 EXHAUSTIVE_TESTS := $(addprefix tests/,engine/test_chunks.py engine/test_exactly_once.py engine/test_hostile.py \
 	amqp091/test_hostile.py amqp091/test_machine.py sasl/test_mutations.py)
+CONTAINER_TESTS := $(addprefix tests/,container azure rabbitmq)
 SOURCES := trio_amqp10 pyspark_amqp10 typings examples bench tests docs
 
 FUZZ_SECONDS ?= 60
@@ -36,7 +37,7 @@ PYSPARK ?= pyspark
 WHOLE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark test test-others test-pure test-exhaustive test-spark lint format interop bench bench-spark steady-spark fuzz mutants soak steady hostile soak-spark conformance docs clean
+.PHONY: help demo demo-spark test test-others test-pure test-exhaustive test-container test-spark lint format interop bench bench-spark steady-spark fuzz mutants soak steady hostile soak-spark conformance docs clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F '\t' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -46,16 +47,17 @@ demo: $(VENV)/.cli ## a container, a sender and a receiver in one process
 
 test: $(VENV)/.test ## all tests but those that need real peers, and the coverage gate
 	$(BIN)/coverage erase
-	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-others test-pure test-exhaustive
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-others test-pure test-container test-exhaustive
 	$(BIN)/coverage report --skip-covered
 
-# Two at a time. One shows its dots; what the two on the other core say comes at their ends: a line, or all where a test failed.
+# Two at a time. One shows its dots; what the others say comes at their ends: a line, or all where a test failed.
 test-others:
-	$(BIN)/python -m pytest $(addprefix --ignore=,$(PURE_TESTS))
+	$(BIN)/python -m pytest $(addprefix --ignore=,$(PURE_TESTS) $(CONTAINER_TESTS))
 
 test-pure: RUN := $(BIN)/coverage run -m pytest $(addprefix --ignore=,$(EXHAUSTIVE_TESTS)) $(filter-out $(EXHAUSTIVE_TESTS),$(PURE_TESTS))
 test-exhaustive: RUN := $(BIN)/python -m pytest $(EXHAUSTIVE_TESTS)
-test-pure test-exhaustive:
+test-container: RUN := $(BIN)/python -m pytest $(CONTAINER_TESTS)
+test-pure test-exhaustive test-container:
 	@$(RUN) > $(VENV)/$@.txt 2>&1 || { cat $(VENV)/$@.txt; exit 1; }
 	@printf '\n%s: %s\n' $@ "$$(tail -n 1 $(VENV)/$@.txt)"
 

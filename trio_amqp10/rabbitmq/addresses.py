@@ -6,8 +6,12 @@ Knows how they are written; does not know what is there.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from base64 import urlsafe_b64encode
+from hashlib import blake2s
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+from trio_amqp10.container.broker.values import comparable
 
 from .faults import FaultError
 
@@ -16,7 +20,9 @@ if TYPE_CHECKING:
 
     from trio_amqp10.container.broker.bindings import Binding
 
-__all__ = ["Ends", "location", "parse_binding", "parse_target", "queue_address", "spell"]
+__all__ = ["Ends", "hash_of", "location", "parse_binding", "parse_target", "queue_address", "spell"]
+
+_HASH_OCTETS: Final = 4
 
 _BINDING: Final = re.compile(
     r"src=(?P<source>[\w\-.~%]+);dst(?P<kind>[eq])=(?P<destination>[\w\-.~%]+);key=(?P<key>[\w\-.~%]*);args=(?P<args>[\w\-]*)",
@@ -32,19 +38,41 @@ class Ends(NamedTuple):
         kind: of the destination.
         destination: its name.
         key: what routing keys are compared with.
+        args: the hash of its arguments (``hash_of``).
     """
 
     source: str
     kind: Literal["queue", "exchange"]
     destination: str
     key: str
+    args: str
 
 
 def location(binding: Binding) -> str:
     """The address of a binding itself."""
     kind, name = binding.destination
     source, destination, key = (quote(each, safe="") for each in (binding.source, name, binding.key))
-    return f"/bindings/src={source};dst{kind[0]}={destination};key={key};args="
+    return f"/bindings/src={source};dst{kind[0]}={destination};key={key};args={hash_of(binding.arguments)}"
+
+
+def hash_of(arguments: Mapping[str, Any]) -> str:
+    """The arguments of a binding as its address has them: a hash of 32 bits in base64, as RabbitMQ; empty for none.
+
+    The hash itself is not RabbitMQ's, which is one of Erlang terms: clients take it from the ``location`` of a binding.
+    """
+    if not arguments:
+        return ""
+    digest = blake2s(_spelt(comparable(arguments)).encode(), digest_size=_HASH_OCTETS).digest()
+    return urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+def _spelt(value: object) -> str:
+    """One text for equal values of ``comparable``, whose sets have no order."""
+    if isinstance(value, frozenset):
+        return f"{{{','.join(sorted(map(_spelt, value)))}}}"
+    if isinstance(value, tuple):
+        return f"({','.join(map(_spelt, value))})"
+    return repr(value)
 
 
 def queue_address(name: str) -> str:
@@ -72,12 +100,11 @@ def parse_binding(segment: str) -> Ends:
     """A binding, as the last part of its path names it.
 
     Raises:
-        FaultError: it names none; or one with arguments, of which there are none here.
+        FaultError: it names none.
     """
     match = _BINDING.fullmatch(segment)
     if match is None:
         raise FaultError(400, f"bad binding path segment {segment!r}")
-    if match["args"]:
-        raise FaultError(501, "bindings with arguments are not implemented here")
     kind: Literal["queue", "exchange"] = "queue" if match["kind"] == "q" else "exchange"
-    return Ends(unquote(match["source"]), kind, unquote(match["destination"]), unquote(match["key"]))
+    source, destination, key = (unquote(match[name]) for name in ("source", "destination", "key"))
+    return Ends(source, kind, destination, key, match["args"])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trio_amqp10.container.broker.arguments import ALTERNATE
 from trio_amqp10.container.broker.faults import LockedError
 from trio_amqp10.container.broker.queues import BrokerQueue
 
@@ -64,14 +63,10 @@ def declare_exchange(
     """See ``Topology.declare_exchange``; names are checked more strictly.
 
     Raises:
-        FaultError: the name is not possible, or the type or an argument is not offered.
+        FaultError: the name is not possible.
         RefusedError: the broker refuses it.
     """
     _check_name("exchange", name)
-    if kind == "headers":
-        raise FaultError(501, "headers exchanges are not implemented here")
-    if arguments and ALTERNATE in arguments:
-        raise FaultError(501, f"{ALTERNATE} is not implemented here")
     broker.declare_exchange(
         name, kind, durable=durable, auto_delete=auto_delete, internal=internal, arguments=arguments
     )

@@ -31,7 +31,7 @@ from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.message import Message, Value
 from trio_amqp10.wire.values import Array, UInt, ULong
 
-from .addresses import location, parse_binding, parse_target
+from .addresses import hash_of, location, parse_binding, parse_target
 from .declaring import declare_exchange, declare_queue
 from .faults import FaultError, status_of
 
@@ -148,13 +148,11 @@ class Management(Answering):
 
     def _bind(self, peer: Peer, __: list[str], ___: Mapping[str, str], body: Any) -> _Answer:
         asked = _fields(body, _BINDING, "binding")
-        if asked["arguments"]:
-            raise FaultError(501, "bindings with arguments are not implemented here")
         kind: Literal["queue", "exchange"] = "queue" if asked["destination_queue"] is not None else "exchange"
         source, destination = asked["source"], asked[f"destination_{kind}"]
         if source is None or destination is None:
             raise FaultError(400, "a binding has a source, and a destination_queue or a destination_exchange")
-        self._broker.bind(source, kind, destination, asked["binding_key"], peer=peer)
+        self._broker.bind(source, kind, destination, asked["binding_key"], asked["arguments"], peer=peer)
         return 204, None
 
     def _show_bindings(self, _: Peer, __: list[str], query: Mapping[str, str], ___: Any) -> _Answer:
@@ -176,7 +174,20 @@ class Management(Answering):
         ]
 
     def _unbind(self, peer: Peer, path: list[str], __: Mapping[str, str], ___: Any) -> _Answer:
-        self._broker.unbind(*parse_binding(path[0]), peer=peer)
+        source, kind, destination, key, args = parse_binding(path[0])
+        arguments: dict[str, Any] | None = {}
+        if args:
+            found = self._broker.bindings.of_destination(Destination(kind, destination))
+            arguments = next(
+                (
+                    each.arguments
+                    for each in found
+                    if (each.source, each.key, hash_of(each.arguments)) == (source, key, args)
+                ),
+                None,
+            )
+        if arguments is not None:
+            self._broker.unbind(source, kind, destination, key, arguments, peer=peer)
         return 204, None
 
 
@@ -195,6 +206,9 @@ def _fields(body: Any, known: dict[str, tuple[type, Any]], what: str) -> dict[st
         if name not in known or not isinstance(value, known[name][0]):
             raise FaultError(400, f"bad {what} property {name!r}: {value!r}")
         asked[str(name)] = value
+    for argument in asked["arguments"]:
+        if not isinstance(argument, str):
+            raise FaultError(400, f"bad {what} argument {argument!r}: names are strings")
     return asked
 
 

@@ -90,23 +90,37 @@ class RabbitMQ:
         with _faults_of_the_caller():
             return declare_queue(self._broker, name, arguments or {})[0]
 
-    def declare_exchange(self, name: str, kind: str = "direct") -> None:
-        """An exchange: ``"direct"``, ``"fanout"`` or ``"topic"``.
+    def declare_exchange(
+        self, name: str, kind: str = "direct", arguments: Mapping[str, Any] | None = None
+    ) -> None:
+        """An exchange, as if a client had declared it.
+
+        Args:
+            name: of the exchange, in plain text.
+            kind: ``"direct"``, ``"fanout"``, ``"topic"`` or ``"headers"``.
+            arguments: e.g. ``{"alternate-exchange": "others"}``.
 
         Raises:
-            LocalProtocolError: there is one of another kind, or there is no such kind here.
+            LocalProtocolError: there is one with other properties, or there is no such kind.
         """
         with _faults_of_the_caller():
-            declare_exchange(self._broker, name, kind)
+            declare_exchange(self._broker, name, kind, arguments=arguments)
 
-    def bind(self, exchange: str, queue: str, key: str = "") -> None:
+    def bind(
+        self, exchange: str, queue: str, key: str = "", arguments: Mapping[str, Any] | None = None
+    ) -> None:
         """Have an exchange hand messages on to a queue.
 
+        Args:
+            exchange, queue: their names, in plain text.
+            key: what routing keys are compared with.
+            arguments: what headers are compared with, e.g. ``{"x-match": "any", "colour": "red"}``.
+
         Raises:
-            LocalProtocolError: there is no such exchange or queue.
+            LocalProtocolError: there is no such exchange or queue, or the arguments are not possible.
         """
         with _faults_of_the_caller():
-            self._broker.bind(exchange, "queue", queue, key)
+            self._broker.bind(exchange, "queue", queue, key, arguments)
 
     def __repr__(self) -> str:
         return f"<RabbitMQ {self.container.name!r} queues={len(self._broker.queues)}>"

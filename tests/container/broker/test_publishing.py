@@ -210,7 +210,7 @@ async def test_container_has_one_broker_and_its_exchanges_have_addresses(tmp_pat
             container.add_broker()
         async with container.connect() as conn:
             await fill(conn, "/exchanges/amq.fanout/some%2Fkey", "x")
-            for address in ("/exchanges/none/k", "/exchanges/amq.fanout/a/b", "/exchanges/"):
+            for address in ("/exchanges/none/k", "/exchanges/amq.fanout/a/b", "/exchanges/", "/exchanges//a"):
                 with pytest.raises(amqp.LinkRefusedError, match="not-found"):
                     async with conn.open_sender(address):
                         pass

@@ -256,9 +256,6 @@ def test_quorum_queue_is_durable_shared_and_named_by_the_client(name: str, optio
     "arguments",
     [
         {"x-queue-type": "stream"},
-        {"x-overflow": "reject-publish-dlx", "x-dead-letter-exchange": ""},
-        {"x-max-length": 0},
-        {"x-max-length-bytes": 0},
     ],
 )
 def test_arguments_that_cannot_be_met_are_refused_as_such(arguments: dict[str, Any]) -> None:
@@ -291,6 +288,11 @@ def test_arguments_become_the_policy_of_the_queue() -> None:
     plain = them.declare_queue("plain", {"x-dead-letter-exchange": ""})[0].policy
     assert (plain.overflow, plain.dead_letter, plain.delivery_limit) == ("drop-oldest", "plain", None)
     assert them.declare_queue("quorum", {"x-queue-type": "quorum"})[0].policy.delivery_limit == 21
+    keeping = them.declare_queue("keeping", {"x-dead-letter-exchange": "e"})[0].policy
+    assert keeping.dead_letter == "/exchanges/e"
+    dlx = {"x-overflow": "reject-publish-dlx"}
+    assert them.declare_queue("r", dlx)[0].policy.overflow == "reject-dead-letter"
+    assert them.declare_queue("s", dlx | {"x-queue-type": "quorum"})[0].policy.overflow == "drop-oldest"
 
 
 async def test_queue_that_is_not_used_goes_with_its_bindings(autojump_clock: MockClock) -> None:

@@ -3,12 +3,13 @@
 =================================  ======================================================================
 x-queue-type                       ``classic`` (the default) or ``quorum``, which is durable and not exclusive
 x-max-length, x-max-length-bytes   messages and octets of messages that it holds
-x-overflow                         ``drop-head`` (the default) or ``reject-publish``
+x-overflow                         ``drop-head`` (the default), ``reject-publish``, or ``reject-publish-dlx``, where what is rejected
+                                   is a dead letter too; ``quorum`` has that as ``drop-head``, as in RabbitMQ
 x-message-ttl                      milliseconds that a message lives at most
 x-expires                          milliseconds that the queue stays while it has no consumer and is not declared again
 x-max-priority                     the highest priority that counts; none does in a classic queue without it
 x-dead-letter-exchange             where dead messages go, with
-x-dead-letter-routing-key          this routing key, or else with the name of the queue
+x-dead-letter-routing-key          this routing key, or else with the keys that each message was published with
 x-delivery-limit                   failed deliveries that a message may have; one more, and it dies. 20 for ``quorum``
 x-single-active-consumer           whether one consumer gets all, until it goes
 =================================  ======================================================================
@@ -65,7 +66,11 @@ _CLASSIC: Final = "classic"
 _QUORUM: Final = "quorum"
 _QUORUM_LIMIT: Final = 20
 _MOST_PRIORITY: Final = 255
-_OVERFLOWS: Final[dict[Any, Overflow]] = {"drop-head": "drop-oldest", "reject-publish": "reject"}
+_OVERFLOWS: Final[dict[Any, Overflow]] = {
+    "drop-head": "drop-oldest",
+    "reject-publish": "reject",
+    "reject-publish-dlx": "reject-dead-letter",
+}
 _NUMBERS: Final = (
     "x-max-length",
     "x-max-length-bytes",
@@ -105,10 +110,6 @@ def check_arguments(
 
 
 def _check_overflow(overflow: Any) -> None:
-    if overflow == "reject-publish-dlx":
-        raise UnsupportedError(
-            f"x-overflow={overflow!r}: of those, {', '.join(_OVERFLOWS)} are implemented here"
-        )
     if not isinstance(overflow, str) or overflow not in _OVERFLOWS:
         raise PreconditionError(f"invalid x-overflow {overflow!r}: {', '.join(_OVERFLOWS)} are possible")
 
@@ -124,14 +125,9 @@ def policy_of(name: str, arguments: Mapping[str, Any], queue_address: Callable[[
         name: of the queue.
         arguments: its own.
         queue_address: gives the address of a queue from its name.
-
-    Raises:
-        UnsupportedError: the queue could hold nothing at all.
     """
-    for argument in ("x-max-length", "x-max-length-bytes"):
-        if arguments.get(argument) == 0:
-            raise UnsupportedError(f"{argument}=0: a queue that holds nothing is not implemented here")
     quorum = arguments.get("x-queue-type", _CLASSIC) == _QUORUM
+    overflow = _OVERFLOWS[arguments.get("x-overflow", "drop-head")]
     limit = arguments.get("x-delivery-limit", _QUORUM_LIMIT if quorum else None)
     return QueuePolicy(
         max_length=arguments.get("x-max-length"),
@@ -140,7 +136,7 @@ def policy_of(name: str, arguments: Mapping[str, Any], queue_address: Callable[[
         max_priority=arguments.get("x-max-priority", None if quorum else 0),
         bound="ready",
         expires=arguments["x-expires"] / 1000 if "x-expires" in arguments else None,
-        overflow=_OVERFLOWS[arguments.get("x-overflow", "drop-head")],
+        overflow="drop-oldest" if quorum and overflow == "reject-dead-letter" else overflow,
         dead_letter=dead_letter_of(name, arguments, queue_address),
         delivery_limit=None if limit is None else limit + 1,
         single_active=arguments.get("x-single-active-consumer", False),
@@ -154,8 +150,8 @@ def dead_letter_of(
     exchange = arguments.get("x-dead-letter-exchange")
     if exchange is None:
         return None
-    key = arguments.get("x-dead-letter-routing-key", name)
-    return exchange_address(exchange, key) if exchange else queue_address(key)
+    key = arguments.get("x-dead-letter-routing-key")
+    return exchange_address(exchange, key) if exchange else queue_address(name if key is None else key)
 
 
 def check_equivalent(

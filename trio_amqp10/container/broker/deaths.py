@@ -9,14 +9,25 @@ Knows the history as plain values; how a message carries it is its form's.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["Death", "Reason", "is_cycle", "recorded", "summary"]
+    from trio_amqp10.container.nodes.content import Death as Cause
+    from trio_amqp10.container.nodes.content import PastDeath
+
+__all__ = ["REASONS", "Death", "Reason", "is_cycle", "recorded", "summary"]
 
 Reason = Literal["rejected", "expired", "maxlen", "delivery_limit"]
+
+REASONS: Final[Mapping[Cause, Reason]] = {
+    "rejected": "rejected",
+    "expired": "expired",
+    "delivery-limit": "delivery_limit",
+    "overflow": "maxlen",
+}
+"""How the history names the reasons of nodes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,7 +38,8 @@ class Death:
         queue: the name of the queue.
         reason: why.
         count: how often.
-        time: of the first of these deaths, in whole seconds since 1970.
+        time: of the first of these deaths, in seconds since 1970.
+        last_time: of the last of them; None in a form that does not keep it.
         exchange: the exchange that the message was published to before the first of these deaths.
         routing_keys: the keys that it had then, those of the header ``CC`` included.
         original_expiration: milliseconds as text: the time-to-live that the message lost; None if it had none.
@@ -36,7 +48,8 @@ class Death:
     queue: str
     reason: str
     count: int = 1
-    time: int
+    time: float
+    last_time: float | None = None
     exchange: str
     routing_keys: tuple[str, ...]
     original_expiration: str | None = None
@@ -48,7 +61,7 @@ def recorded(deaths: Iterable[Death], death: Death) -> list[Death]:
     newest = death
     for each in deaths:
         if (each.queue, each.reason) == (death.queue, death.reason):
-            newest = replace(each, count=each.count + death.count)
+            newest = replace(each, count=each.count + death.count, last_time=death.last_time)
         else:
             rest.append(each)
     return [newest, *rest]
@@ -69,7 +82,7 @@ def summary(before: Mapping[str, str], death: Death) -> dict[str, str]:
     return names
 
 
-def is_cycle(deaths: Sequence[Death], queue: str, reason: str) -> bool:
+def is_cycle(deaths: Sequence[PastDeath], queue: str, reason: str) -> bool:
     """Whether a message that dies for this reason must not be put into ``queue`` as a dead letter.
 
     That is so where it has been dead in this queue before and no consumer has rejected it since: it would go in

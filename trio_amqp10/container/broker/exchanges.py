@@ -16,6 +16,7 @@ from trio_amqp10.container.nodes.node import Node
 from .addresses import exchange_address
 from .arguments import ALTERNATE
 from .faults import AccessRefusedError
+from .letters import LetterRoute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,6 +44,7 @@ class Exchange(Node):
     Attributes:
         name, kind, durable, auto_delete, internal, arguments: as given.
         alternate: the name of the exchange that gets what matches no binding here; None for no such exchange.
+        publisher: as given.
         figures: messages that came, and that reached no queue.
     """
 
@@ -70,9 +72,10 @@ class Exchange(Node):
         self.arguments = dict(arguments or {})
         self.alternate: str | None = self.arguments.get(ALTERNATE)
         self.figures = {"arrived": 0, "unroutable": 0}
-        self._publisher = publisher
+        self.publisher = publisher
         self._on_closed = on_closed
         self._routes: dict[str, Route] = {}
+        self._letter_routes: dict[str | None, LetterRoute] = {}
 
     @property
     def properties(self) -> dict[str, Any]:
@@ -87,7 +90,7 @@ class Exchange(Node):
 
     @property
     def storing(self) -> bool:
-        return self._publisher.storing
+        return self.publisher.storing
 
     def with_key(self, key: str) -> Route:
         """The node for messages with this routing key."""
@@ -100,6 +103,21 @@ class Exchange(Node):
     def leave(self, route: Route) -> None:
         """The route has no link any more."""
         self._routes.pop(route.key, None)
+
+    def for_dead_letters(self) -> Node:
+        return self.letters_with(None)
+
+    def letters_with(self, key: str | None) -> LetterRoute:
+        """The node for dead letters, with this routing key; with None for those that keep their own."""
+        return self._letter_routes.get(key) or LetterRoute(self, key)
+
+    def join_letters(self, route: LetterRoute) -> None:
+        """Dead letters come by the route now."""
+        self._letter_routes[route.key] = route
+
+    def leave_letters(self, route: LetterRoute) -> None:
+        """None come any more."""
+        self._letter_routes.pop(route.key, None)
 
     def check_publish(self) -> None:
         """Raise ``AccessRefusedError`` if no peer may publish here."""
@@ -115,16 +133,23 @@ class Exchange(Node):
 
     def publish(self, inlet: Inlet, key: str, node: Node) -> None:
         """Take what there is, and hand it on with this key; ``node`` takes the rest when the store has room again."""
-        while not self._publisher.must_wait(node, inlet):
+        while not self.publisher.must_wait(node, inlet):
             arrival = inlet.take()
             if arrival is None:
                 return
-            self._publisher.publish(inlet, arrival, self, key)
+            self.publisher.publish(inlet, arrival, self, key, node=node)
+
+    def remove_inlet(self, inlet: Inlet) -> None:
+        super().remove_inlet(inlet)
+        self.publisher.forget(inlet)
 
     def close(self) -> None:
+        nodes: list[Node] = [*self._routes.values(), *self._letter_routes.values()]
+        for inlet in [inlet for node in (self, *nodes) for inlet in node.inlets]:
+            self.publisher.forget(inlet)
         super().close()
-        for route in list(self._routes.values()):
-            route.close()
+        for node in nodes:
+            node.close()
         if self._on_closed is not None:
             self._on_closed(self)
 
@@ -147,6 +172,9 @@ class Route(Node):
     def storing(self) -> bool:
         return self._exchange.storing
 
+    def for_dead_letters(self) -> Node:
+        return self._exchange.letters_with(self.key)
+
     def check_inlet(self, peer: Peer) -> None:
         self._exchange.check_inlet(peer)
 
@@ -159,5 +187,6 @@ class Route(Node):
 
     def remove_inlet(self, inlet: Inlet) -> None:
         super().remove_inlet(inlet)
+        self._exchange.publisher.forget(inlet)
         if not self.inlets:
             self._exchange.leave(self)

@@ -9,6 +9,10 @@ the store failed                  rejected; those that store it do not have it
 it reached no queue               released
 ================================  ================================================================
 
+A queue that is full and makes its senders wait (``QueuePolicy.overflow``) makes a publisher wait that can: the
+message stays with the publisher, nothing more is taken from the same inlet, and the message is routed anew when there is room. A publisher that
+cannot wait, as it has no credit that could end, is refused. A transaction that is committed does not wait: such a queue holds more then.
+
 All queues write in one commit, so that one callback after it is the last answer of all of them.
 
 Knows arrivals and queues; does not know how bindings are found.
@@ -83,6 +87,7 @@ class Publisher:
         self._journal = journal
         self._headers_of = headers_of
         self._annotate = annotate
+        self._waiting: dict[Inlet, tuple[Queue, Arrival, Callable[[], object]]] = {}
 
     @property
     def storing(self) -> bool:
@@ -90,7 +95,9 @@ class Publisher:
         return self._journal is not None
 
     def must_wait(self, node: Node, inlet: Inlet) -> bool:
-        """Whether nothing should be taken until the store has caught up; ``node.on_arrivals(inlet)`` is called then."""
+        """Whether nothing should be taken until there is room; ``node.on_arrivals(inlet)`` is called then."""
+        if inlet in self._waiting:
+            return True
         journal = self._journal
         if journal is None or journal.committing or not journal.crowded:
             return False
@@ -102,6 +109,19 @@ class Publisher:
         journal.when_roomy(go_on)
         return True
 
+    def forget(self, inlet: Inlet) -> None:
+        """The inlet is gone, or the exchange: what waits for room is released."""
+        waiting = self._waiting.pop(inlet, None)
+        if waiting is not None:
+            queue, arrival, _ = waiting
+            queue.forget_waiting(inlet)
+            release(arrival)
+
+    def _go_on(self, inlet: Inlet) -> None:
+        waiting = self._waiting.pop(inlet, None)
+        if waiting is not None:
+            waiting[2]()
+
     def publish(
         self,
         inlet: Inlet,
@@ -110,6 +130,9 @@ class Publisher:
         key: str,
         further: Sequence[str] = (),
         headers: Headers | None = None,
+        *,
+        admits: Callable[[Queue], bool] | None = None,
+        node: Node | None = None,
     ) -> None:
         """Hand a message on, and answer for it.
 
@@ -120,27 +143,45 @@ class Publisher:
             key: its routing key.
             further: more routing keys, those of the headers CC and BCC.
             headers: gives its headers; None if they are to be read from the message.
+            admits: whether it may go to a queue; None if it may go to all.
+            node: what takes more from the inlet when there is room again; None if it cannot wait for that.
         """
-        exchange.figures["arrived"] += 1
         content = arrival.content
         if headers is None:
             headers = LazyHeaders(self._headers_of, content)
         queues = self._routing(exchange, (key, *further), headers)
+        if admits is not None:
+            queues = [queue for queue in queues if admits(queue)]
+        journal = self._journal
+        committing = journal is not None and journal.committing
+        full = (
+            None if node is None or committing else next((each for each in queues if each.makes_wait), None)
+        )
+        if full is not None:
+
+            def go_on() -> None:
+                self.publish(inlet, arrival, exchange, key, further, headers, admits=admits, node=node)
+                if node is not None and inlet in node.inlets:
+                    node.on_arrivals(inlet)
+
+            self._waiting[inlet] = full, arrival, go_on
+            full.when_roomy(inlet, self._go_on)
+            return
+        exchange.figures["arrived"] += 1
         if not queues:
             exchange.figures["unroutable"] += 1
             release(arrival)
             return
         marked = self._annotate(content, exchange.name, key)
-        gather = partial(_gather, content=marked, origin=origin_of(inlet.peer))
-        journal = self._journal
-        if journal is not None and journal.committing:
+        gather = partial(_gather, content=marked, origin=origin_of(inlet.peer), beyond=committing)
+        if journal is not None and committing:
             # What stores nothing gets it when the commit has succeeded.
             later = [queue for queue in queues if not queue.storing]
             queues = [queue for queue in queues if queue.storing]
             journal.after(partial(_gather_later, gather, later))
-        full = gather(queues)
-        if full is not None:
-            refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, f"{full.address!r} is full")
+        refusing = gather(queues)
+        if refusing is not None:
+            refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, f"{refusing.address!r} is full")
         elif journal is not None and (journal.committing or _is_stored(queues, marked)):
             if _is_stored(queues, marked):
                 arrival.foretell()
@@ -149,11 +190,11 @@ class Publisher:
             accept(arrival)
 
 
-def _gather(queues: Sequence[Queue], *, content: Content, origin: str) -> Queue | None:
+def _gather(queues: Sequence[Queue], *, content: Content, origin: str, beyond: bool) -> Queue | None:
     """Have every queue hold the message; the first that refuses it, or None."""
     full: Queue | None = None
     for queue in queues:
-        if not queue.gather(content, origin) and full is None:
+        if not queue.gather(content, origin, beyond=beyond) and full is None:
             full = queue
     return full
 

@@ -1,13 +1,17 @@
 """BrokerQueue: a queue that was declared, with its properties, its owner, and its own end.
 
 An exclusive queue is one connection's and goes with it; an auto-delete queue goes with its last consumer, if it ever
-had one. What its arguments mean stands in ``arguments``. Knows peers and outlets; knows no links.
+had one. What its arguments mean stands in ``arguments``. What comes straight to it was published to the default exchange,
+under its name. Its dead letters go through an exchange (``letters``), with their history.
+
+Knows peers and outlets; knows no links.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from trio_amqp10.container.nodes.content import Publication
 from trio_amqp10.container.nodes.queue import Queue
 
 from .arguments import policy_of
@@ -17,8 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from trio_amqp10.container.nodes.clock import Clock
+    from trio_amqp10.container.nodes.content import Content, Death
     from trio_amqp10.container.nodes.ledger import Book
-    from trio_amqp10.container.nodes.node import Interest, Outlet, Peer
+    from trio_amqp10.container.nodes.node import Arrival, Inlet, Interest, Node, Outlet, Peer
+
+    from .exchanges import Exchange
 
 __all__ = ["BrokerQueue"]
 
@@ -35,13 +42,12 @@ class BrokerQueue(Queue):
         on_unused: called when its last consumer has gone and it deletes itself, or it was not used for ``x-expires``.
         on_closed: called when it was deleted, by whatever; None for nothing.
         queue_address: gives the address of a queue from its name.
+        find_exchange: gives the exchange of a name, or raises ``NotFoundError``.
+        annotate: gives a message that says through which exchange and with which key it came.
         book: keeps its durable messages; None if it does not survive the process.
 
     Attributes:
         name, arguments, wants_durable, auto_delete, owner: as given.
-
-    Raises:
-        UnsupportedError: arguments that are not implemented here.
     """
 
     def __init__(
@@ -56,6 +62,8 @@ class BrokerQueue(Queue):
         on_unused: Callable[[Queue], object],
         on_closed: Callable[[BrokerQueue], object] | None = None,
         queue_address: Callable[[str], str] = str,
+        find_exchange: Callable[[str], Exchange],
+        annotate: Callable[[Content, str, str], Content],
         book: Book | None = None,
     ) -> None:
         policy = policy_of(name, arguments, queue_address)
@@ -66,6 +74,9 @@ class BrokerQueue(Queue):
         self.auto_delete = auto_delete
         self.owner = owner
         self._gone = on_unused
+        self._dead_letter = policy.dead_letter
+        self._find_exchange = find_exchange
+        self._annotate = annotate
         self._on_closed = on_closed
 
     @property
@@ -82,6 +93,35 @@ class BrokerQueue(Queue):
         """Raise ``LockedError`` if it is another connection's; None is the program itself, which may do all."""
         if self.owner is not None and peer is not None and self.owner is not peer:
             raise LockedError(f"{self.address!r} is exclusive to another connection")
+
+    def put(
+        self,
+        content: Content,
+        origin: str | None,
+        inlet: Inlet | None = None,
+        arrival: Arrival | None = None,
+    ) -> bool:
+        if inlet is not None:  # through an exchange it comes without one
+            content = self._annotate(content, "", self.name)
+        return super().put(content, origin, inlet, arrival)
+
+    def _turn_away(self, content: Content, inlet: Inlet | None = None) -> None:
+        super()._turn_away(content if inlet is None else self._annotate(content, "", self.name), inlet)
+
+    def find_dead_letters(self, address: str) -> Node:
+        if address != self._dead_letter:  # the program changed the policy
+            return super().find_dead_letters(address)
+        exchange = self._find_exchange(self.arguments["x-dead-letter-exchange"])
+        return exchange.letters_with(self.arguments.get("x-dead-letter-routing-key"))
+
+    def publication_of(self, content: Content) -> Publication:
+        return content.publication or Publication("", (self.name,))
+
+    def to_dead_letter(
+        self, content: Content, reason: Death, condition: str | None, description: str | None
+    ) -> Content:
+        now = self._clock.wall()
+        return content.died(self.name, reason, self.publication_of(content), now, condition, description)
 
     def check_outlet(self, peer: Peer, *, copying: bool, target: str | None, interest: Interest) -> None:
         self.check_owner(peer)

@@ -113,9 +113,8 @@ class Topology:
         journal = None if ledger is None else ledger.journal
         self._home = home
         self._router = Router(self.exchanges, self.bindings, self.find_node)
-        self.publisher = Publisher(
-            self._router.route, journal, headers_of or _no_headers, annotate or _not_annotated
-        )
+        self._annotate = annotate or _not_annotated
+        self.publisher = Publisher(self._router.route, journal, headers_of or _no_headers, self._annotate)
         self._clock = clock
         self.queue_address = queue_address
         self._ledger = ledger
@@ -226,6 +225,8 @@ class Topology:
             on_unused=lambda queue: self._home.remove_node(queue.address),
             on_closed=self._forget_queue,
             queue_address=self.queue_address,
+            find_exchange=self.get_exchange,
+            annotate=self._annotate,
             book=Book(self._ledger, address) if lasting and self._ledger is not None else None,
         )
         self._drop_bindings(self.bindings.of_destination(Destination("queue", name)))
@@ -539,10 +540,15 @@ class Topology:
         return self._router.route(exchange, keys, headers)
 
     def find_route(self, address: str) -> Route | None:
-        """The node behind the address of an exchange with a routing key; None for any other address."""
+        """The node behind the address of an exchange with a routing key; None for any other address.
+
+        The default exchange has none: its queues have addresses.
+        """
         parsed = parse_exchange(address)
-        exchange = None if parsed is None else self.exchanges.get(parsed[0])
-        return None if parsed is None or exchange is None else exchange.with_key(parsed[1])
+        if parsed is None or parsed[0] == DEFAULT:
+            return None
+        exchange = self.exchanges.get(parsed[0])
+        return None if exchange is None else exchange.with_key(parsed[1])
 
 
 def _check_default(name: str) -> None:

@@ -13,14 +13,14 @@ Knows octets; knows no dialect.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 from . import forms
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["USUAL", "Content", "Death", "Terms"]
+__all__ = ["USUAL", "Content", "Death", "PastDeath", "Publication", "Terms"]
 
 NORMAL: Final = 4
 """The priority of a message that names none."""
@@ -46,6 +46,33 @@ class Terms(NamedTuple):
 
 
 USUAL: Final = Terms()
+
+
+class Publication(NamedTuple):
+    """Where a message was published to.
+
+    Attributes:
+        exchange: the name of the exchange; empty for the default one.
+        routing_keys: its routing key, and any further ones.
+    """
+
+    exchange: str
+    routing_keys: tuple[str, ...]
+
+
+class PastDeath(Protocol):
+    """An entry in the history of a dead message.
+
+    Attributes:
+        queue: the name of the queue that it died in.
+        reason: why, in the words of the form; ``"rejected"`` if a consumer rejected it.
+    """
+
+    @property
+    def queue(self) -> str: ...
+
+    @property
+    def reason(self) -> str: ...
 
 
 class Content:
@@ -102,6 +129,37 @@ class Content:
             condition, description: the error that its receiver gave.
         """
         return self
+
+    @property
+    def publication(self) -> Publication | None:
+        """Where it was published to; None if it does not say."""
+        return None
+
+    @property
+    def deaths(self) -> Sequence[PastDeath]:
+        """Where it has died before, the last death first; empty if it does not say."""
+        return ()
+
+    def died(
+        self,
+        queue: str,
+        reason: Death,
+        publication: Publication,
+        now: float,
+        condition: str | None,
+        description: str | None,
+    ) -> Content:
+        """As ``dead``, of a message that died in a queue of a broker: its history has one more entry (``deaths``).
+
+        Args:
+            queue: the name of the queue.
+            reason: why.
+            publication: where it was published to before it died.
+            now: seconds since 1970.
+            condition, description: the error that its receiver gave.
+        """
+        _ = publication, now
+        return self.dead(queue, reason, condition, description)
 
     def standard(self) -> Content:
         """The same message in the form 0, that of AMQP 1.0; translated once."""

@@ -7,44 +7,67 @@ cannot be stays on the disk where it was, to die again after a restart. Where it
 letter come and the message go. One that nobody takes, because
 there is no such node or the node rejects it, is gone, and the log says so.
 
+The queue says which node that is, and what the content becomes (``Source``): those of a broker lead to exchanges, which
+ask the letter for its routing keys.
+
 Knows messages and nodes; knows no links.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError
 
-from .node import House, Node, RefusedError
+from .node import RefusedError
 from .relay import Feed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .content import Content, Death
+    from .content import Content, Death, Publication
+    from .node import House, Node
 
-__all__ = ["DeadLetters", "Letter"]
+__all__ = ["DeadLetters", "Letter", "Source"]
 
 _log = logging.getLogger("trio_amqp10.container")
+
+
+class Source(Protocol):
+    """The queue, as far as its dead letters need it."""
+
+    address: str
+    house: House | None
+
+    def find_dead_letters(self, address: str) -> Node:
+        """The node that dead letters go to. Raises ``RefusedError``."""
+        ...
+
+    def publication_of(self, content: Content) -> Publication | None:
+        """Where a message was published to; None if that is not known."""
+        ...
+
+    def to_dead_letter(
+        self, content: Content, reason: Death, condition: str | None, description: str | None
+    ) -> Content:
+        """What a message becomes that died here."""
+        ...
 
 
 class DeadLetters:
     """The way of one queue to its dead-letter address.
 
     Args:
-        source: the address of the queue.
+        source: the queue; its container is seen as the sender.
         address: where its messages go.
-        house: which knows that node, and which it sees as the sender.
     """
 
-    __slots__ = ("_feed", "_house", "_node", "_open", "_source", "address")
+    __slots__ = ("_feed", "_node", "_open", "_source", "address")
 
-    def __init__(self, source: str, address: str, house: House | None) -> None:
+    def __init__(self, source: Source, address: str) -> None:
         self.address = address
         self._source = source
-        self._house = house
         self._node: Node | None = None
         self._feed: Feed | None = None
         self._open = 0
@@ -63,7 +86,8 @@ class DeadLetters:
         With False where it could not be stored there: whoever has it on disk keeps it, for another day. ``strike`` deletes
         it there in the commit that has it here, so that a crash leaves one of the two; what it returns undoes that.
         """
-        letter = Letter(self, content.dead(self._source, reason, condition, description), done, strike)
+        dead = self._source.to_dead_letter(content, reason, condition, description)
+        letter = Letter(self, dead, reason, self._source.publication_of(content), done, strike)
         self._open += 1
         try:
             node, feed = self._reach()
@@ -76,13 +100,12 @@ class DeadLetters:
     def _reach(self) -> tuple[Node, Feed]:
         if self._node is not None and self._feed is not None:
             return self._node, self._feed
-        if self._house is None:
+        house = self._source.house
+        if house is None:
             raise RefusedError(Condition.NOT_FOUND, "the queue is in no container")
-        if self.address == self._source:
-            raise RefusedError(Condition.NOT_ALLOWED, "a queue cannot be its own dead-letter address")
-        node = self._house.find(self.address)
-        node.check_inlet(self._house)
-        feed = Feed(self._house, on_gone=self._on_gone)
+        node = self._source.find_dead_letters(self.address)
+        node.check_inlet(house)
+        feed = Feed(house, on_gone=self._on_gone)
         self._node, self._feed = node, feed
         node.add_inlet(feed)
         return node, feed
@@ -105,13 +128,28 @@ class DeadLetters:
             feed.close()
 
     def __repr__(self) -> str:
-        return f"<DeadLetters {self._source!r} to {self.address!r}>"
+        return f"<DeadLetters {self._source.address!r} to {self.address!r}>"
 
 
 class Letter:
-    """A dead message, as an arrival at the other node."""
+    """A dead message, as an arrival at the other node.
 
-    __slots__ = ("_done", "_letters", "_strike", "_undo", "content", "settled", "state")
+    Attributes:
+        reason: why it died.
+        publication: where it was published to before; None if that is not known.
+    """
+
+    __slots__ = (
+        "_done",
+        "_letters",
+        "_strike",
+        "_undo",
+        "content",
+        "publication",
+        "reason",
+        "settled",
+        "state",
+    )
 
     tag = b""
 
@@ -119,10 +157,14 @@ class Letter:
         self,
         letters: DeadLetters,
         content: Content,
+        reason: Death,
+        publication: Publication | None,
         done: Callable[[bool], object],
         strike: Callable[[], Callable[[], object]] | None,
     ) -> None:
         self.content = content
+        self.reason = reason
+        self.publication = publication
         self.settled = False
         self.state: Any = None
         self._letters = letters

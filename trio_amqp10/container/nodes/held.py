@@ -19,7 +19,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from .deadletters import DeadLetters
+from .deadletters import DeadLetters, Source
 from .entry import RANKS, SHIFT, Entry, Keeper, sequence_of
 from .stock import Stock
 from .watermark import OVERHEAD, Watermark
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from .clock import Clock
     from .content import Content, Death
     from .ledger import Book
-    from .node import House
     from .policy import QueuePolicy
 
 __all__ = ["Held", "Owner"]
@@ -52,12 +51,10 @@ _FIGURES: Final = ("arrived", "refused", "accepted", *_CAUSES.values())
 _LOWEST: Final = RANKS - 1
 
 
-class Owner(Keeper, Protocol):
+class Owner(Keeper, Source, Protocol):
     """The queue, as far as what it holds needs it."""
 
-    address: str
     policy: QueuePolicy
-    house: House | None
 
     def on_gone(self, entry: Entry) -> None:
         """A message is gone for good: there is more room."""
@@ -238,13 +235,11 @@ class Held:
         """A message dies that no link has any more, and that is not available."""
         self.figures[_CAUSES[reason]] += 1
         owner = self._owner
-        address = owner.policy.dead_letter
-        if address is None:
+        letters = self._letters_to(owner.policy.dead_letter)
+        if letters is None:
             _log.debug("%r: a message died: %s, %.100s: %.1000s", owner, reason, condition, description)
             self.forget(entry)
             return
-        if self._letters is None or self._letters.address != address:
-            self._letters = DeadLetters(owner.address, address, owner.house)
         self._dying += 1
         entry.ended = True
 
@@ -254,7 +249,18 @@ class Held:
                 self.forget(entry)
 
         strike = None if entry.book is None else partial(entry.book.strike, entry)
-        self._letters.send(entry.content, reason, condition, description, done, strike)
+        letters.send(entry.content, reason, condition, description, done, strike)
+
+    def turn_away(self, content: Content) -> None:
+        """A message was rejected because the queue is full: a copy of it goes to the dead-letter address, if there is one."""
+        letters = self._letters_to(self._owner.policy.dead_letter)
+        if letters is not None:
+            letters.send(content, "overflow", None, None, _ignore, None)
+
+    def _letters_to(self, address: str | None) -> DeadLetters | None:
+        if address is not None and (self._letters is None or self._letters.address != address):
+            self._letters = DeadLetters(self._owner, address)
+        return None if address is None else self._letters
 
     def forget(self, entry: Entry) -> None:
         """A message is gone for good."""
@@ -314,3 +320,7 @@ class Held:
             self.book.close()
         if self._letters is not None:
             self._letters.close()
+
+
+def _ignore(gone: bool) -> None:
+    """Nothing waits for it."""

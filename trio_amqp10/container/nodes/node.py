@@ -454,6 +454,10 @@ class Node:
         """Whether what it takes may go to the store of the container, and waits for that."""
         return False
 
+    def for_dead_letters(self) -> Node:
+        """The node that takes the dead letters (``deadletters.Letter``) that queues send to this address."""
+        return self
+
     # -- peers that send to us --------------------------------------------------------------
 
     spared = False

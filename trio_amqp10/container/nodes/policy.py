@@ -12,7 +12,7 @@ from trio_amqp10.errors import LocalProtocolError
 
 __all__ = ["Bound", "Overflow", "QueuePolicy"]
 
-Overflow = Literal["wait", "reject", "drop-oldest"]
+Overflow = Literal["wait", "reject", "reject-dead-letter", "drop-oldest"]
 Bound = Literal["held", "ready"]
 
 _OVERFLOWS: Final = get_args(Overflow)
@@ -24,13 +24,15 @@ class QueuePolicy:
     """The rules of a queue; the defaults are a queue without bounds for competing consumers.
 
     Args:
-        max_length: messages held, above which it is full; None for any number.
+        max_length: messages held, above which it is full; None for any number. 0 is possible unless ``overflow`` is
+            ``"wait"``: with ``"drop-oldest"`` a message goes to a receiver that waits for it, or dies.
         max_octets: octets of messages held, above which it is full; None for any number. A queue below it
-            takes one more message whatever its size, so that none is too large for ever.
+            takes one more message whatever its size, so that none is too large for ever. 0 as with ``max_length``.
         overflow: what becomes of a message that comes when the queue is full. ``"wait"``: it stays with its
-            sender, who gets no more credit (2.6.7). ``"reject"``: rejected with
+            sender, who gets no more credit (2.6.7), also if it comes through an exchange. ``"reject"``: rejected with
             ``amqp:resource-limit-exceeded``; one that came settled is gone, and a transaction that
-            holds too much is rolled back. ``"drop-oldest"``: the oldest of the least urgent that
+            holds too much is rolled back. ``"reject-dead-letter"``: the same, and it goes to the dead-letter address as
+            well, which a transaction that is rolled back does not do. ``"drop-oldest"``: the oldest of the least urgent that
             nobody has makes room, and dies.
         ttl: milliseconds that any message lives here at most; None for no such limit. It is the queue's alone: a message that
             leaves in time does not know of it. With 0 a message goes at once to a receiver that waits, or dies.
@@ -52,7 +54,7 @@ class QueuePolicy:
         grouped: whether the messages with one ``group-id`` (3.2.4) go to one consumer at a time, in order.
 
     Raises:
-        LocalProtocolError: a limit is not at least 1, or outside its range, or there is no such ``overflow`` or ``bound``.
+        LocalProtocolError: a limit is not at least 1 (or 0, see above), or outside its range, or there is no such ``overflow`` or ``bound``.
     """
 
     max_length: int | None = None
@@ -71,8 +73,11 @@ class QueuePolicy:
     def __post_init__(self) -> None:
         for name in ("max_length", "max_octets", "delivery_limit"):
             limit = getattr(self, name)
-            if limit is not None and limit < 1:
-                raise LocalProtocolError(f"{name}={limit}: at least 1 is possible, or None for any number")
+            least = 1 if name == "delivery_limit" or self.overflow == "wait" else 0
+            if limit is not None and limit < least:
+                raise LocalProtocolError(
+                    f"{name}={limit}: at least {least} is possible, or None for any number"
+                )
         if self.ttl is not None and self.ttl < 0:
             raise LocalProtocolError(f"ttl={self.ttl}: at least 0 is possible, or None for no limit")
         if self.max_priority is not None and not 0 <= self.max_priority <= 255:
@@ -96,6 +101,16 @@ class QueuePolicy:
     def is_bounded(self) -> bool:
         """Whether a queue can be full."""
         return self.max_length is not None or self.max_octets is not None
+
+    @property
+    def holds_nothing(self) -> bool:
+        """Whether what does not go to a receiver at once dies, or is rejected."""
+        return self.max_length == 0 or self.max_octets == 0
+
+    @property
+    def rejects(self) -> bool:
+        """Whether a full queue rejects what comes."""
+        return self.overflow in ("reject", "reject-dead-letter")
 
     def is_full(self, length: int, octets: int) -> bool:
         """Whether a queue that holds so much takes no more."""

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
     from trio_amqp10.container.stores.base import StoreError
 
-    from .content import Content, Death
+    from .content import Content, Death, Publication
     from .ledger import Book
     from .node import Arrival, Inlet, Interest
     from .takers import Taker
@@ -126,7 +126,8 @@ class Queue(Node):
         """Consumers that wait, for each priority that one has had, highest first."""
         self._pulled: dict[Entry, int] = {}
         """Those that were leased by ``pull``, of a queue with a single active consumer, and which ``turn`` that was."""
-        self._blocked: dict[Inlet, None] = {}
+        self._blocked: dict[Inlet, Callable[[Inlet], object]] = {}
+        """Those that wait for room, and what is called then; those of exchanges among them."""
         self._alarm = self._clock.alarm(self._next_due, self.sweep)
         self._unused_since: float | None = None
 
@@ -209,7 +210,7 @@ class Queue(Node):
         while not self._closed:
             full = self._bounded and held.is_full()
             if (full or held.book is not None) and self._must_wait(full and self.policy.overflow == "wait"):
-                self._blocked[inlet] = None
+                self._blocked[inlet] = self.on_arrivals
                 return
             arrival = inlet.take()
             if arrival is None:
@@ -217,6 +218,7 @@ class Queue(Node):
                 return
             if full and self.policy.overflow != "wait" and not self._make_room():
                 held.figures["refused"] += 1
+                self._turn_away(arrival.content, inlet)
                 refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, f"{self.address!r} is full")
                 continue
             content = arrival.content
@@ -240,7 +242,7 @@ class Queue(Node):
     def check_room(self, messages: int, octets: int) -> None:
         # Each is taken while there is room for one more, and what is before the last has at most so many octets.
         before = octets - 1 if messages > 1 else 0
-        if self.policy.overflow == "reject" and self.held.is_full(messages - 1, before):
+        if self.policy.rejects and self.held.is_full(messages - 1, before):
             raise RefusedError(
                 Condition.RESOURCE_LIMIT_EXCEEDED, f"{self.address!r} has no room for {messages} messages"
             )
@@ -296,12 +298,34 @@ class Queue(Node):
         self.sweep()
         return self.held.is_full()
 
-    def gather(self, content: Content, origin: str | None) -> bool:
-        """Hold one more; False if there is no room for it, and none could be made."""
-        if self.is_full and not self._make_room():
+    def gather(self, content: Content, origin: str | None, *, beyond: bool = False) -> bool:
+        """Hold one more; False if there is no room for it, and none could be made.
+
+        With ``beyond`` one that would make its sender wait is held too: a transaction that is committed has no time to wait.
+        """
+        if self.is_full and not (beyond and self.makes_wait) and not self._make_room():
+            self._turn_away(content)
             return False
         self.put(content, origin)
         return True
+
+    def _turn_away(self, content: Content, inlet: Inlet | None = None) -> None:  # noqa: ARG002
+        """A message is rejected because the queue is full; it came by ``inlet``, or through another node."""
+        if self.policy.overflow == "reject-dead-letter":
+            self.held.turn_away(content)
+
+    @property
+    def makes_wait(self) -> bool:
+        """Whether it is full, and what comes is to wait with its sender."""
+        return self._bounded and self.policy.overflow == "wait" and not self._closed and self.is_full
+
+    def when_roomy(self, inlet: Inlet, call: Callable[[Inlet], object]) -> None:
+        """Have ``call(inlet)`` called once there may be room for what came by it, or the queue is deleted."""
+        self._blocked[inlet] = call
+
+    def forget_waiting(self, inlet: Inlet) -> None:
+        """Do not call that any more."""
+        self._blocked.pop(inlet, None)
 
     def _make_room(self) -> bool:
         """Whether it is not full any more."""
@@ -309,7 +333,7 @@ class Queue(Node):
         while self.policy.overflow == "drop-oldest" and not self.held.bound_for_death:
             entry = self._stock.oldest()
             if entry is None:
-                return False
+                return self.policy.holds_nothing
             self._remove_available(entry, "overflow")
             if not self.held.is_full():
                 return True
@@ -330,6 +354,8 @@ class Queue(Node):
         if entry.available:
             for browser in list(self._browsers.values()):
                 self.attempt(browser.outlet, self._show, browser)
+        if self._bounded and self.policy.holds_nothing:
+            self._drop_excess()
         self._on_change()
 
     def recover(self) -> None:
@@ -682,8 +708,28 @@ class Queue(Node):
 
     def _unblock(self) -> None:
         blocked, self._blocked = self._blocked, {}
-        for inlet in blocked:
-            self.attempt(inlet, self.on_arrivals, inlet)
+        for inlet, call in blocked.items():
+            self.attempt(inlet, call, inlet)
+
+    # -- dead letters -----------------------------------------------------------------------
+
+    def find_dead_letters(self, address: str) -> Node:
+        """As ``deadletters.Source``."""
+        if self.house is None:
+            raise RefusedError(Condition.NOT_FOUND, f"{self.address!r} is in no container")
+        if address == self.address:
+            raise RefusedError(Condition.NOT_ALLOWED, "a queue cannot be its own dead-letter address")
+        return self.house.find(address).for_dead_letters()
+
+    def publication_of(self, content: Content) -> Publication | None:
+        """As ``deadletters.Source``."""
+        return content.publication
+
+    def to_dead_letter(
+        self, content: Content, reason: Death, condition: str | None, description: str | None
+    ) -> Content:
+        """As ``deadletters.Source``."""
+        return content.dead(self.address, reason, condition, description)
 
     # -- time -------------------------------------------------------------------------------
 
@@ -735,6 +781,7 @@ class Queue(Node):
         self._alarm.stop()
         self.held.close()
         super().close()
+        self._unblock()  # what waits for room here may go elsewhere
 
     def _check_open(self) -> None:
         if self._closed:

@@ -318,6 +318,20 @@ async def test_rejected_message_is_dead_lettered_with_its_history() -> None:
         assert got.properties[7] is None
 
 
+async def test_dead_letter_keeps_its_own_key_and_goes_in_no_circle() -> None:
+    async with opened() as client:
+        await client.ask(spec.ExchangeDeclare(exchange="dlx", type="topic"))
+        await filled(client, **{"x-dead-letter-exchange": "dlx", "x-message-ttl": 0})
+        await filled(client, name="dead", **{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q"})
+        await client.ask(spec.QueueBind(queue="q", exchange="amq.topic", routing_key="#"))
+        await client.ask(spec.QueueBind(queue="dead", exchange="dlx", routing_key="my.#"))
+        await client.ask(spec.QueueBind(queue="q", exchange="dlx", routing_key="my.#"))
+        await client.publish("amq.topic", "my.key", b"1")
+        got = await client.ask(spec.BasicGet(queue="dead"))
+        assert (got.body, got["exchange"], got["routing_key"]) == (b"1", b"dlx", b"my.key")
+        assert (await client.ask(spec.QueueDeclare(queue="q", passive=True)))["message_count"] == 0
+
+
 async def test_message_expires_by_its_expiration(autojump_clock: trio.testing.MockClock) -> None:
     _ = autojump_clock
     async with opened() as client:

@@ -31,9 +31,9 @@ from trio_amqp10.amqp091.fast import NO_PROPERTIES
 from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.amqp091.fields import USUAL
 from trio_amqp10.amqp091.values import Int64
+from trio_amqp10.container.broker.deaths import REASONS, recorded, summary
 from trio_amqp10.container.broker.deaths import Death as Recorded
-from trio_amqp10.container.broker.deaths import recorded, summary
-from trio_amqp10.container.nodes.content import Content, Terms
+from trio_amqp10.container.nodes.content import Content, Publication, Terms
 from trio_amqp10.container.nodes.forms import Form, register
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 
@@ -55,12 +55,6 @@ _HEAD: Final = struct.Struct(">BI")
 _SIZE: Final = struct.Struct(">I")
 _MOST_FAILURES: Final = 0xFFFFFFFF
 _DEATHS: Final = "x-death"
-_REASONS: Final[dict[Death, str]] = {
-    "rejected": "rejected",
-    "expired": "expired",
-    "delivery-limit": "delivery_limit",
-    "overflow": "maxlen",
-}
 
 
 class Published(Content):
@@ -163,19 +157,39 @@ class Published(Content):
             failures=min(self.failures + failed, _MOST_FAILURES),
         )
 
+    @property
+    def publication(self) -> Publication:
+        return Publication(self.exchange, keys_of(self))
+
+    @property
+    def deaths(self) -> list[Recorded]:
+        return deaths_of(self.headers)
+
     def dead(self, source: str, reason: Death, condition: str | None, description: str | None) -> Content:
+        """With one more death in its headers, in a queue of the program."""
+        return self.died(source, reason, self.publication, time.time(), condition, description)
+
+    def died(
+        self,
+        queue: str,
+        reason: Death,
+        publication: Publication,
+        now: float,
+        condition: str | None,
+        description: str | None,
+    ) -> Content:
         """With one more death in its headers; 0-9-1 has no place for the error of the receiver."""
         _ = condition, description
         properties, headers = self._properties, self.headers
         death = Recorded(
-            queue=source.removeprefix("/queues/"),
-            reason=_REASONS[reason],
-            time=int(time.time()),
-            exchange=self.exchange,
-            routing_keys=keys_of(self),
+            queue=queue,
+            reason=REASONS[reason],
+            time=int(now),
+            exchange=publication.exchange,
+            routing_keys=publication.routing_keys,
             original_expiration=properties.expiration,
         )
-        deaths = recorded(deaths_of(headers), death)
+        deaths = recorded(self.deaths, death)
         before = {key: value for key, value in headers.items() if isinstance(value, str)}
         marked = {**headers, _DEATHS: [_entry(each) for each in deaths], **summary(before, death)}
         return self.changed(replace(properties, headers=marked, expiration=None))

@@ -10,6 +10,8 @@ x-opt-deadletter-condition        the error condition that the consumer gave, if
 x-opt-deadletter-description      what the consumer said to it, if it did
 ================================  ==================================================================
 
+One that died in a queue of a broker gets those of RabbitMQ 4 instead of the first two (``deaths``).
+
 Deliveries are made ``Arriving``, so that a node has their content. Knows messages and deliveries; knows no links.
 """
 
@@ -18,24 +20,28 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from trio_amqp10.container.nodes.content import USUAL, Content
+from trio_amqp10.container.nodes.content import USUAL, Content, Publication
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
 from trio_amqp10.peer.delivery import Delivery
 
 from .annotations import merged
+from .deaths import deaths_of, to_annotations
 from .durability import is_durable
 from .hops import for_next_hop
 from .terms import CONDITION, DESCRIPTION, REASON, SOURCE, terms_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from trio_amqp10.container.nodes.content import Death
+    from trio_amqp10.container.nodes.content import Death, PastDeath
 
 __all__ = ["Arriving", "Opaque", "Sections", "arriving", "content_of_message", "received", "to_transfer"]
 
 _log = logging.getLogger("trio_amqp10.container")
+
+_EXCHANGE: Final = "x-exchange"
+_KEY: Final = "x-routing-key"
 
 _BODY: Final = frozenset(b"\x00\x53" + bytes((code,)) for code in range(0x74, 0x78))
 """How a message begins that has neither header nor annotations nor properties."""
@@ -94,7 +100,10 @@ class Sections(Content):
             return self
 
     def dead(self, source: str, reason: Death, condition: str | None, description: str | None) -> Content:
-        marks = {SOURCE: source, REASON: reason, CONDITION: condition, DESCRIPTION: description}
+        return self._marked({SOURCE: source, REASON: reason, CONDITION: condition, DESCRIPTION: description})
+
+    def _marked(self, marks: Mapping[str, Any]) -> Content:
+        """Without a ttl, and with these annotations; those that are None are removed."""
         letter = Message.from_payload(self.octets)
         try:
             letter.ttl = None
@@ -108,6 +117,43 @@ class Sections(Content):
         except (RemoteProtocolError, LocalProtocolError) as fault:
             _log.debug("a dead letter goes without annotations: %s", fault)
             return self
+
+    @property
+    def publication(self) -> Publication | None:
+        """What ``x-exchange`` and ``x-routing-key`` say."""
+        notes = self._annotations
+        exchange, key = notes.get(_EXCHANGE), notes.get(_KEY)
+        if not (isinstance(exchange, str) and isinstance(key, str)):
+            return None
+        return Publication(exchange, (key,))
+
+    @property
+    def deaths(self) -> Sequence[PastDeath]:
+        return deaths_of(self._annotations)
+
+    def died(
+        self,
+        queue: str,
+        reason: Death,
+        publication: Publication,
+        now: float,
+        condition: str | None,
+        description: str | None,
+    ) -> Content:
+        try:
+            ttl = self.as_message().ttl
+        except RemoteProtocolError:
+            ttl = None
+        marks = to_annotations(self._annotations, queue, reason, publication, now, ttl)
+        return self._marked({**marks, CONDITION: condition, DESCRIPTION: description})
+
+    @property
+    def _annotations(self) -> Mapping[Any, Any]:
+        """Those of the message; none if they cannot be read."""
+        try:
+            return self.as_message().annotations
+        except RemoteProtocolError:
+            return {}
 
     def standard(self) -> Content:
         return self

@@ -12,13 +12,14 @@ from trio_amqp10.container.nodes.content import USUAL, Terms
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.message import Message
 
-__all__ = ["CONDITION", "DESCRIPTION", "REASON", "SOURCE", "terms_of"]
+__all__ = ["CONDITION", "DEATHS", "DESCRIPTION", "REASON", "SOURCE", "terms_of"]
 
 SOURCE: Final = "x-opt-deadletter-source"
 REASON: Final = "x-opt-deadletter-reason"
 CONDITION: Final = "x-opt-deadletter-condition"
 DESCRIPTION: Final = "x-opt-deadletter-description"
-"""Annotations of dead letters: see ``content``."""
+DEATHS: Final = "x-opt-deaths"
+"""Annotations of dead letters: see ``content`` and ``deaths``."""
 
 _HEADER: Final = b"\x00\x53\x70"
 _ANNOTATIONS: Final = b"\x00\x53\x72"
@@ -69,7 +70,7 @@ def _read(message: Message) -> Terms:
         terms = Terms(message.priority, message.ttl)
         if REASON in message.annotations:
             terms = Terms(message.priority)
-        else:
+        elif DEATHS not in message.annotations:
             expiry = message.absolute_expiry_time
             terms = terms._replace(expiry=None if expiry is None else int(expiry))
         return terms._replace(group=message.group_id)
