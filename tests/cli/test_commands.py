@@ -20,6 +20,7 @@ import trio
 from click.testing import CliRunner
 
 import trio_amqp10 as amqp
+from trio_amqp10 import amqp091
 from trio_amqp10.cli import app
 from trio_amqp10.cli.rules import parse_limit, parse_memory, parse_queue, parse_quota, parse_size, quotas_of
 
@@ -217,6 +218,16 @@ def test_serve_is_managed_where_it_is_told_to() -> None:
         assert done("send", f"{url}/$management", "--body", "x") == b"sent 1\n"
     with serving("--strict") as url:
         assert "amqp:not-found" in failed("send", f"{url}/$management", "--body", "x")
+
+
+@pytest.mark.parametrize("dialect", ["0-9-1", "all"])
+async def test_serve_speaks_0_9_1_where_it_is_told_to(dialect: str) -> None:
+    with serving("--dialect", dialect, "--queue", "q") as url:
+        async with amqp091.open_connection(url) as connection, connection.open_channel() as channel:
+            await channel.publish("", "q", b"x")
+            got = await channel.queue("q").get(no_ack=True)
+            assert got is not None
+            assert got.body == b"x"
 
 
 @pytest.mark.parametrize(

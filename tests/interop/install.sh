@@ -1,6 +1,6 @@
 #!/bin/sh
 # Install real peers into .peers (git-ignored), each by itself and only if it is not there yet:
-#     tests/interop/install.sh [proton] [cyrus] [rhea] [rabbitmq4] [rabbitmq3] [azure] [rabbitmq-client] [tshark] [chromium]      (default: all)
+#     tests/interop/install.sh [proton] [cyrus] [rhea] [rabbitmq4] [rabbitmq3] [azure] [rabbitmq-client] [pika] [tshark] [chromium]      (default: all)
 # For Debian 12. Packages come from apt, pip and npm as this machine has them configured. RabbitMQ goes into
 # file trees of its own (debootstrap), so that no service of the host is installed, let alone started.
 # PYTHON names the interpreter for proton's environment; it needs no package of this project.
@@ -63,6 +63,15 @@ install_rabbitmq_client() {
         "$peers/rabbitmq-client/bin/python" -m pip install -q --no-cache-dir --no-binary python-qpid-proton \
             python-qpid-proton==0.40.0 rabbitmq-amqp-python-client==1.0.1 >&2 &&
         "$peers/rabbitmq-client/bin/python" -c 'import rabbitmq_amqp_python_client'
+}
+
+# Clients of AMQP 0-9-1.
+install_pika() {
+    "$peers/pika/bin/python" -c 'import pika, aio_pika, kombu' 2>/dev/null && return 0
+    rm -rf "$peers/pika"
+    "$python" -m venv "$peers/pika" &&
+        "$peers/pika/bin/python" -m pip install -q --no-cache-dir --only-binary :all: pika aio-pika kombu >&2 &&
+        "$peers/pika/bin/python" -c 'import pika, aio_pika, kombu'
 }
 
 # The program that makes Cyrus's file of users, for a Proton that listens. The package would bring a service along:
@@ -133,7 +142,7 @@ install_chromium() {
 }
 
 mkdir -p "$peers"
-[ $# -gt 0 ] || set -- proton cyrus rhea rabbitmq4 rabbitmq3 azure rabbitmq-client tshark chromium
+[ $# -gt 0 ] || set -- proton cyrus rhea rabbitmq4 rabbitmq3 azure rabbitmq-client pika tshark chromium
 for peer in "$@"; do
     case $peer in
     proton) install_proton ;;
@@ -143,10 +152,11 @@ for peer in "$@"; do
     rabbitmq3) install_rabbitmq 3 bookworm ;;
     azure) install_azure ;;
     rabbitmq-client) install_rabbitmq_client ;;
+    pika) install_pika ;;
     tshark) install_tshark ;;
     chromium) install_chromium ;;
     *)
-        say "no such peer: $peer (proton cyrus rhea rabbitmq4 rabbitmq3 azure rabbitmq-client tshark chromium)"
+        say "no such peer: $peer (proton cyrus rhea rabbitmq4 rabbitmq3 azure rabbitmq-client pika tshark chromium)"
         exit 2
         ;;
     esac

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
+from trio_amqp10.container.protocols.table import DIALECTS
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.net.urls import Url, parse_url
 
@@ -204,6 +205,13 @@ def demo_command(frames: bool) -> None:
     help="Without --store, reject messages that are to survive, rather than keep them in memory alone.",
 )
 @click.option("--management", is_flag=True, help="Let peers create and delete nodes, at $management.")
+@click.option(
+    "--dialect",
+    "dialects",
+    multiple=True,
+    type=click.Choice(["all", *DIALECTS]),
+    help="Serve this protocol too, beside AMQP 1.0 on the same URLs. May be repeated.",
+)
 def serve_command(
     urls: tuple[str, ...],
     allow_plaintext_password: bool,
@@ -221,6 +229,7 @@ def serve_command(
     max_partial: int | None,
     refuse_durable: bool,
     management: bool,
+    dialects: tuple[str, ...],
     store: str | None,
 ) -> None:
     """A container of queues and topics, in memory; with --store, durable messages outlive it.
@@ -243,6 +252,7 @@ def serve_command(
         tls_client_ca=tls_client_ca,
         strict=strict,
         management=management,
+        dialects=tuple(DIALECTS) if "all" in dialects else dialects,
         allow_plaintext_password=allow_plaintext_password,
         store=store,
         quotas=quotas_of(quotas),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import trio
 
 import trio_amqp10 as amqp
+from trio_amqp10.container.protocols.table import dialects_of
 
 from .passwd import load_users
 from .run import CommandError, Interrupts, explain, say, write_out
@@ -38,6 +39,7 @@ class ServeOptions:
     tls_client_ca: str | None = None
     strict: bool = False
     management: bool = False
+    dialects: Sequence[str] = ()
     allow_plaintext_password: bool = False
     store: str | None = None
     quotas: amqp.Quotas | None = None
@@ -91,6 +93,7 @@ async def _serve(options: ServeOptions, interrupts: Interrupts, store: amqp.Sqli
         allow_plaintext_password=options.allow_plaintext_password,
         max_failures=options.max_failures,
         max_partial_octets=options.max_partial,
+        dialects=dialects_of(container, options.dialects),
     )
     # Without a file, a hangup is what it is to every program.
     if (options.users_file is None and context is None) or not hasattr(signal, "SIGHUP"):

@@ -48,6 +48,8 @@ from .protocols.amqp10.conversation import Conversation
 from .protocols.amqp10.lifetimes import TEMPORARY
 from .protocols.amqp10.protocol import Amqp10
 from .protocols.amqp10.termini import LONGEST, Termini
+from .protocols.routed import annotated, headers_of
+from .protocols.table import dialects_of
 from .rights.access import Authorise, permit_claimed
 from .rights.cbs import Cbs
 from .rights.guard import Guard
@@ -405,6 +407,8 @@ class Container(Handled):
         """
         if self.broker is not None:
             raise LocalProtocolError(f"{self!r} has a broker already")
+        options.setdefault("headers_of", headers_of)
+        options.setdefault("annotate", annotated)
         with self._reading():
             self.broker = Topology(self, self.clock, ledger=self._ledger, **options)
             if self._recovered:
@@ -623,11 +627,17 @@ class Container(Handled):
         """Listen, and serve the nodes to all who dial; see ``trio_amqp10.serve`` for the options.
 
         ``await nursery.start(partial(container.serve, url, sasl=...))`` gives a ``Listener`` for each address.
-        ``dialects=`` names protocols to serve beside AMQP 1.0; each brings its own way to the nodes.
+        ``dialects=`` names protocols to serve beside AMQP 1.0 on the same URLs: ``"all"``, or a list of names
+        (``"0-9-1"``) and of objects of ``net.dialect.Dialect``. A container that serves 0-9-1 gets a broker (``add_broker``) if it
+        has none.
+
+        Raises:
+            LocalProtocolError: there is no such dialect; or as ``trio_amqp10.serve``.
 
         Cancelled: every connection is closed with ``amqp:connection:forced``. Call ``finish`` first
         for what is under way to come to its end.
         """
+        options["dialects"] = dialects_of(self, options.get("dialects", ()))
         self._recover()
         options.setdefault("container_id", self.name)
         options.setdefault("offered_capabilities", self.offered_capabilities())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from trio_amqp10.container.nodes.node import RefusedError
+from trio_amqp10.container.protocols.amqp091.dialect import Amqp091
 from trio_amqp10.container.protocols.amqp10.conversation import Conversation
 from trio_amqp10.container.service import Container
 from trio_amqp10.errors import LocalProtocolError
@@ -19,7 +20,6 @@ from trio_amqp10.rules import Strict
 from trio_amqp10.sasl import Server
 
 from .addresses import queue_address, spell
-from .annotations import annotated, headers_of
 from .declaring import declare_exchange, declare_queue
 from .faults import FaultError
 from .requests import Management
@@ -34,11 +34,14 @@ if TYPE_CHECKING:
 __all__ = ["RabbitMQ"]
 
 _PROPERTIES: Final = {"product": "RabbitMQ", "version": "4.0.0", "platform": "trio-amqp10"}
-"""Clients look for the first two, and turn away from anything else."""
+"""Clients of AMQP 1.0 look for the first two, and turn away from anything else."""
+
+_PROPERTIES_091: Final = {"product": "RabbitMQ", "version": "3.13.7"}
+"""Clients of 0-9-1 choose by these how they limit what running consumers may have unacknowledged."""
 
 
 class RabbitMQ:
-    """Queues, exchanges and bindings as RabbitMQ 4 has them for AMQP 1.0.
+    """Queues, exchanges and bindings as RabbitMQ has them, for clients of AMQP 1.0 and of 0-9-1.
 
     Clients reach it by ``rabbit.container.serve("amqp://127.0.0.1:5672", **rabbit.serve_options)``; or from trio, in
     memory, by ``rabbit.container.connect()``. Addresses are those of version 2: ``/queues/NAME``, ``/exchanges/NAME``
@@ -71,6 +74,7 @@ class RabbitMQ:
         self.login = ":".join(quote(each, safe="") for each in next(iter(known.items()), ()))
         broker = _Broker(name, wall_clock)
         self._broker = broker.topology
+        self.serve_options["dialects"] = (Amqp091(broker, properties=_PROPERTIES_091),)
         self.container: Container = broker
 
     def declare_queue(self, name: str, arguments: Mapping[str, Any] | None = None) -> Queue:
@@ -136,9 +140,7 @@ class _Broker(Container):
 
     def __init__(self, name: str, wall_clock: Callable[[], float]) -> None:
         super().__init__(name, strict=True, wall_clock=wall_clock)
-        self.topology = self.add_broker(
-            queue_address=queue_address, headers_of=headers_of, annotate=annotated
-        )
+        self.topology = self.add_broker(queue_address=queue_address)
         self.amqp10.echoes = True
         self.amqp10.converse = partial(_Client, self.topology)
         self.add_node(Management(self.topology, self._post))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from trio_amqp10.container.protocols.table import dialects_of
 from trio_amqp10.container.service import Container
 from trio_amqp10.sasl import Server
 
@@ -54,7 +55,7 @@ def running_container(
     """A container at a port of this machine, in a thread: ``with running_container(queues=["orders"]) as url``.
 
     For code that is not trio: blocking, asyncio, or another process. Handlers of the container run in
-    that thread.
+    that thread. It speaks AMQP 1.0 and 0-9-1.
 
     Args:
         queues: the queues that it has from the start.
@@ -73,7 +74,7 @@ def running_container(
 
 @asynccontextmanager
 async def _served(container: Container, sasl: Server | None) -> AsyncGenerator[str]:
-    serve = partial(container.serve, "amqp://127.0.0.1:0", sasl=sasl)
+    serve = partial(container.serve, "amqp://127.0.0.1:0", sasl=sasl, dialects=dialects_of(container, "all"))
     async with trio.open_nursery() as nursery:
         listeners: list[Listener] = await nursery.start(serve)
         yield listeners[0].url

@@ -1,4 +1,4 @@
-"""A stand-in for RabbitMQ 4 in a thread, for programs that use a client of RabbitMQ's."""
+"""A stand-in for RabbitMQ in a thread, for programs that use a client of AMQP 1.0 or 0-9-1."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = ["rabbitmq"]
 
 
 def rabbitmq(queues: Iterable[str] = (), *, broker: RabbitMQ | None = None) -> AbstractContextManager[str]:
-    """RabbitMQ 4 in a test: ``with rabbitmq(queues=["orders"]) as url``.
+    """RabbitMQ in a test: ``with rabbitmq(queues=["orders"]) as url``.
 
-    It listens at a port of this machine, without TLS, in a thread of its own. It has no more of RabbitMQ than the AMQP 1.0 side
-    of queues, exchanges and bindings.
+    It listens at a port of this machine, without TLS, in a thread of its own, for clients of AMQP 1.0 and of 0-9-1. It has no
+    more of RabbitMQ than queues, exchanges and bindings.
 
     Args:
         queues: the queues that it has before anybody declares one.

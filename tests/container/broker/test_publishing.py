@@ -11,11 +11,11 @@ from trio.testing import wait_all_tasks_blocked
 import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill
 from trio_amqp10.container import Container
+from trio_amqp10.container.protocols.amqp10.routed import headers_of
 from trio_amqp10.container.stores import journal as journal_module
 from trio_amqp10.container.stores.base import StoreFullError
 from trio_amqp10.container.stores.memory import MemoryStore
 from trio_amqp10.container.stores.sqlite import SqliteStore
-from trio_amqp10.rabbitmq.annotations import headers_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -91,6 +91,7 @@ class Topology:
         queues, exchanges: by name; those that were declared.
         bindings: all of them.
         publisher: publishes through its exchanges.
+        queue_address: as given.
 
     Raises:
         StoreError: what the store has cannot be read.
@@ -111,11 +112,11 @@ class Topology:
         self.bindings = Bindings()
         journal = None if ledger is None else ledger.journal
         self._home = home
-        self._router = Router(self.exchanges, self.bindings, self._find_node)
+        self._router = Router(self.exchanges, self.bindings, self.find_node)
         self._annotate = annotate or _not_annotated
         self.publisher = Publisher(self._router.route, journal, headers_of or _no_headers, self._annotate)
         self._clock = clock
-        self._queue_address = queue_address
+        self.queue_address = queue_address
         self._ledger = ledger
         self._definitions: Definitions | None = None
         self.exchanges[DEFAULT] = Exchange(DEFAULT, "direct", self.publisher)
@@ -174,7 +175,7 @@ class Topology:
                 there,
                 name,
                 given,
-                self._queue_address,
+                self.queue_address,
                 durable=durable,
                 auto_delete=auto_delete,
                 exclusive=exclusive,
@@ -213,7 +214,7 @@ class Topology:
     ) -> BrokerQueue:
         """Make a queue and add it to the container, without any check; what is restored begins so."""
         lasting = durable and owner is None and self._ledger is not None
-        address = self._queue_address(name)
+        address = self.queue_address(name)
         queue = BrokerQueue(
             name,
             arguments,
@@ -223,7 +224,7 @@ class Topology:
             clock=self._clock,
             on_unused=lambda queue: self._home.remove_node(queue.address),
             on_closed=self._forget_queue,
-            queue_address=self._queue_address,
+            queue_address=self.queue_address,
             find_exchange=self.get_exchange,
             annotate=self._annotate,
             book=Book(self._ledger, address) if lasting and self._ledger is not None else None,
@@ -239,21 +240,31 @@ class Topology:
         Raises:
             LockedError: what has this name is no queue.
         """
-        node = self._find_node(name)
+        node = self.find_node(name)
         if node is None or isinstance(node, Queue):
             return node
         raise LockedError(f"{name!r} is no queue")
 
-    def _find_node(self, name: str) -> Node | None:
+    def find_node(self, name: str) -> Node | None:
+        """The node of any kind that a message to the queue of this name would go to; None if there is none."""
         queue = self.queues.get(name)
-        return self._home.nodes.get(self._queue_address(name)) if queue is None else queue
+        return self._home.nodes.get(self.queue_address(name)) if queue is None else queue
+
+    def add_node(self, node: Node) -> None:
+        """Add a node of the caller's to the container."""
+        self._home.add_node(node)
+
+    def remove_node(self, node: Node) -> None:
+        """Remove it, if it is there still."""
+        if self._home.nodes.get(node.address) is node:
+            self._home.remove_node(node.address)
 
     def is_lasting(self, destination: Destination) -> bool:
         """Whether the destination of a binding is there, and survives the process."""
         if destination.kind == "exchange":
             exchange = self.exchanges.get(destination.name)
             return exchange is not None and exchange.durable
-        queue = self._find_node(destination.name)
+        queue = self.find_node(destination.name)
         if isinstance(queue, BrokerQueue):
             return queue.lasting
         return isinstance(queue, Queue) and queue.durable

@@ -1,0 +1,287 @@
+"""One channel of a client of 0-9-1: takes its methods one after the other, and answers each (0-9-1, 2.2.5).
+
+A method is done when it is taken, unless it has to wait: for an answer about permission, or for the store. Then those
+behind it wait too, so that answers go out in the order of what was asked. A method that is refused closes the channel, or
+the connection, with its reply code; what came behind it is dropped.
+
+Knows methods by their tables: ``declaring``, ``publishing`` and ``consuming``.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from trio_amqp10.amqp091 import spec
+from trio_amqp10.amqp091.faults import ReplyError
+from trio_amqp10.amqp091.states import ChannelState
+from trio_amqp10.container.nodes.node import RefusedError
+from trio_amqp10.container.stores.base import StoreFullError
+from trio_amqp10.errors import AmqpError
+from trio_amqp10.reply_codes import ReplyCode091
+
+from .consuming import Consuming
+from .declaring import DECLARING
+from .faults import fault_of
+from .publishing import Publishing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from trio_amqp10.amqp091.channel import Channel
+    from trio_amqp10.amqp091.content import Content
+    from trio_amqp10.amqp091.events import Arrival
+    from trio_amqp10.amqp091.methods import Method
+    from trio_amqp10.container.broker.topology import Topology
+    from trio_amqp10.container.rights.guard import Wish
+    from trio_amqp10.container.stores.base import StoreError
+    from trio_amqp10.container.transactions import Transaction
+
+    from .connection import ServedConnection
+
+__all__ = ["ServerChannel"]
+
+_log = logging.getLogger("trio_amqp10.container")
+
+
+class ServerChannel:
+    """One channel.
+
+    Args:
+        peer: whose it is.
+        engine: the channel of the engine.
+
+    Attributes:
+        peer, engine: as given.
+        queue: the queue that was declared last; None before.
+        consuming: what it receives.
+        publishing: what it publishes.
+        transactional: whether publishes and acknowledgements wait for a commit.
+        over: whether it is closed, and nothing more is done on it.
+    """
+
+    def __init__(self, peer: ServedConnection, engine: Channel) -> None:
+        self.peer = peer
+        self.engine = engine
+        self.queue: str | None = None
+        self.transactional = False
+        self.over = False
+        self.publishing = Publishing(self)
+        self.consuming = Consuming(self)
+        self._transaction: Transaction | None = None
+        self._closing = False
+        self._running = False
+        self._waits = 0
+        self._method: Method | None = None
+        engine.on_touch = self.run
+
+    @property
+    def number(self) -> int:
+        """Its number."""
+        return self.engine.number
+
+    @property
+    def broker(self) -> Topology:
+        """The exchanges and queues of the container."""
+        return self.peer.broker
+
+    @property
+    def transaction(self) -> Transaction:
+        """The transaction that is under way; begun when it is first asked for."""
+        if self._transaction is None:
+            self._transaction = self.peer.begin_transaction()
+        return self._transaction
+
+    # -- methods ----------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Do what came, as far as nothing has to wait, and what room there is now permits."""
+        if self._running:
+            return
+        self._running = True
+        try:
+            while not self._waits and (arrival := self.engine.next_arrival()) is not None:
+                if not self.over:
+                    self._method = arrival.method
+                    self.attempt(partial(self._obey, arrival))
+        finally:
+            self._running = False
+        if self.over:
+            return
+        self.publishing.confirm()
+        self.consuming.resume()
+        self.peer.pump.ring()
+        if self._closing and not self._waits:
+            self.end()
+
+    def _obey(self, arrival: Arrival) -> None:
+        react = _REACTIONS.get(type(arrival.method))
+        if react is None:
+            raise ReplyError(ReplyCode091.NOT_IMPLEMENTED, arrival.method.plan.name)
+        react(self, arrival)
+
+    def attempt(self, call: Callable[[], object]) -> None:
+        """Do a part of a method; what it is refused with closes the channel or the connection."""
+        try:
+            call()
+        except ReplyError as fault:
+            self._fail(fault)
+        except RefusedError as refusal:
+            self._fail(fault_of(refusal))
+        except AmqpError as failure:
+            _log.debug("channel %d: %s", self.number, failure)
+            self._fail(ReplyError(ReplyCode091.INTERNAL_ERROR, str(failure)))
+        except Exception:
+            _log.exception("a method of channel %d failed", self.number)
+            self._fail(ReplyError(ReplyCode091.INTERNAL_ERROR, "the service failed"))
+
+    def _fail(self, fault: ReplyError) -> None:
+        if not fault.class_id and self._method is not None:
+            fault.about(self._method.plan.class_id, self._method.plan.method_id)
+        if fault.scope == "connection":
+            self.peer.fail(fault)
+            return
+        self.publishing.confirm()
+        self.engine.close(fault.code, fault.reply_text, fault.class_id, fault.method_id)
+        self.end()
+
+    def reply(self, method: Method, content: Content | None = None) -> None:
+        """Send a method, unless the client has closed the channel meanwhile."""
+        if self.engine.state is ChannelState.OPEN:
+            self.engine.send(method, content)
+
+    # -- what a method may wait for ---------------------------------------------------------
+
+    def ask(self, wish: Wish, then: Callable[[], object]) -> None:
+        """Do ``then`` if the client may do this; the channel is refused with 403 otherwise."""
+        if self.peer.is_granted(wish):
+            then()
+            return
+        self._waits += 1
+        self.peer.guard.ask(wish, partial(self._on_permission, wish, then, self._method))
+
+    def _on_permission(
+        self, wish: Wish, then: Callable[[], object], method: Method | None, refusal: RefusedError | None
+    ) -> None:
+        def go_on() -> None:
+            if refusal is not None:
+                raise refusal
+            self.peer.grant(wish)
+            then()
+
+        self._go_on(go_on, method)
+
+    def when_stored(self, then: Callable[[], object]) -> None:
+        """Do ``then`` once all that was declared, bound and deleted is safe; 541 if it could not be stored."""
+        self._waits += 1
+        self.broker.when_stored(partial(self._on_stored, then, self._method))
+
+    def _on_stored(
+        self, then: Callable[[], object], method: Method | None, failure: StoreError | None
+    ) -> None:
+        def go_on() -> None:
+            if isinstance(failure, StoreFullError):
+                raise ReplyError(ReplyCode091.RESOURCE_ERROR, "the store is full")
+            if failure is not None:
+                raise ReplyError(ReplyCode091.INTERNAL_ERROR, "the store failed")
+            then()
+
+        self._go_on(go_on, method)
+
+    def _go_on(self, call: Callable[[], object], method: Method | None) -> None:
+        self._waits -= 1
+        if not self.over:
+            self._method = method
+            self.attempt(call)
+        self.run()
+
+    # -- transactions -----------------------------------------------------------------------
+
+    def on_tx_select(self, _arrival: Arrival) -> None:
+        """tx.select."""
+        self.ask(("transact", None), self._select_tx)
+
+    def _select_tx(self) -> None:
+        self.transactional = True
+        self.reply(spec.TxSelectOk())
+
+    def on_tx_commit(self, _arrival: Arrival) -> None:
+        """tx.commit: publishes and acknowledgements count now, or not at all; the answer comes when they are stored."""
+        transaction, self._transaction = self._transaction, None
+        if transaction is None:
+            self.reply(spec.TxCommitOk())
+            return
+        self._waits += 1
+        self.publishing.refused = None
+        transaction.commit(partial(self._on_committed, transaction, self._method))
+
+    def _on_committed(self, transaction: Transaction, method: Method | None) -> None:
+        def go_on() -> None:
+            if transaction.fate is not None:
+                raise ReplyError(ReplyCode091.INTERNAL_ERROR, transaction.fate[1])
+            if self.publishing.refused is not None:
+                raise ReplyError(ReplyCode091.PRECONDITION_FAILED, "partial tx completion")
+            self.reply(spec.TxCommitOk())
+
+        self._go_on(go_on, method)
+
+    def on_tx_rollback(self, _arrival: Arrival) -> None:
+        """tx.rollback."""
+        self._roll_back()
+        self.reply(spec.TxRollbackOk())
+
+    def _roll_back(self) -> None:
+        transaction, self._transaction = self._transaction, None
+        if transaction is not None:
+            transaction.rollback()
+
+    # -- other methods ----------------------------------------------------------------------
+
+    def on_access_request(self, _arrival: Arrival) -> None:
+        """access.request, which clients of 0-8 send: everybody gets the ticket 1."""
+        self.reply(spec.AccessRequestOk())
+
+    def on_flow_ok(self, _arrival: Arrival) -> None:
+        """channel.flow-ok: the client obeys."""
+
+    # -- the end ----------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """The client has closed it, or the connection is over; what came before that is still done."""
+        self._closing = True
+        self.run()
+
+    def end(self) -> None:
+        """Nothing more is done here: what was not acknowledged goes back."""
+        if self.over:
+            return
+        self.over = True
+        self._roll_back()
+        self.consuming.end()
+        self.publishing.end()
+        self.run()  # what still waits is dropped
+        self.peer.forget(self)
+
+
+_REACTIONS: Final[Mapping[type[Method], Callable[[ServerChannel, Arrival], object]]] = {
+    **DECLARING,
+    spec.BasicPublish: lambda channel, arrival: channel.publishing.publish(arrival),
+    spec.ConfirmSelect: lambda channel, arrival: channel.publishing.select(arrival),
+    spec.BasicConsume: lambda channel, arrival: channel.consuming.consume(arrival),
+    spec.BasicCancel: lambda channel, arrival: channel.consuming.cancel(arrival),
+    spec.BasicGet: lambda channel, arrival: channel.consuming.get(arrival),
+    spec.BasicAck: lambda channel, arrival: channel.consuming.acknowledge(arrival),
+    spec.BasicNack: lambda channel, arrival: channel.consuming.reject(arrival),
+    spec.BasicReject: lambda channel, arrival: channel.consuming.reject(arrival),
+    spec.BasicRecover: lambda channel, arrival: channel.consuming.recover(arrival),
+    spec.BasicRecoverAsync: lambda channel, arrival: channel.consuming.recover(arrival),
+    spec.BasicQos: lambda channel, arrival: channel.consuming.qos(arrival),
+    spec.BasicCancelOk: lambda channel, arrival: None,  # noqa: ARG005
+    spec.TxSelect: ServerChannel.on_tx_select,
+    spec.TxCommit: ServerChannel.on_tx_commit,
+    spec.TxRollback: ServerChannel.on_tx_rollback,
+    spec.AccessRequest: ServerChannel.on_access_request,
+    spec.ChannelFlowOk: ServerChannel.on_flow_ok,
+}
+"""What is done with each method; any other is answered with 540."""

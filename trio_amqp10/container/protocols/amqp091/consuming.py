@@ -1,0 +1,328 @@
+"""What a client receives on one channel: consumers, gets, acknowledgements, prefetch (0-9-1, basic).
+
+A consumer is an outlet with a window of so many messages; the channel may have a window that all its consumers share. What
+is acknowledged answers the lease; what is requeued goes back to its old place, on a quorum queue as a failed attempt.
+
+Knows queues and topics by their outlets; does not know how a message gets there.
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from trio_amqp10.amqp091 import spec
+from trio_amqp10.amqp091.content import Content as Carried
+from trio_amqp10.amqp091.states import ChannelState
+from trio_amqp10.container.broker.faults import AccessRefusedError, LockedError, PreconditionError
+from trio_amqp10.container.nodes.node import Interest, Node
+from trio_amqp10.container.nodes.topic import Topic
+from trio_amqp10.container.transactions import LeaseAnswer
+
+from .content import to_published
+from .declaring import last_declared
+from .outlets import NOTHING, ChannelOutlet, ConsumerOutlet, GetOutlet, is_quorum
+from .replying import REPLY_TO, ReplyNode, find_reply_node, reply_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from trio_amqp10.amqp091.events import Arrival
+    from trio_amqp10.container.endpoints import GivenLease
+    from trio_amqp10.container.nodes.content import Content
+    from trio_amqp10.container.nodes.queue import Queue
+
+    from .channel import ServerChannel
+
+__all__ = ["Consuming"]
+
+
+class Consuming:
+    """The deliveries of one channel.
+
+    Args:
+        channel: whose they are.
+
+    Attributes:
+        outlets: its consumers by tag.
+        unacked: deliveries that wait for an acknowledgement, by delivery tag.
+        out: how many of these, or of those that wait for a commit, came by consumers.
+        settling: whether several are acknowledged at once: outlets are woken behind that.
+        reply_name: where direct replies are published to; None without a consumer of them.
+    """
+
+    def __init__(self, channel: ServerChannel) -> None:
+        self.outlets: dict[str, ConsumerOutlet] = {}
+        self.unacked: dict[int, GivenLease] = {}
+        self.out = 0
+        self.settling = False
+        self.reply_name: str | None = None
+        self._reply_tag = ""
+        self._channel = channel
+        self._prefetch: int | None = None
+        self._limit: int | None = None
+        self._stalled = False
+        self._to_wake: dict[ConsumerOutlet, None] = {}
+
+    # -- consumers --------------------------------------------------------------------------
+
+    def consume(self, arrival: Arrival) -> None:
+        """basic.consume."""
+        method: Any = arrival.method
+        if method.queue == REPLY_TO:
+            self._consume_replies(method)
+            return
+        name = last_declared(self._channel, method.queue)
+        node = self._node_of(name)
+        priority = method.arguments.get("x-priority", 0)
+        if not isinstance(priority, int) or isinstance(priority, bool):
+            raise PreconditionError(f"x-priority is an integer, not {priority!r}")
+        self._channel.ask(("receive", node.address), partial(self._begin, method, name, node, priority))
+
+    def _node_of(self, name: str) -> Node:
+        """The queue of this name, or the topic."""
+        broker = self._channel.broker
+        node = broker.find_node(name)
+        return node if isinstance(node, Topic) else broker.get_queue(name, self._channel.peer)
+
+    def _begin(self, method: Any, name: str, node: Node, priority: int) -> None:
+        channel, peer = self._channel, self._channel.peer
+        others = [each for each in node.outlets if not each.copying]
+        if any(isinstance(each, ConsumerOutlet) and each.exclusive for each in others) or (
+            method.exclusive and others
+        ):
+            raise AccessRefusedError(f"queue '{name}' in vhost '/' in exclusive use")
+        tag = method.consumer_tag or f"amq.ctag-{_token()}"
+        # Of a topic it is a subscription of its own, which ends with it.
+        own = f"{peer.number}/{channel.number}/{tag}" if isinstance(node, Topic) else node.address
+        outlet = ConsumerOutlet(
+            channel,
+            node,
+            name,
+            tag,
+            no_ack=method.no_ack,
+            exclusive=method.exclusive,
+            window=self._prefetch,
+            interest=Interest(name=own, owner=peer.owner, priority=priority),
+        )
+        peer.check_link()
+        peer.check_outlet(node, copying=False, target=None, interest=outlet.interest)
+        self._answer(method, tag)
+        self.outlets[tag] = outlet
+        peer.guard.remember(outlet, ("receive", node.address))
+        outlet.begin()
+
+    def _answer(self, method: Any, tag: str) -> None:
+        if method.no_wait:
+            self._channel.engine.numbers.consumers[tag] = method.no_ack
+        else:
+            self._channel.reply(spec.BasicConsumeOk(consumer_tag=tag))
+
+    def _consume_replies(self, method: Any) -> None:
+        if not method.no_ack:
+            raise PreconditionError("reply consumer cannot acknowledge")
+        if self.reply_name is not None:
+            raise PreconditionError("reply consumer already set")
+        tag = method.consumer_tag or f"amq.ctag-{_token()}"
+        name = reply_name()
+        broker = self._channel.broker
+        broker.add_node(ReplyNode(broker.queue_address(name), self._deliver_reply))
+        self.reply_name, self._reply_tag = name, tag
+        self._answer(method, tag)
+
+    def _deliver_reply(self, content: Content) -> None:
+        assert self.reply_name is not None
+        channel = self._channel
+        published = to_published(content, self.reply_name)
+        channel.reply(
+            spec.BasicDeliver(
+                consumer_tag=self._reply_tag,
+                delivery_tag=channel.engine.numbers.deliveries.last + 1,
+                redelivered=False,
+                exchange=published.exchange,
+                routing_key=published.routing_key,
+            ),
+            Carried(NOTHING, published.body, published.raw),
+        )
+        channel.peer.pump.ring()
+
+    def _end_replies(self) -> None:
+        if self.reply_name is not None:
+            node = find_reply_node(self._channel.broker, self.reply_name)
+            if node is not None:
+                self._channel.broker.remove_node(node)
+            self.reply_name = None
+
+    def cancel(self, arrival: Arrival) -> None:
+        """basic.cancel."""
+        method: Any = arrival.method
+        tag = method.consumer_tag
+        if self.reply_name is not None and tag == self._reply_tag:
+            self._end_replies()
+        outlet = self.outlets.pop(tag, None)
+        if outlet is not None:
+            self._channel.peer.guard.forget(outlet)
+            outlet.stop()
+        if not method.no_wait:
+            self._channel.reply(spec.BasicCancelOk(consumer_tag=tag))
+
+    def on_cancelled(self, tag: str, condition: str | None, description: str | None) -> None:
+        """The node has ended a consumer, e.g. because the queue was deleted; clients that understand it are told."""
+        _ = condition, description
+        outlet, channel = self.outlets.pop(tag, None), self._channel
+        if outlet is None:
+            return
+        channel.peer.guard.forget(outlet)
+        if channel.peer.engine.capabilities.get("consumer_cancel_notify") is True:
+            channel.reply(spec.BasicCancel(consumer_tag=tag, no_wait=True))
+            channel.peer.pump.ring()
+        else:
+            channel.engine.numbers.consumers.pop(tag, None)
+
+    # -- one at a time ----------------------------------------------------------------------
+
+    def get(self, arrival: Arrival) -> None:
+        """basic.get."""
+        method: Any = arrival.method
+        name = last_declared(self._channel, method.queue)
+        queue = self._channel.broker.get_queue(name, self._channel.peer)
+        if queue.policy.single_active and is_quorum(queue):
+            raise LockedError(f"cannot get from queue '{name}' in vhost '/': it has a single active consumer")
+        self._channel.ask(("receive", queue.address), partial(self._get, method, name, queue))
+
+    def _get(self, method: Any, name: str, queue: Queue) -> None:
+        outlet = GetOutlet(self._channel, queue, name, _nothing, no_ack=method.no_ack, window=1)
+        if not outlet.pull():
+            self._channel.reply(spec.BasicGetEmpty())
+
+    # -- acknowledgements -------------------------------------------------------------------
+
+    def acknowledge(self, arrival: Arrival) -> None:
+        """basic.ack."""
+        self._settle(arrival.tags, lambda lease: lease.accepted(), removes=True)
+
+    def reject(self, arrival: Arrival) -> None:
+        """basic.nack and basic.reject."""
+        method: Any = arrival.method
+        self._settle(arrival.tags, _requeue if method.requeue else _refuse, removes=False)
+
+    def _settle(self, tags: Iterable[int], answer: Callable[[GivenLease], object], *, removes: bool) -> None:
+        channel = self._channel
+        self.settling = True
+        try:
+            for tag in tags:
+                lease = self.unacked.pop(tag, None)
+                if lease is None:
+                    continue
+                if channel.transactional:
+                    channel.transaction.add(
+                        LeaseAnswer(
+                            lease,
+                            partial(self._answer_lease, lease, answer),
+                            removes=removes,
+                            undo=partial(self.unacked.__setitem__, tag, lease),
+                        )
+                    )
+                else:
+                    self._answer_lease(lease, answer)
+        finally:
+            self.settling = False
+        self._wake()
+
+    def _answer_lease(self, lease: GivenLease, answer: Callable[[GivenLease], object]) -> None:
+        if isinstance(lease.outlet, ConsumerOutlet):
+            self.out -= 1
+        answer(lease)
+
+    def recover(self, arrival: Arrival) -> None:
+        """basic.recover and basic.recover-async."""
+        tags = sorted(self.unacked)
+        self.settling = True
+        try:
+            for tag in tags:
+                self._answer_lease(self.unacked.pop(tag), _requeue)
+        finally:
+            self.settling = False
+        if isinstance(arrival.method, spec.BasicRecover):
+            self._channel.reply(spec.BasicRecoverOk())
+        self._wake()
+
+    # -- how much at a time -----------------------------------------------------------------
+
+    def qos(self, arrival: Arrival) -> None:
+        """basic.qos: of each consumer to come, or of the channel."""
+        method: Any = arrival.method
+        count = method.prefetch_count or None
+        if method.global_:
+            self._limit = count
+        else:
+            self._prefetch = count
+            if self._channel.peer.reaches_running:
+                for outlet in list(self.outlets.values()):
+                    outlet.resize(count)
+        self._channel.reply(spec.BasicQosOk())
+        self._stalled = True
+
+    def has_room(self) -> bool:
+        """Whether the channel may be given a message now; if not, ``resume`` finds out when it may."""
+        channel, peer = self._channel, self._channel.peer
+        if (
+            channel.engine.state is ChannelState.OPEN
+            and channel.engine.flowing
+            and peer.engine.has_room
+            and (self._limit is None or self.out < self._limit)
+        ):
+            return True
+        self._stalled = True
+        return False
+
+    def resume(self) -> None:
+        """Something has changed: have consumers that had to wait look again."""
+        if self._stalled:
+            self._stalled = False
+            for outlet in list(self.outlets.values()):
+                outlet.wake()
+
+    def wake_later(self, outlet: ConsumerOutlet) -> None:
+        """Wake it when all is acknowledged."""
+        self._to_wake[outlet] = None
+
+    def _wake(self) -> None:
+        woken, self._to_wake = self._to_wake, {}
+        for outlet in woken:
+            outlet.wake()
+
+    # -- the end ----------------------------------------------------------------------------
+
+    def end(self) -> None:
+        """The channel is over: what was not acknowledged goes back, as after a failed attempt."""
+        self._end_replies()
+        outlets, self.outlets = self.outlets, {}
+        for outlet in outlets.values():
+            self._channel.peer.guard.forget(outlet)
+            outlet.stop()
+        unacked, self.unacked = self.unacked, {}
+        for lease in unacked.values():
+            lease.lost()
+
+
+def _nothing(condition: str | None, description: str | None) -> None:
+    """A get ends by itself."""
+
+
+def _requeue(lease: GivenLease) -> None:
+    outlet = lease.outlet
+    if isinstance(outlet, ChannelOutlet) and outlet.quorum:
+        lease.modified(failed=True, undeliverable_here=False, annotations=None)
+    else:
+        lease.released()
+
+
+def _refuse(lease: GivenLease) -> None:
+    lease.rejected(None, None)
+
+
+def _token() -> str:
+    return base64.urlsafe_b64encode(secrets.token_bytes(16)).rstrip(b"=").decode()

@@ -1,0 +1,246 @@
+"""The handshake of a server: login by the mechanisms of ``sasl``, and the virtual host (0-9-1, 2.2.4).
+
+AMQPLAIN, which only 0-9-1 has, is offered beside PLAIN. A listener without users lets everybody in: as every client of
+0-9-1 logs in as ``guest`` with the password ``guest`` unless told otherwise, these count as ANONYMOUS there.
+
+Knows mechanisms and the engine; knows no container.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from trio_amqp10.amqp091.events import ChallengeAnswered, OpenRequested, StartAnswered
+from trio_amqp10.amqp091.faults import ReplyError
+from trio_amqp10.amqp091.fields import USUAL, Scan, read_table
+from trio_amqp10.sasl.config import Server
+from trio_amqp10.sasl.mechanism import (
+    Challenge,
+    Identity,
+    Question,
+    Refused,
+    ServerContext,
+    ServerExchange,
+    ServerMechanism,
+    Verified,
+)
+from trio_amqp10.sasl.plain import PlainServer
+from trio_amqp10.sasl.server import FAILURE_PENALTY
+
+if TYPE_CHECKING:
+    from trio_amqp10.amqp091 import spec
+    from trio_amqp10.amqp091.engine import Engine
+    from trio_amqp10.net.dialect import AcceptedConnection
+    from trio_amqp10.net.pump import Pump
+    from trio_amqp10.sasl.mechanism import ServerStep
+
+__all__ = ["AmqPlainServer", "Login", "context_of", "mechanisms_for"]
+
+_log = logging.getLogger("trio_amqp10.listen")
+
+_ROUNDS: Final = 16
+"""Challenges that one login may take."""
+
+_JITTER: Final = 0.5
+"""Seconds at most, by which refusals are spread: how long one takes tells a guesser nothing."""
+
+_GUEST: Final = "guest"
+
+
+class AmqPlainServer(ServerMechanism):
+    """AMQPLAIN: user and password in a field table without its length.
+
+    Args:
+        plain: checks them.
+    """
+
+    __slots__ = ("_plain",)
+
+    name = "AMQPLAIN"
+    needs_secrecy = True
+
+    def __init__(self, plain: ServerMechanism) -> None:
+        self._plain: Final = plain
+
+    def begin(self, context: ServerContext) -> ServerExchange:
+        return _AmqPlainExchange(self._plain.begin(context))
+
+
+class _AmqPlainExchange(ServerExchange):
+    __slots__ = ("_plain",)
+
+    def __init__(self, plain: ServerExchange) -> None:
+        self._plain = plain
+
+    @property
+    def claimed_name(self) -> str | None:
+        return self._plain.claimed_name
+
+    def response(self, data: bytes) -> ServerStep:
+        try:
+            table, _ = read_table(len(data).to_bytes(4, "big") + data, 0, len(data) + 4, Scan(USUAL))
+        except ReplyError:
+            return Refused()
+        user, password = table.get("LOGIN"), table.get("PASSWORD")
+        if not isinstance(user, str) or not isinstance(password, str):
+            return Refused()
+        # By way of ``start``: it refuses where the transport does not keep a password secret.
+        return self._plain.start(f"\0{user}\0{password}".encode())
+
+    def answer(self, value: object) -> ServerStep:
+        return self._plain.answer(value)
+
+
+def context_of(accepted: AcceptedConnection) -> ServerContext:
+    """What mechanisms may know of a connection."""
+    transport = accepted.transport
+    return ServerContext(
+        channel_bindings=transport.channel_bindings, peer_certificate=transport.peer_certificate
+    )
+
+
+def mechanisms_for(accepted: AcceptedConnection) -> list[ServerMechanism]:
+    """What is offered, best first; PLAIN, then AMQPLAIN, for ``guest`` alone where everybody is let in."""
+    server: Server = accepted.sasl or Server()
+    offered = server.offer(accepted.private, accepted.allow_plaintext_password, context_of(accepted))
+    if not server.requires_sasl:
+        offered = [PlainServer({_GUEST: _GUEST}, permitted=True), *offered]
+    for place, mechanism in enumerate(offered):
+        if isinstance(mechanism, PlainServer):
+            return [*offered[: place + 1], AmqPlainServer(mechanism), *offered[place + 1 :]]
+    return offered
+
+
+class Login:
+    """One handshake, from the answer to connection.start to the wish for a virtual host.
+
+    Args:
+        engine: of the connection.
+        pump: that drives it.
+        accepted: what is known of the peer.
+        events: what the engine reports meanwhile.
+
+    Attributes:
+        identity: who the peer proved to be, once it logged in.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        pump: Pump,
+        accepted: AcceptedConnection,
+        events: trio.MemoryReceiveChannel[Any],
+    ) -> None:
+        self.identity: Identity | None = None
+        self._engine = engine
+        self._pump = pump
+        self._accepted = accepted
+        self._events = events
+        self._exchange: ServerExchange | None = None
+        self._mechanism: ServerMechanism | None = None
+        self._rounds = 0
+
+    async def run(self) -> str | None:
+        """The virtual host that the peer asks for; None if it came no further.
+
+        Cancelled: the connection is of no use.
+        """
+        async for event in self._events:
+            if isinstance(event, StartAnswered):
+                if not await self._begin(event.answer):
+                    return None
+            elif isinstance(event, ChallengeAnswered):
+                assert self._exchange is not None
+                if not await self._take(self._attempt(self._exchange.response, event.response)):
+                    return None
+            elif isinstance(event, OpenRequested):
+                return event.virtual_host
+        return None
+
+    async def _begin(self, answer: spec.ConnectionStartOk) -> bool:
+        offered = {each.name: each for each in mechanisms_for(self._accepted)}
+        mechanism = offered.get(answer.mechanism)
+        if mechanism is None or not self._accepted.failures.permits(None):
+            return await self._refuse(answer.mechanism)
+        self._mechanism = mechanism
+        self._exchange = mechanism.begin(context_of(self._accepted))
+        # An empty response is none for a mechanism in which the server speaks first.
+        first = answer.response or (b"" if mechanism.name in ("EXTERNAL", "ANONYMOUS") else None)
+        return await self._take(self._attempt(self._exchange.start, first))
+
+    def _attempt(self, step: Any, value: object) -> ServerStep:
+        try:
+            return step(value)  # type: ignore[no-any-return]
+        except Exception:
+            # A mechanism may be a user's, and the octets are a stranger's.
+            _log.debug("a login failed", exc_info=True)
+            return Refused()
+
+    async def _take(self, step: ServerStep) -> bool:
+        """Go on with a step of the mechanism; False if the peer may not come in."""
+        exchange, mechanism = self._exchange, self._mechanism
+        assert exchange is not None
+        assert mechanism is not None
+        while isinstance(step, Question):
+            try:
+                work = step.work
+                value = await (step.ask() if work is None else trio.to_thread.run_sync(work))
+            except Exception:
+                _log.exception("a login could not be checked")
+                step = Refused()
+            else:
+                step = self._attempt(exchange.answer, value)
+        now = trio.current_time()
+        if isinstance(step, Challenge) and self._rounds < _ROUNDS:
+            self._rounds += 1
+            self._pump.feed(self._engine.challenge, step.data, now)
+            return True
+        if not isinstance(step, Verified) or not self._accepted.failures.permits(exchange.claimed_name):
+            return await self._refuse(mechanism.name)
+        if step.data is not None and self._rounds < _ROUNDS:
+            # There is no outcome that carries it: it is one more challenge, whose answer is empty (SCRAM).
+            self._rounds += 1
+            self._exchange = _Done(step.name)
+            self._pump.feed(self._engine.challenge, step.data, now)
+            return True
+        proves = not isinstance(mechanism, PlainServer | AmqPlainServer) or self._accepted_users
+        self.identity = Identity(step.name, mechanism.name if proves else "ANONYMOUS")
+        self._pump.feed(self._engine.accept_login, step.name, now)
+        return True
+
+    @property
+    def _accepted_users(self) -> bool:
+        """Whether a password proves anything here."""
+        server: Server | None = self._accepted.sasl
+        return server is not None and server.requires_sasl
+
+    async def _refuse(self, mechanism: str) -> bool:
+        """The same for every cause, after the same time."""
+        claimed = None if self._exchange is None else self._exchange.claimed_name
+        failures = self._accepted.failures
+        if failures.permits(claimed):
+            failures.failed(claimed)
+        await trio.sleep(FAILURE_PENALTY + random.random() * _JITTER)
+        self._engine.refuse_login(f"Login was refused using authentication mechanism {mechanism[:20]}")
+        self._pump.ring()
+        return False
+
+
+class _Done(ServerExchange):
+    """A login that has succeeded, and whose last word the client has to answer."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def claimed_name(self) -> str | None:
+        return self._name
+
+    def response(self, data: bytes) -> ServerStep:
+        return Verified(self._name) if not data else Refused()

@@ -1,0 +1,250 @@
+"""What a client publishes on one channel: to an exchange, or to a node; confirms, returns, transactions (0-9-1, basic.publish).
+
+===============================  =====================================================
+what became of a publish         in confirm mode the client gets
+===============================  =====================================================
+every queue has it               basic.ack; for one that is stored, after the commit
+a queue is full, or failed       basic.nack
+it reached no queue              basic.ack, behind a basic.return if it is mandatory
+===============================  =====================================================
+
+Confirms of one pass are merged: all up to the first that is open are one ``multiple``.
+
+Knows exchanges and arrivals; does not know how a message is stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from trio_amqp10.amqp091 import spec
+from trio_amqp10.amqp091.content import Content
+from trio_amqp10.amqp091.fields import USUAL
+from trio_amqp10.amqp091.states import ChannelState
+from trio_amqp10.container.broker.addresses import exchange_address
+from trio_amqp10.container.broker.exchanges import Exchange
+from trio_amqp10.container.broker.faults import PreconditionError
+from trio_amqp10.container.broker.queues import BrokerQueue
+from trio_amqp10.container.broker.routing import DEFAULT, further_keys
+from trio_amqp10.container.endpoints import PublishedArrival
+from trio_amqp10.container.nodes.node import Node, RefusedError
+from trio_amqp10.container.nodes.relay import Feed
+from trio_amqp10.reply_codes import ReplyCode091
+
+from .content import Published
+from .replying import REPLY_TO
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trio_amqp10.amqp091.content import BasicProperties
+    from trio_amqp10.amqp091.events import Arrival
+    from trio_amqp10.container.nodes.node import Inlet
+    from trio_amqp10.container.rights.guard import Wish
+
+    from .channel import ServerChannel
+
+__all__ = ["Publishing"]
+
+_MOST_EXPIRATION: Final = 0xFFFFFFFF
+"""Milliseconds; about 49 days, as RabbitMQ has it."""
+
+
+class _Publish(PublishedArrival):
+    """A publish that waits for its answer, and where it goes."""
+
+    __slots__ = ("exchange", "further", "key", "mandatory", "number", "published")
+
+    def __init__(
+        self,
+        publishing: Publishing,
+        published: Published,
+        further: Sequence[str],
+        number: int,
+        *,
+        mandatory: bool,
+    ) -> None:
+        super().__init__(published, partial(publishing.on_answer, self))
+        self.published = published
+        self.exchange = published.exchange
+        self.key = published.routing_key
+        self.further = further
+        self.mandatory = mandatory
+        self.number = number
+
+
+class _Posts(Node):
+    """Where a transaction keeps the publishes of a channel until its commit, in their order."""
+
+    takes = True
+
+    def __init__(self, publishing: Publishing, *, storing: bool) -> None:
+        super().__init__("(transaction)")
+        self._publishing = publishing
+        self._storing = storing
+
+    @property
+    def storing(self) -> bool:
+        return self._storing
+
+    def on_arrivals(self, inlet: Inlet) -> None:
+        while (arrival := inlet.take()) is not None:
+            assert isinstance(arrival, _Publish)
+            self._publishing.route(inlet, arrival)
+
+
+class Publishing:
+    """The publishes of one channel.
+
+    Args:
+        channel: whose they are.
+
+    Attributes:
+        refused: why one of them was not taken, since a commit began; None if all were.
+    """
+
+    def __init__(self, channel: ServerChannel) -> None:
+        self.refused: RefusedError | None = None
+        self._channel = channel
+        self._inlet = Feed(channel.peer)
+        self._posts = _Posts(self, storing=channel.broker.publisher.storing)
+        self._confirming = False
+        self._acked: set[int] = set()
+        self._nacked: set[int] = set()
+
+    def select(self, arrival: Arrival) -> None:
+        """confirm.select."""
+        method: Any = arrival.method
+        self._confirming = True
+        if not method.no_wait:
+            self._channel.reply(spec.ConfirmSelectOk())
+
+    # -- in ---------------------------------------------------------------------------------
+
+    def publish(self, arrival: Arrival) -> None:
+        """basic.publish."""
+        method: Any = arrival.method
+        channel = self._channel
+        exchange = channel.broker.get_exchange(method.exchange)
+        exchange.check_publish()
+        if exchange.name == DEFAULT:
+            wish: Wish = ("send", channel.broker.queue_address(method.routing_key))
+        else:
+            wish = ("send", exchange_address(exchange.name, method.routing_key))
+        if channel.peer.is_granted(wish):
+            self._take(arrival)
+        else:
+            channel.ask(wish, partial(self._take, arrival))
+
+    def _take(self, arrival: Arrival) -> None:
+        method: Any = arrival.method
+        assert arrival.content is not None
+        properties, body, raw = arrival.content
+        further: Sequence[str] = ()
+        changed = self._changed(properties)
+        if properties.headers:
+            further = further_keys(properties.headers)
+            if "BCC" in properties.headers:
+                rest = {name: value for name, value in properties.headers.items() if name != "BCC"}
+                changed = replace(changed or properties, headers=rest)
+        if changed is not None:
+            properties, raw = changed, changed.encode(USUAL)
+        assert raw is not None
+        published = Published(method.exchange, method.routing_key, raw, body, properties)
+        publish = _Publish(self, published, further, arrival.number, mandatory=method.mandatory)
+        if self._channel.transactional:
+            self._channel.transaction.post(self._posts, publish, published.size)
+        else:
+            self.route(self._inlet, publish)
+        self._channel.peer.on_publish()
+
+    def _changed(self, properties: BasicProperties) -> BasicProperties | None:
+        """The properties as they go on, if they cannot go on as they came."""
+        expiration = properties.expiration
+        if expiration is not None and int(expiration) > _MOST_EXPIRATION:
+            raise PreconditionError(f"invalid expiration '{expiration}'")
+        if properties.reply_to != REPLY_TO:
+            return None
+        address = self._channel.consuming.reply_name
+        if address is None:
+            raise PreconditionError("fast reply consumer does not exist")
+        return replace(properties, reply_to=address)
+
+    def route(self, inlet: Inlet, publish: _Publish) -> None:
+        """Hand a message on to the queues that its exchange reaches, or to the node that its key names."""
+        broker = self._channel.broker
+        exchange = broker.exchanges.get(publish.exchange)
+        if exchange is None:  # deleted since it was published in a transaction
+            publish.release()
+            return
+        if exchange.name == DEFAULT and not publish.further:
+            node = broker.find_node(publish.key)
+            if node is None or isinstance(node, Exchange) or not node.takes:
+                publish.release()
+                return
+            if not isinstance(node, BrokerQueue):
+                self._send(node, publish)
+                return
+        headers = publish.published.headers
+        broker.publisher.publish(inlet, publish, exchange, publish.key, publish.further, lambda: headers)
+
+    def _send(self, node: Node, publish: _Publish) -> None:
+        """To a node of the program: it takes the message when it likes to, and the client waits until then."""
+        try:
+            self._channel.peer.publisher.publish(node.address, publish)
+        except RefusedError as refusal:
+            publish.reject(refusal.condition, refusal.description)
+
+    # -- answers ----------------------------------------------------------------------------
+
+    def on_answer(self, publish: _Publish, refusal: RefusedError | None) -> None:
+        """What became of a publish: a return at once, a confirm with the next others."""
+        channel = self._channel
+        if channel.over:
+            return
+        if refusal is not None and publish.state == "released":
+            if publish.mandatory:
+                self._return(publish)
+        elif refusal is not None:
+            self.refused = refusal
+        if publish.number:
+            gone = refusal is not None and publish.state != "released"
+            (self._nacked if gone else self._acked).add(publish.number)
+            channel.peer.engine.touch(channel.engine)
+            channel.peer.pump.ring()
+
+    def _return(self, publish: _Publish) -> None:
+        published = publish.published
+        self._channel.reply(
+            spec.BasicReturn(
+                reply_code=ReplyCode091.NO_ROUTE,
+                reply_text="NO_ROUTE",
+                exchange=publish.exchange,
+                routing_key=publish.key,
+            ),
+            Content(published.properties, published.body, published.raw),
+        )
+
+    def confirm(self) -> None:
+        """Send the confirms that are due."""
+        acked, nacked, engine = self._acked, self._nacked, self._channel.engine
+        if not (acked or nacked) or engine.state is not ChannelState.OPEN:
+            return
+        front = engine.numbers.publishes.front(acked)
+        if front:
+            several = [number for number in acked if number <= front]
+            engine.send(spec.BasicAck(delivery_tag=front, multiple=len(several) > 1))
+            acked.difference_update(several)
+        for number in sorted(acked):
+            engine.send(spec.BasicAck(delivery_tag=number))
+        for number in sorted(nacked):
+            engine.send(spec.BasicNack(delivery_tag=number, requeue=False))
+        acked.clear()
+        nacked.clear()
+
+    def end(self) -> None:
+        """The channel is over: nothing is answered any more."""
+        self._acked.clear()
+        self._nacked.clear()
