@@ -15,7 +15,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 # so it is measured over the tests of just those modules, and not where all there is to try is tried: that covers
 # nothing that simpler tests do not.
 PURE_TESTS := $(wildcard tests/wire tests/spec tests/sasl tests/engine tests/amqp091/test_*.py tests/filters tests/typed tests/trace \
-	$(addsuffix .py,$(addprefix tests/test_,body_reader errors frames headers json_values message reply_codes tokens typed)))
+	$(addsuffix .py,$(addprefix tests/test_,body_reader errors frames headers json_values message reply_codes timer_heap tokens typed)))
 EXHAUSTIVE_TESTS := $(addprefix tests/,engine/test_chunks.py engine/test_exactly_once.py engine/test_hostile.py \
 	amqp091/test_hostile.py amqp091/test_machine.py sasl/test_mutations.py)
 CONTAINER_TESTS := $(addprefix tests/,container azure rabbitmq)

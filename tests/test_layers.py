@@ -15,13 +15,14 @@ import trio_amqp10
 
 PACKAGE = Path(trio_amqp10.__file__).parent
 
-# errors, rules, reply_codes, channel_binding, wire <- spec <- frames, headers, message <- sasl, typed, filters, trace
+# errors, rules, reply_codes, channel_binding, timer_heap, wire <- spec <- frames, headers, message <- sasl, typed, filters, trace
 #     <- engine, amqp091 <- net <- peer <- container, patterns <- azure, rabbitmq, testing, cli, spark
 LEVELS = {
     "errors": 0,
     "rules": 0,
     "reply_codes": 0,
     "channel_binding": 0,
+    "timer_heap": 0,
     "wire": 1,
     "spec": 2,
     "frames": 3,
@@ -89,7 +90,7 @@ class Room(NamedTuple):
 
 
 ROOMS = {
-    "nodes": Room({"errors"}, {"nodes", "stores"}),
+    "nodes": Room({"errors", "timer_heap"}, {"nodes", "stores"}),
     "stores": Room({"errors"}, {"stores"}),
     "transactions.py": Room({"errors"}, {"nodes", "stores", "transaction_inlets"}),
     "transaction_inlets.py": Room({"errors"}, {"nodes"}),
@@ -101,7 +102,7 @@ ROOMS = {
 }
 """Other dialects are to have the same nodes, stores and transactions: nothing there knows the endpoints or the performatives of this one."""
 
-NET = {"channel_binding", "errors", "headers", "net"}
+NET = {"channel_binding", "errors", "headers", "net", "timer_heap"}
 """What the room of streams and listeners may know: no dialect, but for the header that asks for TLS (5.2.1)."""
 
 LINES = 400

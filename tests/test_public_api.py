@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import types
 import typing
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 import trio_amqp10 as amqp
 
@@ -103,3 +106,227 @@ def test_async_callable_says_what_holds_when_it_is_cancelled(name: str) -> None:
     docstring = inspect.getdoc(ASYNC[name]) or ""
     *_, last = [line for line in docstring.split("\n\n") if line.strip()] or [""]
     assert "ancelled" in last, f"{name} ends with: {last!r}"
+
+
+# -- options ----------------------------------------------------------------------------------
+
+OPEN_KEYWORD = {"Container.add_broker": "options", "Registry.message": "properties"}
+"""What passes keywords on to a class of its own, which its docstring names."""
+
+
+def functions() -> dict[str, Any]:
+    """Public functions and methods, by name."""
+    found = {name: item for name, item in OBJECTS.items() if inspect.isfunction(item)}
+    for name, cls in CLASSES.items():
+        found |= {f"{name}.{key}": item for key, item in methods(cls).items() if inspect.isfunction(item)}
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(functions()))
+def test_public_function_hides_no_parameter(name: str) -> None:
+    hidden = [
+        parameter.name
+        for parameter in inspect.signature(functions()[name]).parameters.values()
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD
+    ]
+    assert hidden == ([OPEN_KEYWORD[name]] if name in OPEN_KEYWORD else []), name
+
+
+OPEN = {
+    "idle_timeout": 60.0,
+    "max_frame_size": None,
+    "channel_max": None,
+    "properties": None,
+    "desired_capabilities": (),
+    "offered_capabilities": (),
+    "outgoing_locales": (),
+    "incoming_locales": (),
+    "limits": None,
+    "strict": None,
+}
+TLS = {
+    "layers": None,
+    "ssl_context": None,
+    "cafile": None,
+    "certfile": None,
+    "keyfile": None,
+    "server_hostname": None,
+    "insecure": False,
+}
+DIAL = (
+    OPEN
+    | TLS
+    | {
+        "container_id": None,
+        "hostname": None,
+        "sasl": None,
+        "allow_plaintext_password": False,
+        "pipelined": True,
+        "close_timeout": 5.0,
+        "reconnect": False,
+        "sole_connection": None,
+        "follow_redirects": False,
+        "trusted_hosts": (),
+    }
+)
+SERVE = OPEN | {
+    "container_id": None,
+    "sasl": None,
+    "allow_plaintext_password": False,
+    "ssl_context": None,
+    "layers": None,
+    "detect": False,
+    "origins": (),
+    "admit": None,
+    "vet": None,
+    "max_connections": 10_000,
+    "max_handshakes": 1_024,
+    "max_failures": 10,
+    "max_partial_octets": 256 * 1024 * 1024,
+    "close_timeout": 5.0,
+    "dialects": (),
+    "task_status": trio.TASK_STATUS_IGNORED,
+}
+LINK = {
+    "name": None,
+    "guarantee": "at-least-once",
+    "snd_settle_mode": None,
+    "rcv_settle_mode": None,
+    "source": None,
+    "target": None,
+    "properties": None,
+    "capabilities": (),
+    "store": None,
+    "durable": None,
+    "expiry_policy": None,
+    "expiry_timeout": 0,
+}
+SENDER = LINK | {"own_session": False}
+RECEIVER = LINK | {
+    "own_session": None,
+    "streaming": False,
+    "credit": None,
+    "credit_octets": None,
+    "max_message_size": None,
+}
+ON_CONNECTION = {"session": None}
+ASKING = {"reply_to": None, "direct": False}
+SIGNATURES: dict[str, tuple[list[str], dict[str, Any]]] = {
+    "open_connection": (["where"], DIAL),
+    "serve": (["handler", "*urls"], SERVE),
+    "open_requester": (["connection", "address"], SENDER | ON_CONNECTION | ASKING),
+    "Container.connect": (["self"], DIAL | {"users": None}),
+    "Container.serve": (["self", "*urls"], SERVE),
+    "VirtualHosts.serve": (["self", "*urls"], SERVE),
+    "Connection.open_sender": (["self", "address"], SENDER | ON_CONNECTION),
+    "Connection.open_receiver": (["self", "address"], RECEIVER | ON_CONNECTION),
+    "Connection.open_requester": (["self", "address"], SENDER | ON_CONNECTION | ASKING),
+    "Session.open_sender": (["self", "address"], SENDER),
+    "Session.open_receiver": (["self", "address"], RECEIVER),
+}
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_signature_shows_each_option_with_its_type_and_default(name: str) -> None:
+    positional, options = SIGNATURES[name]
+    signature = inspect.signature(functions()[name])
+    shown = signature.parameters.values()
+    stars = {inspect.Parameter.VAR_POSITIONAL: "*"}
+    by_keyword = {one.name: one.default for one in shown if one.kind is inspect.Parameter.KEYWORD_ONLY}
+    others = [
+        stars.get(one.kind, "") + one.name for one in shown if one.kind is not inspect.Parameter.KEYWORD_ONLY
+    ]
+    assert others == positional
+    assert by_keyword == options
+    assert all(isinstance(by_keyword[option], type(default)) for option, default in options.items())
+    assert all(one.annotation is not inspect.Parameter.empty for one in shown if one.name != "self")
+    assert signature.return_annotation is not inspect.Signature.empty
+
+
+OUTSIDE = {"address", "connection", "handler", "self", "task_status", "urls"}
+
+
+@pytest.mark.parametrize(
+    ("name", "elsewhere"),
+    [
+        ("open_connection", ()),
+        ("serve", ("open_connection",)),
+        ("Container.connect", ("open_connection",)),
+        ("Connection.open_sender", ()),
+        ("Connection.open_receiver", ("Connection.open_sender",)),
+        ("open_requester", ("Connection.open_sender",)),
+    ],
+)
+def test_option_is_described(name: str, elsewhere: tuple[str, ...]) -> None:
+    texts = [inspect.getdoc(functions()[one]) or "" for one in (name, *elsewhere)]
+    described = {
+        option.strip()
+        for text in texts
+        for line in text.splitlines()
+        if (found := re.match(r"    ((?:\w+, )*\w+): ", line))
+        for option in found[1].split(",")
+    }
+    assert set(inspect.signature(functions()[name]).parameters) - OUTSIDE <= described
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: amqp.open_connection("amqp://127.0.0.1", misspelt=1),  # type: ignore[call-arg]
+        lambda: amqp.Container("c").connect(misspelt=1),  # type: ignore[call-arg]
+        lambda: amqp.open_requester(None, "q", misspelt=1),  # type: ignore[arg-type, call-arg]
+        lambda: amqp.Connection.open_sender(None, "q", misspelt=1),  # type: ignore[arg-type, call-arg]
+        lambda: amqp.Connection.open_receiver(None, "q", misspelt=1),  # type: ignore[arg-type, call-arg]
+        lambda: amqp.Session.open_sender(None, "q", misspelt=1),  # type: ignore[arg-type, call-arg]
+        lambda: amqp.Session.open_receiver(None, "q", misspelt=1),  # type: ignore[arg-type, call-arg]
+    ],
+)
+def test_misspelt_option_is_named_when_the_call_is_made(call: Any) -> None:
+    with pytest.raises(
+        TypeError, match=r"(open_\w+|connect)\(\) got an unexpected keyword argument 'misspelt'"
+    ):
+        call()
+
+
+@pytest.mark.parametrize(
+    "serve",
+    [
+        partial(amqp.serve, print),
+        amqp.Container("c").serve,
+        amqp.VirtualHosts({"a": amqp.Container("a")}).serve,
+    ],
+    ids=["serve", "container", "hosts"],
+)
+async def test_misspelt_option_is_named_when_serving(serve: Any) -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'misspelt'"):
+        await serve("amqp://127.0.0.1:0", misspelt=1)
+
+
+DECLARED = {
+    "incoming_locales": 2,  # of the open: for both ends, and as keywords beside others
+    "idle_timeout": 2,
+    "trusted_hosts": 1,
+    "sole_connection": 1,
+    "cafile": 1,
+    "max_handshakes": 1,
+    "credit_octets": 1,
+    "expiry_timeout": 1,
+}
+
+
+@pytest.mark.parametrize("option", DECLARED)
+def test_option_is_declared_in_one_place(option: str) -> None:
+    """As a field or a parameter, where the functions of connections and links are."""
+    root = Path(amqp.__file__).parent
+    places = [
+        f"{path.relative_to(root)}:{node.lineno}"
+        for part in ("engine", "peer", "container", "patterns")
+        for path in (root / part).rglob("*.py")
+        if path.name != "remote.py"  # what the peer said
+        for node in ast.walk(ast.parse(path.read_text()))
+        if (
+            isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == option
+        )
+        or (isinstance(node, ast.arg) and node.arg == option)
+    ]
+    assert len(places) == DECLARED[option], places

@@ -46,7 +46,7 @@ async def test_scheduled_message_comes_when_it_is_due_with_a_new_number(autojump
             ("c", 2),
             ("d", 0),
         ]
-        cancel = {"sequence-numbers": Array([1], "long")}
+        cancel = {"sequence-numbers": Array([1, 1], "long")}
         assert (await ask(conn, "q", "cancel-scheduled-message", cancel))[0] == 200
         assert await ask(conn, "q", "cancel-scheduled-message", cancel) == (
             404,

@@ -103,8 +103,9 @@ async def test_messages_that_are_taken_in_time_leave_no_timers_behind(autojump_c
             await fill(conn, "q", amqp.Message("x", ttl=3_600_000 - round_))
             (await receiver.receive()).accept()
             await trio.sleep(0.02)
-        assert len(container._timers._due) < 150
-        assert len(queue_of(container).held.deadlines) < 150
+        timers = container._timers._due
+        assert len(timers) + timers.empty < 150
+        assert len(queue_of(container).held.deadlines) == 0
 
 
 async def test_deleted_queue_needs_no_timer(autojump_clock: MockClock) -> None:
@@ -113,9 +114,6 @@ async def test_deleted_queue_needs_no_timer(autojump_clock: MockClock) -> None:
     async with container.connect() as conn:
         await fill(conn, "q", amqp.Message("x", ttl=1000))
         container.remove_node("q")
-        [(_, _, timer)] = container._timers._due
-        assert timer.call is None
-        await trio.sleep(2)
         assert not container._timers._due
 
 
@@ -205,4 +203,4 @@ async def test_timers_throw_out_what_was_cancelled() -> None:
     timers = Timers(trio.current_time, {})
     for _ in range(1000):
         timers.call_at(1e9, lambda: None).cancel()
-    assert len(timers._due) <= 64
+    assert len(timers._due) + timers._due.empty <= 64

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.naive.script import Script, expected
+from trio_amqp10.engine.context import Pool
 from trio_amqp10.engine.limits import Limits
-from trio_amqp10.engine.pool import Pool
 
 from .helpers import begun
 from .links import attached, transfer

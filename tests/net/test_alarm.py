@@ -61,9 +61,9 @@ async def test_alarms_that_are_off_are_let_go(autojump_clock: MockClock) -> None
     kept = Alarm(later, lambda: None)
     for _ in range(1000):
         Alarm(later, lambda: None).off()
-    assert len(_alarms()._due) <= 3
+    assert len(_alarms().due) + _alarms().due.empty < 50
     kept.off()
-    assert not _alarms()._due
+    assert not _alarms().due
 
 
 async def test_alarms_have_no_task_when_there_are_none(autojump_clock: MockClock) -> None:

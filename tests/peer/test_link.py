@@ -314,7 +314,7 @@ async def test_wrong_options_are_refused_before_anything_is_done(options: Any, s
         with pytest.raises(amqp.LocalProtocolError, match=said):
             conn.open_receiver("q", **options)
         with pytest.raises(amqp.LocalProtocolError, match="an address is a str, not 7"):
-            conn.open_sender(7)
+            conn.open_sender(7)  # type: ignore[arg-type]
 
 
 async def test_name_is_unique_while_the_link_lives_and_free_afterwards() -> None:

@@ -142,7 +142,8 @@ async def test_session_of_its_own_goes_with_its_link() -> None:
             await sender.send("x")
             assert len(conn.engine.channels.ours) == before + 1
         assert len(conn.engine.channels.ours) == before
-        for options in ({"guarantee": "exactly-once"}, {"name": "twice"}):
+        cases: Any = ({"guarantee": "exactly-once"}, {"name": "twice"})
+        for options in cases:
             async with conn.open_sender("q", name="twice"):
                 with pytest.raises(amqp.AmqpError):
                     async with conn.open_sender("none", own_session=True, **options):

@@ -27,6 +27,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from trio_amqp10.container.nodes.node import RefusedError
+from trio_amqp10.timer_heap import TimerHeap
 
 from .locks import ACTIVE, DEFERRED, SCHEDULED, Held, Lock
 from .words import DESCRIPTION, LOCK_LOST, NOT_FOUND, REASON
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
 __all__ = ["Ledger"]
 
 _EXPIRED: Final = "TTLExpiredException"
-_FORGOTTEN: Final = 64
-"""Deadlines of messages that are gone, above as many as there are messages, before they are thrown out."""
 _TOO_OFTEN: Final = "MaxDeliveryCountExceeded"
 
 
@@ -82,8 +81,7 @@ class Ledger:
         self._lanes: dict[str | None, list[int]] = {}
         self._small: dict[tuple[str | None, int], list[int]] = {}  # of a lane, those that are not too large
         self._locks: dict[uuid.UUID, Lock] = {}  # the next to end comes first: all last as long
-        self._expiring: list[tuple[float, int]] = []
-        self._scheduled: list[tuple[float, int]] = []
+        self._timers: TimerHeap[Held] = TimerHeap()  # of those that are scheduled, or expire
 
     def __len__(self) -> int:
         return len(self._held)
@@ -105,7 +103,7 @@ class Ledger:
         held = self._held[record.number] = Held(record, ACTIVE)
         if record.due is not None and record.due > wall:
             held.state = SCHEDULED
-            heapq.heappush(self._scheduled, (now + (record.due - wall) / 1000, record.number))
+            held.timer = self._timers.add(now + (record.due - wall) / 1000, held)
         else:
             self._begin(held, now)
         return record.number
@@ -120,10 +118,7 @@ class Ledger:
                 record.ttl = most if record.ttl is None else min(record.ttl, most)
             if record.ttl is not None:
                 held.expires = now + record.ttl / 1000
-                heapq.heappush(self._expiring, (held.expires, record.number))
-                if len(self._expiring) > 2 * len(self._held) + _FORGOTTEN:
-                    self._expiring = [each for each in self._expiring if each[1] in self._held]
-                    heapq.heapify(self._expiring)
+                held.timer = self._timers.add(held.expires, held)
         self._put(held)
 
     def cancel(self, numbers: list[int]) -> None:
@@ -132,9 +127,8 @@ class Ledger:
         Raises:
             RefusedError: one of them is none; then nothing was cancelled.
         """
-        self._expect(numbers, SCHEDULED)
-        for number in numbers:
-            del self._held[number]
+        for held in self._expect(numbers, SCHEDULED):
+            self._remove(held)
 
     # -- out --------------------------------------------------------------------------------
 
@@ -206,7 +200,7 @@ class Ledger:
             if locking:
                 self.lock(held)
             else:
-                del self._held[held.record.number]
+                self._remove(held)
         return found
 
     def _expect(self, numbers: list[int], state: int) -> list[Held]:
@@ -267,8 +261,7 @@ class Ledger:
         Raises:
             RefusedError: the lock is lost.
         """
-        self._unlock(lock)
-        del self._held[lock.held.record.number]
+        self._remove(self._unlock(lock))
 
     def abandon(
         self, lock: Lock, properties: Mapping[Any, Any] | None = None, *, failed: bool = True
@@ -340,11 +333,17 @@ class Ledger:
         if self.options.dead_lettering_on_message_expiration:
             self._end(held, _EXPIRED, "its time to live is over")
         else:
-            del self._held[held.record.number]
+            self._remove(held)
+
+    def _remove(self, held: Held) -> None:
+        del self._held[held.record.number]
+        if held.timer is not None:
+            held.timer.cancel()
 
     def _end(self, held: Held, reason: Any, description: Any) -> None:
         assert self._grave is not None
-        record = self._held.pop(held.record.number).record
+        self._remove(held)
+        record = held.record
         record.change({REASON: reason, DESCRIPTION: description})
         self._grave.receive(record)
 
@@ -358,13 +357,11 @@ class Ledger:
             lock.held.lock = None
             lock.held.record.failures += 1
             self._put(lock.held)
-        while self._scheduled and self._scheduled[0][0] <= now:
-            held = self._held.pop(heapq.heappop(self._scheduled)[1], None)
-            if held is not None:
+        for held in self._timers.due(now):
+            if held.state == SCHEDULED:
+                self._remove(held)
                 self._awaken(held.record)
-        while self._expiring and self._expiring[0][0] <= now:
-            held = self._held.get(heapq.heappop(self._expiring)[1])
-            if held is not None and held.lock is None:
+            elif held.lock is None:
                 self._expire(held)
 
     def _awaken(self, record: Record) -> None:
@@ -376,8 +373,4 @@ class Ledger:
     def next_deadline(self) -> float:
         """When ``sweep`` may have something to do; infinite for never."""
         locks = next(iter(self._locks.values()), None)
-        return min(
-            math.inf if locks is None else locks.until,
-            self._scheduled[0][0] if self._scheduled else math.inf,
-            self._expiring[0][0] if self._expiring else math.inf,
-        )
+        return min(math.inf if locks is None else locks.until, self._timers.next())

@@ -16,6 +16,8 @@ from .words import DESCRIPTION, REASON
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from trio_amqp10.timer_heap import Timer
+
     from .ledger import Ledger
     from .record import Record
 
@@ -34,15 +36,17 @@ class Held:
         state: one of the three.
         lock: who has it, or None.
         expires: when its time is over, on the clock; infinite for never.
+        timer: calls for that, or for the time at which it is scheduled; None for neither.
     """
 
-    __slots__ = ("expires", "lock", "record", "state")
+    __slots__ = ("expires", "lock", "record", "state", "timer")
 
     def __init__(self, record: Record, state: int) -> None:
         self.record = record
         self.state = state
         self.lock: Lock | None = None
         self.expires = math.inf
+        self.timer: Timer[Held] | None = None
 
     @property
     def is_free(self) -> bool:

@@ -14,6 +14,7 @@ import trio
 
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.peer.listen import Listener, serve
+from trio_amqp10.peer.signatures import takes_as
 from trio_amqp10.spec.transport import Error
 
 from .service import Container
@@ -96,6 +97,7 @@ class VirtualHosts:
         else:
             await host(connection)
 
+    @takes_as(serve)
     async def serve(
         self,
         *urls: str,

@@ -5,9 +5,12 @@ Knows who waits for whom when it ends; knows nothing of nodes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import trio
+
+from trio_amqp10.peer.dial_options import DialOptions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -15,8 +18,16 @@ if TYPE_CHECKING:
 
     from trio_amqp10.peer.connection import Connection
     from trio_amqp10.peer.dialling import Dialling
+    from trio_amqp10.sasl import Server
 
-__all__ = ["LocalConnection"]
+__all__ = ["LocalConnection", "LocalOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalOptions(DialOptions):
+    """Options of ``Container.connect``: those of ``open_connection``, and whom to accept."""
+
+    users: Server | None = None
 
 
 class LocalConnection:

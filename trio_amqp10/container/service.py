@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 import trio
 
 from trio_amqp10.errors import Condition, LocalProtocolError
-from trio_amqp10.peer.dial import effective_limits, open_connection
+from trio_amqp10.peer.dialling import Dialling
 from trio_amqp10.peer.listen import Acceptor, Listener, serve
-from trio_amqp10.peer.options import strictness
+from trio_amqp10.peer.signatures import takes_as, takes_on
 from trio_amqp10.sasl import Server
 from trio_amqp10.tokens import path_of
 
@@ -30,7 +30,7 @@ from .connections import Connections
 from .handled import Handled
 from .handlers import Around, Function, Worked
 from .host import Host
-from .local import LocalConnection
+from .local import LocalConnection, LocalOptions
 from .management import ADDRESS, Management
 from .memory import memory_stream_pair
 from .moved import Moved
@@ -613,6 +613,7 @@ class Container(Handled):
         """Tasks may run there from now on."""
         self._connections.join(host, nursery, self._household, self._timers)
 
+    @takes_as(serve)
     async def serve(
         self,
         *urls: str,
@@ -658,9 +659,8 @@ class Container(Handled):
         while self._listeners:
             self._listeners.pop().close()
 
-    def connect(
-        self, *, container_id: str | None = None, users: Server | None = None, **options: Any
-    ) -> LocalConnection:
+    @takes_on(LocalOptions)
+    def connect(self, options: LocalOptions) -> LocalConnection:
         """A client's connection to this container, through memory: ``async with container.connect() as conn``.
 
         Leaving closes it, and waits for handlers that still work for it, at most ``close_timeout``
@@ -669,23 +669,23 @@ class Container(Handled):
         Args:
             container_id: of the client.
             users: whom to accept, for a client that has ``sasl``; everybody if None.
-            options: as for ``trio_amqp10.open_connection``.
+            options: the others, as for ``trio_amqp10.open_connection``.
 
         Entering it raises what ``open_connection`` does, and ``StoreError`` if what the store has cannot be read.
         """
         ours, theirs = memory_stream_pair()
         acceptor = Acceptor(
             container_id=self.name,
-            sasl=users or Server(),
+            sasl=options.users or Server(),
             offered_capabilities=self.offered_capabilities(),
             vet=self.vet,
-            limits=effective_limits(options.get("limits"), None, None),
-            strict=strictness(options.get("strict")),
-            close_timeout=options.get("close_timeout", 5.0),
+            limits=options.limits,
+            strict=options.strict,
+            close_timeout=options.close_timeout,
         )
         return LocalConnection(
             self._recover,
-            open_connection(theirs, container_id=container_id, **options),
+            Dialling(theirs, options),
             partial(self._serve_local, acceptor, ours),
             acceptor.close_timeout,
         )

@@ -4,45 +4,27 @@ A container has no task of its own. So the one that waits for the next deadline 
 or a connection, only while there is a deadline, and moves to another when that one ends. Where there is
 none nobody can tell: what is due by then is done first of all when somebody comes.
 
-A function that is not to be called after all stays in the heap until its time, or until half of what is there is
-of that kind. Knows the time; does not know what is done.
+Knows the time; does not know what is done.
 """
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import logging
-from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import trio
+
+from trio_amqp10.timer_heap import Timer, TimerHeap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from .connected import ConnectedPeer
     from .host import Host
-    from .nodes.alarm import Timer
 
 __all__ = ["Timers"]
 
 _log = logging.getLogger("trio_amqp10.container")
-
-_CANCELLED: Final = 64
-"""Functions that are not to be called any more, above as many as are, before they are thrown out."""
-
-
-class _Timer:
-    """A function to be called, unless somebody thinks better of it."""
-
-    __slots__ = ("call",)
-
-    def __init__(self, call: Callable[[], object]) -> None:
-        self.call: Callable[[], object] | None = call
-
-    def cancel(self) -> None:
-        self.call = None
 
 
 class Timers:
@@ -56,29 +38,21 @@ class Timers:
     def __init__(self, now: Callable[[], float], hosts: Iterable[Host | ConnectedPeer]) -> None:
         self._now = now
         self._hosts = hosts
-        self._due: list[tuple[float, int, _Timer]] = []
-        self._most = _CANCELLED
-        self._count = itertools.count()
+        self._due: TimerHeap[Callable[[], object]] = TimerHeap()
         self._host: Host | ConnectedPeer | None = None
         self._scope = trio.CancelScope()
 
-    def call_at(self, deadline: float, call: Callable[[], object]) -> Timer:
+    def call_at(self, deadline: float, call: Callable[[], object]) -> Timer[Callable[[], object]]:
         """Have ``call`` called, synchronously, at ``deadline`` or soon after; what it raises is logged.
 
         Returns:
             What cancels it. A function that is not called holds up nothing and nobody.
         """
-        timer = _Timer(call)
-        if deadline < inf:
-            if len(self._due) >= self._most:
-                self._due = [each for each in self._due if each[2].call is not None]
-                heapq.heapify(self._due)
-                self._most = 2 * len(self._due) + _CANCELLED
-            heapq.heappush(self._due, (deadline, next(self._count), timer))
-            if self._host is None:
-                self._move()
-            else:
-                self._scope.deadline = self._due[0][0]
+        timer = self._due.add(deadline, call)
+        if self._host is None:
+            self._move()
+        elif deadline < self._scope.deadline:
+            self._scope.deadline = deadline
         return timer
 
     def join(self, host: Host | ConnectedPeer) -> None:
@@ -104,7 +78,7 @@ class Timers:
     def _start(self, host: Host | ConnectedPeer) -> None:
         assert host.nursery is not None
         self._host = host
-        self._scope = trio.CancelScope(deadline=self._due[0][0])
+        self._scope = trio.CancelScope(deadline=self._due.next())
         host.nursery.start_soon(self._wait, self._scope)
 
     async def _wait(self, scope: trio.CancelScope) -> None:
@@ -117,14 +91,10 @@ class Timers:
             if not self._due:
                 self._host = None
                 return
-            scope = self._scope = trio.CancelScope(deadline=self._due[0][0])
+            scope = self._scope = trio.CancelScope(deadline=self._due.next())
 
     def _run_due(self) -> None:
-        now = self._now()
-        while self._due and self._due[0][0] <= now:
-            call = heapq.heappop(self._due)[2].call
-            if call is None:
-                continue
+        for call in self._due.due(self._now()):
             try:
                 call()
             except Exception:

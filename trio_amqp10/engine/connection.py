@@ -23,22 +23,24 @@ from trio_amqp10.wire.decode import Budget
 from trio_amqp10.wire.encode import encode
 
 from .channels import Channels
-from .context import Context, Touchable
+from .context import Context, Pool, Touchable
 from .delivery import IncomingDelivery, OutgoingDelivery
 from .dispatch import dispatch, scope_of, undecodable
 from .events import ConnectionClosed, ConnectionLost, ConnectionOpened, Event, SessionBegun
 from .faults import error_of, fit
 from .idle import IdleTimes
 from .inbox import Inbox
-from .limits import Limits
 from .names import LinkNames
+from .options import OpenOptions, strictness, symbols
 from .outbox import SIZE_BEFORE_OPEN
 from .rate import Rate
 from .session import Session
 from .states import CONNECTION, ConnectionState, Lifecycle, SessionState, Step
 
 if TYPE_CHECKING:
-    from .pool import Pool
+    from typing import Unpack
+
+    from .options import OpenKeywords
 
 __all__ = ["Connection"]
 
@@ -54,17 +56,12 @@ class Connection(Lifecycle):
     Args:
         container_id: who we are (2.4.1).
         hostname: the host that we want to reach, which the peer may use to choose a service.
-        limits: what the peer may cost us.
-        idle_timeout: seconds without a frame after which the peer counts as gone; half of it is
-            announced (2.4.5). None: for ever.
-        properties, offered_capabilities, desired_capabilities, outgoing_locales, incoming_locales: what
-            ``open`` carries.
         pipelined: whether to write open and what follows before the peer's header and open were read.
-        strict: which rules to hold strictly, of those that can be held otherwise.
         incoming_class, outgoing_class: what deliveries are made of.
+        options: the fields of ``OpenOptions``. Half of the idle time-out is announced (2.4.5).
 
     Raises:
-        LocalProtocolError: what ``open`` carries is too long.
+        LocalProtocolError: what ``open`` carries is too long, or the frame size too small.
 
     Attributes:
         context: what all parts of the connection share.
@@ -106,22 +103,16 @@ class Connection(Lifecycle):
         container_id: str,
         *,
         hostname: str | None = None,
-        limits: Limits | None = None,
-        idle_timeout: float | None = 60.0,
-        properties: dict[Any, Any] | None = None,
-        offered_capabilities: tuple[str, ...] = (),
-        desired_capabilities: tuple[str, ...] = (),
-        outgoing_locales: tuple[str, ...] = (),
-        incoming_locales: tuple[str, ...] = (),
         pipelined: bool = True,
-        strict: rules.Strict | None = None,
         incoming_class: type[IncomingDelivery] = IncomingDelivery,
         outgoing_class: type[OutgoingDelivery] = OutgoingDelivery,
+        **options: Unpack[OpenKeywords],
     ) -> None:
+        given = OpenOptions(**options)
         self.state = ConnectionState.START
         self.context = Context(
-            limits or Limits(),
-            strict or rules.Strict(),
+            given.effective_limits,
+            strictness(given.strict),
             incoming_class=incoming_class,
             outgoing_class=outgoing_class,
             open_first=self._open_first,
@@ -130,7 +121,7 @@ class Connection(Lifecycle):
         self.strict = self.context.strict
         self.outbox = self.context.outbox
         self.pipelined = pipelined
-        self._idle = IdleTimes(idle_timeout)
+        self._idle = IdleTimes(given.idle_timeout)
         self.container_id = container_id
         self.local = Open(
             container_id=container_id,
@@ -138,11 +129,11 @@ class Connection(Lifecycle):
             max_frame_size=self.limits.max_frame_size,
             channel_max=self.limits.channel_max,
             idle_time_out=self._idle.announced,
-            outgoing_locales=outgoing_locales,
-            incoming_locales=incoming_locales,
-            properties=properties,
-            offered_capabilities=offered_capabilities,
-            desired_capabilities=desired_capabilities,
+            outgoing_locales=symbols(given.outgoing_locales),
+            incoming_locales=symbols(given.incoming_locales),
+            properties=given.properties,
+            offered_capabilities=symbols(given.offered_capabilities),
+            desired_capabilities=symbols(given.desired_capabilities),
         )
         self._open = _encode_open(self.local)
         self.remote: Open | None = None

@@ -1,7 +1,9 @@
-"""What the parts of one connection share, and all that they see of it.
+"""What the parts of one connection share, and all that they see of it; and the pool that several connections share.
 
 The connection makes a context and hands it down. Sessions, links and the settlement write to its outbox, list what is
 to be woken, report events, and charge what the peer costs. None of them knows the connection.
+
+A bound for each connection bounds nothing where there are many, such as all that one listener accepted: those share a ``Pool``.
 """
 
 from __future__ import annotations
@@ -18,9 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .limits import Limits
-    from .pool import Pool
 
-__all__ = ["Context", "PartialDelivery", "Touchable", "Writer"]
+__all__ = ["Context", "PartialDelivery", "Pool", "Touchable", "Writer"]
 
 _CHEAP = 2_000
 """Deliveries that the peer may have compared by resuming links (2.6.13), at the price of ending one session unanswered."""
@@ -215,3 +216,54 @@ class Context:
 
 def _held(delivery: PartialDelivery) -> int:
     return delivery.held
+
+
+class _Pooled(Protocol):
+    """A connection, as far as it is known here."""
+
+    @property
+    def context(self) -> Context: ...
+
+
+class Pool:
+    """Counts octets of deliveries that began and are not complete, and of streamed ones that are not read.
+
+    When it is full, the largest delivery of the connection that has most goes, whichever connection brought the last octets.
+
+    Args:
+        limit: octets on all connections together.
+
+    Attributes:
+        limit: as given.
+        octets: counted now.
+    """
+
+    __slots__ = ("_members", "limit", "octets")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.octets = 0
+        self._members: dict[Context, None] = {}
+
+    def join(self, connection: _Pooled) -> None:
+        """Count what this connection has; at its begin."""
+        context = connection.context
+        self._members[context] = None
+        self.octets += context.partial_octets
+        context.pool = self
+
+    def leave(self, connection: _Pooled) -> None:
+        """It is over; nothing happens if it does not count here."""
+        context = connection.context
+        if context in self._members:
+            del self._members[context]
+            self.octets -= context.partial_octets
+            context.pool = None
+
+    def greediest(self) -> Context:
+        """The context of the connection with most octets; there is one."""
+        return max(self._members, key=_octets_of)
+
+
+def _octets_of(context: Context) -> int:
+    return context.partial_octets

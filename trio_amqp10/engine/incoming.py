@@ -19,10 +19,9 @@ from .serial import MASK
 from .states import LinkState
 
 if TYPE_CHECKING:
-    from .context import Context
+    from .context import Context, Pool
     from .delivery import IncomingDelivery
     from .fast import Transferred
-    from .pool import Pool
     from .session_core import SessionCore
 
 __all__ = ["Incoming", "cannot_answer", "drop_incoming", "fast_transfer", "on_transfer", "skip"]

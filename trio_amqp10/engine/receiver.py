@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10 import rules
+from trio_amqp10._sections import ANNOTATIONS, DELIVERY_ANNOTATIONS, FOOTER, read_section, scan
+from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.spec.transport import Attach, Flow, Role
 from trio_amqp10.wire.composite import plan_of
+from trio_amqp10.wire.values import Symbol
 
 from .link import FAR, Link
 from .resuming import resume_receiver
@@ -22,11 +25,13 @@ if TYPE_CHECKING:
     from .session_core import SessionCore
     from .terminus import ReceiverTerminus
 
-__all__ = ["NOTHING", "ReceiverLink"]
-
+__all__ = ["NOTHING", "CheckedReceiverLink", "ReceiverLink"]
 
 NOTHING: Final[deque[IncomingDelivery]] = deque()
 """The queue of every link on which nothing has come yet: an empty deque of its own takes more than the rest of a link."""
+
+_PLACES: Final = (DELIVERY_ANNOTATIONS, ANNOTATIONS, FOOTER)
+"""Where a message has annotations."""
 
 
 class ReceiverLink(Link):
@@ -177,3 +182,38 @@ class ReceiverLink(Link):
             return False
         self.delivery_count = ((self.delivery_count or 0) + 1) & MASK
         return True
+
+
+class CheckedReceiverLink(ReceiverLink):
+    """Is detached by a message with annotations that are not known and may not be ignored (3.2.10).
+
+    Nothing here understands any other: every ulong is reserved, and so is every symbol that does not begin with
+    ``x-``. Without ``Strict.annotation_keys`` there is none of these, and no message is looked into before somebody reads it.
+
+    A message that is handed out while it comes in is not among those: who reads it has a part of it already.
+    """
+
+    __slots__ = ()
+
+    def enqueue(self, delivery: IncomingDelivery) -> None:
+        if delivery.inflow is None and not delivery.message_format:
+            key = _unknown_key(delivery.payload)
+            if key is not None:
+                fault = f"annotation {key!r} is not known here, and does not begin with x-opt-"
+                self.fail(rules.ANNOTATION_KEYS.broken(fault))
+                return
+        super().enqueue(delivery)
+
+
+def _unknown_key(payload: bytes) -> Any:
+    """The first key of an annotation that may not be ignored; None also for what is no message: its reader will say so."""
+    try:
+        spans = scan(payload, in_order=False)
+        for place in _PLACES:
+            if (span := spans[place]) is not None:
+                for key in read_section(place, payload, span, allow_duplicates=True):
+                    if not isinstance(key, Symbol) or not key.startswith("x-opt-"):
+                        return key
+    except RemoteProtocolError:
+        pass
+    return None

@@ -12,13 +12,12 @@ from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.transport import Begin, End, Error
 from trio_amqp10.wire.encode import encode
 
-from .annotations import CheckedReceiverLink
 from .events import LinkAttached, LinkDetached, SessionEnded
 from .faults import error_of, fit
 from .incoming import drop_incoming
 from .numbers import Numbers
 from .outgoing import drop_outgoing
-from .receiver import ReceiverLink
+from .receiver import CheckedReceiverLink, ReceiverLink
 from .sender import SenderLink
 from .session_core import WITH_HANDLE, SessionCore
 from .states import SESSION, LinkState, SessionState, Step

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from opentelemetry.propagators.textmap import TextMapPropagator
     from opentelemetry.trace import TracerProvider
 
+    import trio_amqp10
     from trio_amqp10.container.nodes.node import Arrival, Node
-    from trio_amqp10.peer.connection import Connection
     from trio_amqp10.peer.delivery import Delivery
     from trio_amqp10.peer.owner import LinkOwner
 
@@ -79,7 +79,7 @@ class Instrumentation:
 
 
 def instrument(
-    target: Connection | Container,
+    target: trio_amqp10.Connection | Container,
     *,
     tracer_provider: TracerProvider | None = None,
     meter_provider: MeterProvider | None = None,

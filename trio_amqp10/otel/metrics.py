@@ -20,7 +20,8 @@ from trio_amqp10.peer.statistics import TOTALS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from trio_amqp10.peer.connection import Connection
+    import trio_amqp10
+
 
 __all__ = ["Metrics"]
 
@@ -117,7 +118,7 @@ class Metrics:
         attributes: Mapping[str, Any] | None = None,
     ) -> None:
         self._attributes = {"messaging.system": system, **(attributes or {})}
-        self._watched: dict[Connection | Container, None] = {}
+        self._watched: dict[trio_amqp10.Connection | Container, None] = {}
         self._past: Counter[str] = Counter()
         self._lock = Lock()  # who collects is another thread
         meter = metrics.get_meter(_NAME, "", meter_provider, _SCHEMA)
@@ -126,7 +127,7 @@ class Metrics:
         for name, unit, description, rows in _GAUGES:
             meter.create_observable_up_down_counter(name, [self._reading(rows)], unit, description)
 
-    def watch(self, target: Connection | Container) -> None:
+    def watch(self, target: trio_amqp10.Connection | Container) -> None:
         """Have the figures of a connection, or of all that a container has accepted, be among the sums from now on.
 
         A connection that is over is let go, and its totals stay. A container stays until ``forget``.
@@ -135,12 +136,12 @@ class Metrics:
             self._let_go()
             self._watched[target] = None
 
-    def forget(self, target: Connection | Container) -> None:
+    def forget(self, target: trio_amqp10.Connection | Container) -> None:
         """Watch it no more; its totals stay. Nothing happens where it is not watched."""
         with self._lock:
             self._leave(target)
 
-    def _leave(self, target: Connection | Container) -> None:
+    def _leave(self, target: trio_amqp10.Connection | Container) -> None:
         if target in self._watched:
             del self._watched[target]
             self._past += Counter({name: _figures(target)[name] for name in (*TOTALS, "refused_for_memory")})
@@ -162,7 +163,7 @@ class Metrics:
         return read
 
 
-def _figures(target: Connection | Container) -> Counter[str]:
+def _figures(target: trio_amqp10.Connection | Container) -> Counter[str]:
     """All figures of a target. What it consists of may change while another thread looks: then look again."""
     for attempt in range(_ATTEMPTS):
         try:
@@ -173,7 +174,7 @@ def _figures(target: Connection | Container) -> Counter[str]:
     raise AssertionError("not reached")  # pragma: no cover
 
 
-def _figures_now(target: Connection | Container) -> Counter[str]:
+def _figures_now(target: trio_amqp10.Connection | Container) -> Counter[str]:
     if not isinstance(target, Container):
         return _of_connection(target)
     sums = Counter(target.past)
@@ -189,7 +190,7 @@ def _figures_now(target: Connection | Container) -> Counter[str]:
     return sums
 
 
-def _of_connection(connection: Connection) -> Counter[str]:
+def _of_connection(connection: trio_amqp10.Connection) -> Counter[str]:
     found = _integers(connection.statistics())
     found["connections"] = not connection.is_gone
     for session in connection.sessions:

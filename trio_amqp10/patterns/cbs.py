@@ -25,8 +25,6 @@ from trio_amqp10.message import Message, Value
 from trio_amqp10.tokens import Token, sign_sas
 from trio_amqp10.wire.values import Timestamp
 
-from .requester import RequesterOpening
-
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -130,7 +128,7 @@ async def put_token(
         properties["expiration"] = Timestamp(int(token.expires * 1000))
     request = Message(Value(token.value), application_properties=properties)
     with trio.fail_after(float("inf") if timeout is None else timeout):
-        async with RequesterOpening(connection, _NODE, None, {}, direct=True) as requester:
+        async with connection.open_requester(_NODE, direct=True) as requester:
             reply = await requester.request(request)
     said: Any = reply.application_properties or {}
     code = said.get("status-code")

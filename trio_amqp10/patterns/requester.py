@@ -24,6 +24,9 @@ from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
 from trio_amqp10.peer.delivery import Delivery, OutgoingDelivery, raise_unless_accepted
 from trio_amqp10.peer.errors import ConnectionClosedError
+from trio_amqp10.peer.options import RequesterOptions
+from trio_amqp10.peer.sender import open_sender
+from trio_amqp10.peer.signatures import takes_on
 from trio_amqp10.spec.messaging import Source, Target
 
 if TYPE_CHECKING:
@@ -239,15 +242,8 @@ class RequesterOpening:
         LinkRefusedError: the peer refuses one of its links.
     """
 
-    def __init__(
-        self,
-        connection: Connection,
-        address: str,
-        reply_to: str | None,
-        options: dict[str, Any],
-        *,
-        direct: bool = False,
-    ) -> None:
+    def __init__(self, connection: Connection, options: RequesterOptions) -> None:
+        address, reply_to, direct = options.address, options.reply_to, options.direct
         if direct and reply_to is not None:
             raise LocalProtocolError(
                 f"reply_to={reply_to!r} with direct=True: replies go one way or the other"
@@ -260,7 +256,7 @@ class RequesterOpening:
         else:
             source = Source(dynamic=True) if reply_to is None else None
             self._receiving = connection.open_receiver(reply_to, source=source)
-        self._sending = connection.open_sender(address, **options)
+        self._sending = open_sender(connection, options, options.session)
 
     async def __aenter__(self) -> Requester:
         self._replies = await self._receiving.__aenter__()
@@ -293,14 +289,8 @@ class RequesterOpening:
                 await self._receiving.__aexit__(kind, exc, tb)
 
 
-def open_requester(
-    connection: Connection,
-    address: str,
-    *,
-    reply_to: str | None = None,
-    direct: bool = False,
-    **options: Any,
-) -> RequesterOpening:
+@takes_on(RequesterOptions)
+def open_requester(connection: Connection, options: RequesterOptions) -> RequesterOpening:
     """Request and reply: ``async with conn.open_requester("upper") as requester``.
 
     Args:
@@ -309,9 +299,9 @@ def open_requester(
         reply_to: a node of the peer's that replies go through; if None, one is made for this requester.
         direct: have replies come on a link from the node that answers, as Azure's ``$cbs`` and ``$management``
             and the functions of a ``Container`` give them.
-        options: for the sender of requests, as for ``Connection.open_sender``.
+        options: the others, for the sender of requests, as for ``Connection.open_sender``.
 
     Raises:
         LocalProtocolError: both ``reply_to`` and ``direct``.
     """
-    return RequesterOpening(connection, address, reply_to, options, direct=direct)
+    return RequesterOpening(connection, options)

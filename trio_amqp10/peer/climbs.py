@@ -6,7 +6,10 @@ The one place where the house is climbed: the methods stand where one looks for 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .options import RequesterOptions
+from .signatures import takes_on
 
 if TYPE_CHECKING:
     from trio_amqp10.patterns.cbs import TokenKeeping, TokenSource
@@ -59,21 +62,12 @@ def keep_token(self: Connection, audience: str, source: TokenSource) -> TokenKee
     return keep_token(self, audience, source)
 
 
-def open_requester(
-    self: Connection, address: str, *, reply_to: str | None = None, direct: bool = False, **options: Any
-) -> RequesterOpening:
-    """Ask a service: ``async with conn.open_requester("upper") as r: reply = await r.request("hi")``.
+@takes_on(RequesterOptions)
+def open_requester(self: Connection, options: RequesterOptions) -> RequesterOpening:
+    """Ask a service: ``async with conn.open_requester("upper") as r: reply = await r.request("hi")``; as ``trio_amqp10.open_requester``."""
+    from trio_amqp10.patterns.requester import RequesterOpening
 
-    Args:
-        self: the connection to the service.
-        address: the node that answers.
-        reply_to: where it is to send replies; a node that the peer makes for us if None.
-        direct: have replies come on a link from the node that answers, where peers make no nodes.
-        options: for the sender of the requests, as for ``open_sender``.
-    """
-    from trio_amqp10.patterns.requester import open_requester
-
-    return open_requester(self, address, reply_to=reply_to, direct=direct, **options)
+    return RequesterOpening(self, options)
 
 
 def open_transaction(self: Connection, *, keep: bool = False) -> TransactionOpening:

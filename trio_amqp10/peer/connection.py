@@ -40,10 +40,12 @@ from .errors import ConnectionClosedError, anew, connection_error
 from .incoming import IncomingLinks, IncomingReceiver, IncomingSender
 from .kinds import Kinds
 from .locales import choose_locale
+from .options import ConnectionReceiverOptions, ConnectionSenderOptions
 from .receiver import Receiver, open_receiver
 from .remote import Remote
 from .sender import Sender, open_sender
 from .session import Session, SessionOpening
+from .signatures import takes_on
 from .sole import detection_of
 from .statistics import Totals, connection_statistics
 from .tracing import traced
@@ -352,8 +354,64 @@ class Connection(Waiter, trio.abc.AsyncResource):
         """A session of your own: ``async with conn.open_session() as session``."""
         return SessionOpening(self)
 
-    open_sender: Callable[..., Opening[Sender]] = open_sender
-    open_receiver: Callable[..., Opening[Receiver]] = open_receiver
+    @takes_on(ConnectionSenderOptions)
+    def open_sender(self, options: ConnectionSenderOptions) -> Opening[Sender]:
+        """A sender to a node of the peer: ``async with conn.open_sender("orders") as sender`` (2.6.3).
+
+        Entering waits until the peer has attached the link. Leaving waits until all that was sent is settled, and closes the link.
+
+        Args:
+            address: of the node. None: messages go where their ``to`` says (Anonymous Terminus 1.0).
+            name: of the link; a fresh UUID if None. A link that is taken up again needs the name that it had.
+            guarantee: ``"at-most-once"``, ``"at-least-once"`` or ``"exactly-once"``.
+            snd_settle_mode, rcv_settle_mode: in place of those that the guarantee means (2.8.2, 2.8.3).
+            source, target: termini in place of those that are made of the address (3.5.3, 3.5.4).
+            properties: of the link, for the peer; str keys travel as symbols.
+            capabilities: extensions to ask for.
+            store: where the unsettled state of the link is kept, so that it can be taken up later (2.6.5); it needs ``name``.
+            durable: whether the peer is to keep the terminus over a restart, or which part of it (3.5.5). If None: with a store,
+                and for exactly once on a connection that comes back.
+            expiry_policy: when the peer's timer for the terminus starts (3.5.6): ``ExpiryPolicy``.
+            expiry_timeout: seconds that the timer runs.
+            own_session: begin a session for this link alone.
+            session: the session of the link; the connection's first if None.
+
+        Raises:
+            LocalProtocolError: options that no attach can carry.
+
+        Raises (on entering):
+            LinkRefusedError: the peer refuses the link.
+            GuaranteeNotSupportedError: the peer settles weaker than asked for; or there is no address, and the peer does not
+                offer ``ANONYMOUS-RELAY`` (2.7.1): ``target=Target()`` attaches all the same.
+            SessionEndedError, ConnectionClosedError: they ended.
+
+        Cancelled while entering: the link is detached again.
+        """
+        return open_sender(self, options, options.session)
+
+    @takes_on(ConnectionReceiverOptions)
+    def open_receiver(self, options: ConnectionReceiverOptions) -> Opening[Receiver]:
+        """A receiver from a node of the peer: ``async with conn.open_receiver("orders") as receiver`` (2.6.3).
+
+        Args:
+            address: of the node.
+            own_session: begin a session for this link alone. If None: if ``streaming``, and without ``session``. What is left
+                unread of a streamed delivery holds up all links of its session.
+            streaming: hand out each delivery at its first transfer, to be read by ``Delivery.chunks``. Then the size of a
+                message has no limit but ``max_message_size``.
+            credit: how many messages the peer may send ahead; the receiver grants it anew as they are taken. 0: none but by
+                ``grant()``. If None: 0 for at most once, because what was sent ahead is lost with the link.
+            credit_octets: have no more octets of messages wait here than that, and one message. Credit, ``credit`` (1000) at
+                most, goes by the usual size of messages, and the window of the session, which is the link's own, by the room left.
+            max_message_size: octets of a message that we take (2.7.3); that of ``limits`` if None.
+            session: as for ``open_sender``, and so are all others.
+
+        Raises: as ``open_sender``; ``LocalProtocolError`` also for credit that makes no sense.
+
+        Cancelled while entering: the link is detached again.
+        """
+        return open_receiver(self, options, options.session)
+
     open_requester = open_requester
     open_transaction = open_transaction
     put_token = put_token

@@ -2,66 +2,15 @@
 
 from __future__ import annotations
 
-import uuid
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from .dial_options import WhereAndOptions
+from .dialling import Dialling
+from .signatures import takes
 
-from trio_amqp10.engine.limits import Limits
-from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.net.backoff import Backoff
-
-from .dialling import Dialling, DialTls, Follow, Speaker
-from .options import ANONYMOUS_RELAY, strictness, symbols
-from .redirects import hops_of
-from .sole import CAPABILITY as SOLE
-from .sole import sole_properties
-
-if TYPE_CHECKING:
-    import os
-    import ssl
-    from collections.abc import Collection, Iterable, Sequence
-
-    import trio
-
-    from trio_amqp10.rules import Strict
-
-    from .dialling import SaslChoice
-    from .sole import SolePolicy
-
-__all__ = ["effective_limits", "open_connection"]
+__all__ = ["open_connection"]
 
 
-def open_connection(
-    where: str | Sequence[str] | trio.abc.Stream,
-    *,
-    container_id: str | None = None,
-    hostname: str | None = None,
-    sasl: SaslChoice = None,
-    allow_plaintext_password: bool = False,
-    layers: Sequence[str] | None = None,
-    ssl_context: ssl.SSLContext | None = None,
-    cafile: str | os.PathLike[str] | None = None,
-    certfile: str | os.PathLike[str] | None = None,
-    keyfile: str | os.PathLike[str] | None = None,
-    server_hostname: str | None = None,
-    insecure: bool = False,
-    idle_timeout: float | None = 60.0,
-    max_frame_size: int | None = None,
-    channel_max: int | None = None,
-    properties: dict[Any, Any] | None = None,
-    desired_capabilities: str | Iterable[str] = (),
-    offered_capabilities: str | Iterable[str] = (),
-    outgoing_locales: str | Iterable[str] = (),
-    incoming_locales: str | Iterable[str] = (),
-    limits: Limits | None = None,
-    pipelined: bool = True,
-    close_timeout: float = 5.0,
-    reconnect: bool | Backoff = False,
-    sole_connection: SolePolicy | None = None,
-    follow_redirects: bool | int = False,
-    trusted_hosts: Collection[str] = (),
-    strict: bool | Strict | None = None,
-) -> Dialling:
+@takes(WhereAndOptions)
+def open_connection(options: WhereAndOptions) -> Dialling:
     """Dial a peer: ``async with open_connection(url) as conn``.
 
     Entering waits until the peer has opened the connection too. Leaving closes it: what is queued
@@ -120,51 +69,4 @@ def open_connection(
 
     Cancelled: what was dialled is closed; the close frame gets at most a second.
     """
-    name = str(uuid.uuid4()) if container_id is None else container_id
-    if sole_connection is not None and container_id is None:
-        raise LocalProtocolError("sole_connection is about a container_id: give one that is yours")
-    said = {**(properties or {}), **sole_properties(sole_connection)} or None
-    sole = () if sole_connection is None else (SOLE,)
-    # Senders without an address are opened later, and what was not desired may not be used (2.7.1).
-    desired = tuple(dict.fromkeys((*symbols(desired_capabilities), *sole, ANONYMOUS_RELAY)))
-    speaker = Speaker(
-        container_id=name,
-        limits=effective_limits(limits, max_frame_size, channel_max),
-        idle_timeout=idle_timeout,
-        properties=said,
-        offered_capabilities=symbols(offered_capabilities),
-        desired_capabilities=desired,
-        outgoing_locales=symbols(outgoing_locales),
-        incoming_locales=symbols(incoming_locales),
-        pipelined=pipelined,
-        strict=strictness(strict),
-    )
-    tls = DialTls(
-        layers=layers,
-        context=ssl_context,
-        cafile=cafile,
-        certfile=certfile,
-        keyfile=keyfile,
-        server_hostname=server_hostname,
-        insecure=insecure,
-    )
-    backoff = Backoff() if reconnect is True else reconnect or None
-    urls = (where,) if isinstance(where, str) else where
-    follow = Follow(hops=hops_of(follow_redirects), trusted=tuple(host.lower() for host in trusted_hosts))
-    return Dialling(
-        urls, speaker, hostname, sasl, allow_plaintext_password, close_timeout, tls, backoff, follow
-    )
-
-
-def effective_limits(limits: Limits | None, max_frame_size: int | None, channel_max: int | None) -> Limits:
-    """``limits`` with the two that have keywords of their own."""
-    limits = limits or Limits()
-    if max_frame_size is not None:
-        limits = replace(limits, max_frame_size=max_frame_size)
-    if channel_max is not None:
-        limits = replace(limits, channel_max=channel_max)
-    if limits.max_frame_size < 512:
-        raise LocalProtocolError(
-            f"max_frame_size={limits.max_frame_size}: at least 512 octets are due (2.7.1)"
-        )
-    return limits
+    return Dialling(options.where, options)

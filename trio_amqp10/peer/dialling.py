@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from dataclasses import dataclass
+import uuid
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 from trio_amqp10.engine.connection import Connection as EngineConnection
+from trio_amqp10.engine.options import strictness
 from trio_amqp10.engine.stack import Stack
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError, SecurityError
-from trio_amqp10.net.layers import Transport, check_layers, dial_layers, has_tls, layers_of
-from trio_amqp10.net.tls import check_client_context, client_context
+from trio_amqp10.net.layers import Transport, dial_layers, has_tls
 from trio_amqp10.net.transports import connect, is_private
 from trio_amqp10.net.urls import Url, parse_url
 from trio_amqp10.sasl import ClientMechanism, SaslClient, check_allowed, default_mechanisms
@@ -28,6 +28,7 @@ from trio_amqp10.spec.transport import Error
 
 from .connection import Connection
 from .delivery import OutgoingDelivery, delivery_class
+from .dial_options import DialTls
 from .errors import (
     ConnectionClosedError,
     ConnectionRedirectError,
@@ -35,210 +36,91 @@ from .errors import (
     SessionEndedError,
 )
 from .recovery import Recovery, is_final_loss
-from .redirects import Place, redirected
+from .redirects import Place, hops_of, redirected
 from .sole import CAPABILITY as SOLE
 
 if TYPE_CHECKING:
-    import os
-    import ssl
     from collections.abc import Sequence
     from types import TracebackType
 
     from trio_amqp10.engine.limits import Limits
-    from trio_amqp10.net.backoff import Backoff
-    from trio_amqp10.net.layers import Layers
-    from trio_amqp10.rules import Strict
 
+    from .dial_options import DialOptions
     from .errors import LinkRedirectError
 
-__all__ = ["DialTls", "Dialling", "Follow", "SaslChoice", "Speaker"]
+__all__ = ["DialTls", "Dialling"]
 
 _SETTLED: Final = 60.0
 """Seconds after which a redirect does not count as following upon the one before."""
-
-SaslChoice: TypeAlias = "ClientMechanism | Sequence[ClientMechanism] | Literal[False] | None"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Speaker:
-    """What ``open_connection`` was told to say of us, and of what a peer may cost: makes the engine for each transport."""
-
-    container_id: str
-    limits: Limits
-    idle_timeout: float | None
-    properties: dict[Any, Any] | None
-    offered_capabilities: tuple[str, ...]
-    desired_capabilities: tuple[str, ...]
-    outgoing_locales: tuple[str, ...]
-    incoming_locales: tuple[str, ...]
-    pipelined: bool
-    strict: Strict
-
-    def engine(self, hostname: str | None) -> EngineConnection:
-        """An engine that asks for ``hostname``. Raises LocalProtocolError where it is more than peers take."""
-        return EngineConnection(
-            self.container_id,
-            hostname=hostname,
-            limits=self.limits,
-            idle_timeout=self.idle_timeout,
-            properties=self.properties,
-            offered_capabilities=self.offered_capabilities,
-            desired_capabilities=self.desired_capabilities,
-            outgoing_locales=self.outgoing_locales,
-            incoming_locales=self.incoming_locales,
-            pipelined=self.pipelined,
-            strict=self.strict,
-            incoming_class=delivery_class(self.strict),
-            outgoing_class=OutgoingDelivery,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DialTls:
-    """What ``open_connection`` was told of layers and TLS.
-
-    Raises:
-        LocalProtocolError: it makes no sense together, or would not be safe.
-    """
-
-    layers: Sequence[str] | None = None
-    context: ssl.SSLContext | None = None
-    cafile: str | os.PathLike[str] | None = None
-    certfile: str | os.PathLike[str] | None = None
-    keyfile: str | os.PathLike[str] | None = None
-    server_hostname: str | None = None
-    insecure: bool = False
-
-    def __post_init__(self) -> None:
-        files = {"cafile": self.cafile, "certfile": self.certfile, "keyfile": self.keyfile}
-        given = [name for name, value in files.items() if value is not None]
-        if self.context is not None:
-            if given:
-                raise LocalProtocolError(f"either ssl_context or {given[0]}: a context has its own")
-            check_client_context(self.context, insecure=self.insecure)
-        if self.keyfile is not None and self.certfile is None:
-            raise LocalProtocolError("keyfile needs certfile: a key alone proves nothing")
-        if self.insecure and self.cafile is not None:
-            raise LocalProtocolError("insecure=True would not look at cafile: leave out one of them")
-
-    @property
-    def asked_for(self) -> bool:
-        """Whether anything here says that there is to be TLS."""
-        return self.insecure or any(
-            value is not None for value in (self.context, self.cafile, self.certfile, self.server_hostname)
-        )
-
-    def layers_for(self, url: Url | None) -> Layers:
-        """What to put on a stream.
-
-        Raises:
-            LocalProtocolError: TLS was asked for, and there would be none.
-        """
-        scheme = () if url is None else layers_of(url.scheme)
-        layers = check_layers(scheme if self.layers is None else self.layers)
-        if has_tls(scheme) and not has_tls(layers):
-            raise LocalProtocolError(f"layers={layers!r} would take the TLS out of {url}")
-        if self.asked_for and not has_tls(layers):
-            where = "a stream without layers" if url is None else url
-            raise LocalProtocolError(
-                f"{where} has no TLS, and ssl_context, cafile, certfile, server_hostname and insecure are "
-                "about nothing else: dial amqps://, or name the layers, as in layers=['tls']"
-            )
-        if has_tls(layers) and not self.insecure and not (self.server_hostname or (url and url.host)):
-            raise LocalProtocolError("say whom the peer's certificate has to name: server_hostname='...'")
-        return layers
-
-    def make_context(self) -> ssl.SSLContext:
-        """The context to dial with. Raises OSError where a file is not what it should be."""
-        if self.context is not None:
-            return self.context
-        return client_context(
-            self.cafile, certfile=self.certfile, keyfile=self.keyfile, insecure=self.insecure
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Follow:
-    """What ``open_connection`` was told of redirects.
-
-    Attributes:
-        hops: how many to follow in a row.
-        trusted: hosts that get credentials, beside those of the URLs; in lower case.
-    """
-
-    hops: int = 0
-    trusted: tuple[str, ...] = ()
 
 
 class Dialling:
     """A connection that is yet to be made: enter it with ``async with``."""
 
     __slots__ = (
-        "_allow_plaintext_password",
         "_backoff",
-        "_close_timeout",
         "_connection",
+        "_container_id",
         "_first_session",
         "_follow",
         "_homes",
         "_hops",
-        "_hostname",
         "_manager",
         "_moved",
         "_next",
         "_nursery",
         "_onward",
+        "_options",
         "_place",
         "_places",
-        "_sasl",
-        "_speaker",
         "_stream",
-        "_tls",
+        "_trusted",
     )
 
     def __init__(
         self,
-        where: Sequence[str] | trio.abc.Stream,
-        speaker: Speaker,
-        hostname: str | None,
-        sasl: SaslChoice,
-        allow_plaintext_password: bool,
-        close_timeout: float,
-        tls: DialTls,
-        backoff: Backoff | None,
-        follow: Follow,
+        where: str | Sequence[str] | trio.abc.Stream,
+        options: DialOptions,
     ) -> None:
         self._stream = where if isinstance(where, trio.abc.Stream) else None
+        given = (where,) if isinstance(where, str) else where
         urls: list[Url | None] = (
-            [None] if isinstance(where, trio.abc.Stream) else [parse_url(url) for url in where]
+            [None] if isinstance(given, trio.abc.Stream) else [parse_url(url) for url in given]
         )
         self._places = [Place(url) for url in urls]
         if not urls:
             raise LocalProtocolError("no URL to dial: give at least one")
-        if backoff is not None and self._stream is not None:
+        self._options = options
+        self._backoff = options.backoff
+        self._container_id = str(uuid.uuid4()) if options.container_id is None else options.container_id
+        if self._backoff is not None and self._stream is not None:
             raise LocalProtocolError("a stream cannot be dialled again: reconnect needs a URL")
         self._next = 0
-        self._follow = follow
+        self._follow = hops_of(options.follow_redirects)
         self._homes = tuple(url.host.lower() for url in urls if url is not None)
+        self._trusted = (*self._homes, *(host.lower() for host in options.trusted_hosts))
         self._place = self._places[0]
         self._onward: Place | None = None
         self._hops = 0
         self._moved = -inf
-        self._tls = tls
         for url in urls:
-            tls.layers_for(url)
-        self._speaker = speaker
-        self._hostname = hostname
-        self._sasl = sasl
-        self._allow_plaintext_password = allow_plaintext_password
-        self._close_timeout = close_timeout
-        self._backoff = backoff
-        speaker.engine(hostname)  # what cannot be said is found out before anybody is dialled
+            options.layers_for(url)
+        self._engine(options.hostname)  # what cannot be said is found out before anybody is dialled
+
+    def _engine(self, hostname: str | None) -> EngineConnection:
+        return EngineConnection(
+            self._container_id,
+            hostname=hostname,
+            pipelined=self._options.pipelined,
+            incoming_class=delivery_class(strictness(self._options.strict)),
+            outgoing_class=OutgoingDelivery,
+            **self._options.for_engine(),
+        )
 
     # -- one transport ----------------------------------------------------------------------
 
     def _mechanisms(self, url: Url | None, secure: bool) -> Sequence[ClientMechanism]:
-        chosen = self._sasl
+        chosen = self._options.sasl
         if isinstance(chosen, ClientMechanism):
             return (chosen,)
         if isinstance(chosen, bool):
@@ -251,12 +133,12 @@ class Dialling:
             url.username,
             url.password,
             secure=secure,
-            has_certificate=self._tls.certfile is not None,
+            has_certificate=self._options.certfile is not None,
         )
 
     async def _climb(self, place: Place, stream: trio.abc.Stream, limits: Limits) -> Transport:
         """Put the layers on a stream; all of them within the time that there is to the peer's open."""
-        url, tls = place.url, self._tls
+        url, tls = place.url, self._options
         layers = tls.layers_for(url)
         if not layers:
             return Transport(stream=stream)
@@ -281,7 +163,7 @@ class Dialling:
         transport: Transport,
         began: float,
     ) -> Stack:
-        secure = transport.private or is_private(stream) or self._allow_plaintext_password
+        secure = transport.private or is_private(stream) or self._options.allow_plaintext_password
         mechanisms = check_allowed(self._mechanisms(place.url, secure), secure=secure)
         hostname = self._host_of(place)
         bindings = transport.channel_bindings
@@ -297,12 +179,17 @@ class Dialling:
 
     def _host_of(self, place: Place) -> str | None:
         """What ``open`` and ``sasl-init`` are to name."""
-        return place.hostname or self._hostname or (place.url.host if place.url is not None else None) or None
+        return (
+            place.hostname
+            or self._options.hostname
+            or (place.url.host if place.url is not None else None)
+            or None
+        )
 
     async def _reach(self, place: Place) -> tuple[EngineConnection, Stack, trio.abc.Stream]:
         """A transport to ``place``, with an engine that has begun to open."""
         url = place.url
-        engine = self._speaker.engine(self._host_of(place))
+        engine = self._engine(self._host_of(place))
         stream = self._stream
         if stream is None:
             assert url is not None
@@ -372,7 +259,7 @@ class Dialling:
             try:
                 await self._dial_at(place)
             except ConnectionRedirectError as error:
-                if not self._follow.hops:
+                if not self._follow:
                     raise
                 place = self._hop(place, error)
             else:
@@ -384,12 +271,12 @@ class Dialling:
         connection = self._connection
         if connection is None:
             self._connection = connection = Connection(
-                engine, stack, stream, self._nursery, close_timeout=self._close_timeout
+                engine, stack, stream, self._nursery, close_timeout=self._options.close_timeout
             )
             connection.dialling = self
         else:
             connection.bind(engine, stack, stream)
-        first, follows = connection.recovery is None, self._follow.hops > 0
+        first, follows = connection.recovery is None, self._follow > 0
         try:
             if first:
                 connection.forget_sessions()
@@ -420,7 +307,7 @@ class Dialling:
         )
         stack.close(error, trio.current_time())
         connection.pump.ring()
-        with trio.move_on_after(self._close_timeout):
+        with trio.move_on_after(self._options.close_timeout):
             await connection.pump.finished.wait()
 
     async def _dial_again(self) -> str:
@@ -438,7 +325,7 @@ class Dialling:
             SecurityError: there are credentials, and nobody said that this host may have them.
             LocalProtocolError: it leads nowhere.
         """
-        if self._hops >= self._follow.hops:
+        if self._hops >= self._follow:
             raise error
         self._hops += 1
         onward = redirected(place, error)
@@ -446,7 +333,7 @@ class Dialling:
         return onward
 
     def _check_trust(self, place: Place, error: Exception) -> None:
-        url, tls = place.url, self._tls
+        url, tls = place.url, self._options
         assert url is not None
         names = {mechanism.name for mechanism in self._mechanisms(url, secure=True)}
         if names <= {"ANONYMOUS"} and tls.certfile is None:
@@ -455,7 +342,7 @@ class Dialling:
         if proves and tls.server_hostname is not None:
             return  # it proves to be whom we meant from the start, or there is no connection
         host = str(place.hostname if proves else url.host)
-        if host.lower() not in (*self._homes, *self._follow.trusted):
+        if host.lower() not in self._trusted:
             raise SecurityError(
                 f"the peer redirects to {host!r}, which is not to get the credentials that were given for "
                 f"{', '.join(sorted(set(self._homes)))}: allow it with trusted_hosts=[{host!r}]"
@@ -463,7 +350,7 @@ class Dialling:
 
     def _goes_on(self, loss: Exception | None) -> bool:
         """Whether the connection was lost by being sent elsewhere, where it is to be dialled next."""
-        if not isinstance(loss, ConnectionRedirectError) or not self._follow.hops:
+        if not isinstance(loss, ConnectionRedirectError) or not self._follow:
             return False
         if trio.current_time() - self._moved > _SETTLED:
             self._hops = 0

@@ -8,14 +8,15 @@ from __future__ import annotations
 import logging
 import random
 import uuid
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import trio
 
 from trio_amqp10.engine.connection import Connection as EngineConnection
-from trio_amqp10.engine.pool import Pool
+from trio_amqp10.engine.context import Pool
+from trio_amqp10.engine.options import OpenOptions, strictness
 from trio_amqp10.engine.stack import Stack
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.headers import header_id
@@ -32,7 +33,6 @@ from trio_amqp10.net.transports import (
     peer_host,
 )
 from trio_amqp10.net.urls import Url, parse_url
-from trio_amqp10.rules import Strict
 from trio_amqp10.sasl import SaslServer, Server
 from trio_amqp10.sasl.layer import sasl_frame_size
 from trio_amqp10.sasl.mechanism import ServerContext
@@ -40,14 +40,15 @@ from trio_amqp10.spec.transport import Error
 
 from .connection import Connection
 from .delivery import OutgoingDelivery, delivery_class
-from .dial import effective_limits
-from .options import strictness, symbols
+from .signatures import lists
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Collection, Sequence
+    from typing import Unpack
 
     from trio_amqp10.engine.limits import Limits
+    from trio_amqp10.engine.options import OpenKeywords
     from trio_amqp10.net.dialect import AcceptedConnection, Dialect
 
     from .connection import Vet
@@ -67,7 +68,7 @@ def _nothing() -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Acceptor:
+class Acceptor(OpenOptions):
     """How to answer those who dial; makes a connection of a stream.
 
     Raises:
@@ -77,36 +78,22 @@ class Acceptor:
     container_id: str
     sasl: Server
     allow_plaintext_password: bool = False
-    idle_timeout: float | None = 60.0
-    properties: dict[Any, Any] | None = None
-    desired_capabilities: tuple[str, ...] = ()
-    offered_capabilities: tuple[str, ...] = ()
-    outgoing_locales: tuple[str, ...] = ()
-    incoming_locales: tuple[str, ...] = ()
     vet: Vet | None = None
-    limits: Limits
-    strict: Strict = field(default_factory=Strict)
     close_timeout: float = 5.0
     entrance: Entrance = field(default_factory=Entrance)
     failures: Failures = field(default_factory=lambda: Failures(None, trio.current_time))
     pool: Pool | None = None
 
     def __post_init__(self) -> None:
+        OpenOptions.__post_init__(self)
         self._engine()  # what cannot be said is found out before anybody dials
 
     def _engine(self) -> EngineConnection:
         return EngineConnection(
             self.container_id,
-            limits=self.limits,
-            idle_timeout=self.idle_timeout,
-            properties=self.properties,
-            desired_capabilities=self.desired_capabilities,
-            offered_capabilities=self.offered_capabilities,
-            outgoing_locales=self.outgoing_locales,
-            incoming_locales=self.incoming_locales,
-            strict=self.strict,
-            incoming_class=delivery_class(self.strict),
+            incoming_class=delivery_class(strictness(self.strict)),
             outgoing_class=OutgoingDelivery,
+            **self.keywords(),
         )
 
     def accept(
@@ -131,7 +118,7 @@ class Acceptor:
         )
         private = transport.private or is_private(stream)
         mechanisms = self.sasl.offer(private, self.allow_plaintext_password, context)
-        size = sasl_frame_size(self.strict)
+        size = sasl_frame_size(engine.strict)
         host = peer_host(stream)
         tally = HostFailures(self.failures, host)
         stack = Stack(
@@ -172,7 +159,7 @@ class Acceptor:
             dialects=(*dialects, _Amqp10(self, handler)),
             entrance=self.entrance,
             failures=self.failures,
-            seconds=self.limits.handshake_timeout,
+            seconds=self.effective_limits.handshake_timeout,
             sasl=self.sasl,
             allow_plaintext_password=self.allow_plaintext_password,
         )
@@ -244,6 +231,7 @@ def _is_loss(failure: BaseException) -> bool:
     return isinstance(failure, (AmqpError, trio.BrokenResourceError, trio.ClosedResourceError))
 
 
+@lists(OpenOptions)
 async def serve(
     handler: Handler,
     *urls: str,
@@ -255,17 +243,7 @@ async def serve(
     detect: bool = False,
     origins: Collection[str] = (),
     admit: Callable[[str | None], bool] | None = None,
-    idle_timeout: float | None = 60.0,
-    max_frame_size: int | None = None,
-    channel_max: int | None = None,
-    properties: dict[Any, Any] | None = None,
-    desired_capabilities: str | Iterable[str] = (),
-    offered_capabilities: str | Iterable[str] = (),
-    outgoing_locales: str | Iterable[str] = (),
-    incoming_locales: str | Iterable[str] = (),
     vet: Vet | None = None,
-    limits: Limits | None = None,
-    strict: bool | Strict | None = None,
     max_connections: int | None = 10_000,
     max_handshakes: int | None = 1_024,
     max_failures: int | None = 10,
@@ -273,6 +251,7 @@ async def serve(
     close_timeout: float = 5.0,
     dialects: Sequence[Dialect] = (),
     task_status: trio.TaskStatus[list[Listener]] = trio.TASK_STATUS_IGNORED,
+    **options: Unpack[OpenKeywords],
 ) -> None:
     """Listen on ``urls`` and run ``handler(connection)`` for each peer that opens a connection.
 
@@ -317,7 +296,7 @@ async def serve(
             each is asked in turn, and AMQP 1.0 gets those that none of them claims. ``sasl``, ``max_handshakes``,
             ``max_failures``, ``limits.header_timeout`` and ``limits.handshake_timeout`` hold for all of them; ``handler``, ``vet`` and all
             that an open says are of AMQP 1.0.
-        others: as for ``open_connection``.
+        options: the others, as for ``open_connection``.
 
     Raises:
         OSError: it is not possible to listen there.
@@ -334,21 +313,15 @@ async def serve(
         container_id=str(uuid.uuid4()) if container_id is None else container_id,
         sasl=sasl or Server(),
         allow_plaintext_password=allow_plaintext_password,
-        idle_timeout=idle_timeout,
-        properties=properties,
-        desired_capabilities=symbols(desired_capabilities),
-        offered_capabilities=symbols(offered_capabilities),
-        outgoing_locales=symbols(outgoing_locales),
-        incoming_locales=symbols(incoming_locales),
         vet=vet,
-        limits=effective_limits(limits, max_frame_size, channel_max),
-        strict=strictness(strict),
         close_timeout=close_timeout,
         failures=Failures(max_failures, trio.current_time),
         pool=None if max_partial_octets is None else Pool(max_partial_octets),
+        **options,
     )
     parsed = [parse_url(url) for url in urls]
-    entrances = [_entrance(url, ssl_context, layers, detect, origins, acceptor.limits) for url in parsed]
+    limits = acceptor.effective_limits
+    entrances = [_entrance(url, ssl_context, layers, detect, origins, limits) for url in parsed]
     doors = Doors(max_connections, max_handshakes)
     sockets: list[tuple[trio.SocketListener, Reception]] = []
     listening: list[Listener] = []

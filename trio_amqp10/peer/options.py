@@ -5,12 +5,12 @@ Knows no connection and no link.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from trio_amqp10.engine.options import symbols
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.rules import Strict
 from trio_amqp10.spec.messaging import ExpiryPolicy, Source, Target, TerminusDurability
 from trio_amqp10.spec.transactions import Coordinator
 from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
@@ -22,18 +22,22 @@ if TYPE_CHECKING:
 
     from trio_amqp10.engine.link import Link as EngineLink
 
+    from .session import Session
+
 __all__ = [
     "ANONYMOUS_RELAY",
+    "ConnectionReceiverOptions",
+    "ConnectionSenderOptions",
     "Guarantee",
     "LinkOptions",
+    "ReceiverOptions",
+    "RequesterOptions",
+    "SenderOptions",
     "check_address",
     "check_dynamic",
     "check_made",
     "check_source",
-    "retention",
     "settle_modes",
-    "strictness",
-    "symbols",
 ]
 
 ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
@@ -60,21 +64,27 @@ def settle_modes(guarantee: str) -> tuple[SenderSettleMode, ReceiverSettleMode]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkOptions:
-    """What an attach may say beyond address and guarantee (2.7.3)."""
+class _Shared:
+    """What users may say of a link and an attach carries as it is, or the link's memory needs."""
 
     name: str | None = None
     guarantee: Guarantee = "at-least-once"
     snd_settle_mode: SenderSettleMode | None = None
     rcv_settle_mode: ReceiverSettleMode | None = None
-    own_session: bool = False
     source: Source | None = None
     target: Any = None
     properties: dict[Any, Any] | None = None
+    store: TerminusStore | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkOptions(_Shared):
+    """What an attach may say beyond address and guarantee (2.7.3)."""
+
+    own_session: bool = False
     desired_capabilities: tuple[str, ...] = ()
     offered_capabilities: tuple[str, ...] = ()
     max_message_size: int | None = None
-    store: TerminusStore | None = None
     retention: Retention = NOTHING_KEPT
     anonymous: bool = False
 
@@ -118,6 +128,88 @@ class LinkOptions:
             sender if self.snd_settle_mode is None else self.snd_settle_mode,
             receiver if self.rcv_settle_mode is None else self.rcv_settle_mode,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpeningOptions(_Shared):
+    """Options that ``open_sender`` and ``open_receiver`` share, on a session; ``Connection.open_sender`` describes them."""
+
+    address: str | None = field(kw_only=False)
+    capabilities: str | Iterable[str] = ()
+    durable: bool | TerminusDurability | None = None
+    expiry_policy: str | None = None
+    expiry_timeout: float = 0
+
+    def for_link(
+        self, recovering: bool, source_address: str | None, target_address: str | None, **more: Any
+    ) -> LinkOptions:
+        """What the attach is to say, with ``more`` of it, on a connection that comes back or one that does not.
+
+        Raises:
+            LocalProtocolError: options that no attach can carry.
+        """
+        kept = self._retention(self.store is not None or (recovering and self.guarantee == "exactly-once"))
+        said: dict[str, Any] = {name: getattr(self, name) for name in _Shared.__slots__}
+        said["source"] = self.source or kept.source(source_address)
+        said["target"] = kept.target(target_address) if self.target is None else self.target
+        return LinkOptions(**said, **more, desired_capabilities=symbols(self.capabilities), retention=kept)
+
+    def _retention(self, comes_back: bool) -> Retention:
+        """What to ask both ends to keep; a link that comes back is of no use to a peer that forgets it at once.
+
+        Nor to one that forgets it when it restarts, so it is asked to be durable, unless ``durable`` says otherwise.
+
+        Raises:
+            LocalProtocolError: a time-out that is none.
+        """
+        if self.expiry_timeout < 0:
+            raise LocalProtocolError(f"expiry_timeout={self.expiry_timeout}: seconds, 0 or more")
+        durable = comes_back if self.durable is None else self.durable
+        level = TerminusDurability(2 if durable is True else int(durable))
+        timeout = ceil(self.expiry_timeout)
+        if comes_back and self.expiry_policy is None and not timeout:
+            return Retention(level, ExpiryPolicy.CONNECTION_CLOSE, _KEPT)
+        return Retention(level, self.expiry_policy or ExpiryPolicy.SESSION_END, timeout)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SenderOptions(OpeningOptions):
+    """Options of ``Session.open_sender``."""
+
+    own_session: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiverOptions(OpeningOptions):
+    """Options of ``Session.open_receiver``; ``Connection.open_receiver`` describes them."""
+
+    own_session: bool | None = None
+    streaming: bool = False
+    credit: int | None = None
+    credit_octets: int | None = None
+    max_message_size: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionSenderOptions(SenderOptions):
+    """Options of ``Connection.open_sender``."""
+
+    session: Session | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionReceiverOptions(ReceiverOptions):
+    """Options of ``Connection.open_receiver``."""
+
+    session: Session | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequesterOptions(ConnectionSenderOptions):
+    """Options of ``open_requester``: those of the sender of requests, and how replies come."""
+
+    reply_to: str | None = None
+    direct: bool = False
 
 
 def check_address(address: object) -> None:
@@ -165,40 +257,3 @@ def check_made(terminus: object) -> None:
         raise LocalProtocolError(
             "the peer asks for a dynamic node: accept with the address of the node that was made"
         )
-
-
-def retention(
-    durable: bool | TerminusDurability | None,
-    expiry_policy: str | None,
-    expiry_timeout: float,
-    *,
-    comes_back: bool,
-) -> Retention:
-    """What to ask both ends to keep; a link that comes back is of no use to a peer that forgets it at once.
-
-    Nor to one that forgets it when it restarts, so it is asked to be durable, unless ``durable`` says otherwise.
-
-    Raises:
-        LocalProtocolError: a time-out that is none.
-    """
-    if expiry_timeout < 0:
-        raise LocalProtocolError(f"expiry_timeout={expiry_timeout}: seconds, 0 or more")
-    if durable is None:
-        durable = comes_back
-    level = TerminusDurability(2 if durable is True else int(durable))
-    timeout = ceil(expiry_timeout)
-    if comes_back and expiry_policy is None and not timeout:
-        return Retention(level, ExpiryPolicy.CONNECTION_CLOSE, _KEPT)
-    return Retention(level, expiry_policy or ExpiryPolicy.SESSION_END, timeout)
-
-
-def symbols(given: str | Iterable[str]) -> tuple[str, ...]:
-    """Capabilities as a tuple; a single str is one of them."""
-    return (given,) if isinstance(given, str) else tuple(given)
-
-
-def strictness(given: bool | Strict | None) -> Strict:
-    """Which rules to hold strictly: all, none, or as told."""
-    if isinstance(given, Strict):
-        return given
-    return Strict() if given is None else Strict.all(given)

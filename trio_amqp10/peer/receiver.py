@@ -5,7 +5,7 @@ Longer than 400 lines: all that users ask of a receiver is documented here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 from weakref import WeakKeyDictionary
 
 import trio
@@ -21,7 +21,7 @@ from .credit import CreditWindow
 from .life import Life
 from .link import Link
 from .opening import Opening
-from .options import Guarantee, LinkOptions, check_address, check_dynamic, check_source, retention, symbols
+from .options import LinkOptions, check_address, check_dynamic, check_source
 from .statistics import receiver_statistics
 
 if TYPE_CHECKING:
@@ -29,12 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from trio_amqp10.engine.receiver import ReceiverLink
-    from trio_amqp10.spec.messaging import Source, TerminusDurability
-    from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
 
     from .connection import Connection
     from .delivery import Delivery, Transactional
-    from .memory import TerminusStore
+    from .options import ReceiverOptions
     from .session import Session
 
 __all__ = ["Receiver", "open_receiver"]
@@ -407,72 +405,41 @@ class _Opening(Opening[Receiver]):
 
 
 def open_receiver(
-    connection: Connection,
-    address: str | None,
-    *,
-    session: Session | None = None,
-    own_session: bool | None = None,
-    streaming: bool = False,
-    credit: int | None = None,
-    credit_octets: int | None = None,
-    name: str | None = None,
-    guarantee: Guarantee = "at-least-once",
-    snd_settle_mode: SenderSettleMode | None = None,
-    rcv_settle_mode: ReceiverSettleMode | None = None,
-    source: Source | None = None,
-    target: Any = None,
-    properties: dict[Any, Any] | None = None,
-    capabilities: str | Iterable[str] = (),
-    store: TerminusStore | None = None,
-    durable: bool | TerminusDurability | None = None,
-    expiry_policy: str | None = None,
-    expiry_timeout: float = 0,
-    max_message_size: int | None = None,
+    connection: Connection, options: ReceiverOptions, session: Session | None = None
 ) -> Opening[Receiver]:
-    """See ``Connection.open_receiver``, which this is.
+    """A receiver that is yet to be attached, on a session, or on one that the options or the connection choose.
 
-    ``streaming=True`` hands out each delivery at its first transfer, to be read by ``Delivery.chunks``; then no
-    limit to the size of a message holds but one that is given, and the link has a session of its own, unless
-    ``session`` or ``own_session=False`` says otherwise: what is left unread holds up all links of its session.
-
-    ``credit_octets=N`` has no more than N octets of messages wait here, and one message: credit is given by their
-    usual size, at most ``credit`` (1000), and the window of the session, which is the link's own, by what there is room for.
+    Raises:
+        LocalProtocolError: options that no attach can carry, or that make no sense together.
     """
-    check_address(address)
-    check_dynamic(source)
-    check_source(source)
-    if credit_octets is not None:
-        if streaming or session is not None or own_session is False or credit == 0 or credit_octets <= 0:
+    check_address(options.address)
+    check_dynamic(options.source)
+    check_source(options.source)
+    streaming, own_session = options.streaming, options.own_session
+    credit, octets = options.credit, options.credit_octets
+    if octets is not None:
+        if streaming or session is not None or own_session is False or credit == 0 or octets <= 0:
             raise LocalProtocolError(
-                f"credit_octets={credit_octets}: a number of octets above 0, for a receiver with a session of its own "
+                f"credit_octets={octets}: a number of octets above 0, for a receiver with a session of its own "
                 "that grants credit by itself, and is not streaming"
             )
         own_session = True
         credit = BOUNDED_CREDIT if credit is None else credit
     if credit is None:
         # What was prefetched at most once is lost with the link, so nothing is, unless asked for.
-        credit = 0 if guarantee == "at-most-once" else default_credit(streaming)
+        credit = 0 if options.guarantee == "at-most-once" else default_credit(streaming)
     if credit < 0:
         raise LocalProtocolError(
             f"credit={credit}: a number of messages is possible, and 0 for none but by grant()"
         )
-    comes_back = store is not None or (connection.recovering and guarantee == "exactly-once")
-    kept = retention(durable, expiry_policy, expiry_timeout, comes_back=comes_back)
-    options = LinkOptions(
-        name=name,
-        guarantee=guarantee,
-        snd_settle_mode=snd_settle_mode,
-        rcv_settle_mode=rcv_settle_mode,
+    said = options.for_link(
+        connection.recovering,
+        options.address,
+        None,
         own_session=streaming and session is None if own_session is None else own_session,
-        source=source or kept.source(address),
-        target=kept.target(None) if target is None else target,
-        properties=properties,
-        desired_capabilities=symbols(capabilities),
-        store=store,
-        retention=kept,
-        max_message_size=max_message_size,
+        max_message_size=options.max_message_size,
     )
-    return _Opening(connection, session, credit, options, streaming, credit_octets)
+    return _Opening(connection, session, credit, said, streaming, octets)
 
 
 def default_credit(streaming: bool) -> int:

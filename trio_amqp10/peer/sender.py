@@ -14,27 +14,21 @@ from .errors import DeliveryInDoubtError
 from .link import Link
 from .opening import Opening, check_relay
 from .options import (
-    Guarantee,
-    LinkOptions,
     check_address,
     check_dynamic,
     check_source,
-    retention,
-    symbols,
 )
 from .statistics import sender_statistics
 from .stream import StreamSender
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable
 
     from trio_amqp10.engine.outgoing import Outgoing
     from trio_amqp10.engine.sender import SenderLink
-    from trio_amqp10.spec.messaging import Source, TerminusDurability
-    from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
 
     from .connection import Connection
-    from .memory import TerminusStore
+    from .options import SenderOptions
     from .session import Session
 
 __all__ = ["Sender", "open_sender"]
@@ -339,46 +333,21 @@ class _Opening(Opening[Sender]):
 
 
 def open_sender(
-    connection: Connection,
-    address: str | None,
-    *,
-    session: Session | None = None,
-    own_session: bool = False,
-    name: str | None = None,
-    guarantee: Guarantee = "at-least-once",
-    snd_settle_mode: SenderSettleMode | None = None,
-    rcv_settle_mode: ReceiverSettleMode | None = None,
-    source: Source | None = None,
-    target: Any = None,
-    properties: dict[Any, Any] | None = None,
-    capabilities: str | Iterable[str] = (),
-    store: TerminusStore | None = None,
-    durable: bool | TerminusDurability | None = None,
-    expiry_policy: str | None = None,
-    expiry_timeout: float = 0,
+    connection: Connection, options: SenderOptions, session: Session | None = None
 ) -> Opening[Sender]:
-    """See ``Connection.open_sender``, which this is.
+    """A sender that is yet to be attached, on a session, or on one that the options or the connection choose.
 
-    Without an address (None) messages go where their ``to`` says. Entering then raises ``GuaranteeNotSupportedError``
-    where the peer does not offer ``ANONYMOUS-RELAY`` (2.7.1); ``target=Target()`` attaches all the same.
+    Raises:
+        LocalProtocolError: options that no attach can carry.
     """
-    check_address(address)
-    check_dynamic(target)
-    check_source(source)
-    comes_back = store is not None or (connection.recovering and guarantee == "exactly-once")
-    kept = retention(durable, expiry_policy, expiry_timeout, comes_back=comes_back)
-    options = LinkOptions(
-        name=name,
-        guarantee=guarantee,
-        snd_settle_mode=snd_settle_mode,
-        rcv_settle_mode=rcv_settle_mode,
-        own_session=own_session,
-        source=source or kept.source(None),
-        target=kept.target(address) if target is None else target,
-        anonymous=address is None and target is None,
-        properties=properties,
-        desired_capabilities=symbols(capabilities),
-        store=store,
-        retention=kept,
+    check_address(options.address)
+    check_dynamic(options.target)
+    check_source(options.source)
+    said = options.for_link(
+        connection.recovering,
+        None,
+        options.address,
+        own_session=options.own_session,
+        anonymous=options.address is None and options.target is None,
     )
-    return _Opening(connection, session, options)
+    return _Opening(connection, session, said)

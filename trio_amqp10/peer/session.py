@@ -14,8 +14,10 @@ from trio_amqp10.spec.transport import Error
 
 from .climbs import open_transaction_on_session
 from .errors import LinkRefusedError, SessionEndedError, describe
+from .options import ReceiverOptions, SenderOptions
 from .receiver import Receiver, open_receiver
 from .sender import Sender, open_sender
+from .signatures import takes_on
 from .statistics import session_statistics
 
 if TYPE_CHECKING:
@@ -134,13 +136,15 @@ class Session(Waiter, trio.abc.AsyncResource):
                 raise self.connection.reason()
             raise self.cause() or SessionEndedError("the session was ended by the peer")
 
-    def open_sender(self, address: str | None, **options: Any) -> Opening[Sender]:
+    @takes_on(SenderOptions)
+    def open_sender(self, options: SenderOptions) -> Opening[Sender]:
         """As ``Connection.open_sender``, on this session."""
-        return open_sender(self.connection, address, session=self, **options)
+        return open_sender(self.connection, options, self)
 
-    def open_receiver(self, address: str | None, **options: Any) -> Opening[Receiver]:
+    @takes_on(ReceiverOptions)
+    def open_receiver(self, options: ReceiverOptions) -> Opening[Receiver]:
         """As ``Connection.open_receiver``, on this session."""
-        return open_receiver(self.connection, address, session=self, **options)
+        return open_receiver(self.connection, options, self)
 
     open_transaction = open_transaction_on_session
     statistics = session_statistics

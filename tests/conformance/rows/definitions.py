@@ -157,7 +157,7 @@ REQUIREMENTS = [
         "[min-max-frame-size]",
         mutants=(
             Change("if performative.max_frame_size < MIN_MAX_FRAME_SIZE:", "if False:"),
-            Change("if limits.max_frame_size < 512:", "if False:"),
+            Change("if size < MIN_MAX_FRAME_SIZE:", "if False:"),
         ),
     ),
 ]

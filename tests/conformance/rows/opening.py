@@ -67,8 +67,8 @@ REQUIREMENTS = [
         "dialling_names_no_host_when_it_knows_none",
         mutants=(
             Change(
-                "engine = self._speaker.engine(self._host_of(place))",
-                'engine = self._speaker.engine("elsewhere")',
+                "engine = self._engine(self._host_of(place))",
+                'engine = self._engine("elsewhere")',
             ),
         ),
         gap="a program may choose different ones by hostname and server_hostname",
@@ -116,7 +116,7 @@ REQUIREMENTS = [
                 Change("if doff == 2 and 8 < size <= limit and", "if doff == 2 and 8 < size < limit and"),
             ),
             Change("if performative.max_frame_size < MIN_MAX_FRAME_SIZE:", "if False:"),
-            Change("if limits.max_frame_size < 512:", "if False:"),
+            Change("if size < MIN_MAX_FRAME_SIZE:", "if False:"),
         ),
     ),
     need(

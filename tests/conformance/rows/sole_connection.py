@@ -16,7 +16,7 @@ REQUIREMENTS = [
         "detection_is_told_to_who_asks",
         "client_closes_when_the_peer_does_not_offer_to_see_to_it",
         mutants=(
-            Change("sole = () if sole_connection is None else (SOLE,)", "sole: tuple[str, ...] = ()"),
+            Change("sole = () if self.sole_connection is None else (SOLE,)", "sole: tuple[str, ...] = ()"),
             Change(
                 "return (ANONYMOUS_RELAY, _PAIRS, CAPABILITY, *capabilities())",
                 "return (ANONYMOUS_RELAY, _PAIRS, *capabilities())",

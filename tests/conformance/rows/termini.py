@@ -284,7 +284,7 @@ REQUIREMENTS = [
         RULE,
         "a link that is attached again in time stops it",
         "timer_stops_when_the_link_is_attached_again_and_starts_from_the_full_time",
-        mutant=Change("kept.attached = True\n        kept.deadline = inf", "kept.attached = True"),
+        mutant=Change("kept.attached = True\n        _stop(kept)", "kept.attached = True"),
     ),
     need(
         "3.5.6-3",

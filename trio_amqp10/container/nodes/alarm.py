@@ -13,21 +13,21 @@ import math
 from collections.abc import Callable
 from typing import Final, Protocol
 
-__all__ = ["Alarm", "CallAt", "Timer"]
+__all__ = ["Alarm", "CallAt", "Cancellable"]
 
 _PAUSE: Final = 0.01
 """Seconds at least between two times."""
 
 
-class Timer(Protocol):
-    """Something that is to be done."""
+class Cancellable(Protocol):
+    """A timer, as far as an alarm needs it."""
 
     def cancel(self) -> None:
-        """It is not."""
+        """Do not call the function, if it was not called yet."""
         ...
 
 
-CallAt = Callable[[float, Callable[[], object]], Timer]
+CallAt = Callable[[float, Callable[[], object]], Cancellable]
 """Has a function called at a time, in seconds on trio's clock."""
 
 
@@ -52,7 +52,7 @@ class Alarm:
         self._ring = ring
         self._call_at = call_at
         self._at = math.inf
-        self._timer: Timer | None = None
+        self._timer: Cancellable | None = None
 
     def check(self) -> None:
         """Something may be due at another time than before."""

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from trio_amqp10.timer_heap import Timer
+
     from .content import Content
 
 __all__ = ["EVERYWHERE", "RANKS", "SHIFT", "Entry", "Keeper", "Place", "order_of", "rank_of", "sequence_of"]
@@ -109,6 +111,7 @@ class Entry:
         failures: failed attempts to deliver it, from here.
         outlet_key: the link that has, or last had, a lease on it.
         deadline: when it expires, in seconds on the queue's clock; None for never.
+        timer: its place among the messages that expire, once it has one.
         noted: whether a consumer that had passed its place was told to look at it again.
         book: where it is kept on disk, under the key ``row``; None if it is not.
     """
@@ -133,6 +136,7 @@ class Entry:
         "place",
         "row",
         "size",
+        "timer",
         "turn",
     )
 
@@ -153,6 +157,7 @@ class Entry:
         self.failures = 0
         self.outlet_key: object = None
         self.deadline: float | None = None
+        self.timer: Timer[Entry] | None = None
         self.noted = False
         self.book: Keeping | None = None
         self.row = 0

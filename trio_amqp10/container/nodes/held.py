@@ -12,12 +12,12 @@ Knows no links: the queue is told of what is gone (``Owner``), and decides who g
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import logging
-import math
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
+
+from trio_amqp10.timer_heap import TimerHeap
 
 from .deadletters import DeadLetters, Source
 from .entry import RANKS, SHIFT, Entry, Keeper, sequence_of
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
 __all__ = ["Held", "Owner"]
 
 _log = logging.getLogger("trio_amqp10.container")
-
-_FORGOTTEN: Final = 64
-"""Deadlines of messages that are gone, above as many as there are messages, before they are removed."""
 
 _CAUSES: Final[dict[Death, str]] = {
     "rejected": "rejected",
@@ -75,7 +72,7 @@ class Held:
         octets: of these messages.
         stock: those that no link has a lease on.
         figures: how many messages arrived, how many were accepted, died of each cause, or were refused.
-        deadlines: when messages expire: those that are gone may be among them. A heap.
+        deadlines: the messages that expire, by when they do; those that a link has are among them.
         watermark: counts the octets, with those of other nodes.
         closed: whether the queue is deleted.
     """
@@ -105,7 +102,7 @@ class Held:
         self.octets = 0
         self.stock = Stock()
         self.figures = dict.fromkeys(_FIGURES, 0)
-        self.deadlines: list[tuple[float, int, Entry]] = []
+        self.deadlines: TimerHeap[Entry] = TimerHeap()
         self.watermark = Watermark()
         self.closed = False
         self._dying = 0
@@ -241,7 +238,7 @@ class Held:
             self.forget(entry)
             return
         self._dying += 1
-        entry.ended = True
+        _end(entry)
 
         def done(gone: bool) -> None:
             if gone and not self.closed:
@@ -264,7 +261,7 @@ class Held:
 
     def forget(self, entry: Entry) -> None:
         """A message is gone for good."""
-        entry.ended = True
+        _end(entry)
         if entry.book is not None:
             entry.book.erase(entry)
         self.length -= 1
@@ -280,32 +277,21 @@ class Held:
         assert deadline is not None
         if deadline < self.clock.now():
             return False
-        heapq.heappush(self.deadlines, (deadline, entry.order, entry))
+        entry.timer = self.deadlines.add(deadline, entry)
         return True
 
     def schedule_leased(self, entry: Entry) -> None:
         """The same for a message that a link has: that it has expired is looked at when it comes back."""
         assert entry.deadline is not None
-        heapq.heappush(self.deadlines, (entry.deadline, entry.order, entry))
+        entry.timer = self.deadlines.add(entry.deadline, entry)
 
     def expired(self) -> Iterator[Entry]:
-        """Those that have expired and are available; deadlines of what is gone are forgotten on the way."""
-        deadlines = self.deadlines
-        now = self.clock.now()
-        while deadlines and deadlines[0][0] <= now:
-            entry = heapq.heappop(deadlines)[2]
-            if entry.available and not entry.ended:
-                yield entry
-        if len(deadlines) > 2 * self.length + _FORGOTTEN:
-            deadlines[:] = [each for each in deadlines if not each[2].ended]
-            heapq.heapify(deadlines)
+        """Those that have expired and are available."""
+        return (entry for entry in self.deadlines.due(self.clock.now()) if entry.available)
 
     def next_deadline(self) -> float:
         """When the next message expires, in seconds on the clock; infinite for never."""
-        deadlines = self.deadlines
-        while deadlines and deadlines[0][2].ended:  # it was taken in time: nothing is due for it
-            heapq.heappop(deadlines)
-        return deadlines[0][0] if deadlines else math.inf
+        return self.deadlines.next()
 
     # -- the end ----------------------------------------------------------------------------
 
@@ -324,3 +310,10 @@ class Held:
 
 def _ignore(gone: bool) -> None:
     """Nothing waits for it."""
+
+
+def _end(entry: Entry) -> None:
+    """Nothing becomes of it any more, and it does not expire."""
+    entry.ended = True
+    if entry.timer is not None:
+        entry.timer.cancel()

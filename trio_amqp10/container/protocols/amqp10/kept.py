@@ -18,6 +18,7 @@ from trio_amqp10.spec.transport import Role
 if TYPE_CHECKING:
     from trio_amqp10.container.nodes.node import Owner
     from trio_amqp10.spec.messaging import Source, Target
+    from trio_amqp10.timer_heap import Timer
 
 __all__ = ["NOTHING", "UNKNOWN", "Holder", "Kept", "Key"]
 
@@ -82,6 +83,7 @@ class Kept:
         holder: the link that has it, or had it last; None where that was before a restart.
         attached: whether that link lives.
         deadline: when it expires, while it is not attached.
+        timer: calls for that, once it has a deadline; cancelled when it is attached again, or removed.
         stored: whether the store has a row of it.
         end: what our attach said of it, for a peer that recovers the link by its name alone (2.6.3); or None.
         octets: of messages that came and wait for the link, while it is not attached.
@@ -98,6 +100,7 @@ class Kept:
         "retention",
         "stored",
         "terminus",
+        "timer",
     )
 
     def __init__(self, key: Key, origin: str) -> None:
@@ -108,6 +111,7 @@ class Kept:
         self.holder: Holder | None = None
         self.attached = False
         self.deadline = inf
+        self.timer: Timer[Kept] | None = None
         self.stored = False
         self.end: Source | Target | None = None
         self.octets = 0

@@ -27,8 +27,6 @@ Knows when things are over; does not know what a terminus holds.
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import logging
 from collections import Counter
 from math import inf
@@ -42,6 +40,7 @@ from trio_amqp10.net.shares import Shares
 from trio_amqp10.peer.memory import Retention
 from trio_amqp10.spec.messaging import ExpiryPolicy, TerminusDurability
 from trio_amqp10.spec.transport import Role
+from trio_amqp10.timer_heap import TimerHeap
 
 from .kept import NOTHING, Kept
 
@@ -60,8 +59,6 @@ _log = logging.getLogger("trio_amqp10.container")
 
 LONGEST: Final = 86_400.0
 """Seconds that a terminus is kept without a link, unless the container says otherwise: a day."""
-_STALE: Final = 64
-"""Deadlines that do not hold any more, above as many as there are termini, before they are removed."""
 
 _POLICIES: Final = (
     ExpiryPolicy.LINK_DETACH,
@@ -108,9 +105,8 @@ class Termini:
         self._orphans = (Shares[Kept](), Shares[Kept]())
         """Those without a link: of users, and of peers that are not authenticated."""
         self._full: set[str] = set()
-        self._deadlines: list[tuple[float, int, Kept]] = []
-        self._numbers = itertools.count()
-        self._alarm = Alarm(self._next_deadline, self.sweep, call_at)
+        self._deadlines: TimerHeap[Kept] = TimerHeap()
+        self._alarm = Alarm(self._deadlines.next, self.sweep, call_at)
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -254,7 +250,7 @@ class Termini:
         kept.end = end
         kept.holder = holder
         kept.attached = True
-        kept.deadline = inf
+        _stop(kept)
         if self._archive is not None:
             self._archive.keep(kept)
         return kept
@@ -302,33 +298,15 @@ class Termini:
 
     def sweep(self) -> None:
         """Forget what has expired."""
-        if not self._deadlines:
-            return
-        now = self._now()
-        while self._deadlines and self._deadlines[0][0] <= now:
-            deadline, _, kept = heapq.heappop(self._deadlines)
-            if self._holds(deadline, kept):
+        if self._deadlines:
+            for kept in self._deadlines.due(self._now()):
                 self._expire(kept)
                 self._remove(kept)
 
     def _expect(self, kept: Kept) -> None:
-        """Its deadline is set."""
-        if kept.deadline == inf:
-            return
-        deadlines = self._deadlines
-        if len(deadlines) > 2 * len(self._kept) + _STALE:
-            deadlines[:] = [each for each in deadlines if self._holds(each[0], each[2])]
-            heapq.heapify(deadlines)
-        heapq.heappush(deadlines, (kept.deadline, next(self._numbers), kept))
+        """Its deadline is set; infinite for never."""
+        kept.timer = self._deadlines.add(kept.deadline, kept)
         self._alarm.expect(kept.deadline)
-
-    def _holds(self, deadline: float, kept: Kept) -> bool:
-        return kept.deadline == deadline and self._kept.get(kept.key) is kept
-
-    def _next_deadline(self) -> float:
-        while self._deadlines and not self._holds(self._deadlines[0][0], self._deadlines[0][2]):
-            heapq.heappop(self._deadlines)
-        return self._deadlines[0][0] if self._deadlines else inf
 
     def _make_room(self, key: Key, origin: str) -> None:
         if self._is_full(key) and (kept := self._expendable(key, origin)) is not None:
@@ -353,6 +331,7 @@ class Termini:
 
     def _remove(self, kept: Kept) -> None:
         del self._kept[kept.key]
+        _stop(kept)
         self._uncount(kept)
         self._unweigh(kept)
         self._orphans[kept.key.user is None].discard(kept.origin, kept)
@@ -385,3 +364,10 @@ class Termini:
         if not self._counts[kept.origin]:
             del self._counts[kept.origin]
             self._full.discard(kept.origin)
+
+
+def _stop(kept: Kept) -> None:
+    """It does not expire: it is attached, or not kept any more."""
+    kept.deadline = inf
+    if kept.timer is not None:
+        kept.timer.cancel()
