@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from base64 import urlsafe_b64encode
 from hashlib import blake2s
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from trio_amqp10.container.broker.values import comparable
@@ -69,9 +69,11 @@ def hash_of(arguments: Mapping[str, Any]) -> str:
 def _spelt(value: object) -> str:
     """One text for equal values of ``comparable``, whose sets have no order."""
     if isinstance(value, frozenset):
-        return f"{{{','.join(sorted(map(_spelt, value)))}}}"
+        members = cast("frozenset[object]", value)
+        return f"{{{','.join(sorted(map(_spelt, members)))}}}"
     if isinstance(value, tuple):
-        return f"({','.join(map(_spelt, value))})"
+        parts = cast("tuple[object, ...]", value)
+        return f"({','.join(map(_spelt, parts))})"
     return repr(value)
 
 

@@ -42,8 +42,9 @@ class BrokerQueue(Queue):
         on_unused: called when its last consumer has gone and it deletes itself, or it was not used for ``x-expires``.
         on_closed: called when it was deleted, by whatever; None for nothing.
         queue_address: gives the address of a queue from its name.
-        find_exchange: gives the exchange of a name, or raises ``NotFoundError``.
-        annotate: gives a message that says through which exchange and with which key it came.
+        find_exchange: gives the exchange of a name, or raises ``NotFoundError``; None for a queue of no broker, whose
+            dead letters go to an address.
+        annotate: gives a message that says through which exchange and with which key it came; None to leave it as it is.
         book: keeps its durable messages; None if it does not survive the process.
 
     Attributes:
@@ -62,8 +63,8 @@ class BrokerQueue(Queue):
         on_unused: Callable[[Queue], object],
         on_closed: Callable[[BrokerQueue], object] | None = None,
         queue_address: Callable[[str], str] = str,
-        find_exchange: Callable[[str], Exchange],
-        annotate: Callable[[Content, str, str], Content],
+        find_exchange: Callable[[str], Exchange] | None = None,
+        annotate: Callable[[Content, str, str], Content] | None = None,
         book: Book | None = None,
     ) -> None:
         policy = policy_of(name, arguments, queue_address)
@@ -101,15 +102,19 @@ class BrokerQueue(Queue):
         inlet: Inlet | None = None,
         arrival: Arrival | None = None,
     ) -> bool:
-        if inlet is not None:  # through an exchange it comes without one
-            content = self._annotate(content, "", self.name)
-        return super().put(content, origin, inlet, arrival)
+        return super().put(self._published(content, inlet), origin, inlet, arrival)
+
+    def _published(self, content: Content, inlet: Inlet | None) -> Content:
+        """The message that says that it came straight here; through an exchange it comes without an inlet."""
+        if inlet is None or self._annotate is None:
+            return content
+        return self._annotate(content, "", self.name)
 
     def _turn_away(self, content: Content, inlet: Inlet | None = None) -> None:
-        super()._turn_away(content if inlet is None else self._annotate(content, "", self.name), inlet)
+        super()._turn_away(self._published(content, inlet), inlet)
 
     def find_dead_letters(self, address: str) -> Node:
-        if address != self._dead_letter:  # the program changed the policy
+        if self._find_exchange is None or address != self._dead_letter:  # the program changed the policy
             return super().find_dead_letters(address)
         exchange = self._find_exchange(self.arguments["x-dead-letter-exchange"])
         return exchange.letters_with(self.arguments.get("x-dead-letter-routing-key"))

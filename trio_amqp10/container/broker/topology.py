@@ -113,8 +113,10 @@ class Topology:
         journal = None if ledger is None else ledger.journal
         self._home = home
         self._router = Router(self.exchanges, self.bindings, self.find_node)
-        self._annotate = annotate or _not_annotated
-        self.publisher = Publisher(self._router.route, journal, headers_of or _no_headers, self._annotate)
+        self._annotate = annotate
+        self.publisher = Publisher(
+            self._router.route, journal, headers_of or _no_headers, annotate or _not_annotated
+        )
         self._clock = clock
         self.queue_address = queue_address
         self._ledger = ledger

@@ -163,7 +163,7 @@ class Letter:
         strike: Callable[[], Callable[[], object]] | None,
     ) -> None:
         self.content = content
-        self.reason = reason
+        self.reason: Death = reason
         self.publication = publication
         self.settled = False
         self.state: Any = None

@@ -13,7 +13,7 @@ Knows annotations; knows no message.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from trio_amqp10.container.broker.deaths import REASONS, Death, recorded, summary
 from trio_amqp10.wire.values import Array, Symbol, Timestamp, UInt, ULong
@@ -21,7 +21,7 @@ from trio_amqp10.wire.values import Array, Symbol, Timestamp, UInt, ULong
 from .terms import DEATHS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from trio_amqp10.container.nodes.content import Death as Cause
     from trio_amqp10.container.nodes.content import Publication
@@ -85,9 +85,10 @@ def _to_map(death: Death) -> dict[Symbol, Any]:
 
 def deaths_of(notes: Mapping[Any, Any]) -> list[Death]:
     """The deaths that annotations tell of, the last one first; entries that are not possible are left out."""
-    entries = notes.get(DEATHS)
+    value: Any = notes.get(DEATHS)
+    entries = cast("Sequence[Any]", value) if isinstance(value, list) else ()
     found: list[Death] = []
-    for entry in entries if isinstance(entries, list) else []:
+    for entry in entries:
         try:
             ttl = entry.get("ttl")
             found.append(
