@@ -317,7 +317,9 @@ async def test_toy_messages_survive_a_kill(tmp_path: Path) -> None:
     assert process.stdout is not None
     async with process.stdout:
         try:
-            said = await process.stdout.receive_some()
+            said = b""
+            while not said.endswith(b"\n") and (more := await process.stdout.receive_some()):
+                said += more
         finally:
             process.kill()
             await process.wait()

@@ -465,3 +465,10 @@ async def test_vet_closes_a_connection_whose_peer_lacks_a_capability_that_is_nee
             async with amqp.open_connection(listener.url, offered_capabilities=["other"]) as conn:
                 await conn.wait_closed()
         assert caught.value.condition == "amqp:precondition-failed"
+
+
+async def test_serve_refuses_dialects_that_are_only_named() -> None:
+    async def nothing(_connection: amqp.Connection) -> None: ...
+
+    with pytest.raises(amqp.LocalProtocolError, match=r"only Container\.serve knows"):
+        await amqp.serve(nothing, "amqp://127.0.0.1:0", dialects="0-9-1")

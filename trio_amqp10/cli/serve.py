@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.container.protocols.table import dialects_of
 
 from .passwd import load_users
 from .run import CommandError, Interrupts, explain, say, write_out
@@ -93,7 +92,7 @@ async def _serve(options: ServeOptions, interrupts: Interrupts, store: amqp.Sqli
         allow_plaintext_password=options.allow_plaintext_password,
         max_failures=options.max_failures,
         max_partial_octets=options.max_partial,
-        dialects=dialects_of(container, options.dialects),
+        dialects=options.dialects,
     )
     # Without a file, a hangup is what it is to every program.
     if (options.users_file is None and context is None) or not hasattr(signal, "SIGHUP"):

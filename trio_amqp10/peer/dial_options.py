@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from trio_amqp10.engine.options import OpenOptions, symbols
 from trio_amqp10.errors import LocalProtocolError
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from .sole import SolePolicy
 
-__all__ = ["DialOptions", "DialTls", "SaslChoice", "TlsOptions", "WhereAndOptions"]
+__all__ = ["DialOptions", "SaslChoice", "TlsOptions", "WhereAndOptions"]
 
 SaslChoice: TypeAlias = "ClientMechanism | Sequence[ClientMechanism] | Literal[False] | None"
 
@@ -97,19 +97,6 @@ class TlsOptions:
         return client_context(
             self.cafile, certfile=self.certfile, keyfile=self.keyfile, insecure=self.insecure
         )
-
-
-class DialTls(TlsOptions):
-    """``TlsOptions`` with ``ssl_context`` by the name ``context``, as the client of 0-9-1 has it."""
-
-    def __init__(self, *, context: ssl.SSLContext | None = None, **others: Any) -> None:
-        others.setdefault("ssl_context", context)
-        super().__init__(**others)
-
-    @property
-    def context(self) -> ssl.SSLContext | None:
-        """The context that was given."""
-        return self.ssl_context
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

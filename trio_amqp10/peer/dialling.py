@@ -28,7 +28,6 @@ from trio_amqp10.spec.transport import Error
 
 from .connection import Connection
 from .delivery import OutgoingDelivery, delivery_class
-from .dial_options import DialTls
 from .errors import (
     ConnectionClosedError,
     ConnectionRedirectError,
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from .dial_options import DialOptions
     from .errors import LinkRedirectError
 
-__all__ = ["DialTls", "Dialling"]
+__all__ = ["Dialling"]
 
 _SETTLED: Final = 60.0
 """Seconds after which a redirect does not count as following upon the one before."""

@@ -249,7 +249,7 @@ async def serve(
     max_failures: int | None = 10,
     max_partial_octets: int | None = 256 * 1024 * 1024,
     close_timeout: float = 5.0,
-    dialects: Sequence[Dialect] = (),
+    dialects: str | Sequence[str | Dialect] = (),
     task_status: trio.TaskStatus[list[Listener]] = trio.TASK_STATUS_IGNORED,
     **options: Unpack[OpenKeywords],
 ) -> None:
@@ -295,13 +295,13 @@ async def serve(
         dialects: protocols to serve beside AMQP 1.0 on the same URLs, above the same layers. The first octets tell which:
             each is asked in turn, and AMQP 1.0 gets those that none of them claims. ``sasl``, ``max_handshakes``,
             ``max_failures``, ``limits.header_timeout`` and ``limits.handshake_timeout`` hold for all of them; ``handler``, ``vet`` and all
-            that an open says are of AMQP 1.0.
+            that an open says are of AMQP 1.0. Names are for ``Container.serve``, which has the dialects.
         options: the others, as for ``open_connection``.
 
     Raises:
         OSError: it is not possible to listen there.
         LocalProtocolError: a URL is not one, or there is none; TLS without ``ssl_context``, or one
-            that is not safe; ``max_failures`` or ``max_partial_octets`` less than 1.
+            that is not safe; ``max_failures`` or ``max_partial_octets`` less than 1; a dialect that is only named.
 
     Cancelled: every connection is closed with ``amqp:connection:forced``.
     """
@@ -309,6 +309,12 @@ async def serve(
         raise LocalProtocolError("serve() needs at least one URL to listen on, e.g. amqp://127.0.0.1:5672")
     if max_partial_octets is not None and max_partial_octets < 1:
         raise LocalProtocolError(f"max_partial_octets={max_partial_octets}: at least 1, or None for no limit")
+    named = [each for each in dialects if isinstance(each, str)]
+    if named:
+        raise LocalProtocolError(
+            f"dialects={named}: only Container.serve knows dialects by name; give objects of Dialect"
+        )
+    more = [each for each in dialects if not isinstance(each, str)]
     acceptor = Acceptor(
         container_id=str(uuid.uuid4()) if container_id is None else container_id,
         sasl=sasl or Server(),
@@ -328,7 +334,7 @@ async def serve(
     try:
         for url, entrance in zip(parsed, entrances, strict=True):
             for listener in await bind(url):
-                sockets.append((listener, replace(acceptor, entrance=entrance).reception(handler, dialects)))
+                sockets.append((listener, replace(acceptor, entrance=entrance).reception(handler, more)))
                 reached = listener_url(url, listener)
                 listening.append(Listener(reached, parse_url(reached).port, listener.socket.close))
         async with trio.open_nursery() as nursery:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from trio_amqp10.container.protocols.table import dialects_of
 from trio_amqp10.container.service import Container
 from trio_amqp10.sasl import Server
 
@@ -74,7 +73,7 @@ def running_container(
 
 @asynccontextmanager
 async def _served(container: Container, sasl: Server | None) -> AsyncGenerator[str]:
-    serve = partial(container.serve, "amqp://127.0.0.1:0", sasl=sasl, dialects=dialects_of(container, "all"))
+    serve = partial(container.serve, "amqp://127.0.0.1:0", sasl=sasl, dialects="all")
     async with trio.open_nursery() as nursery:
         listeners: list[Listener] = await nursery.start(serve)
         yield listeners[0].url

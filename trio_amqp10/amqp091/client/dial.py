@@ -18,7 +18,7 @@ from trio_amqp10.net.backoff import Backoff
 from trio_amqp10.net.errors import ConnectionClosedError as AnyConnectionClosedError
 from trio_amqp10.net.layers import Transport, dial_layers, has_tls
 from trio_amqp10.net.transports import connect, is_private
-from trio_amqp10.peer.dialling import DialTls
+from trio_amqp10.peer.dial_options import TlsOptions
 from trio_amqp10.sasl import ClientContext, ClientMechanism, check_allowed
 
 from .connection import ClientEngine, Connection
@@ -114,9 +114,9 @@ def open_connection(
         login=login,
         sasl=sasl,
         allow_plaintext_password=allow_plaintext_password,
-        tls=DialTls(
+        tls=TlsOptions(
             layers=layers,
-            context=ssl_context,
+            ssl_context=ssl_context,
             cafile=cafile,
             certfile=certfile,
             keyfile=keyfile,
@@ -157,7 +157,7 @@ class _Options:
     login: tuple[str, str] | None
     sasl: SaslChoice
     allow_plaintext_password: bool
-    tls: DialTls
+    tls: TlsOptions
     limits: Limits
     given: dict[str, int]
     properties: dict[str, Any]
@@ -175,11 +175,11 @@ class _Options:
             raise LocalProtocolError(str(error)) from None
         return limits if timeout is None else replace(limits, handshake_timeout=timeout / 1000)
 
-    def tls_at(self, place: Place | None) -> DialTls:
+    def tls_at(self, place: Place | None) -> TlsOptions:
         """What is known of TLS, with the options of a URL where the call has none."""
         words = {} if place is None else place.words
         tls = self.tls
-        if not words or tls.context is not None:
+        if not words or tls.ssl_context is not None:
             return tls
         return replace(
             tls,
