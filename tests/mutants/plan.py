@@ -38,9 +38,19 @@ _QUEUE: Final = tuple(
             "queue_leases",
             "queue_model",
             "queue_policy",
+            "queue_rules",
             "queue_time",
         ),
-        *("dead_letters", "failing_links", "groups", "handlers", "message_size", "relay"),
+        *(
+            "dead_letters",
+            "durable_queues",
+            "failing_links",
+            "groups",
+            "handlers",
+            "message_size",
+            "outcomes",
+        ),
+        *("pull", "relay", "transactions"),
     )
 )
 """What other tests of the container notice besides is luck; and a survivor costs the time of all of them."""
@@ -49,7 +59,7 @@ PLANS: Final[dict[str, Plan]] = {
     "engine/settlement": Plan(("engine/settlement.py",), *_ENGINE),
     "engine/windows": Plan(("engine/windows.py",), *_ENGINE),
     "engine/link": Plan(("engine/link.py",), *_ENGINE),
-    "container/queue": Plan(("container/nodes/queue.py",), _QUEUE),
+    "container/queue": Plan(("container/nodes/queue.py", "container/nodes/held.py"), _QUEUE),
     "container/rights": Plan(("container/rights/*.py",), _RIGHTS),
     "sasl": Plan(("sasl/*.py",), ("tests/sasl",), ("test_mutations.py",)),
     "wire/decode": Plan(("wire/decode.py",), ("tests/wire",)),
