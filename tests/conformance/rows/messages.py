@@ -151,7 +151,7 @@ REQUIREMENTS = [
         _URGENT,
         mutants=(
             Change("RANKS: Final = 10", "RANKS: Final = 9"),
-            Change("(RANKS - 1 - min(priority, RANKS - 1))", "(RANKS - 1 - priority % RANKS)"),
+            Change("_LOWEST - priority if priority < _LOWEST else 0", "_LOWEST - priority % RANKS"),
         ),
     ),
     need(
