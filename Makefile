@@ -14,11 +14,13 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 # The modules below net/ are pure, and their branches are covered to the last. Coverage is slow on Python 3.11,
 # so it is measured over the tests of just those modules, and not where all there is to try is tried: that covers
 # nothing that simpler tests do not.
-PURE_TESTS := $(wildcard tests/wire tests/spec tests/sasl tests/engine tests/amqp091/test_*.py tests/filters tests/typed tests/trace \
-	$(addsuffix .py,$(addprefix tests/test_,body_reader errors frames headers json_values message reply_codes timer_heap tokens typed)))
+PURE_TESTS := $(wildcard tests/wire tests/spec tests/sasl tests/engine tests/amqp091/test_*.py tests/amqp_fast/test_*.py tests/amqp_10_3/test_*.py tests/draft_2010/test_*.py tests/filters tests/message tests/typed tests/trace \
+	$(addsuffix .py,$(addprefix tests/test_,frames json_values protocol_headers reply_codes timer_heap tokens)))
 EXHAUSTIVE_TESTS := $(addprefix tests/,engine/test_chunks.py engine/test_exactly_once.py engine/test_hostile.py \
-	amqp091/test_hostile.py amqp091/test_machine.py sasl/test_mutations.py)
-CONTAINER_TESTS := $(addprefix tests/,container azure rabbitmq)
+	amqp091/test_hostile.py amqp091/test_machine.py amqp_fast/test_hostile.py amqp_fast/test_machine.py \
+	amqp_10_3/test_hostile.py amqp_10_3/test_machine.py draft_2010/test_hostile.py draft_2010/test_machine.py \
+	sasl/test_mutations.py)
+CONTAINER_TESTS := $(addprefix tests/,container testing/azure_emulator testing/rabbitmq_emulator)
 SOURCES := trio_amqp10 pyspark_amqp10 typings examples bench tests docs
 
 FUZZ_SECONDS ?= 60
@@ -67,11 +69,12 @@ demo-spark: $(SPARK_VENV)/.test ## an access log through Spark: queue, counts in
 test-spark: $(SPARK_VENV)/.test ## the data pipeline, with a real Spark, and RabbitMQ where .peers has it; WHOLE=1 for kill -9 and the like
 	AMQP10_SPARK_WHOLE=$(WHOLE) $(SPARK_BIN)/python -m pytest tests/spark
 
-lint: $(VENV)/.lint ## style and types
+lint: $(VENV)/.lint $(VENV)/.docs ## style, types, and whether the manual can be built
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/basedpyright --level error
+	$(BIN)/sphinx-build -q -E -W --keep-going -b dummy -d $(VENV)/doctrees docs $(VENV)/manual
 
 format: $(VENV)/.lint ## put the sources into shape
 	$(BIN)/ruff check --fix $(SOURCES)
@@ -96,11 +99,12 @@ steady-spark: $(SPARK_VENV)/.test ## ten minutes of 10,000 messages a second int
 fuzz: $(VENV)/.test ## throw broken octets at everything that reads them, for FUZZ_SECONDS seconds; SEED=n for the same again
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(if $(SEED),--seed $(SEED))
 
-mutants: $(VENV)/.mutants ## change the code in small ways, and list what no test notices; MODULES=engine/windows for one part
+mutants: $(VENV)/.mutants ## change the code in small ways, and list what no test notices; MODULES=engine/session_windows for one part
 	$(BIN)/python -m tests.mutants $(MODULES)
 
 soak: $(VENV)/.test ## kill containers and cut transports, KILLS times, and count what was lost and what came twice
 	$(BIN)/python -m tests.soak --kills $(KILLS)
+	$(BIN)/python -m tests.soak --kills $(KILLS) --dialect 0-9-1
 	$(BIN)/python -m tests.soak.comebacks --breaks $(KILLS)
 
 steady: $(VENV)/.test ## load a container for MINUTES, and see that memory, descriptors and tasks do not grow

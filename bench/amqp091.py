@@ -8,6 +8,7 @@ half. Needs ``pip install pika``.
 from __future__ import annotations
 
 import argparse
+import importlib
 import statistics
 import subprocess
 import sys
@@ -153,6 +154,9 @@ def prepare(url: str, ready: int) -> None:
 def run(url: str, row: str, which: int, count: int) -> float:
     """Processor seconds of one run in this process."""
     call = ROWS[row][which]
+    importlib.import_module(
+        "pika" if which else "trio_amqp10.amqp091.client"
+    )  # what an import costs varies by more
     began = time.process_time()
     if which == 0:
         trio.run(call, url, count)

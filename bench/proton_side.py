@@ -1,6 +1,6 @@
 """Qpid Proton as one side of a measurement. Runs under the peers' own environment, never under ours.
 
-Takes the same JSON and tells the same lines as ``trio_amqp10.cli.bench_sides``, so that either can be
+Takes the same JSON and tells the same lines as ``trio_amqp10.cli.bench_processes``, so that either can be
 at either end.
 """
 

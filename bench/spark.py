@@ -254,8 +254,8 @@ def ceilings(spark: Any) -> None:
     )
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    from trio_amqp10.spark.columns import read_schema
     from trio_amqp10.spark.options import BrowseOptions
+    from trio_amqp10.spark.schema import read_schema
 
     def options_of(given: Any) -> Any:
         wide = given.get("wide") == "True"

@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trio_amqp10.cli.bench_sides import Side
+from trio_amqp10.cli.bench_processes import Side
 from trio_amqp10.cli.certs import CertsOptions, certs
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 PROTON = Path(os.environ.get("PEERS", ROOT / ".peers")) / "proton/bin/python"
 COMMANDS = {
-    "ours": [sys.executable, "-m", "trio_amqp10.cli.bench_sides"],
+    "ours": [sys.executable, "-m", "trio_amqp10.cli.bench_processes"],
     "proton": [str(PROTON), str(ROOT / "bench/proton_side.py")],
 }
 CASES = [

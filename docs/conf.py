@@ -17,4 +17,13 @@ autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_class_signature = "separated"
 napoleon_use_ivar = True
-napoleon_custom_sections = [("Raises (on entering)", "Raises")]
+napoleon_custom_sections = [("Raises on entering", "Raises")]
+
+
+def setup(app):
+    """Have napoleon see a section that it would not, as its title has brackets."""
+
+    def rename(_app, _what, _name, _object, _options, lines):
+        lines[:] = ["Raises on entering:" if line == "Raises (on entering):" else line for line in lines]
+
+    app.connect("autodoc-process-docstring", rename, priority=400)  # napoleon has 500

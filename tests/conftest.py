@@ -1,20 +1,21 @@
-"""How ``async def`` tests run: each under ``trio.run``, and no longer than half a minute of its clock.
+"""How tests run: ``async def`` tests by pytest-trio, and no longer than half a minute of their clock.
 
-A test that takes the fixture ``autojump_clock`` runs on a clock that jumps whenever all tasks wait,
-so that time-outs take no time; it may last an hour of that clock. Only over memory streams: sockets and threads do not hold it still.
+A test that takes the fixture ``autojump_clock`` of pytest-trio runs on a clock that jumps when all tasks wait, so that
+time-outs take no time; it may last an hour of that clock. Only over memory streams: sockets and threads do not stop that clock.
 """
 
 from __future__ import annotations
 
-import inspect
 import os
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
 from hypothesis import settings
 from trio.testing import MockClock
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 # The same examples in every run, so that the coverage gate does not depend on luck;
 # HYPOTHESIS_PROFILE=explore looks for new ones.
@@ -26,25 +27,19 @@ LIMIT = 30.0
 JUMPING_LIMIT = 3600.0
 
 
-@pytest.fixture
-def autojump_clock() -> MockClock:
-    """The clock of this test; ``trio.current_time()`` starts anywhere and jumps to the next deadline."""
-    return MockClock(autojump_threshold=0)
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have pytest-trio run each test with a limit of time; it leaves tests that are not async alone."""
+    for item in items:
+        if item.get_closest_marker("trio") is not None:
+            item.add_marker(pytest.mark.trio(run=run_limited), append=False)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a coroutine function to its end; leave all others alone."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    names = pyfuncitem._fixtureinfo.argnames
-    arguments = {name: pyfuncitem.funcargs[name] for name in names}
-    clock = next((value for value in arguments.values() if isinstance(value, MockClock)), None)
-    limit = LIMIT if clock is None else JUMPING_LIMIT
-    trio.run(partial(_limited, pyfuncitem.obj, arguments, limit), clock=clock)
-    return True
+def run_limited(test: Callable[[], Awaitable[Any]], clock: Any = None, **options: Any) -> Any:
+    """``trio.run`` that fails if the test is not over in time."""
 
+    async def limited() -> Any:
+        with trio.fail_after(JUMPING_LIMIT if isinstance(clock, MockClock) else LIMIT):
+            return await test()
 
-async def _limited(test: Any, arguments: dict[str, Any], limit: float) -> None:
-    with trio.fail_after(limit):
-        await test(**arguments)
+    return trio.run(limited, clock=clock, **options)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["FOLDER", "add_option", "write"]
+__all__ = ["FOLDER", "add_option", "commit", "write"]
 
 _ROOT: Final = Path(__file__).resolve().parents[1]
 FOLDER: Final = _ROOT / "docs" / "results"
@@ -39,7 +39,7 @@ def write(path: Path | None, kind: str, figures: dict[str, Any]) -> None:
     head = {
         "kind": kind,
         "date": now.date().isoformat(),
-        "commit": _commit(),
+        "commit": commit(),
         "python": platform.python_version(),
         "cores": len(os.sched_getaffinity(0)),
     }
@@ -47,7 +47,8 @@ def write(path: Path | None, kind: str, figures: dict[str, Any]) -> None:
     path.write_text(json.dumps(head | {"figures": figures}, indent=1) + "\n")
 
 
-def _commit() -> str:
+def commit() -> str:
+    """The commit that is tried, with ``-dirty`` behind it if a file was changed since."""
     command = ["git", "describe", "--always", "--dirty"]
     try:
         said = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=True).stdout

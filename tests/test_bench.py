@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bench import memory, stream, throughput
-from trio_amqp10.cli.bench_sides import Side
+from trio_amqp10.cli.bench_processes import Side
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,8 @@ from typing import Final
 
 import pytest
 
-from tests.fuzz.targets import TARGETS, attempt
+from tests.fuzz.target import attempt
+from tests.fuzz.targets import TARGETS
 
 _CORPORA: Final = Path(__file__).with_name("corpora")
 

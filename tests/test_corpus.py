@@ -12,7 +12,8 @@ from tests.fuzz.corpus import CORPUS, load, store
 from tests.fuzz.judge import measured
 from tests.fuzz.script import Act, Move, pack, unpack
 from tests.fuzz.shrink import shrunk
-from tests.fuzz.targets import TARGETS, FuzzTarget, attempt
+from tests.fuzz.target import FuzzTarget, attempt
+from tests.fuzz.targets import TARGETS
 from tests.meter import TooMuchError, steps
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.wire.encode import encode

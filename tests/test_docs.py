@@ -4,9 +4,10 @@ The conventions, so that blocks can be read as they are:
 
 - Blocks of ``python`` share the names of their page, in order. ``trio.run(main)`` runs ``main``; functions called
   ``test_...`` are run as tests.
-- ``localhost:5672`` is a container with queues and a function ``upper``; ``127.0.0.1:5672`` is the reader's own service: a
+- ``localhost:5672`` is a container with queues and a function ``upper``, for clients of 1.0 and of 0-9-1; ``127.0.0.1:5672`` is the reader's own service: a
   block with ``serve(`` on it stays in the background until the end of the page, or the next one.
 - Blocks of ``console`` are commands after ``$``, each with what it prints on stdout.
+- ``It prints ``, at the beginning of a line, is followed by a line that the page's programs print.
 - Blocks of ``text`` are not run.
 """
 
@@ -37,6 +38,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.rst"))]
 ELSEWHERE = {
     "docs/how-to/spark.rst": "tests/spark/test_docs.py",
     "docs/how-to/amqp091.rst": "tests/amqp091/client/test_docs.py",
+    "docs/how-to/pika.rst": "tests/interop/test_docs_091.py",
 }
 """Pages that need more than these tests may ask for, and who reads them."""
 KINDS = {"python", "console", "text"}
@@ -66,6 +68,11 @@ def fenced(text: str) -> Iterator[Block]:
 def directives(text: str) -> Iterator[Block]:
     for found in re.finditer(r"^\.\. code-block:: (\w+)\n\n((?:   .*\n|\n)+)", text, re.MULTILINE):
         yield Block(found[1], textwrap.dedent(found[2]), text.count("\n", 0, found.start(2)))
+
+
+def promises(page: Path) -> list[str]:
+    """Lines of which the page says that its programs print them."""
+    return re.findall(r"^It prints ``(.*?)``[. ]", page.read_text(), re.MULTILINE)
 
 
 def free_port() -> int:
@@ -155,7 +162,10 @@ def peer() -> amqp.Container:
 
     @container.function("upper")
     async def upper(message: amqp.Message) -> str:
-        return str(message.body).upper()
+        asked = (
+            message.body.decode() if isinstance(message.body, bytes) else str(message.body)
+        )  # data, from 0-9-1
+        return asked.upper()
 
     return container
 
@@ -178,19 +188,32 @@ def test_blocks_are_of_a_known_kind(page: Path) -> None:
     ],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
-async def test_page_does_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_page_does_what_it_says(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)  # a page may write files
     sasl = amqp.sasl.Server(users={"guest": "guest"}, anonymous=True)
     async with trio.open_nursery() as nursery:
         listeners: list[amqp.Listener] = await nursery.start(
-            partial(peer().serve, "amqp://127.0.0.1:0", sasl=sasl)
+            partial(peer().serve, "amqp://127.0.0.1:0", sasl=sasl, dialects="all")
         )
         reader = Reader(page, listeners[0], nursery)
         for block in blocks(page):
             await reader.read(block)
         nursery.cancel_scope.cancel()
+    promised = promises(page)
+    shown = capsys.readouterr().out.splitlines()
+    assert [line for line in promised if line not in shown and not line.endswith("...")] == []
 
 
 @pytest.mark.parametrize(("page", "reader"), ELSEWHERE.items())
 def test_page_that_is_read_elsewhere_is_named_there(page: str, reader: str) -> None:
     assert f'"{Path(page).name}"' in (ROOT / reader).read_text()
+
+
+@pytest.mark.parametrize(
+    "word", ["prefetch", "confirm", "retry", "nack", "dead letter", "routing key", "virtual host", "policy"]
+)
+def test_word_of_rabbitmq_is_found_in_a_guide(word: str) -> None:
+    guides = [ROOT / "docs/how-to" / name for name in ("amqp091.rst", "from-rabbitmq.rst", "pika.rst")]
+    assert any(word in guide.read_text().lower() for guide in guides)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
+import pkgutil
 import re
+import time
 import types
 import typing
 from functools import partial
+from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,17 +20,26 @@ import pytest
 import trio
 
 import trio_amqp10 as amqp
+import trio_amqp10.container.stores
+import trio_amqp10.testing
+from trio_amqp10.renamed import RENAMED
 
 SOURCE = Path(amqp.__file__).read_text()
 
 
+def imports_of(package: types.ModuleType) -> list[ast.ImportFrom]:
+    """What a package imports for type checkers, and when one of the names is used."""
+    found: list[ast.ImportFrom] = []
+    for node in ast.parse(Path(str(package.__file__)).read_text()).body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "_typing.TYPE_CHECKING":
+            assert all(isinstance(each, ast.ImportFrom) for each in node.body)
+            found += typing.cast("list[ast.ImportFrom]", node.body)
+    return found
+
+
 def public_names() -> list[str]:
     """In the order of the file, as often as they stand there."""
-    names: list[str] = []
-    for node in ast.parse(SOURCE).body:
-        if isinstance(node, ast.ImportFrom):
-            names += [alias.asname or alias.name for alias in node.names]
-    return names
+    return [alias.asname or alias.name for node in imports_of(amqp) for alias in node.names]
 
 
 NAMES = public_names()
@@ -57,15 +70,55 @@ def test_public_name_is_exported_once() -> None:
 
 
 def test_public_name_is_exported_for_type_checkers() -> None:
-    for node in ast.parse(SOURCE).body:
-        if isinstance(node, ast.ImportFrom):
-            assert all(alias.asname == alias.name for alias in node.names), ast.unparse(node)
+    for node in imports_of(amqp):
+        assert all(alias.asname == alias.name for alias in node.names), ast.unparse(node)
+
+
+LAZY = [amqp, amqp.container, trio_amqp10.container.stores, trio_amqp10.testing]
+
+
+@pytest.mark.parametrize("package", LAZY, ids=lambda package: str(package.__name__))
+def test_name_is_what_type_checkers_see(package: types.ModuleType) -> None:
+    seen: dict[str, Any] = {}
+    for node in imports_of(package):
+        module = import_module("." * node.level + (node.module or ""), package.__name__)
+        for alias in node.names:
+            if hasattr(module, alias.name):
+                seen[alias.name] = getattr(module, alias.name)
+            else:
+                seen[alias.name] = import_module(f"{module.__name__}.{alias.name}")
+    assert {name: getattr(package, name) for name in package.__all__} == seen
+    assert set(seen) <= set(dir(package))
+    assert not set(seen) & {each.name for each in pkgutil.iter_modules(package.__path__)} - {"sasl"}
+
+
+@pytest.mark.parametrize("package", LAZY, ids=lambda package: str(package.__name__))
+def test_name_that_there_is_not_is_an_attribute_error(package: types.ModuleType) -> None:
+    with pytest.raises(AttributeError, match="nothing_of_this_name"):
+        package.nothing_of_this_name  # noqa: B018
 
 
 def test_init_has_no_logic() -> None:
-    docstring, *statements = ast.parse(SOURCE).body
+    docstring, typed, choice = ast.parse(SOURCE).body
     assert isinstance(docstring, ast.Expr)
-    assert all(isinstance(node, ast.ImportFrom) for node in statements)
+    assert ast.unparse(typed) == "import typing as _typing"
+    assert isinstance(choice, ast.If)
+    imported, older, table = choice.orelse
+    assert isinstance(imported, ast.ImportFrom)
+    assert isinstance(older, ast.ImportFrom)
+    assert isinstance(table, ast.Assign)
+
+
+@pytest.mark.parametrize("name", RENAMED)
+def test_older_name_works_with_a_warning(name: str) -> None:
+    module, new = RENAMED[name]
+    with pytest.warns(DeprecationWarning, match=f"{name} is {new} now"):
+        assert getattr(amqp, name) is getattr(import_module(module), new)
+
+
+def test_name_that_never_was_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
+        getattr(amqp, "Nonsense")  # noqa: B009
 
 
 def test_package_says_that_it_is_typed() -> None:
@@ -165,6 +218,7 @@ DIAL = (
         "close_timeout": 5.0,
         "reconnect": False,
         "sole_connection": None,
+        "dialect": "1.0",
         "follow_redirects": False,
         "trusted_hosts": (),
     }
@@ -185,6 +239,8 @@ SERVE = OPEN | {
     "max_partial_octets": 256 * 1024 * 1024,
     "close_timeout": 5.0,
     "dialects": (),
+    "dialect_schemes": None,
+    "wall_clock": time.time,
     "task_status": trio.TASK_STATUS_IGNORED,
 }
 LINK = {
@@ -207,6 +263,7 @@ RECEIVER = LINK | {
     "streaming": False,
     "credit": None,
     "credit_octets": None,
+    "filters": "required",
     "max_message_size": None,
 }
 ON_CONNECTION = {"session": None}
@@ -320,9 +377,15 @@ def test_option_is_declared_in_one_place(option: str) -> None:
     root = Path(amqp.__file__).parent
     places = [
         f"{path.relative_to(root)}:{node.lineno}"
-        for part in ("engine", "peer", "container", "patterns")
-        for path in (root / part).rglob("*.py")
-        if path.name != "remote.py"  # what the peer said
+        for path in (
+            root / "net/tls_options.py",
+            *(
+                path
+                for part in ("engine", "peer", "container", "patterns")
+                for path in (root / part).rglob("*.py")
+            ),
+        )
+        if path.name != "remote_open.py"  # what the peer said
         for node in ast.walk(ast.parse(path.read_text()))
         if (
             isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == option
@@ -330,3 +393,15 @@ def test_option_is_declared_in_one_place(option: str) -> None:
         or (isinstance(node, ast.arg) and node.arg == option)
     ]
     assert len(places) == DECLARED[option], places
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [("azure", "ServiceBus"), ("azure", "EventHubs"), ("rabbitmq", "RabbitMQ")]
+)
+def test_former_path_of_an_emulator_works_with_a_warning(module: str, name: str) -> None:
+    former = importlib.import_module(f"trio_amqp10.{module}")
+    emulator = importlib.import_module(f"trio_amqp10.testing.{module}_emulator")
+    with pytest.warns(DeprecationWarning, match=f"testing.{module}_emulator"):
+        assert getattr(former, name) is getattr(emulator, name)
+    with pytest.raises(AttributeError, match="no attribute"):
+        _ = former.other

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests import reliability, results
-from tests.soak.slopes import Sample, Slopes, slope
+from tests.soak.slopes import Sample, Slopes, slope, standard_error
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +22,7 @@ LEFT = {
         ]
     },
     "kills": {"kills": 3, "lost": 0},
+    "kills091": {"kills": 4, "lost": 0},
     "comebacks": {
         "runs": [
             dict.fromkeys(("breaks", "attempted", "accepted", "lost", "missing", "duplicated", "raised"), 0)
@@ -35,6 +36,7 @@ LEFT = {
         "cut": 1,
         "judged": True,
         "per_hour": {"resident": 2048.0, "descriptors": 0.0, "tasks": 0.0},
+        "standard_errors": {"resident": 1024.0, "descriptors": 0.0, "tasks": 0.5},
     },
     "hostile": {
         "hostile": 1000,
@@ -93,6 +95,19 @@ def test_slope_is_that_of_the_line_through_the_points() -> None:
     assert slope([(1.0, 5.0)]) == slope([(1.0, 5.0), (1.0, 9.0)]) == 0.0
 
 
+def test_standard_error_is_what_the_points_lie_off_the_line() -> None:
+    assert standard_error([(float(x), 3.0 * x) for x in range(10)]) == pytest.approx(0.0, abs=1e-9)
+    assert standard_error([(0.0, 1.0), (1.0, 3.0), (2.0, 2.0)]) == pytest.approx(0.866, abs=0.001)
+    assert standard_error([]) == standard_error([(0.0, 1.0), (1.0, 2.0)]) == 0.0
+
+
+def test_slopes_do_not_fail_for_what_comes_and_goes() -> None:
+    samples = [Sample(float(at), 10_000_000, 10, 5 + 40 * (at % 70 == 0)) for at in range(0, 1410, 10)]
+    leaking = [Sample(each.seconds, 10_000_000, 10, each.tasks + int(each.seconds / 20)) for each in samples]
+    assert Slopes(samples).faults() == []
+    assert len(Slopes(leaking).faults()) == 1
+
+
 def test_slopes_judge_the_second_half_when_it_is_long_enough() -> None:
     def of(grows: float, seconds: int) -> Slopes:
         early = [Sample(float(at), 10_000_000 + 50_000 * at, 10, 5) for at in range(0, seconds // 2, 10)]
@@ -102,6 +117,8 @@ def test_slopes_judge_the_second_half_when_it_is_long_enough() -> None:
         return Slopes([*early, *late])
 
     assert of(0, 1400).faults() == []
-    assert of(500, 1400).faults() == ["resident grows by 1.8e+06 an hour, and 1.04858e+06 is the most"]
+    assert of(500, 1400).faults() == [
+        "resident grows by 1.8e+06 an hour with a standard error of 0; 1.04858e+06 is the most"
+    ]
     assert of(500, 600).faults() == []
     assert not of(500, 600).judged

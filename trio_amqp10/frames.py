@@ -8,7 +8,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from .rules import FRAME_HEADER, MAX_FRAME_SIZE, Rule
+from .protocol_rules import FRAME_HEADER, MAX_FRAME_SIZE, Rule
 
 __all__ = [
     "AMQP_FRAME",

@@ -11,7 +11,7 @@ import uuid
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from trio_amqp10.wire.pairs import PairMap
+from trio_amqp10.wire.pair_map import PairMap
 from trio_amqp10.wire.values import Described, ZeroWidthArray
 
 if TYPE_CHECKING:

@@ -263,7 +263,7 @@ def to_091(code: int) -> ReplyCode091:
     return ReplyCode091.REPLY_SUCCESS if 100 <= code < 300 else ReplyCode091.INTERNAL_ERROR
 
 
-def reply_text(code: ReplyCode091, explanation: str = "") -> str:
+def reply_text(code: ReplyCode091 | ReplyCodeRfc011, explanation: str = "") -> str:
     """The text that goes with a code: its name, then the explanation, cut at 255 octets between two characters."""
     text = f"{code.name} - {explanation}" if explanation else code.name
     octets = text.encode("utf-8", "backslashreplace")[:TEXT_OCTETS].replace(b"\0", b" ")

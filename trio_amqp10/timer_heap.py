@@ -54,18 +54,19 @@ class TimerHeap(Generic[T]):
     Times are numbers of one clock, whatever its unit. An item is not None.
 
     Attributes:
+        places: the heap: time, number and timer of each. It is false only if nothing was added that may still be due.
         empty: places of cancelled timers that are in the heap still; never more than its length, or 32.
     """
 
-    __slots__ = ("_added", "_places", "empty")
+    __slots__ = ("_added", "empty", "places")
 
     def __init__(self) -> None:
-        self._places: list[tuple[float, int, Timer[T]]] = []
+        self.places: list[tuple[float, int, Timer[T]]] = []
         self._added = 0
         self.empty = 0
 
     def __len__(self) -> int:
-        return len(self._places) - self.empty
+        return len(self.places) - self.empty
 
     def add(self, time: float, item: T) -> Timer[T]:
         """Have ``item`` be due at ``time``, after what was added before for the same time; never, if that is infinite."""
@@ -73,12 +74,12 @@ class TimerHeap(Generic[T]):
             return Timer(None, item)
         timer = Timer(self, item)
         self._added += 1
-        heappush(self._places, (time, self._added, timer))
+        heappush(self.places, (time, self._added, timer))
         return timer
 
     def next(self) -> float:
         """When the next item is due; infinite if there is none."""
-        places = self._places
+        places = self.places
         while places and places[0][2].item is None:
             heappop(places)
             self.empty -= 1
@@ -86,7 +87,7 @@ class TimerHeap(Generic[T]):
 
     def due(self, now: float) -> Iterator[T]:
         """Take out one item after another that is due ``now`` or before; what is added meanwhile may be among them."""
-        places = self._places
+        places = self.places
         while places and places[0][0] <= now:
             timer = heappop(places)[2]
             item, timer.item = timer.item, None
@@ -99,14 +100,14 @@ class TimerHeap(Generic[T]):
 
     def clear(self) -> None:
         """Cancel all."""
-        for _, _, timer in self._places:
+        for _, _, timer in self.places:
             timer.item = None
-        self._places.clear()
+        self.places.clear()
         self.empty = 0
 
     def sweep(self) -> None:
         """Remove the empty places if they are more than half of all, and more than a few."""
-        places = self._places
+        places = self.places
         if self.empty > _FEW and 2 * self.empty > len(places):
             places[:] = [place for place in places if place[2].item is not None]
             heapify(places)

@@ -373,6 +373,20 @@ def test_close_of_the_peer_is_answered_and_closes_the_channels() -> None:
     assert events_of(pair.server) == []
 
 
+def test_server_that_answered_a_close_reads_to_the_end_and_drops_what_comes() -> None:
+    server = open_server()
+    server.braked = True
+    assert not server.wants_data()
+    assert not server.awaits_eof()
+    server.receive_data(written(spec.ConnectionClose()), 0.0)
+    assert server.wants_data()
+    assert server.awaits_eof()
+    events_of(server)
+    server.receive_data(written(spec.QueueDeclare(), 1), 0.0)
+    server.receive_eof(0.0)
+    assert (server.has_input(), events_of(server)) == (False, [])
+
+
 def test_both_closing_at_once_close_both() -> None:
     pair = connected()
     pair.client.close(0.0)

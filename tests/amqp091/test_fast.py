@@ -10,15 +10,22 @@ from hypothesis import strategies as st
 
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.content import BasicProperties, Content, write_header
+from trio_amqp10.amqp091.events import Arrival
 from trio_amqp10.amqp091.fast import (
     NO_PROPERTIES,
+    DeliverNames,
+    arrival_of,
+    deliver_parts,
+    deliver_tag,
     extent,
     publish_prefix,
     publish_rest,
     read_deliver,
     read_properties,
+    read_publish,
+    shared_properties,
 )
-from trio_amqp10.amqp091.fields import USUAL
+from trio_amqp10.amqp091.fields import STRICT, USUAL
 from trio_amqp10.amqp091.frames import BODY, HEADER, METHOD, body_frames, frame
 from trio_amqp10.amqp091.limits import Limits
 from trio_amqp10.amqp091.tags import Tags
@@ -54,7 +61,50 @@ def framed(method: Method, content: Content, channel: int = 1) -> bytes:
 @given(delivers)
 def test_deliver_is_read_as_the_generic_path_reads_it(deliver: spec.BasicDeliver) -> None:
     payload = deliver.plan.write(deliver, USUAL)
-    assert read_deliver(payload) == deliver
+    assert read_deliver(payload, {}) == deliver
+
+
+@given(st.lists(delivers, max_size=8), st.permutations(range(8)))
+def test_deliver_is_read_the_same_after_any_others(
+    several: list[spec.BasicDeliver], order: list[int]
+) -> None:
+    known: DeliverNames = {}
+    for deliver in [*several, *(several[n] for n in order if n < len(several))]:
+        assert read_deliver(deliver.plan.write(deliver, USUAL), known) == deliver
+
+
+def test_names_of_deliveries_that_are_remembered_are_bounded() -> None:
+    known: DeliverNames = {}
+    for n in range(1000):
+        deliver = spec.BasicDeliver(consumer_tag="c", delivery_tag=n, routing_key=f"key-{n}")
+        assert read_deliver(deliver.plan.write(deliver, USUAL), known) == deliver
+        assert len(known) <= 256
+
+
+@given(delivers, contents)
+def test_arrival_by_hand_is_that_of_the_generic_path(deliver: spec.BasicDeliver, content: Content) -> None:
+    content = Content(content.properties, content.body)
+    found = arrival_of(deliver, content.properties.encode(USUAL), content.body, USUAL)
+    client, channel = open_client()
+    channel.numbers.consumers[deliver.consumer_tag] = True
+    for octet in framed(deliver, content):  # one by one, so that no content comes whole
+        client.receive_data(bytes([octet]), 0.0)
+    assert arrivals_of(channel) == [found]
+    assert type(found) is Arrival
+    assert type(found.content) is Content
+
+
+@pytest.mark.parametrize("step", [1, 1000])
+def test_client_reads_a_return_however_its_octets_come(step: int) -> None:
+    client, channel = open_client()
+    method = spec.BasicReturn(reply_code=312, reply_text="NO_ROUTE", routing_key="q")
+    octets = framed(method, Content(BasicProperties(message_id="m"), b"tea"))
+    for start in range(0, len(octets), step):
+        client.receive_data(octets[start : start + step], 0.0)
+    [arrival] = arrivals_of(channel)
+    assert arrival.method == method
+    assert arrival.content is not None
+    assert (arrival.content.properties.message_id, arrival.content.body) == ("m", b"tea")
 
 
 @given(delivers, st.integers(0, 80), st.binary(max_size=3))
@@ -63,7 +113,7 @@ def test_deliver_that_is_malformed_is_left_to_the_generic_path(
 ) -> None:
     payload = deliver.plan.write(deliver, USUAL)
     payload = payload[: max(4, len(payload) - cut)] + more
-    found = read_deliver(payload)
+    found = read_deliver(payload, {})
     fault = refusal(deliver.plan.read, payload, USUAL)
     if found is None:
         assert fault is not None or "\0" in str(payload) or more
@@ -75,7 +125,7 @@ def test_deliver_that_is_malformed_is_left_to_the_generic_path(
 @pytest.mark.parametrize("name", ["a\0b", "\udcff"])
 def test_deliver_with_an_odd_name_is_left_to_the_generic_path(name: str) -> None:
     payload = b"\0\x3c\0\x3c\x01t" + bytes(8) + b"\0\0\x03" + name.encode("utf-8", "surrogateescape").ljust(3)
-    assert read_deliver(payload) is None
+    assert read_deliver(payload, {}) is None
 
 
 @given(names, names, st.booleans(), contents, st.booleans())
@@ -88,6 +138,73 @@ def test_publish_is_written_as_the_generic_path_writes_it(
     octets = publish_prefix(1, exchange, key, mandatory, USUAL, 4088)
     octets += b"".join(publish_rest(1, content, USUAL, 4088))
     assert octets == framed(method, content)
+
+
+@given(names, names, names, st.booleans(), contents, st.integers(1, 2**64 - 1))
+def test_deliver_is_written_as_the_generic_path_writes_it(
+    consumer: str, exchange: str, key: str, redelivered: bool, content: Content, tag: int
+) -> None:
+    method = spec.BasicDeliver(
+        consumer_tag=consumer,
+        delivery_tag=tag,
+        redelivered=redelivered,
+        exchange=exchange,
+        routing_key=key,
+    )
+    front, back = deliver_parts(1, consumer, exchange, key, USUAL, 4088)
+    octets = front + deliver_tag(tag, redelivered) + back
+    octets += b"".join(publish_rest(1, content, USUAL, 4088))
+    assert octets == framed(method, content)
+
+
+def test_deliver_of_a_channel_is_numbered_and_bounded() -> None:
+    pair = connected()
+    client, server = pair.channels()
+    client.send(spec.BasicConsume(queue="q", consumer_tag="c"))
+    pair.run()
+    server.send(spec.BasicConsumeOk(consumer_tag="c"))
+    content = Content(BasicProperties(), b"x", NO_PROPERTIES)
+    tags = [server.deliver("c", "", f"k{n % 300}", content, redelivered=n == 599) for n in range(600)]
+    assert tags == list(range(1, 601))
+    assert [server.deliver("c", "", "k", content) for _ in range(2)] == [601, 602]
+    assert server.numbers.deliveries.last == 602
+    pair.run()
+    found = arrivals_of(client)[-3].method
+    assert (found.delivery_tag, found.routing_key, found.redelivered) == (600, "k299", True)
+
+
+def test_deliver_of_a_channel_that_cannot_says_so() -> None:
+    pair = connected()
+    client, server = pair.channels()
+    content = Content(BasicProperties(), b"")
+    with pytest.raises(LocalProtocolError, match="no consumer 'c'"):
+        server.deliver("c", "", "", content)
+    with pytest.raises(LocalProtocolError):
+        client.deliver("c", "", "", content)
+    client.send(spec.BasicConsume(queue="q", consumer_tag="c", no_ack=True))
+    pair.run()
+    server.send(spec.BasicConsumeOk(consumer_tag="c"))
+    with pytest.raises(LocalProtocolError):
+        server.deliver("c", "", "x" * 300, content)
+    with pytest.raises(LocalProtocolError):
+        server.deliver("c", "", "", Content(BasicProperties(message_id="x" * 300), b""))
+    assert server.numbers.deliveries.last == 0
+    server.flowing = False
+    with pytest.raises(LocalProtocolError, match="stopped the flow"):
+        server.deliver("c", "", "", content)
+
+
+def test_publish_and_properties_are_read_once_for_the_same_octets() -> None:
+    method = spec.BasicPublish(exchange="e", routing_key="k", mandatory=True)
+    payload = method.plan.write(method, USUAL)
+    assert read_publish(payload) == method
+    assert read_publish(payload) is read_publish(bytes(bytearray(payload)))
+    octets = BasicProperties(content_type="a/b").encode(USUAL)
+    assert shared_properties(octets, USUAL) is shared_properties(bytes(bytearray(octets)), USUAL)
+    assert shared_properties(octets, STRICT) == BasicProperties(content_type="a/b")
+    long = BasicProperties(message_id="m" * 60).encode(USUAL)
+    assert shared_properties(long, USUAL) == BasicProperties(message_id="m" * 60)
+    assert shared_properties(long, USUAL) is not shared_properties(long, USUAL)
 
 
 def test_publish_splits_what_a_frame_does_not_take() -> None:

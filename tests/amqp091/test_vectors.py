@@ -114,15 +114,29 @@ def test_bad_table_is_refused(row: dict[str, Any]) -> None:
     assert caught.value.code == row["code"]
 
 
-@vectors("refused")
-@pytest.mark.parametrize("chunk", [1, 3, 1000])
-def test_bad_octets_close_the_connection_with_the_code(row: dict[str, Any], chunk: int) -> None:
-    octets = bytes.fromhex(row["octets"])
+def reaction(octets: bytes, cut: int) -> tuple[int, list[tuple[str, int]], ConnectionState]:
+    """The code that a server finds, the closes that it sends, and its state, for octets that come in two pieces."""
     server = open_server()
     with pytest.raises(ReplyError) as caught:
-        for start in range(0, len(octets), chunk):
-            server.receive_data(octets[start : start + chunk], 0.0)
-    assert caught.value.code == row["code"]
+        for piece in (octets[:cut], octets[cut:]):
+            server.receive_data(piece, 0.0)
     assert caught.value.scope == "connection"
-    assert [(name, code) for name, code, _ in codes(server)] == [("connection.close", row["code"])]
-    assert server.state in (ConnectionState.CLOSE_SENT, ConnectionState.CLOSED)
+    return int(caught.value.code), [(name, code) for name, code, _ in codes(server)], server.state
+
+
+@vectors("refused")
+def test_bad_octets_close_the_connection_with_the_code_in_every_split_of_two(row: dict[str, Any]) -> None:
+    octets, code = bytes.fromhex(row["octets"]), row["code"]
+    found = {str(reaction(octets, cut)) for cut in range(len(octets) + 1)}
+    assert len(found) == 1, found
+    refused, closes, state = reaction(octets, 0)
+    assert (refused, closes) == (code, [("connection.close", code)])
+    assert state in (ConnectionState.CLOSE_SENT, ConnectionState.CLOSED)
+
+
+@vectors("refused-table")
+def test_bad_table_of_a_declaration_closes_the_connection_in_every_split_of_two(row: dict[str, Any]) -> None:
+    empty = spec.QueueDeclare(queue="q").plan.write(spec.QueueDeclare(queue="q"), USUAL)
+    octets = frame(METHOD, 1, empty[:-4] + bytes.fromhex(row["octets"]))
+    assert {str(reaction(octets, cut)) for cut in range(len(octets) + 1)} == {str(reaction(octets, 0))}
+    assert reaction(octets, 0)[:2] == (row["code"], [("connection.close", row["code"])])

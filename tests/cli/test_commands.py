@@ -21,8 +21,17 @@ from click.testing import CliRunner
 
 import trio_amqp10 as amqp
 from trio_amqp10 import amqp091
-from trio_amqp10.cli import app
-from trio_amqp10.cli.rules import parse_limit, parse_memory, parse_queue, parse_quota, parse_size, quotas_of
+from trio_amqp10.cli import commands
+from trio_amqp10.cli.demo_round import RELAYS
+from trio_amqp10.cli.node_rules import (
+    parse_dialect,
+    parse_limit,
+    parse_memory_limit,
+    parse_queue,
+    parse_quota,
+    parse_size,
+    quotas_of,
+)
 
 from .conftest import SECONDS, amqp10, done, failed, interrupt, serving, start
 
@@ -230,6 +239,29 @@ async def test_serve_speaks_0_9_1_where_it_is_told_to(dialect: str) -> None:
             assert got.body == b"x"
 
 
+async def test_serve_proposes_the_limits_of_a_dialect_that_it_is_told() -> None:
+    with serving("--dialect", "0-9-1,heartbeat=7,channel-max=9,frame-max=8KiB,no-local") as url:
+        async with amqp091.open_connection(url) as connection:
+            assert connection.heartbeat == 7
+
+
+@pytest.mark.parametrize(
+    ("dialect", "why"),
+    [
+        ("0-8", "'0-8' is no dialect"),
+        ("0-9-1,vhost=x", "'vhost=x' is no option"),
+        ("0-9-1,heartbeat=often", "heartbeat='often'"),
+        ("0-9-1,frame-max=1", "frame_max is 4096"),
+        ("0-9-1,frame-max=none", "not possible"),
+        ("0-9-1,no-local=perhaps", "no-local='perhaps'"),
+        ("all,no-local", "options are for 0-9-1"),
+    ],
+)
+def test_serve_says_what_is_wrong_with_a_dialect(dialect: str, why: str) -> None:
+    with pytest.raises(click.BadParameter, match=re.escape(why)):
+        parse_dialect(dialect)
+
+
 @pytest.mark.parametrize(
     ("queue", "why"),
     [
@@ -309,7 +341,11 @@ def test_serve_takes_no_more_than_it_has_memory_for() -> None:
 
 
 def test_limits_are_numbers_or_none() -> None:
-    assert (parse_memory("auto"), parse_memory("1KiB"), parse_memory("none")) == ("auto", 1024, None)
+    assert (parse_memory_limit("auto"), parse_memory_limit("1KiB"), parse_memory_limit("none")) == (
+        "auto",
+        1024,
+        None,
+    )
     assert (parse_limit("3"), parse_limit("none")) == (3, None)
     assert [parse_size(each) for each in ("7", "2KiB", "512MiB", "3GiB", "none")] == [
         7,
@@ -397,13 +433,13 @@ def test_send_fails_in_one_line_when_nobody_listens() -> None:
     ],
 )
 def test_command_line_that_makes_no_sense_ends_with_2(arguments: tuple[str, ...], said: str) -> None:
-    result = CliRunner().invoke(app.amqp10, arguments)
+    result = CliRunner().invoke(commands.amqp10, arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert said in result.stderr
 
 
 def test_error_shows_no_password() -> None:
-    result = CliRunner().invoke(app.amqp10, ["send", "amqp://ada:enigma@127.0.0.1", "--body", "x"])
+    result = CliRunner().invoke(commands.amqp10, ["send", "amqp://ada:enigma@127.0.0.1", "--body", "x"])
     assert "enigma" not in result.stderr
 
 
@@ -440,6 +476,31 @@ def test_demo_shows_frames_when_asked() -> None:
     shown = done("demo", "--frames").decode()
     for what in ("-> header AMQP 3 1.0.0", "<- [0] Open(", "-> [0] Transfer(", "<- [0] Disposition("):
         assert what in shown
+
+
+def test_demo_sends_a_message_round_through_every_protocol() -> None:
+    lines = done("demo", "--dialect", "all").decode().splitlines()
+    told = {line.split()[0]: line for line in lines if "once around" in line}
+    assert told.keys() == {"1.0", *RELAYS}
+    for line in told.values():
+        assert "durable, priority 7, {'colour': 'green'}" in line
+        assert "not durable" not in line
+
+
+def test_demo_shows_the_frames_of_every_protocol_when_asked() -> None:
+    shown = done("demo", "--dialect", "all", "--frames").decode()
+    for what in ("[0] Transfer(", "[1] basic.deliver(", "handle notify("):
+        assert what in shown
+
+
+def test_demo_ends_with_a_line_when_nobody_reads_its_frames() -> None:
+    process = start("demo", "--dialect", "all", "--frames")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert len(process.stderr.read().splitlines()) <= 1
 
 
 def test_bench_measures_both_sides_without_a_peer() -> None:

@@ -229,7 +229,7 @@ CHAPTERS: dict[str, tuple[str, list[Feature]]] = {
             yes(
                 "large deliveries streamed, both ways",
                 "Y Y N N N N N N N Y P .",
-                "peer/test_stream:stream_arrives_as_it_was_sent",
+                "peer/test_stream_sender:stream_arrives_as_it_was_sent",
                 "sender_waits_for_the_reader_and_other_links_do_not",
             ),
             yes(
@@ -320,6 +320,7 @@ CHAPTERS: dict[str, tuple[str, list[Feature]]] = {
                 "P N N N N P N N P Y N Y",
                 "no GSSAPI; rhea gets in by XOAUTH2 (``make interop``), OAUTHBEARER has met nobody else's yet",
                 "oauthbearer_server_lets_in_whom_the_application_names",
+                "token_that_ends_ends_the_connection",
             ),
             yes("TLS first", "Y Y Y Y Y Y Y Y Y Y Y Y", "messages_cross_tls"),
             yes(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trio_amqp10.rules import RULES, Strict
+from trio_amqp10.protocol_rules import RULES, Strict
 
 from .rst import table, title
 

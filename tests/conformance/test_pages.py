@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from trio_amqp10.rules import RULES
+from trio_amqp10.amqp_fast.states import EXPECTED
+from trio_amqp10.draft_2010.registries import FRAME_BODIES, SASL_FRAME_BODIES, TYPES
+from trio_amqp10.engine.states import ConnectionState, SessionState
+from trio_amqp10.protocol_rules import RULES
+from trio_amqp10.wire.composite import plan_of
 
+from . import amqp_10_3
+from .amqp_fast import COMMANDS, STATES
 from .conformance import PARTS
+from .draft_2010 import STATES as DRAFT_STATES
+from .draft_2010 import TYPE_LINES
 from .features import CHAPTERS, SYSTEMS
 from .mutants import changed_sources
 from .pages import PAGES
@@ -64,6 +72,26 @@ G-3: 5, G-16: 2
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_page_is_what_its_tables_say(path: Path) -> None:
     assert path.read_text() == PAGES[path](), "run `python -m tests.conformance`"
+
+
+def test_page_of_amqp_fast_has_every_command_and_every_state() -> None:
+    assert {role: set(rules) for role, rules in EXPECTED.items()} == {
+        role: set(rows) for role, rows in COMMANDS.items()
+    }
+    for states, _, tests in STATES.values():
+        assert [state.name for state in states] == list(tests)
+
+
+def test_page_of_10_3_has_every_state_and_methods_that_there_are() -> None:
+    assert list(amqp_10_3.STATES) == [*amqp_10_3.CONNECTION, *amqp_10_3.CHANNEL]
+    assert set(amqp_10_3.METHODS) <= set(amqp_10_3.spec.METHODS.by_name)
+
+
+def test_page_of_the_draft_has_every_type_and_every_state() -> None:
+    types = {str(plan_of(cls).name) for each in (FRAME_BODIES, TYPES, SASL_FRAME_BODIES) for cls in each}
+    assert types == set(TYPE_LINES)
+    shown = {state for _, _, state, _, _ in DRAFT_STATES}
+    assert {*ConnectionState, *SessionState} - shown == {ConnectionState.DISCARDING, SessionState.ENDED}
 
 
 def test_requirement_is_shown_or_says_why_not() -> None:

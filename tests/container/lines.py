@@ -14,7 +14,7 @@ from trio_amqp10.container.nodes.content import Content, Terms
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from trio_amqp10.container.nodes.content import Death
+    from trio_amqp10.container.nodes.content import Death, Publication
 
 __all__ = ["NUMBER", "Ends", "Lines", "lines", "registered"]
 
@@ -55,7 +55,15 @@ class Lines(Content):
             notes["attempts"] = int(self.head.get("attempts", 0)) + 1
         return self.changed(**notes) if notes else self
 
-    def dead(self, source: str, reason: Death, condition: str | None, description: str | None) -> Content:
+    def dead(
+        self,
+        source: str,
+        reason: Death,
+        now: float,
+        publication: Publication | None = None,
+        condition: str | None = None,
+        description: str | None = None,
+    ) -> Content:
         why = {"from": source, "dead": reason, "why": condition, "said": description}
         return self.changed(ttl=None, expiry=None, **why)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from trio_amqp10.container.stores.base import Batch, Done, Row, Table
+    from trio_amqp10.container.stores.base import Batch, Done, Row, StoreTable
     from trio_amqp10.net.urls import Url
 
 __all__ = ["Disk", "House", "Mortal"]
@@ -68,7 +68,7 @@ class Mortal:
         self._die = die
         self.dead = False
 
-    def rows(self, table: Table) -> list[Row]:
+    def rows(self, table: StoreTable) -> list[Row]:
         return self._disk.rows(table)
 
     def write(self, batch: Batch, done: Done) -> None:

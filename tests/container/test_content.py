@@ -17,10 +17,10 @@ from trio_amqp10 import Container, MemoryStore, Message
 from trio_amqp10.container.nodes import forms
 from trio_amqp10.container.nodes.clock import Clock
 from trio_amqp10.container.nodes.content import USUAL, Content
-from trio_amqp10.container.nodes.ledger import MESSAGES, Ledger
-from trio_amqp10.container.nodes.node import Interest
+from trio_amqp10.container.nodes.message_store import MESSAGES, MessageStore
+from trio_amqp10.container.nodes.node import SubscriptionTerms
 from trio_amqp10.container.nodes.relay import post
-from trio_amqp10.container.nodes.subscribers import Subscribers
+from trio_amqp10.container.nodes.stored_subscriptions import StoredSubscriptions
 from trio_amqp10.container.protocols.amqp10.content import Opaque, Sections, received, to_transfer
 from trio_amqp10.container.protocols.amqp10.selection import Filters, read_filters
 from trio_amqp10.spec.messaging import DistributionMode, Source
@@ -262,23 +262,27 @@ async def test_selection_of_a_durable_subscription_is_read_again_by_the_form_tha
     selection: Any,
 ) -> None:
     store = MemoryStore()
-    ledger = Ledger(store, Clock())
-    interest = Interest(name="mine", owner=("ada", None), lasting=60.0, durable=True, selection=selection)
-    Subscribers(ledger, "news").enter(interest)
+    message_store = MessageStore(store, Clock())
+    subscription_terms = SubscriptionTerms(
+        name="mine", owner=("ada", None), lasting=60.0, durable=True, selection=selection
+    )
+    StoredSubscriptions(message_store, "news").enter(subscription_terms)
     await wait_all_tasks_blocked()
-    again = [each for each, _, _ in Subscribers(Ledger(store, Clock()), "news").recover()]
-    assert again == [interest]
+    again = [each for each, _, _ in StoredSubscriptions(MessageStore(store, Clock()), "news").recover()]
+    assert again == [subscription_terms]
 
 
 async def test_selection_that_nothing_reads_any_more_loses_its_subscription_and_the_log_says_so(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     store = MemoryStore()
-    interest = Interest(name="mine", owner=("ada", None), lasting=60.0, durable=True, selection=Ends("x"))
-    Subscribers(Ledger(store, Clock()), "news").enter(interest)
+    subscription_terms = SubscriptionTerms(
+        name="mine", owner=("ada", None), lasting=60.0, durable=True, selection=Ends("x")
+    )
+    StoredSubscriptions(MessageStore(store, Clock()), "news").enter(subscription_terms)
     await wait_all_tasks_blocked()
     forms.forget(NUMBER)
-    assert list(Subscribers(Ledger(store, Clock()), "news").recover()) == []
+    assert list(StoredSubscriptions(MessageStore(store, Clock()), "news").recover()) == []
     assert str(NUMBER) in caplog.text
 
 
@@ -294,7 +298,7 @@ def test_opaque_content_says_nothing_and_never_changes() -> None:
     content = received(77, b"octets")
     assert isinstance(content, Opaque)
     assert (content.terms, content.durable, content.number) == (USUAL, False, 77)
-    for same in (content.aged(5), content.acquired(failed=True), content.dead("q", "expired", None, None)):
+    for same in (content.aged(5), content.acquired(failed=True), content.dead("q", "expired", 5.0)):
         assert same is content
     assert to_transfer(content) == (b"octets", 77)
     assert (content.as_message().message_format, content.as_message()) == (77, content.as_message())

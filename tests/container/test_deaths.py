@@ -14,7 +14,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
-from trio_amqp10.container.protocols.amqp10.archive import TERMINI, UNSETTLED
+from trio_amqp10.container.protocols.amqp10.link_store import TERMINI, UNSETTLED
 from trio_amqp10.testing import Cut, Line
 
 from .mortal import LIMITS, House

@@ -10,16 +10,16 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
-from trio_amqp10.container.protocols.amqp10.archive import UNSETTLED
+from trio_amqp10.container.protocols.amqp10.link_store import UNSETTLED
 from trio_amqp10.container.stores import StoreError
 
 from .mortal import Disk, Mortal
-from .test_archive import Life, lasting
+from .test_link_store import Life, lasting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-TABLE = amqp.Table("parcels", ("id", "octets"))
+TABLE = amqp.StoreTable("parcels", ("id", "octets"))
 
 
 class Parcel(amqp.Lease):
@@ -80,19 +80,19 @@ class Office(amqp.Node):
 
     @property
     def journal(self) -> amqp.Journal:
-        assert self.house is not None
-        assert self.house.journal is not None
-        return self.house.journal
+        assert self.container is not None
+        assert self.container.journal is not None
+        return self.container.journal
 
     def recover(self) -> None:
-        assert self.house is not None
+        assert self.container is not None
         for number, octets in self.journal.rows(TABLE):
             assert isinstance(number, int)
             assert isinstance(octets, bytes)
             self.last = number
             parcel = Parcel(self, number, amqp.Message.from_payload(octets))
             parcel.times = 1
-            if self.house.resume_lease(parcel, parcel.message) is None:
+            if self.container.resume_lease(parcel, parcel.message) is None:
                 self.parcels.append(parcel)
 
     def on_arrivals(self, inlet: amqp.Inlet) -> None:
@@ -293,10 +293,10 @@ async def test_lease_on_a_message_of_a_node_that_is_gone_is_forgotten(disk: Disk
 def test_container_without_a_store_has_no_journal_for_its_nodes() -> None:
     container, office = amqp.Container(), Office()
     container.add_node(office)
-    assert office.house is not None
-    assert office.house.journal is None
+    assert office.container is not None
+    assert office.container.journal is None
     message = amqp.Message("a")
-    assert office.house.resume_lease(Parcel(office, 1, message), message) is None
+    assert office.container.resume_lease(Parcel(office, 1, message), message) is None
 
 
 async def test_node_that_is_added_while_the_container_runs_is_recovered_then() -> None:

@@ -10,10 +10,10 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from trio_amqp10 import Container, MemoryStore, Message, SqliteStore, StoreError, StoreFullError
-from trio_amqp10.container.nodes.ledger import MESSAGES
+from trio_amqp10.container.nodes.message_store import MESSAGES
 from trio_amqp10.container.protocols.amqp10.content import received
-from trio_amqp10.container.protocols.amqp10.durability import is_durable
-from trio_amqp10.container.stores import journal as journal_module
+from trio_amqp10.container.protocols.amqp10.quick_reads import is_durable
+from trio_amqp10.container.stores import group_commit as journal_module
 
 from .helpers import bodies, fill, queue_of
 
@@ -36,7 +36,7 @@ class HeldStore(MemoryStore):
         else:
             super().write(batch, done)
 
-    async def let_go(self) -> None:
+    async def remove_unsettled(self) -> None:
         """Write what was asked for, and all that follows."""
         self.holding = False
         while self.held:
@@ -110,6 +110,18 @@ async def test_queue_has_durable_messages_again_when_the_container_starts_again(
     assert list(third.nodes) == ["other"]
 
 
+async def test_priorities_above_nine_keep_their_order_when_the_container_starts_again(tmp_path: Path) -> None:
+    for sent, expected in ([(3, 200), ["200", "3"]], [(10, 9, 255), ["255", "200", "10", "9", "3"]]):
+        with SqliteStore(tmp_path / "store") as store:
+            container = Container(store=store)
+            container.add_queue("q", max_priority=255)
+            async with container.connect() as conn:
+                await fill(conn, "q", *[durable(f"{each}", priority=each) for each in sent])
+                async with conn.open_receiver("q", credit=0) as receiver:
+                    receiver.grant(10)
+                    assert await bodies(receiver, len(expected), accept=False) == expected
+
+
 async def test_queue_keeps_all_its_messages_when_it_is_durable_itself() -> None:
     store = MemoryStore()
     first = Container(store=store)
@@ -142,7 +154,7 @@ async def test_queue_accepts_and_gives_a_durable_message_only_when_it_is_stored(
         assert behind.state is None
         assert len(queue_of(container)) == 2
         assert queue_of(container).available == 0
-        await store.let_go()
+        await store.remove_unsettled()
         assert isinstance(await delivery.outcome(), amqp.Accepted)
         assert isinstance(await behind.outcome(), amqp.Accepted)
         assert await bodies(receiver, 2) == ["a", "not durable, and not before it"]
@@ -320,7 +332,7 @@ async def test_store_forgets_the_messages_when_their_queue_is_removed() -> None:
         await sender.transmit(durable("on its way"))
         await wait_all_tasks_blocked()
         container.remove_node("q")
-        await store.let_go()
+        await store.remove_unsettled()
         with pytest.raises(amqp.LinkDetachedError, match="resource-deleted"):
             await sender.send("b")
     assert stored(store) == []
@@ -348,7 +360,7 @@ async def test_queue_takes_no_more_when_the_store_does_not_keep_up(monkeypatch: 
         deliveries = [await sender.transmit(durable(number)) for number in range(1, 31)]
         await wait_all_tasks_blocked()
         assert len(queue_of(container)) < 20
-        await store.let_go()
+        await store.remove_unsettled()
         for delivery in deliveries:
             assert isinstance(await delivery.outcome(), amqp.Accepted)
     assert stored(store) == list(range(31))
@@ -459,7 +471,7 @@ async def test_queue_counts_what_is_on_its_way_as_held_and_not_as_leased() -> No
         await wait_all_tasks_blocked()
         queue = queue_of(container)
         assert (len(queue), queue.available, queue.leased) == (2, 1, 0)
-        await store.let_go()
+        await store.remove_unsettled()
         assert (len(queue), queue.available, queue.leased) == (2, 2, 0)
 
 
@@ -480,6 +492,6 @@ async def test_finish_waits_for_the_store() -> None:
             nursery.start_soon(finish)
             await wait_all_tasks_blocked()
             assert not finished
-            await store.let_go()
+            await store.remove_unsettled()
         assert finished == [True]
         assert isinstance(await delivery.outcome(), amqp.Accepted)

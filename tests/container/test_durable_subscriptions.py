@@ -11,7 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from trio_amqp10 import Container, MemoryStore, StoreFullError
-from trio_amqp10.container.nodes.ledger import MESSAGES, SUBSCRIPTIONS
+from trio_amqp10.container.nodes.message_store import MESSAGES, SUBSCRIPTIONS
 from trio_amqp10.spec.messaging import ExpiryPolicy, Source, TerminusDurability
 from trio_amqp10.wire.values import Described, Symbol
 
@@ -63,7 +63,7 @@ async def test_durable_subscription_gathers_on_when_the_container_starts_again()
     container, topic = made(store)
     await container.send("news", durable("b"))
     (subscription,) = topic.subscriptions.values()
-    assert subscription.interest.lasting == math.inf
+    assert subscription.subscription_terms.lasting == math.inf
     assert stored(store) == ["a", "b"]
     assert await received(container, for_good(), 2) == ["a", "b"]
     assert stored(store) == []
@@ -160,7 +160,7 @@ async def test_topic_accepts_a_durable_message_when_it_is_stored_for_all() -> No
         await sender.send("not durable")
         await wait_all_tasks_blocked()
         assert delivery.state is None
-        await store.let_go()
+        await store.remove_unsettled()
         assert isinstance(await delivery.outcome(), amqp.Accepted)
         store.failure = StoreFullError("full")
         with pytest.raises(amqp.DeliveryRejectedError, match="resource-limit-exceeded"):
@@ -191,7 +191,7 @@ async def test_transaction_reaches_every_subscription_when_it_is_committed() -> 
         await wait_all_tasks_blocked()
         assert not done.is_set()
         assert len(store.held) == 1
-        await store.let_go()
+        await store.remove_unsettled()
         assert done.is_set()
         assert await bodies(reader, 1) == ["a"]
     assert stored(store) == ["a"]

@@ -10,7 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from trio_amqp10 import Container, Message, StoreFullError
-from trio_amqp10.container.nodes.ledger import MESSAGES, Book
+from trio_amqp10.container.nodes.message_store import MESSAGES, QueueStore
 
 from .helpers import bodies, fill, queue_of
 from .test_durable_queues import HeldStore, contents, durable, stored
@@ -61,7 +61,7 @@ async def test_transaction_is_one_commit_that_the_discharge_waits_for() -> None:
             assert sorted(row is None for row in batch.values()) == [False, False, True, True]
             assert stored(store) == ["old 1", "old 2"]
             assert queue_of(container, "out").available == 0
-            await store.let_go()
+            await store.remove_unsettled()
             assert done.is_set()
         assert stored(store) == ["new 2", "new 1"]
         assert await contents(container, "out") == ["new 1", "new and not durable"]
@@ -120,7 +120,7 @@ async def test_transaction_counts_when_its_links_go_while_it_is_committed(autoju
                 nursery.start_soon(txn.commit)
                 await wait_all_tasks_blocked()
                 scope.cancel()
-    await store.let_go()
+    await store.remove_unsettled()
     assert stored(store) == ["acquired and not spoken of", "new"]
     assert await contents(container, "in") == ["acquired and not spoken of"]
     assert await contents(container, "out") == ["new"]
@@ -151,7 +151,7 @@ async def test_handler_of_the_container_gets_its_messages_when_the_commit_is_don
             nursery.start_soon(work)
             await wait_all_tasks_blocked()
             assert got == []
-            await store.let_go()
+            await store.remove_unsettled()
         assert got == ["b"]
         assert stored(store) == ["a"]
 
@@ -202,7 +202,7 @@ async def test_transaction_is_rolled_back_when_a_node_that_stores_fails_on_it(
     store = CountingStore()
     container = Container(store=store)
     await container.send("in", durable("old"))
-    fragile = Fragile("fragile", book=Book(container._ledger, "fragile"))  # type: ignore[arg-type]
+    fragile = Fragile("fragile", queue_store=QueueStore(container._message_store, "fragile"))  # type: ignore[arg-type]
     container.add_node(fragile)
     async with (
         container.connect() as conn,

@@ -13,7 +13,7 @@ from trio_amqp10.container import Container, Node, Quotas, RefusedError
 from trio_amqp10.container.endpoints import GivenLease, PublishedArrival, Publisher, WindowOutlet
 
 from .helpers import queue_of
-from .test_connected import Guest
+from .test_connected_peer import Guest
 from .toy import line_of
 
 if TYPE_CHECKING:

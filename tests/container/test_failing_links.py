@@ -16,13 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import trio_amqp10 as amqp
-from trio_amqp10.azure import EntityOptions
-from trio_amqp10.azure.entity import Entity
-from trio_amqp10.container import Interest, Queue, QueuePolicy, Topic
+from trio_amqp10.container import Queue, QueuePolicy, SubscriptionTerms, Topic
 from trio_amqp10.container.broker.queues import BrokerQueue
 from trio_amqp10.container.nodes.clock import Clock
 from trio_amqp10.container.protocols.amqp10.content import content_of_message, to_transfer
 from trio_amqp10.engine.sender import SenderLink
+from trio_amqp10.testing.azure_emulator import EntityOptions
+from trio_amqp10.testing.azure_emulator.entity import Entity
 
 from .helpers import bodies, queue_of, two
 
@@ -69,7 +69,9 @@ class Out:
         self.node, self.peer, self.key, self.max_message_size = node, peer, number, limit
         self.fails = fails
         self.copying = copying
-        self.interest = Interest(name=str(number) if number % 2 else "shared", shared=not number % 2)
+        self.subscription_terms = SubscriptionTerms(
+            name=str(number) if number % 2 else "shared", shared=not number % 2
+        )
         self.wants = self.wanted if fails == "wants" else None
         self.credit = 0
         self.closed = False
@@ -288,7 +290,9 @@ class World:
         """No link waits while there is a message for it, and none is there for which there are only too large ones."""
         if self.kind in ("single active", "groups") or not self.node.available:
             return
-        smallest = min(entry.length for shelf in self.node._stock.shelves for entry in shelf.after(-1))
+        smallest = min(
+            entry.length for blocks in self.node._available.all_blocks for entry in blocks.after(-1)
+        )
         for out in self.node.outlets:
             if not out.copying and not out.fails and out.credit:
                 assert out.max_message_size is not None

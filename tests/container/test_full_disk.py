@@ -24,9 +24,9 @@ import trio
 
 from tests.container.test_stores import THINGS, row, write
 from trio_amqp10 import SqliteStore, StoreError, StoreFullError
-from trio_amqp10.container.stores import room as module
-from trio_amqp10.container.stores import sqlite
-from trio_amqp10.container.stores.room import Room
+from trio_amqp10.container.stores import disk_space as module
+from trio_amqp10.container.stores import sqlite_store
+from trio_amqp10.container.stores.disk_space import DiskSpace
 
 ROOT = Path(__file__).parents[2]
 MOUNT = "mount -t tmpfs -o size=16m tmpfs"
@@ -89,17 +89,17 @@ async def test_sqlite_store_takes_room_for_what_is_still_in_the_log(tmp_path: Pa
 
 async def test_sqlite_store_shrinks_when_it_rests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rested = threading.Event()
-    shrink = Room.shrink
+    shrink = DiskSpace.shrink
 
-    def shrink_and_tell(room: Room) -> bool:
+    def shrink_and_tell(room: DiskSpace) -> bool:
         more = shrink(room)
         if not more:
             rested.set()
         return more
 
-    monkeypatch.setattr(Room, "shrink", shrink_and_tell)
-    monkeypatch.setattr(sqlite, "_REST", 0)
-    monkeypatch.setattr(sqlite, "_SHARE", 0)
+    monkeypatch.setattr(DiskSpace, "shrink", shrink_and_tell)
+    monkeypatch.setattr(sqlite_store, "_REST", 0)
+    monkeypatch.setattr(sqlite_store, "_SHARE", 0)
     path = tmp_path / "store"
     with SqliteStore(path) as store:
         list(store.rows(THINGS))
@@ -118,7 +118,7 @@ async def test_sqlite_store_shrinks_when_it_rests(tmp_path: Path, monkeypatch: p
 async def test_sqlite_store_of_an_older_version_keeps_its_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "_REST", 0)
+    monkeypatch.setattr(sqlite_store, "_REST", 0)
     path = tmp_path / "store"
     with contextlib.closing(sqlite3.connect(path)) as db:
         db.execute("CREATE TABLE things (id INTEGER PRIMARY KEY NOT NULL, name, octets)")

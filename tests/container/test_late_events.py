@@ -133,14 +133,14 @@ def test_relay_closes_its_lines_though_closing_one_of_them_closes_another() -> N
     inlet = Feed(peer)
     relay.add_inlet(inlet)
     for name in "ab":
-        inlet.push(Held(amqp.Message("x", to=name)))
+        inlet.push(HeldMessages(amqp.Message("x", to=name)))
     relay.on_arrivals(inlet)
     relay.remove_inlet(inlet)
     relay.remove_inlet(inlet)
     assert not relay.inlets
 
 
-class Held:
+class HeldMessages:
     """An arrival whose link is gone."""
 
     settled = False

@@ -23,7 +23,7 @@ from trio_amqp10.wire.values import Described, Symbol
 
 from .helpers import queue_of
 from .mortal import Disk
-from .test_archive import Life
+from .test_link_store import Life
 from .wire import on_the_wire
 
 if TYPE_CHECKING:

@@ -312,8 +312,28 @@ async def test_management_shows_who_is_connected_and_by_which_links() -> None:
         assert set(link) < set(attributes["link"])
     async with managed(Container()) as (_, ask):
         assert await ask("READ", type="link", identity="7/sender/x") == (404, "no link '7/sender/x'")
-        status, why = await ask("DELETE", type="connection", identity="1")
-        assert (status, why) == (400, "what is of type 'connection' can be read and listed, no more")
+        status, why = await ask("DELETE", type="link", identity="1/sender/x")
+        assert (status, why) == (400, "what is of type 'link' can be read and listed, no more")
+
+
+async def test_management_closes_a_connection_when_it_is_deleted() -> None:
+    container = Container(strict=True)
+    container.add_queue("q")
+    async with managed(container) as (_, ask):
+        with pytest.raises(amqp.ConnectionClosedError) as closed:
+            async with container.connect(container_id="other") as conn, conn.open_receiver("q") as receiver:
+                assert await ask("DELETE", type="connection", identity="2") == (204, {})
+                await receiver.receive()
+        assert closed.value.error is not None
+        assert closed.value.error.condition == "amqp:connection:forced"
+        assert closed.value.error.description == "closed by management"
+        _, found = await ask("QUERY", {"attributeNames": ["identity"]}, entityType="connection")
+        assert found["results"] == [["1"]]
+        assert await ask("DELETE", type="connection", identity="2") == (404, "no connection '2'")
+        assert (await ask("DELETE", type="connection", name="other"))[0] == 400
+        assert (await ask("GET-OPERATIONS", entityType="connection"))[1] == {
+            "connection": {"READ": [], "DELETE": []}
+        }
 
 
 @pytest.mark.parametrize("address", ["$management", "$cbs"])

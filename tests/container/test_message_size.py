@@ -10,7 +10,7 @@ import trio.testing
 
 import trio_amqp10 as amqp
 from trio_amqp10.container import Container, Node
-from trio_amqp10.container.nodes import takers
+from trio_amqp10.container.nodes import consumers
 from trio_amqp10.container.protocols.amqp10.content import content_of_message
 from trio_amqp10.spec.messaging import ExpiryPolicy, Source
 from trio_amqp10.spec.transport import Role, Transfer
@@ -205,14 +205,14 @@ async def test_queue_tests_each_message_that_is_too_large_once_however_many_smal
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tests = 0
-    passes = takers.Taker.passes
+    passes = consumers.QueueReader.passes
 
-    def counting(self: takers.Taker, entry: Any) -> bool:
+    def counting(self: consumers.QueueReader, entry: Any) -> bool:
         nonlocal tests
         tests += 1
         return passes(self, entry)
 
-    monkeypatch.setattr(takers.Taker, "passes", counting)
+    monkeypatch.setattr(consumers.QueueReader, "passes", counting)
     container = Container()
     queue = container.add_queue("q")
     message = amqp.Message.from_payload(amqp.Message(bytes(200)).to_payload())

@@ -35,7 +35,7 @@ class Out:
 
     target = None
     final = False
-    interest = amqp.Interest(name="out")
+    subscription_terms = amqp.SubscriptionTerms(name="out")
 
     def __init__(self, name: str = "out", *, credit: int = 1, copying: bool = False) -> None:
         self.key, self.credit, self.copying = name, credit, copying
@@ -151,7 +151,7 @@ def test_pull_with_a_filter_looks_at_all_that_is_available() -> None:
     assert queue.pull(out)
     assert not queue.pull(out)
     assert out.given == [1, 1200]
-    assert not queue._stock.searches
+    assert not queue._available.searches
     for lease in out.leases:
         lease.released()
     assert queue.available == 1300
@@ -163,7 +163,7 @@ def test_pull_passes_over_a_message_that_is_too_large() -> None:
     assert queue.pull(out)
     assert not queue.pull(out)
     assert (out.given, out.closed, queue.available) == (["small"], False, 2)
-    assert not queue._stock.searches
+    assert not queue._available.searches
 
 
 def test_pull_keeps_a_group_with_whom_it_was_given_to() -> None:
@@ -201,7 +201,7 @@ def test_pull_ends_the_outlet_whose_filter_fails(caplog: pytest.LogCaptureFixtur
     assert not queue.pull(out)
     assert out.closed
     assert queue.available == 1
-    assert not queue._stock.searches
+    assert not queue._available.searches
     caplog.clear()
 
 

@@ -11,9 +11,9 @@ from trio.testing import wait_all_tasks_blocked
 import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill, queue_of, two
 from trio_amqp10 import sasl
-from trio_amqp10.container.nodes import takers
+from trio_amqp10.container.nodes import consumers
 from trio_amqp10.peer.errors import LinkRefusedError
-from trio_amqp10.spec.messaging import Source
+from trio_amqp10.spec.messaging import ExpiryPolicy, Source
 from trio_amqp10.testing import open_container
 from trio_amqp10.wire.values import Described, Symbol, ULong
 
@@ -190,11 +190,12 @@ async def test_answer_echoes_the_filters_that_are_applied_and_drops_those_that_a
     source = Source(address="q", filter=asked, capabilities=("APACHE.ORG:SELECTOR", "queue", "x:z"))
     async with open_container(["q"]) as container, container.connect() as conn:
         assert "APACHE.ORG:SELECTOR" in conn.remote.offered_capabilities
-        async with conn.open_receiver("q", source=source) as receiver:
+        async with conn.open_receiver("q", source=source, filters="optional") as receiver:
             answer = receiver.remote.source
             assert dict(answer.filter) == {key: asked[key] for key in ("no-local", "s")}
             assert list(answer.capabilities) == ["APACHE.ORG:SELECTOR", "queue"]
-        async with conn.open_receiver("q", source=Source(address="q", filter={"x": asked["x"]})) as receiver:
+        unknown = Source(address="q", filter={"x": asked["x"]})
+        async with conn.open_receiver("q", source=unknown, filters="optional") as receiver:
             assert receiver.remote.source.filter is None
             await fill(conn, "q", "passes")
             assert await bodies(receiver, 1) == ["passes"]
@@ -208,9 +209,40 @@ async def test_answer_echoes_no_filter_where_the_node_applies_none() -> None:
         async def ticks(link: amqp.Sender) -> None:
             await link.send("x")
 
-        async with conn.open_receiver("ticks", source=Source(address="ticks", filter=malformed)) as receiver:
+        source = Source(address="ticks", filter=malformed)
+        async with conn.open_receiver("ticks", source=source, filters="optional") as receiver:
             assert receiver.remote.source.filter is None
             assert await bodies(receiver, 1) == ["x"]
+
+
+async def test_receiver_is_refused_when_a_filter_that_it_asked_for_is_not_in_place() -> None:
+    asked = {**NO_LOCAL, "x": Described(Symbol("x:y"), "z"), "nothing": None}
+    source = Source(address="q", filter=asked)
+    async with open_container(["q"]) as container, container.connect() as conn:
+        await fill(conn, "q", "stays")
+        with pytest.raises(amqp.FilterNotSupportedError, match=r"does not apply 'x' of the filters"):
+            async with conn.open_receiver("q", source=source):
+                pass
+        await wait_all_tasks_blocked()
+        assert not queue_of(container).outlets
+        async with conn.open_receiver("q") as receiver:
+            assert await bodies(receiver, 1) == ["stays"]
+
+
+async def test_receiver_that_is_attached_again_looks_for_its_filters_once_more() -> None:
+    async with open_container(["q"]) as container, container.connect() as conn:
+        source = Source(address="q", filter=NO_LOCAL, expiry_policy=ExpiryPolicy.NEVER)
+        async with conn.open_receiver("q", source=source, expiry_policy=ExpiryPolicy.NEVER) as receiver:
+            await receiver.detach()
+            container.nodes["q"].filters = False
+            with pytest.raises(amqp.FilterNotSupportedError, match="'no-local'"):
+                await receiver.resume()
+
+
+async def test_receiver_with_another_need_of_filters_is_refused_at_once() -> None:
+    async with open_container(["q"]) as container, container.connect() as conn:
+        with pytest.raises(amqp.LocalProtocolError, match="filters='maybe'"):
+            conn.open_receiver("q", filters="maybe")  # type: ignore[arg-type]
 
 
 async def test_attach_with_a_malformed_filter_is_answered_and_detached_with_invalid_field() -> None:
@@ -235,7 +267,7 @@ async def test_filter_passes_no_message_of_another_format() -> None:
 async def test_filter_over_a_long_queue_lets_others_have_their_turn(
     mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(takers, "_AT_ONCE", 7)
+    monkeypatch.setattr(consumers, "_AT_ONCE", 7)
     asked: Any = {"s": Described(Symbol("amqp:properties-filter"), {"subject": "rare"})}
     source = Source(address="q", distribution_mode=mode, filter=asked)
     async with open_container(["q"]) as container, two(container) as (one, other):
@@ -255,7 +287,7 @@ async def test_filter_over_a_long_queue_lets_others_have_their_turn(
 async def test_selector_looks_again_in_slices_at_what_came_back_before_its_place(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(takers, "_AT_ONCE", 3)
+    monkeypatch.setattr(consumers, "_AT_ONCE", 3)
     async with open_container(["q"]) as container, two(container) as (one, other):
         await fill(one, "q", *numbered(40))
         async with (

@@ -50,7 +50,7 @@ class Out:
     target = None
     closed = False
     max_message_size = None
-    interest = amqp.Interest(name="")
+    subscription_terms = amqp.SubscriptionTerms(name="")
 
     def __init__(self, key: int, copying: bool = False, selective: bool = False) -> None:
         self.key = key

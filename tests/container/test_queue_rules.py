@@ -11,12 +11,14 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 import trio_amqp10 as amqp
 from trio_amqp10 import Container, LocalProtocolError, Message, QueuePolicy
 from trio_amqp10.container.broker.arguments import policy_of
-from trio_amqp10.container.protocols.amqp10.interests import interest_of
+from trio_amqp10.container.protocols.amqp10.subscription_terms import subscription_terms_of
 from trio_amqp10.filters import parse_filters
 from trio_amqp10.spec.messaging import Source
-from trio_amqp10.wire.values import Symbol
+from trio_amqp10.wire.values import Described, Symbol
 
 from .helpers import bodies, fill, queue_of
+
+ANY = Described(Symbol("apache.org:selector-filter:string"), "TRUE")
 
 
 def prior(priority: Any, name: str = "rabbitmq:priority") -> dict[Any, Any]:
@@ -94,15 +96,24 @@ async def test_message_that_comes_back_goes_to_the_higher_priority_first() -> No
     ],
 )
 def test_priority_of_a_link_is_an_integer_among_its_properties(properties: Any, priority: int) -> None:
-    interest = interest_of(("ada", None), "mine", Source(address="q"), parse_filters(None), properties)
-    assert interest.priority == priority
+    subscription_terms = subscription_terms_of(
+        ("ada", None), "mine", Source(address="q"), parse_filters(None), properties
+    )
+    assert subscription_terms.priority == priority
 
 
 # -- messages ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("highest", "order"), [(None, ["9", "5", "4", "0"]), (4, ["5", "4", "9", "0"]), (0, ["0", "5", "4", "9"])]
+    ("highest", "order"),
+    [
+        (None, ["9", "200", "10", "5", "4", "0"]),
+        (4, ["5", "4", "9", "200", "10", "0"]),
+        (0, ["0", "5", "4", "9", "200", "10"]),
+        (10, ["200", "10", "9", "5", "4", "0"]),
+        (255, ["200", "10", "9", "5", "4", "0"]),
+    ],
 )
 async def test_priorities_above_the_highest_that_counts_are_as_that(
     highest: int | None, order: list[str]
@@ -110,9 +121,22 @@ async def test_priorities_above_the_highest_that_counts_are_as_that(
     container = Container()
     container.add_queue("q", max_priority=highest)
     async with container.connect() as conn:
-        await fill(conn, "q", *[Message(str(each), priority=each) for each in (0, 5, 4, 9)])
+        await fill(conn, "q", *[Message(str(each), priority=each) for each in (0, 5, 4, 9, 200, 10)])
+        async with conn.open_receiver("q", source=Source(address="q", distribution_mode="copy")) as browser:
+            assert await bodies(browser, 6) == order
+        async with conn.open_receiver("q", source=Source(address="q", filter={"f": ANY})) as receiver:
+            assert await bodies(receiver, 6) == order
+
+
+@pytest.mark.parametrize("highest", [None, 255])
+async def test_queue_that_is_full_drops_the_oldest_of_the_lowest_priority(highest: int | None) -> None:
+    container = Container()
+    container.add_queue("q", max_priority=highest, max_length=3, overflow="drop-oldest")
+    async with container.connect() as conn:
+        await fill(conn, "q", *[Message(f"{each}", priority=each) for each in (20, 3, 30, 2, 40)])
         async with conn.open_receiver("q") as receiver:
-            assert await bodies(receiver, 4) == order
+            kept = await bodies(receiver, 3)
+    assert kept == (["20", "30", "40"] if highest is None else ["40", "30", "20"])
 
 
 async def test_no_message_lives_longer_than_its_queue_says(autojump_clock: MockClock) -> None:

@@ -19,7 +19,7 @@ from trio_amqp10.container import Container, Quotas
 from trio_amqp10.container.rights.quotas import Account
 
 if TYPE_CHECKING:
-    from trio_amqp10.container.service import LocalConnection
+    from trio_amqp10.container.container import LocalConnection
 
 USERS = sasl.Server(users={"ada": "enigma", "bob": "b"}, anonymous=True)
 ADA = sasl.Plain("ada", "enigma")
@@ -192,21 +192,21 @@ def test_account_counts_what_is_unsettled_up_to_its_quota(caplog: pytest.LogCapt
     one = Account("'ada'", Quotas(unsettled=3), figures)
     for _ in range(3):
         assert not one.is_full
-        one.retain(10)
+        one.add_unsettled(10)
     assert one.is_full
     one.when_room(lambda: called.append("one"))
     assert "'ada' has 3 unsettled deliveries of 30 octets, which is its quota" in caplog.text
-    one.let_go(10)
+    one.remove_unsettled(10)
     assert (one.unsettled, one.octets, one.is_full, called) == (2, 20, False, ["one"])
     other = Account("'bob'", Quotas(unsettled_octets=100), figures)
-    other.retain(99)
+    other.add_unsettled(99)
     assert not other.is_full
-    other.retain(1)
+    other.add_unsettled(1)
     assert other.is_full
     other.when_room(lambda: called.append("other"))
-    other.let_go(0)
+    other.remove_unsettled(0)
     assert called == ["one"]
-    other.let_go(1)
+    other.remove_unsettled(1)
     assert called == ["one", "other"]
     assert figures == {"withheld_deliveries": 2}
 

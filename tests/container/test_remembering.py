@@ -11,7 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 import trio_amqp10 as amqp
 from tests.engine.steps import steps
 from trio_amqp10.container.nodes.clock import Clock
-from trio_amqp10.container.nodes.node import Interest
+from trio_amqp10.container.nodes.node import SubscriptionTerms
 from trio_amqp10.container.nodes.topic import Subscription
 from trio_amqp10.engine.settlement import REMEMBERED
 from trio_amqp10.spec.messaging import ExpiryPolicy, Source, Target
@@ -171,15 +171,15 @@ async def test_attach_without_a_source_costs_no_more_where_there_are_more_queues
         topic = container.add_topic("t")
         for number in range(size):
             container.add_queue(f"q{number}")
-            interest = Interest(name=f"s{number}", lasting=math.inf)
-            topic.subscriptions[interest.key] = Subscription(
-                topic, interest, None, Clock(), lambda: None, None
+            subscription_terms = SubscriptionTerms(name=f"s{number}", lasting=math.inf)
+            topic.subscriptions[subscription_terms.key] = Subscription(
+                topic, subscription_terms, None, Clock(), lambda: None, None
             )
-        assert list(container.keepers) == ["t"]
+        assert list(container.retaining_nodes) == ["t"]
         counts.append(steps(lambda topic=topic: topic.recall(None, "nothing")))  # type: ignore[misc]
         found = topic.recall(None, "s0")
         assert found is not None
         assert found.name == "s0"
         container.remove_node("t")
-        assert not container.keepers
+        assert not container.retaining_nodes
     assert counts[0] == counts[1]

@@ -12,14 +12,14 @@ import pytest
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10 import MemoryStore, SqliteStore, StoreError, StoreFullError, Table
+from trio_amqp10 import MemoryStore, SqliteStore, StoreError, StoreFullError, StoreTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-THINGS = Table("things", ("id", "name", "octets"))
-NAMES = Table("names", ("name", "id"), str)
+THINGS = StoreTable("things", ("id", "name", "octets"))
+NAMES = StoreTable("names", ("name", "id"), str)
 
 
 async def write(store: amqp.Store, batch: Any) -> StoreError | None:
@@ -188,7 +188,7 @@ def test_sqlite_store_is_refused_when_a_table_has_other_columns(tmp_path: Path) 
     with SqliteStore(tmp_path / "store") as store:
         list(store.rows(THINGS))
         with pytest.raises(StoreError, match="other columns"):
-            list(store.rows(Table("things", ("id", "else"))))
+            list(store.rows(StoreTable("things", ("id", "else"))))
 
 
 def test_sqlite_store_is_refused_when_its_folder_is_not_there(tmp_path: Path) -> None:

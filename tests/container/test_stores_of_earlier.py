@@ -137,7 +137,10 @@ async def test_subscriptions_are_there_again_with_their_messages(found: Found) -
     async with found.container.connect(container_id="client") as conn:
         topic = found.container.nodes["news"]
         assert isinstance(topic, Topic)
-        assert {each.interest.name: each.interest.lasting for each in topic.subscriptions.values()} == {
+        assert {
+            each.subscription_terms.name: each.subscription_terms.lasting
+            for each in topic.subscriptions.values()
+        } == {
             "mine": math.inf,
             "ours": math.inf,
         }

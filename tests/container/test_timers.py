@@ -12,8 +12,8 @@ import trio
 import trio_amqp10 as amqp
 from tests.container.helpers import fill, queue_of
 from trio_amqp10.container import Container, Topic
-from trio_amqp10.container.host import Host
-from trio_amqp10.container.nodes.alarm import Alarm
+from trio_amqp10.container.background_tasks import TaskRunner
+from trio_amqp10.container.nodes.deadline_timer import DeadlineTimer
 from trio_amqp10.container.timers import Timers
 from trio_amqp10.spec.messaging import ExpiryPolicy, Source
 
@@ -117,7 +117,7 @@ async def test_deleted_queue_needs_no_timer(autojump_clock: MockClock) -> None:
         assert not container._timers._due
 
 
-# Alarms -----------------------------------------------------------------------------------------
+# Timers of deadlines ----------------------------------------------------------------------------
 
 
 class Calls:
@@ -137,65 +137,65 @@ class Calls:
         self.set.pop()[1]()
 
 
-def test_alarm_has_one_timer_for_the_first_that_is_due() -> None:
+def test_deadline_timer_has_one_timer_for_the_first_that_is_due() -> None:
     calls = Calls()
     due = [inf]
-    alarm = Alarm(lambda: due[0], lambda: None, calls.call_at)
+    timer = DeadlineTimer(lambda: due[0], lambda: None, calls.call_at)
     for at, expected in ((inf, []), (5.0, [5.0]), (7.0, [5.0]), (3.0, [3.0])):
         due[0] = at
-        alarm.check()
+        timer.check()
         assert [deadline for deadline, _ in calls.set] == expected
-    alarm.stop()
+    timer.stop()
     assert not calls.set
 
 
-def test_alarm_makes_a_pause_where_much_is_due() -> None:
+def test_deadline_timer_makes_a_pause_where_much_is_due() -> None:
     calls = Calls()
     rung: list[str] = []
-    alarm = Alarm(lambda: 1.0, lambda: rung.append("x"), calls.call_at)
-    alarm.check()
+    timer = DeadlineTimer(lambda: 1.0, lambda: rung.append("x"), calls.call_at)
+    timer.check()
     calls.ring()
     assert rung == ["x"]
     assert [deadline for deadline, _ in calls.set] == [1.01]
 
 
-def test_alarm_is_set_again_where_what_is_due_fails() -> None:
+def test_deadline_timer_is_set_again_where_what_is_due_fails() -> None:
     calls = Calls()
 
     def fail() -> None:
         raise RuntimeError("no")
 
-    alarm = Alarm(lambda: 9.0, fail, calls.call_at)
-    alarm.expect(1.0)
+    timer = DeadlineTimer(lambda: 9.0, fail, calls.call_at)
+    timer.expect(1.0)
     with pytest.raises(RuntimeError):
         calls.ring()
     assert [deadline for deadline, _ in calls.set] == [9.0]
 
 
-async def test_alarm_without_timers_rings_for_nobody(autojump_clock: MockClock) -> None:
+async def test_deadline_timer_without_timers_rings_for_nobody(autojump_clock: MockClock) -> None:
     topic = Topic("t")
-    topic._alarm.expect(1.0)
+    topic._deadline_timer.expect(1.0)
     await trio.sleep(2)
-    assert topic._alarm._timer is None
+    assert topic._deadline_timer._timer is None
 
 
 # Timers -----------------------------------------------------------------------------------------
 
 
 async def test_timers_call_what_was_not_cancelled_in_order(autojump_clock: MockClock) -> None:
-    hosts: dict[Host, None] = {}
-    timers = Timers(trio.current_time, hosts)
+    runners: dict[TaskRunner, None] = {}
+    timers = Timers(trio.current_time, runners)
     called: list[int] = []
     set_ = [timers.call_at(9 - number, partial(called.append, number)) for number in range(8)]
     set_[3].cancel()
     async with trio.open_nursery() as nursery:
-        host = Host(Container())
-        host.begin(nursery)
-        hosts[host] = None
-        timers.join(host)
+        runner = TaskRunner(Container())
+        runner.begin(nursery)
+        runners[runner] = None
+        timers.join(runner)
         await trio.sleep(8.5)
-        host.open = False
-        timers.leave(host)
+        runner.open = False
+        timers.leave(runner)
     assert called == [7, 6, 5, 4, 2, 1]
 
 

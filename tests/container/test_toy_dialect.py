@@ -6,16 +6,16 @@ import re
 import subprocess
 import sys
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import trio
-from trio.testing import memory_stream_pair, wait_all_tasks_blocked
+from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from tests.container.test_management import managed
 from trio_amqp10.container import Container, Quotas, Rules
-from trio_amqp10.sasl import Identity
 
 from . import toy
 from .helpers import bodies, queue_of
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 class Client:
     """The other end, a line at a time."""
 
-    def __init__(self, peer: toy.ToyPeer, stream: trio.StapledStream[Any, Any]) -> None:
-        self.peer = peer
+    peer: toy.ToyPeer
+
+    def __init__(self, stream: trio.SocketStream) -> None:
         self.stream = stream
         self._read = b""
 
@@ -53,18 +54,27 @@ class Client:
 
 
 @asynccontextmanager
-async def dialled(container: Container, name: str = "toy", user: str | None = None) -> AsyncGenerator[Client]:
-    ours, theirs = memory_stream_pair()
-    identity = None if user is None else Identity(name=user, mechanism="PLAIN")
-    peer = toy.ToyPeer(container, ours, name, identity)
+async def connected(
+    container: Container, name: str = "toy", user: str = ""
+) -> AsyncGenerator[tuple[Client, str]]:
+    """A connection to a listener of 127.0.0.1, and the first line that it is answered."""
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(peer.serve)
-        await wait_all_tasks_blocked()
-        try:
-            yield Client(peer, theirs)
-        finally:
-            await theirs.aclose()
-            peer.pump.cancel()  # while it is not read, it is not seen that it has gone
+        serve = partial(container.serve, "amqp://127.0.0.1:0", dialects=[toy.Toy(container)])
+        (listener,) = await nursery.start(serve)
+        async with await trio.open_tcp_stream("127.0.0.1", listener.port) as stream:
+            client = Client(stream)
+            yield client, await client.ask(f"TOY {name} {user}".rstrip())
+        nursery.cancel_scope.cancel()  # while it is not read, it is not seen that it has gone
+
+
+@asynccontextmanager
+async def dialled(container: Container, name: str = "toy", user: str = "") -> AsyncGenerator[Client]:
+    async with connected(container, name, user) as (client, answer):
+        assert answer == "HELLO"
+        peer = container.connected[-1]
+        assert isinstance(peer, toy.ToyPeer)
+        client.peer = peer
+        yield client
 
 
 def test_toy_imports_nothing_of_amqp() -> None:
@@ -156,8 +166,8 @@ async def test_toy_is_not_read_while_the_container_holds_too_much() -> None:
 async def test_toy_is_held_to_quotas() -> None:
     container = Container(quotas=Quotas(connections=2, links=2, unsettled=3, node_receivers=1))
     async with dialled(container, user="ada") as client, dialled(container, user="ada") as second:
-        async with dialled(container, user="ada") as third:
-            assert await third.hear() == "BYE amqp:resource-limit-exceeded"
+        async with connected(container, user="ada") as (third, answer):
+            assert answer == "BYE amqp:resource-limit-exceeded"
             assert await third.hear() == "(gone)"
         for text in "abcd":
             assert await client.ask(f"PUT q {text}") == "OK"
@@ -178,8 +188,8 @@ async def test_toy_may_do_what_the_rules_say() -> None:
         assert await bob.ask("PUT q text") == "NO amqp:unauthorized-access"
         assert await bob.ask("GET q") == "MSG 1 q text"
         assert await bob.ask("SUB other 1") == "NO amqp:unauthorized-access"
-    async with dialled(container) as nobody:
-        assert await nobody.hear() == "BYE amqp:unauthorized-access"
+    async with connected(container) as (_, answer):
+        assert answer == "BYE amqp:unauthorized-access"
     assert sorted(container.nodes) == ["q"]
 
 
@@ -197,6 +207,14 @@ async def test_toy_is_seen_by_management_and_statistics() -> None:
         assert (status, shown["address"], shown["role"]) == (200, "in", "receiver")
         assert container.statistics()["connections"] == 2
     assert container.past["octets_in"] > 0
+
+
+async def test_toy_is_closed_by_management() -> None:
+    container = Container()
+    async with managed(container) as (_, ask), dialled(container) as client:
+        number = client.peer.number
+        assert await ask("DELETE", type="connection", identity=f"{number}") == (204, {})
+        assert [await client.hear() for _ in range(2)] == ["BYE amqp:connection:forced", "(gone)"]
 
 
 async def test_toy_is_told_that_its_queue_was_deleted() -> None:

@@ -12,10 +12,10 @@ import trio_amqp10 as amqp
 from trio_amqp10.container import Consumer, Lease, Node, RefusedError
 from trio_amqp10.container.nodes import forms
 from trio_amqp10.container.nodes.clock import Clock
-from trio_amqp10.container.nodes.ledger import MESSAGES
+from trio_amqp10.container.nodes.message_store import MESSAGES
 from trio_amqp10.container.nodes.watermark import Watermark
 from trio_amqp10.container.stores import StoreError, StoreFullError
-from trio_amqp10.container.stores.journal import Journal
+from trio_amqp10.container.stores.group_commit import Journal
 from trio_amqp10.container.transactions import LeaseAnswer, Transaction
 
 from .test_pull import Out
@@ -72,7 +72,7 @@ class Posted:
         return False
 
 
-class Held(Lease):
+class HeldMessages(Lease):
     """A lease that remembers what was said to it, and that a store has the message of if it has a journal."""
 
     def __init__(self, journal: Journal | None = None) -> None:
@@ -223,7 +223,7 @@ async def test_transaction_posts_to_all_its_nodes_at_the_commit_and_not_before(s
 
 async def test_transaction_that_is_rolled_back_posts_nothing(store: Store | None) -> None:
     room = Room(store)
-    txn, arrival, lease = room.begin(), Posted("a", durable=True), Held()
+    txn, arrival, lease = room.begin(), Posted("a", durable=True), HeldMessages()
     room.post(txn, room.queue("q"), arrival)
     txn.add(LeaseAnswer(lease, lease.accepted, removes=True, undo=lease.released))
     txn.rollback()
@@ -238,7 +238,11 @@ async def test_transaction_answers_its_leases_at_the_commit_but_for_those_that_w
     store: Store | None,
 ) -> None:
     room = Room(store)
-    txn, kept, dropped = room.begin(), Held(room.container.journal), Held(room.container.journal)
+    txn, kept, dropped = (
+        room.begin(),
+        HeldMessages(room.container.journal),
+        HeldMessages(room.container.journal),
+    )
     answers = [LeaseAnswer(each, each.accepted, removes=True, undo=each.released) for each in (kept, dropped)]
     for answer in answers:
         txn.add(answer)
@@ -252,7 +256,7 @@ async def test_transaction_answers_its_leases_at_the_commit_but_for_those_that_w
 
 async def test_transaction_strikes_only_what_is_gone_for_good() -> None:
     room = Room(amqp.MemoryStore())
-    txn, lease = room.begin(), Held(room.container.journal)
+    txn, lease = room.begin(), HeldMessages(room.container.journal)
     txn.add(LeaseAnswer(lease, lease.released, removes=False, undo=lease.accepted))
     assert await room.commit(txn) is None
     assert lease.said == ["released"]
@@ -318,7 +322,7 @@ async def test_transaction_does_nothing_when_the_store_fails(
     failure: StoreError, failing_store: amqp.MemoryStore
 ) -> None:
     room = Room(failing_store)
-    txn, lease = room.begin(), Held(room.container.journal)
+    txn, lease = room.begin(), HeldMessages(room.container.journal)
     room.post(txn, room.queue("first"), Posted("not durable"))
     room.post(txn, room.queue("second"), Posted("durable", durable=True))
     txn.add(LeaseAnswer(lease, lease.accepted, removes=True, undo=lease.released))
@@ -423,7 +427,7 @@ async def test_transaction_is_rolled_back_when_a_node_fails_before_anything_was_
             raise ZeroDivisionError
 
     room = Room()
-    txn, lease = room.begin(), Held()
+    txn, lease = room.begin(), HeldMessages()
     room.post(txn, Broken(0), Posted("a"))
     txn.add(LeaseAnswer(lease, lease.accepted, removes=True, undo=lease.released))
     assert await room.commit(txn) == ("amqp:transaction:rollback", "a node failed")
@@ -446,7 +450,7 @@ async def test_storing_node_that_fails_has_the_transaction_rolled_back_and_nothi
     before, after = room.queue("before"), room.queue("after")
     failing = Storing(1, after=taken)
     room.container.add_node(failing)
-    lease = Held(room.container.journal)
+    lease = HeldMessages(room.container.journal)
 
     def fill(txn: Transaction) -> Transaction:
         for node in (before, failing, after):
@@ -478,7 +482,7 @@ async def test_node_that_fails_once_after_the_commit_gets_the_messages_again_tha
 ) -> None:
     room = Room(store)
     node = Failing(1, after=after, answers=answers)
-    txn, lease = room.begin(), Held()
+    txn, lease = room.begin(), HeldMessages()
     room.post(txn, node, *(Posted(number, settled=settled) for number in range(3)))
     room.post(txn, room.queue("q"), Posted("a"))
     txn.add(LeaseAnswer(lease, lease.accepted, removes=True, undo=lease.released))
@@ -529,7 +533,7 @@ async def test_node_that_fails_longer_than_its_peer_lasts_has_its_tasks_run_by_t
 
     node = Consumer("work", take)
     room.peer = Gone()
-    node.house = house  # type: ignore[assignment]
+    node.container = house  # type: ignore[assignment]
     txn = room.begin()
     room.post(txn, node, Posted("a"), Posted("b"))
     assert await room.commit(txn) is None
@@ -612,7 +616,7 @@ async def test_answer_that_fails_does_not_keep_the_others_from_being_given(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     room = Room()
-    txn, lease = room.begin(), Held()
+    txn, lease = room.begin(), HeldMessages()
 
     def fail() -> None:
         raise ZeroDivisionError
@@ -634,7 +638,7 @@ async def test_answer_that_fails_does_not_keep_the_others_from_being_given(
 async def test_journal_writes_nothing_of_a_transaction_that_is_given_up_but_what_was_dropped(
     failing_store: amqp.MemoryStore,
 ) -> None:
-    table = amqp.Table("things", ("id", "what"))
+    table = amqp.StoreTable("things", ("id", "what"))
     journal = Journal(failing_store)
     assert list(journal.rows(table)) == []
     journal.note(table, 1, (1, "old"))

@@ -1,6 +1,7 @@
 """A dialect of lines over a container: what a dialect needs is what this imports, and it knows nothing of AMQP.
 
-``PUT queue text``, ``GET queue``, ``SUB queue n``, ``ACK n``, ``NACK n``, ``BEGIN``, ``COMMIT`` and ``ROLLBACK``, each a line. It answers ``OK``, ``NO reason``,
+A connection begins with ``TOY name`` or ``TOY name user``, and is answered ``HELLO``. Then each line is ``PUT queue text``,
+``GET queue``, ``SUB queue n``, ``ACK n``, ``NACK n``, ``BEGIN``, ``COMMIT`` or ``ROLLBACK``. It answers ``OK``, ``NO reason``,
 ``MSG n queue text`` (``AGAIN n queue text`` for one that was given out before), ``EMPTY`` and ``BYE reason``.
 """
 
@@ -10,22 +11,25 @@ from collections import deque
 from functools import partial
 from itertools import count
 from math import inf
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import trio
 
-from trio_amqp10.container.connected import LinkView, ServedPeer
+from trio_amqp10.container.connected_peer import LinkView
 from trio_amqp10.container.endpoints import GivenLease, PublishedArrival, Publisher, WindowOutlet
 from trio_amqp10.container.nodes.content import Content
 from trio_amqp10.container.nodes.forms import Form, register
 from trio_amqp10.container.nodes.node import RefusedError
+from trio_amqp10.container.served_peer import ServedPeer
 from trio_amqp10.container.transactions import LeaseAnswer, Transaction
 from trio_amqp10.net.pump import Pump, Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from trio_amqp10.container import Container
+    from trio_amqp10.container.connected_peer import ServingContainer
+    from trio_amqp10.net.dialect import AcceptedConnection
 
 FORM = -7_000
 
@@ -33,16 +37,11 @@ FORM = -7_000
 class Line(Content):
     """A line of text; all of them are to survive."""
 
-    __slots__ = ()
-
     def translated(self) -> bytes:
         return b"\x00Su\xb0" + len(self.octets).to_bytes(4, "big") + self.octets
 
 
-def line_of(octets: bytes) -> Line:
-    return Line(FORM, octets, durable=True)
-
-
+line_of = partial(Line, FORM, durable=True)
 register(FORM, Form(line_of))
 
 
@@ -50,56 +49,62 @@ class Lines:
     """The engine: octets to lines and back."""
 
     def __init__(self, wants_data: Callable[[], bool]) -> None:
-        self.wants_data = wants_data
-        self.closing = False
-        self._begun = b""
-        self._out: list[str] = []
-        self._lines: deque[str] = deque()
+        self.wants_data, self.closing = wants_data, False
+        self._begun = self._out = b""
+        self._lines: deque[bytes] = deque()
 
     def say(self, *words: object) -> None:
-        self._out.append(" ".join(map(str, words)))
+        self._out += " ".join(map(str, words)).encode() + b"\n"
 
     def receive_slice(self, data: bytes, now: float) -> None:
         *lines, self._begun = (self._begun + data).split(b"\n")
-        self._lines.extend(line.decode() for line in lines)
-
-    def has_input(self) -> bool:
-        return False
-
-    def receive_eof(self, now: float) -> None:
-        self.closing = True
-
-    def transport_lost(self) -> None:
-        self.closing = True
+        self._lines.extend(lines)
 
     def next_event(self) -> str | None:
-        return self._lines.popleft() if self._lines else None
+        return self._lines.popleft().decode() if self._lines else None
 
     def data_to_send(self) -> bytes | None:
-        out, self._out = self._out, []
-        return "".join(f"{line}\n" for line in out).encode() if out or not self.closing else None
+        out, self._out = self._out, b""
+        return out if out or not self.closing else None
 
-    def next_deadline(self) -> float | None:
-        return None
+    def receive_eof(self, now: float = 0.0) -> None:
+        self.closing = True
 
-    def handle_timer(self, now: float) -> None: ...
+    def handle_timer(self, now: float = 0.0) -> None:
+        """Nothing is ever due, and nothing is left to be read."""
+
+    transport_lost, has_input, next_deadline = receive_eof, handle_timer, handle_timer
 
     def take_touched(self) -> tuple[()]:
         return ()
 
 
+class Toy:
+    """The dialect: its connections begin with a line ``TOY name`` or ``TOY name user``."""
+
+    name = "toy"
+
+    def __init__(self, container: ServingContainer) -> None:
+        self._container = container
+
+    def claims(self, head: bytes) -> bool | None:
+        return b"TOY ".startswith(head[:4]) and (len(head) > 3 or None)
+
+    async def serve(self, accepted: AcceptedConnection) -> None:
+        await ToyPeer(self._container, accepted).serve()
+
+
 class ToyPeer(ServedPeer):
     """One connection."""
 
-    container_id, identity, closed = "", None, False
+    container_id, identity, host, closed = "", None, None, False
 
-    def __init__(
-        self, container: Container, stream: trio.abc.Stream, name: str, identity: Any = None
-    ) -> None:
-        self.container_id, self.identity = name, identity
+    def __init__(self, container: ServingContainer, accepted: AcceptedConnection) -> None:
         super().__init__(container)
+        self.accepted, self.host = accepted, accepted.host
         self.lines, self._receive = trio.open_memory_channel[str](inf)
         self.engine, self.traffic = Lines(self.wants_data), Traffic()
+        stream = accepted.transport.stream
         self.pump = Pump(self.engine, stream, self._on_line, self._on_over, totals=self.traffic)
         self.waiting = 0  # lines that were read and not obeyed
         self.publisher = Publisher(self, container.find, self.pump.ring)
@@ -112,13 +117,20 @@ class ToyPeer(ServedPeer):
         """Until the connection is over."""
         async with trio.open_nursery() as nursery:
             self.pump.start(nursery)
+            self.pump.feed(self.engine.receive_slice, self.accepted.transport.head, 0.0)
             try:
+                _, self.container_id, *user = (await self._receive.receive()).split(" ")
+                self.identity = SimpleNamespace(name=user[0], mechanism="TOY") if user else None
                 self._container.enter(self, nursery)
                 await self.guard.check("open", None)
+                self.accepted.opened()
+                self._on_obeyed("HELLO")
                 async for line in self._receive:
                     await self.obey(line)
             except RefusedError as refusal:
                 self.close(refusal.condition, refusal.description)
+            except trio.EndOfChannel:
+                """It has gone before it said who it is."""
             finally:
                 self._container.leave(self)
 
@@ -131,6 +143,10 @@ class ToyPeer(ServedPeer):
         self.waiting += 1
         self.lines.send_nowait(line)
 
+    def _on_obeyed(self, *answer: object) -> None:
+        self.waiting -= 1
+        self.say(*answer) if answer else self.pump.ring()
+
     def _on_over(self) -> None:
         self.closed = True
         self.lines.close()
@@ -140,10 +156,8 @@ class ToyPeer(ServedPeer):
         if self.transaction is not None:
             self.transaction.rollback()
         self.publisher.close()
-        for window in self.windows.values():
-            window.end()
-        for lease in list(self.given.values()):
-            lease.outlet.end()  # what it has got by GET
+        for outlet in {*self.windows.values(), *(lease.outlet for lease in self.given.values())}:
+            outlet.end()  # a window, or what it has got by GET
 
     def say(self, *words: object) -> None:
         self.engine.say(*words)
@@ -171,16 +185,15 @@ class ToyPeer(ServedPeer):
             await getattr(self, f"on_{verb.lower()}")(*words)
         except RefusedError as refusal:
             self.say("NO", refusal.condition)
-        self.waiting -= 1
-        self.pump.ring()
+        self._on_obeyed()
 
     async def on_put(self, address: str, text: str) -> None:
         await self.guard.check("send", address)
         arrival = PublishedArrival(line_of(text.encode()), self.answer)
-        if self.transaction is not None:
+        if self.transaction is None:
+            self.publisher.publish(address, arrival)
+        else:
             self.transaction.post(self._container.find(address), arrival, arrival.content.size)
-            return
-        self.publisher.publish(address, arrival)
 
     def answer(self, refusal: RefusedError | None) -> None:
         self.say("OK") if refusal is None else self.say("NO", refusal.condition)
@@ -194,7 +207,7 @@ class ToyPeer(ServedPeer):
         await self.guard.check("receive", address)
         window, node = self.window(address, int(size)), self._container.find(address)
         self.check_link()
-        self.check_outlet(node, copying=False, target=None, interest=window.interest)
+        self.check_outlet(node, copying=False, target=None, subscription_terms=window.subscription_terms)
         self.windows[address] = window
         self.say("OK")
         window.begin()

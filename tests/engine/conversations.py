@@ -16,8 +16,8 @@ from tests.naive.performatives import empty_frame, frame, header, raw_frame
 from tests.sasl.frames import CountServer
 from trio_amqp10 import sasl
 from trio_amqp10.engine.connection import Connection
+from trio_amqp10.engine.layer_stack import Stack
 from trio_amqp10.engine.limits import Limits
-from trio_amqp10.engine.stack import Stack
 from trio_amqp10.engine.states import ConnectionState, LinkState, SessionState
 from trio_amqp10.errors import AmqpError
 from trio_amqp10.spec.messaging import Source, Target

@@ -17,7 +17,7 @@ from trio_amqp10.engine.events import LinkAttached
 from trio_amqp10.engine.limits import Limits
 from trio_amqp10.engine.receiver import ReceiverLink
 from trio_amqp10.engine.states import LinkState
-from trio_amqp10.engine.terminus import ReceiverTerminus, SenderTerminus
+from trio_amqp10.engine.unsettled_state import ReceiverTerminus, SenderTerminus
 from trio_amqp10.spec.messaging import Accepted, Source, Target
 from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
 

@@ -10,7 +10,7 @@ from tests.naive.performatives import frame, header
 from tests.naive.script import Script
 from trio_amqp10 import sasl
 from trio_amqp10.engine.connection import Connection
-from trio_amqp10.engine.stack import Layer, Stack
+from trio_amqp10.engine.layer_stack import Layer, Stack
 from trio_amqp10.engine.states import ConnectionState
 from trio_amqp10.errors import SecurityError
 

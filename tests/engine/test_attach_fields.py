@@ -12,7 +12,7 @@ from tests.naive.performatives import frame
 from tests.naive.script import expected
 from trio_amqp10.engine.events import LinkAttached, LinkDetached
 from trio_amqp10.engine.states import LinkState
-from trio_amqp10.engine.terminus import ReceiverTerminus, SenderTerminus
+from trio_amqp10.engine.unsettled_state import ReceiverTerminus, SenderTerminus
 from trio_amqp10.spec.messaging import Rejected, Source, Target
 
 from .helpers import begun, flow, receiving, sending

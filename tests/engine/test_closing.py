@@ -13,8 +13,8 @@ from tests.naive.script import Script, expected
 from trio_amqp10.engine.connection import Connection
 from trio_amqp10.engine.events import ConnectionClosed, ConnectionOpened
 from trio_amqp10.engine.limits import Limits
-from trio_amqp10.engine.outbox import PEER_FRAME_CAP
 from trio_amqp10.engine.states import ConnectionState
+from trio_amqp10.engine.write_buffer import PEER_FRAME_CAP
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.transport import Error
 

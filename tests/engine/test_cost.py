@@ -11,11 +11,11 @@ import pytest
 from tests.naive.performatives import frame
 from trio_amqp10.engine.connection import Connection
 from trio_amqp10.engine.events import LinkAttached, SessionBegun
-from trio_amqp10.engine.fast import transfer_head, write_transfer
+from trio_amqp10.engine.fast_codec import transfer_head, write_transfer
 from trio_amqp10.engine.limits import Limits
 from trio_amqp10.engine.link import FAR
 from trio_amqp10.engine.states import LinkState, SessionState
-from trio_amqp10.headers import AMQP_HEADER
+from trio_amqp10.protocol_headers import AMQP_HEADER
 from trio_amqp10.spec.messaging import Source, Target
 from trio_amqp10.spec.transport import ReceiverSettleMode
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.naive.performatives import frame
 from tests.naive.script import expected
-from trio_amqp10.engine.serial import MASK
-from trio_amqp10.engine.windows import SessionWindows
+from trio_amqp10.engine.serial_numbers import MASK
+from trio_amqp10.engine.session_windows import SessionWindows
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.frames import EMPTY_FRAME
 

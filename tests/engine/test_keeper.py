@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from tests.naive.script import Script, expected
 from trio_amqp10.engine.delivery import ACCEPTED as ACCEPT
 from trio_amqp10.engine.delivery import IncomingDelivery, OutgoingDelivery
-from trio_amqp10.engine.terminus import ReceiverTerminus, SenderTerminus
+from trio_amqp10.engine.unsettled_state import ReceiverTerminus, SenderTerminus
 from trio_amqp10.spec.messaging import Accepted, Received, Source, Target
 from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
 
 from .helpers import begun, flow
 from .links import ACCEPTED, attach, disposition, transfer
-from .test_resending import remembered
+from .test_sender_resume import remembered
 
 if TYPE_CHECKING:
     from collections.abc import Callable

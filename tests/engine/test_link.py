@@ -10,7 +10,7 @@ import pytest
 
 from tests.naive.performatives import frame
 from tests.naive.script import Script, expected, filled
-from trio_amqp10 import rules
+from trio_amqp10 import protocol_rules as rules
 from trio_amqp10.engine.events import LinkAttached, LinkDetached, SessionBegun, SessionEnded
 from trio_amqp10.engine.limits import Limits
 from trio_amqp10.engine.link import Link

@@ -9,7 +9,7 @@ import pytest
 from tests.naive.performatives import frame
 from tests.naive.script import expected
 from trio_amqp10.engine.events import LinkAttached, LinkDetached
-from trio_amqp10.engine.serial import MASK
+from trio_amqp10.engine.serial_numbers import MASK
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.spec.messaging import Source, Target
 from trio_amqp10.spec.transport import Error, ReceiverSettleMode, SenderSettleMode

@@ -12,7 +12,7 @@ from tests.naive.performatives import frame
 from tests.naive.script import Script, expected
 from trio_amqp10.engine.delivery import ACCEPTED as ACCEPT
 from trio_amqp10.engine.states import LinkState
-from trio_amqp10.engine.terminus import ReceiverTerminus, SenderTerminus
+from trio_amqp10.engine.unsettled_state import ReceiverTerminus, SenderTerminus
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Accepted, Source, Target
 from trio_amqp10.spec.transport import Error, ReceiverSettleMode, SenderSettleMode

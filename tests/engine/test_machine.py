@@ -21,8 +21,8 @@ from trio_amqp10.engine.events import LinkAttached, SessionBegun
 from trio_amqp10.engine.limits import Limits
 from trio_amqp10.engine.receiver import ReceiverLink
 from trio_amqp10.engine.sender import SenderLink
+from trio_amqp10.engine.session_windows import SessionWindows
 from trio_amqp10.engine.states import ConnectionState, LinkState, SessionState
-from trio_amqp10.engine.windows import SessionWindows
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Source, Target
 from trio_amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
@@ -44,8 +44,8 @@ MAPPED = SessionState.MAPPED
 class Side:
     """One engine, and all that it has been given to hold."""
 
-    def __init__(self, name: str) -> None:
-        self.connection = Connection(name, limits=LIMITS, idle_timeout=None)
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
         self.sessions: list[Session] = []
         self.links: list[Link] = []
         self.wire = bytearray()
@@ -81,6 +81,14 @@ index = st.integers(0, 7)
 class Machine(RuleBasedStateMachine):
     """The model is a bag of messages: who sent them, who has them, what was said of them."""
 
+    message_format = 0
+    scale = 1
+    """How much larger messages are than ``SIZES``."""
+
+    def make(self, name: str) -> Connection:
+        """An engine that is to be driven."""
+        return Connection(name, limits=LIMITS, idle_timeout=None)
+
     def __init__(self) -> None:
         super().__init__()
         self.patches: list[Any] = [
@@ -89,7 +97,7 @@ class Machine(RuleBasedStateMachine):
         ]
         for each in self.patches:
             each.start()
-        self.sides = [Side("a"), Side("b")]
+        self.sides = [Side(self.make("a")), Side(self.make("b"))]
         self.sent: dict[SenderLink, list[OutgoingDelivery]] = {}
         self.numbers: list[SenderLink] = []
         self.got: dict[int, list[IncomingDelivery]] = {}
@@ -172,9 +180,7 @@ class Machine(RuleBasedStateMachine):
             s for s in self.other(side).sessions if s.channel == session.remote_channel and s.state is MAPPED
         )
         assert session.next_delivery_id == (peer.next_incoming_delivery_id or session.next_delivery_id)
-        assert session.windows.next_outgoing_id == peer.windows.next_incoming_id
-        assert session.windows.remote_incoming_window == peer.windows.incoming_window
-        assert not session.partials or not session.windows.remote_incoming_window
+        self.agree_on_windows(session, peer)
         live = [link for link in session.links if link.state is ATTACHED]
         assert {i for i, d in session.settlement.outgoing.items() if d.link in live} == {
             i for i, d in peer.settlement.incoming.items() if d.link.state is ATTACHED
@@ -186,6 +192,12 @@ class Machine(RuleBasedStateMachine):
                 assert link.delivery_count == theirs.delivery_count
                 number = self.numbers.index(link)
                 assert len(self.got.get(number, [])) == len(self.sent[link])
+
+    def agree_on_windows(self, session: Session, peer: Session) -> None:
+        """What one end may send is what the other has room for."""
+        assert session.windows.next_outgoing_id == peer.windows.next_incoming_id
+        assert session.windows.remote_incoming_window == peer.windows.incoming_window
+        assert not session.partials or not session.windows.remote_incoming_window
 
     # -- what either does -------------------------------------------------------------------
 
@@ -278,9 +290,10 @@ class Machine(RuleBasedStateMachine):
         while link is not None and link.sendable() and times:
             times -= 1
             sent = self.sent[link]
-            length = 24 + size
+            length = 24 + size * self.scale
             head = b"%d %d %d " % (self.numbers.index(link), len(sent), length)
-            sent.append(link.send(head.ljust(24) + b"x" * size, settled))
+            octets = head.ljust(24) + b"x" * (length - 24)
+            sent.append(link.send(octets, settled, message_format=self.message_format))
 
     @rule(which=sides, at=index, outcome=st.sampled_from(["accept", "release", "reject", "modify"]))
     def dispose(self, which: int, at: int, outcome: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.naive.script import Script, expected
-from trio_amqp10.engine.context import Pool
+from trio_amqp10.engine.connection_context import Pool
 from trio_amqp10.engine.limits import Limits
 
 from .helpers import begun

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.naive.script import expected
 from trio_amqp10.engine.events import LinkDetached
 from trio_amqp10.engine.link import FAR
-from trio_amqp10.engine.serial import MASK, distance
+from trio_amqp10.engine.serial_numbers import MASK, distance
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Source, Target

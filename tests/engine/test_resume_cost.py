@@ -12,7 +12,7 @@ from tests.naive.performatives import frame
 from trio_amqp10.engine.delivery import ACCEPTED
 from trio_amqp10.engine.events import LinkAttached, LinkDetached
 from trio_amqp10.engine.limits import Limits
-from trio_amqp10.engine.terminus import ReceiverTerminus
+from trio_amqp10.engine.unsettled_state import ReceiverTerminus
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.spec.messaging import Source, Target
 from trio_amqp10.spec.transport import ReceiverSettleMode

@@ -14,14 +14,14 @@ from tests.naive.performatives import empty_frame, frame, header, raw_frame, sec
 from tests.naive.script import Script
 from tests.sasl.frames import CountClient
 from trio_amqp10 import sasl
-from trio_amqp10._body_reader import BodyReader
 from trio_amqp10.engine.connection import Connection
 from trio_amqp10.engine.delivery import ACCEPTED
 from trio_amqp10.engine.limits import Limits
-from trio_amqp10.engine.terminus import ReceiverTerminus
+from trio_amqp10.engine.unsettled_state import ReceiverTerminus
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.message import Message
-from trio_amqp10.rules import RULES, Strict
+from trio_amqp10.message.body_reader import BodyReader
+from trio_amqp10.protocol_rules import RULES, Strict
 from trio_amqp10.spec.messaging import Source, Target
 from trio_amqp10.spec.transport import End, Error
 

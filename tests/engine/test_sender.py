@@ -16,7 +16,7 @@ from trio_amqp10.engine.connection import Connection
 from trio_amqp10.engine.events import LinkAttached
 from trio_amqp10.engine.limits import Limits
 from trio_amqp10.engine.link import FAR
-from trio_amqp10.engine.serial import HALF, MASK
+from trio_amqp10.engine.serial_numbers import HALF, MASK
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Accepted, Modified, Received, Rejected, Released, Source, Target

@@ -24,7 +24,7 @@ from tests.engine.helpers import (
 from tests.engine.links import session_of
 from tests.naive.performatives import frame, header
 from tests.naive.script import Script, expected
-from trio_amqp10 import rules
+from trio_amqp10 import protocol_rules as rules
 from trio_amqp10.engine.connection import Connection
 from trio_amqp10.engine.events import LinkAttached, SessionBegun, SessionEnded
 from trio_amqp10.engine.limits import Limits

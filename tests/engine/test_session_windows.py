@@ -10,7 +10,7 @@ from tests.engine.helpers import BEGIN, begun, error, flow, opened, receiving, r
 from tests.naive.performatives import frame
 from tests.naive.script import expected
 from trio_amqp10.engine.limits import Limits
-from trio_amqp10.engine.serial import MASK
+from trio_amqp10.engine.serial_numbers import MASK
 
 
 @pytest.mark.parametrize("field", ["next_outgoing_id", "incoming_window", "outgoing_window"])

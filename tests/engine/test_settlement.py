@@ -16,7 +16,7 @@ from tests.naive.script import expected
 from trio_amqp10.engine.connection import Connection
 from trio_amqp10.engine.delivery import ACCEPTED, RELEASED
 from trio_amqp10.engine.events import SessionEnded
-from trio_amqp10.engine.serial import MASK
+from trio_amqp10.engine.serial_numbers import MASK
 from trio_amqp10.engine.settlement import REMEMBERED
 from trio_amqp10.engine.states import SessionState
 from trio_amqp10.errors import LocalProtocolError

@@ -11,11 +11,11 @@ import pytest
 
 from tests.naive.performatives import frame
 from tests.naive.script import expected
-from trio_amqp10 import rules
+from trio_amqp10 import protocol_rules as rules
 from trio_amqp10.engine.delivery import ACCEPTED as ACCEPT
 from trio_amqp10.engine.sender import SenderLink
-from trio_amqp10.engine.serial import MASK
-from trio_amqp10.engine.terminus import ReceiverTerminus
+from trio_amqp10.engine.serial_numbers import MASK
+from trio_amqp10.engine.unsettled_state import ReceiverTerminus
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Accepted, Modified, Rejected, Released, Source, Target
 from trio_amqp10.spec.transactions import TransactionalState
@@ -25,7 +25,7 @@ from .helpers import BEGIN, begun, error, flow, opened, receiving, sending
 from .links import ACCEPTED, attach, attached, disposition, session_of, transfer
 from .test_keeper import Book
 from .test_keeper import sender as kept_sender
-from .test_resuming import TAG, before_the_cut, resumed
+from .test_receiver_resume import TAG, before_the_cut, resumed
 
 SECOND = ReceiverSettleMode.SECOND
 

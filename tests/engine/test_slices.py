@@ -8,10 +8,10 @@ import pytest
 
 from tests.naive.performatives import frame
 from trio_amqp10.engine.connection import Connection
-from trio_amqp10.engine.stack import Stack
+from trio_amqp10.engine.layer_stack import Stack
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.frames import EMPTY_FRAME
-from trio_amqp10.headers import AMQP_HEADER
+from trio_amqp10.protocol_headers import AMQP_HEADER
 
 from .helpers import BEGIN, flow, opened, receiving, sending
 from .links import disposition, transfer

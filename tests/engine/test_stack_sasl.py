@@ -29,7 +29,7 @@ from trio_amqp10.engine.events import (
     QuestionAsked,
     SessionBegun,
 )
-from trio_amqp10.engine.stack import Layer
+from trio_amqp10.engine.layer_stack import Layer
 from trio_amqp10.engine.states import ConnectionState
 from trio_amqp10.errors import LocalProtocolError, SecurityError
 

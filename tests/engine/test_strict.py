@@ -10,20 +10,20 @@ import pytest
 
 from tests.naive.performatives import frame, header, raw_frame, sections
 from tests.naive.script import Script, expected
-from trio_amqp10._tolerant_messages import message_class
 from trio_amqp10.engine.connection import Connection
 from trio_amqp10.engine.events import ConnectionOpened, LinkAttached
 from trio_amqp10.engine.limits import Limits
+from trio_amqp10.engine.session_windows import SessionWindows
 from trio_amqp10.engine.states import ConnectionState, LinkState, SessionState
-from trio_amqp10.engine.windows import SessionWindows
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.message import Message
-from trio_amqp10.rules import Strict
+from trio_amqp10.message.tolerant import message_class
+from trio_amqp10.protocol_rules import Strict
 from trio_amqp10.sasl.layer import sasl_frame_size
 from trio_amqp10.spec.messaging import Modified, Released, Source
 from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Error
-from trio_amqp10.wire.pairs import PairMap
+from trio_amqp10.wire.pair_map import PairMap
 from trio_amqp10.wire.values import Symbol
 
 from .helpers import BEGIN, attach, error, flow, refused, transfer

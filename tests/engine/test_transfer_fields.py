@@ -10,7 +10,7 @@ import pytest
 
 from tests.naive.performatives import frame
 from tests.naive.script import expected
-from trio_amqp10.engine.terminus import ReceiverTerminus
+from trio_amqp10.engine.unsettled_state import ReceiverTerminus
 from trio_amqp10.spec.messaging import Accepted, Received, Rejected, Released, Source, Target
 from trio_amqp10.spec.transport import ReceiverSettleMode
 

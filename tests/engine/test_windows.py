@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trio_amqp10.engine.serial import HALF, MASK
-from trio_amqp10.engine.windows import SessionWindows
+from trio_amqp10.engine.serial_numbers import HALF, MASK
+from trio_amqp10.engine.session_windows import SessionWindows
 
 FAR = HALF - 1
 starts = st.integers(0, MASK) | st.sampled_from([0, MASK - 2, MASK, HALF - 1, HALF])

@@ -13,7 +13,7 @@ from tests.naive.script import expected
 from trio_amqp10.engine.delivery import IncomingDelivery, OutgoingDelivery
 from trio_amqp10.engine.limits import Limits
 from trio_amqp10.engine.states import LinkState
-from trio_amqp10.engine.terminus import UNBOUND
+from trio_amqp10.engine.unsettled_state import UNBOUND
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.spec.messaging import Accepted, Received, Rejected
 from trio_amqp10.spec.transactions import TransactionalState

@@ -1,5 +1,9 @@
 """``python -m tests.fuzz``: broken octets at each target, for so many seconds or so many times, on all cores.
 
+``make fuzz`` runs all targets for a minute. ``--executions`` gives whole containers a small share (``shares``). With ``--results``
+what was done is added to what the file has; ``--total`` goes on until the file has that many executions, and may be stopped at any time:
+it writes the file after each round.
+
 What goes wrong is written to ``tests/corpus`` with what went wrong; the ordinary tests replay it from then on. Scripts are
 made as small as they can be first. No judgement is by the clock: of some attempts, chosen by the seed, the steps are
 counted, of others the memory (``meter``), and one that does not come to its end is stopped and counted too.
@@ -19,14 +23,20 @@ import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from tests.results import add_option, write
+from tests.results import add_option
 
 from .corpus import load, store
 from .judge import failure_of, measured
+from .shares import accumulate, executions_of, missing
 from .shrink import shrunk
-from .targets import TARGETS, FuzzTarget
+from .targets import TARGETS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .target import FuzzTarget
 
 _ENOUGH: Final = 5
 """Different failures of one target, after which it is left alone."""
@@ -35,6 +45,8 @@ _STUCK: Final = 20.0
 _STEPS_OF: Final = 32
 _MEMORY_OF: Final = 128
 """One attempt of so many is measured."""
+_ROUND: Final = 100_000
+"""Executions after which the results are written."""
 
 
 @dataclass
@@ -103,25 +115,21 @@ def _report(name: str, target: FuzzTarget, octets: bytes, story: str, where: str
     print(f"{name}: {story}\n    {where}; {file}", flush=True)
 
 
-def _in_parts(arguments: argparse.Namespace, seed: int) -> list[Result]:
-    """All targets one after another, each on all cores."""
-    names = arguments.targets or list(TARGETS)
-    shares = sum(TARGETS[name].share for name in names)
+def _in_parts(
+    plans: Mapping[str, int | None], jobs: int, seconds: float, seed: int, *, quiet: bool = False
+) -> list[Result]:
+    """All targets one after another, each on all cores: so many executions, or its share of the time."""
+    shares = sum(TARGETS[name].share for name in plans)
     results: list[Result] = []
-    with multiprocessing.get_context("fork").Pool(arguments.jobs) as pool:
-        for name in names:
-            share = TARGETS[name].share / shares
+    with multiprocessing.get_context("fork").Pool(jobs) as pool:
+        for name, executions in plans.items():
             plan: dict[str, Any] = {
-                "seconds": arguments.seconds * share,
-                "executions": None
-                if arguments.executions is None
-                else max(1, round(arguments.executions * share)),
+                "seconds": seconds * TARGETS[name].share / shares,
+                "executions": executions,
                 "seed": seed,
-                "parts": arguments.jobs,
+                "parts": jobs,
             }
-            parts = [
-                pool.apply_async(fuzz, (name,), {**plan, "part": part}) for part in range(arguments.jobs)
-            ]
+            parts = [pool.apply_async(fuzz, (name,), {**plan, "part": part}) for part in range(jobs)]
             total = Result(name)
             for part in [each.get() for each in parts]:
                 total.attempts += part.attempts
@@ -129,11 +137,30 @@ def _in_parts(arguments: argparse.Namespace, seed: int) -> list[Result]:
                 total.measured += part.measured
                 total.seconds = max(total.seconds, part.seconds)
             results.append(total)
-            print(
-                f"{name:18}{total.attempts:>12,} attempts, {total.measured:>9,} measured, {total.failures} failures",
-                flush=True,
-            )
+            if not quiet:
+                print(
+                    f"{name:22}{total.attempts:>12,} attempts, {total.measured:>9,} measured, {total.failures} failures",
+                    flush=True,
+                )
     return results
+
+
+def _in_rounds(names: Sequence[str], arguments: argparse.Namespace, seed: int) -> bool:
+    """Until the file of results has ``--total`` executions; whether none failed. The results are written after each round."""
+    failed = False
+    while left := missing(arguments.results, names, arguments.total):
+        due = sum(left.values())
+        part = min(1.0, _ROUND / due)
+        plans = {name: max(1, round(count * part)) for name, count in left.items()}
+        results = _in_parts(plans, arguments.jobs, 0, seed, quiet=True)
+        failed |= any(each.failures for each in results)
+        accumulate(arguments.results, seed, [asdict(each) for each in results])
+        done = sum(each.attempts for each in results)
+        if not done:
+            break
+        print(f"seed {seed}: {done:,} of {due:,} executions that were missing", flush=True)
+        seed = random.Random(seed).randrange(2**32)
+    return not failed
 
 
 def _replay(file: Path) -> int:
@@ -157,6 +184,9 @@ def main() -> int:
     parser.add_argument(
         "--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes; one for each core"
     )
+    parser.add_argument(
+        "--total", type=int, default=None, help="go on until the results file has so many executions"
+    )
     add_option(parser)
     parser.add_argument(
         "--replay", type=Path, default=None, help="throw this file of the corpus, and nothing else"
@@ -167,9 +197,16 @@ def main() -> int:
         return _replay(arguments.replay)
     seed = random.SystemRandom().randrange(2**32) if arguments.seed is None else arguments.seed
     print(f"seed {seed}", flush=True)
+    names = arguments.targets or list(TARGETS)
     with suppress(KeyboardInterrupt):
-        results = _in_parts(arguments, seed)
-        write(arguments.results, "fuzz", {"seed": seed, "targets": [asdict(each) for each in results]})
+        if arguments.total is not None:
+            if arguments.results is None:
+                parser.error("--total counts what --results has")
+            return 0 if _in_rounds(names, arguments, seed) else 1
+        many = arguments.executions
+        plans = dict.fromkeys(names) if many is None else executions_of(names, many)
+        results = _in_parts(plans, arguments.jobs, arguments.seconds, seed)
+        accumulate(arguments.results, seed, [asdict(each) for each in results])
         return 1 if any(each.failures for each in results) else 0
     return 1
 

@@ -19,11 +19,11 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from trio_amqp10.container import Container, Function, Queue
-from trio_amqp10.container.memory import memory_stream_pair
+from trio_amqp10.container.memory_streams import memory_stream_pair
 from trio_amqp10.container.nodes.topic import Topic
-from trio_amqp10.container.stores.memory import MemoryStore
+from trio_amqp10.container.stores.memory_store import MemoryStore
 from trio_amqp10.engine.limits import Limits
-from trio_amqp10.engine.terminus import SenderTerminus
+from trio_amqp10.engine.unsettled_state import SenderTerminus
 from trio_amqp10.peer.listen import Acceptor
 from trio_amqp10.sasl import Server
 
@@ -31,9 +31,12 @@ from .script import Act, Move, unpack
 from .stage import Puppet, UndeclaredError, on_stage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-__all__ = ["play", "play_stored"]
+    from trio_amqp10.container.memory_streams import MemoryStream
+    from trio_amqp10.net.dialect import Dialect
+
+__all__ = ["Play", "play", "play_stored"]
 
 _FILLED: Final = ("q", "q", "q", "q", "limited", "group", "group", "single", "single", "only")
 """Where there is a message before anybody comes."""
@@ -47,15 +50,15 @@ _PAUSES: Final = (1.0, 10.0, 70.0, 200.0, 100_000.0)
 
 def play(octets: bytes) -> None:
     """Play a script against a container that has no store."""
-    on_stage(_Play(octets, stored=False).run)
+    on_stage(Play(octets, stored=False).run)
 
 
 def play_stored(octets: bytes) -> None:
     """The same against one that has, and whose queues are durable."""
-    on_stage(_Play(octets, stored=True).run)
+    on_stage(Play(octets, stored=True).run)
 
 
-class _Play:
+class Play:
     """One script, on one container."""
 
     def __init__(self, octets: bytes, *, stored: bool) -> None:
@@ -66,14 +69,25 @@ class _Play:
         self._written = 0
         self._doing = ""
 
+    def dialects(self) -> Sequence[Dialect]:
+        """What is served beside AMQP 1.0."""
+        return ()
+
+    def look_at(self, output: bytes, *, whole: bool) -> None:
+        """See what a peer was sent, or the beginning of it."""
+
+    async def serve_others(self) -> None:
+        """A good client of another dialect, behind the script."""
+
     async def run(self, clock: MockClock) -> None:
-        self._acceptor = Acceptor(
+        acceptor = Acceptor(
             container_id=self.container.name,
             sasl=Server(),
             offered_capabilities=self.container.offered_capabilities(),
             vet=self.container.vet,
             limits=Limits(),
         )
+        self._reception = acceptor.reception(self.container.handle, self.dialects())
         for address in _FILLED:
             await self.container.send(address, amqp.Message(address, group_id="a", durable=True))
         async with trio.open_nursery() as nursery:
@@ -89,12 +103,17 @@ class _Play:
             for pause in _PAUSES:
                 clock.jump(pause)
                 await wait_all_tasks_blocked()
+            if nursery.child_tasks:  # they would be waited for without end
+                left = sorted(_place_of(task) for task in nursery.child_tasks)
+                raise UndeclaredError(f"not over when all transports are: {', '.join(left)}")
         clock.autojump_threshold = 0
         with trio.move_on_after(_PATIENCE) as scope:
             await self._serve_the_good()
+            self._doing = "to use another dialect"
+            await self.serve_others()
         if scope.cancelled_caught:
             raise UndeclaredError(f"the good client waits in vain: {self._doing}")
-        self._judge()
+        self.judge()
 
     async def _move(self, move: Move, nursery: trio.Nursery) -> None:
         puppet = self._puppets.get(move.connection)
@@ -103,18 +122,23 @@ class _Play:
                 return
             ours, theirs = memory_stream_pair()
             puppet = self._puppets[move.connection] = Puppet(theirs, nursery)
-            nursery.start_soon(self._acceptor.run, ours, self.container.handle)
+            nursery.start_soon(self.receive, ours)
         await puppet.move(move)
         if move.act is not Act.WRITE:
             await wait_all_tasks_blocked()
         if move.act is Act.CUT:
             await self._leave(move.connection)
 
+    async def receive(self, stream: MemoryStream) -> None:
+        """Serve one connection, to its end."""
+        await self._reception.receive(stream, _nothing)
+
     async def _leave(self, connection: int) -> None:
         puppet = self._puppets.pop(connection)
         puppet.close()
         await wait_all_tasks_blocked()
         self._written += puppet.written
+        self.look_at(bytes(puppet.output), whole=puppet.written == len(puppet.output))
 
     # -- afterwards -------------------------------------------------------------------------
 
@@ -160,17 +184,18 @@ class _Play:
                 await wait_all_tasks_blocked()
             assert queue.available == 0, f"{queue.available} of {count} are still in {queue!r}"
 
-    def _judge(self) -> None:
+    def judge(self) -> None:
+        """Whether all is as it must be, now that everybody has gone."""
         container = self.container
         figures = container.statistics()
         assert figures["connections"] == figures["working"] == 0, figures
-        assert not container._connections.hosts, container._connections.hosts
+        assert not container._connections.runners, container._connections.runners
         assert self._written <= 64 * self._octets + 256 * 1024, (
             f"{self._written} written about {self._octets}"
         )
         held = sum(
             len(kept.terminus.deliveries())
-            for kept in container.termini._kept.values()
+            for kept in container.termini._retained.values()
             if isinstance(kept.terminus, SenderTerminus)
         )
         leased = 0
@@ -216,6 +241,21 @@ def _container(*, stored: bool) -> Container:
     container.function("f")(_greet)
     container.add_management()
     return container
+
+
+def _place_of(task: trio.lowlevel.Task) -> str:
+    """The innermost function of ours that a task, or one that it waits for, is in."""
+    for nursery in task.child_nurseries:
+        for child in nursery.child_tasks:
+            return _place_of(child)
+    frames = [
+        frame.f_code for frame, _ in task.iter_await_frames() if "trio_amqp10" in frame.f_code.co_filename
+    ]
+    return frames[-1].co_qualname if frames else task.name
+
+
+def _nothing() -> None:
+    """A peer has come in."""
 
 
 async def _greet(_message: amqp.Message) -> str:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from tests.meter import TooMuchError, allocated, steps
 
-from .targets import attempt
+from .target import attempt
 
 if TYPE_CHECKING:
-    from .targets import FuzzTarget
+    from .target import FuzzTarget
 
 __all__ = ["failure_of", "measured"]
 

@@ -6,13 +6,14 @@ Only the standard library, and the same random numbers give the same octets.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
 
-__all__ = ["accident", "mutated", "refitted"]
+__all__ = ["AMQP091", "AMQP10", "Framing", "accident", "mutated"]
 
 _OCTETS = bytes(
     (0x00, 0x01, 0x02, 0x40, 0x41, 0x43, 0x44, 0x45, 0x53, 0x80, 0xA0, 0xA1, 0xC0, 0xC1, 0xD0, 0xD1, 0xE0)
@@ -22,16 +23,62 @@ _NUMBERS = (0, 1, 7, 8, 0x7F, 0xFF, 0x100, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x800000
 _MOST = 16_384
 
 
-def mutated(random: Random, seeds: Sequence[bytes], *, framed: bool) -> bytes:
+@dataclass(frozen=True)
+class Framing:
+    """How octets are cut into frames.
+
+    Attributes:
+        size_at: where the four octets of a frame's size stand.
+        head: octets before a frame's body.
+        tail: what ends a frame.
+        counted: octets of a frame that its size does not count.
+    """
+
+    size_at: int
+    head: int
+    tail: bytes = b""
+    counted: int = 0
+
+    def split(self, octets: bytes) -> list[bytes]:
+        """Protocol headers, and frames as their sizes say; what is neither is one piece at the end."""
+        frames: list[bytes] = []
+        least = self.head + len(self.tail)
+        while len(octets) >= least:
+            size = int.from_bytes(octets[self.size_at : self.size_at + 4], "big") + self.counted
+            if octets.startswith(b"AMQP"):
+                size = 8
+            if not least <= size <= len(octets):
+                break
+            frames.append(octets[:size])
+            octets = octets[size:]
+        return [*frames, octets] if octets else frames
+
+    def body(self, frame: bytes) -> bytes:
+        """What a frame carries."""
+        return frame[self.head : len(frame) - len(self.tail)]
+
+    def with_body(self, frame: bytes, body: bytes) -> bytes:
+        """The frame with another body, and a size that is true."""
+        if len(frame) < self.head + len(self.tail):
+            return frame
+        size = struct.pack(">I", self.head + len(body) + len(self.tail) - self.counted)
+        return frame[: self.size_at] + size + frame[self.size_at + 4 : self.head] + body + self.tail
+
+
+AMQP10: Final = Framing(size_at=0, head=8)
+AMQP091: Final = Framing(size_at=3, head=7, tail=b"\xce", counted=8)
+
+
+def mutated(random: Random, seeds: Sequence[bytes], framing: Framing | None) -> bytes:
     """One of the seeds after a few accidents.
 
     Args:
-        framed: the octets are frames; some accidents then keep their sizes right, to get further in.
+        framing: of the octets, None if they are no frames; some accidents then keep sizes right, to get further in.
     """
     octets = random.choice(seeds)
     for _ in range(random.choice((1, 1, 1, 2, 2, 3, 5, 8))):
-        if framed and random.random() < 0.7:
-            octets = _in_frames(random, octets, seeds)
+        if framing is not None and random.random() < 0.7:
+            octets = _in_frames(random, octets, seeds, framing)
         else:
             octets = random.choice(_ACCIDENTS)(random, octets, seeds)
     return octets[:_MOST]
@@ -96,8 +143,8 @@ def _splice(random: Random, octets: bytes, seeds: Sequence[bytes]) -> bytes:
 _ACCIDENTS = (_flip, _flip, _replace, _replace, _insert, _number, _delete, _cut, _repeat, _splice)
 
 
-def _in_frames(random: Random, octets: bytes, seeds: Sequence[bytes]) -> bytes:
-    frames = _split(octets)
+def _in_frames(random: Random, octets: bytes, seeds: Sequence[bytes], framing: Framing) -> bytes:
+    frames = framing.split(octets)
     if not frames:
         return octets
     at = random.randrange(len(frames))
@@ -110,25 +157,9 @@ def _in_frames(random: Random, octets: bytes, seeds: Sequence[bytes]) -> bytes:
         other = random.randrange(len(frames))
         frames[at], frames[other] = frames[other], frames[at]
     elif what == 3:
-        frames.insert(at, random.choice(_split(random.choice(seeds)) or frames))
+        frames.insert(at, random.choice(framing.split(random.choice(seeds)) or frames))
     else:
-        body = random.choice(_ACCIDENTS)(random, frames[at][8:], [one[8:] for one in frames])
-        frames[at] = frames[at][:8] + body
-    return refitted(frames)
-
-
-def _split(octets: bytes) -> list[bytes]:
-    """Frames as their sizes say; what is no frame is one piece at the end."""
-    frames: list[bytes] = []
-    while len(octets) >= 8:
-        size = int.from_bytes(octets[:4], "big")
-        if not 8 <= size <= len(octets):
-            break
-        frames.append(octets[:size])
-        octets = octets[size:]
-    return [*frames, octets] if octets else frames
-
-
-def refitted(frames: Sequence[bytes]) -> bytes:
-    """The frames with sizes that are true, but for what is no frame."""
-    return b"".join(struct.pack(">I", len(one)) + one[4:] if len(one) >= 8 else one for one in frames)
+        bodies = [framing.body(one) for one in frames]
+        body = random.choice(_ACCIDENTS)(random, bodies[at], bodies)
+        frames[at] = framing.with_body(frames[at], body)
+    return b"".join(frames)

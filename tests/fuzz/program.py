@@ -13,7 +13,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
-from trio_amqp10.container.memory import memory_stream_pair
+from trio_amqp10.container.memory_streams import memory_stream_pair
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 
 from .scenario import PROGRAM_NAMES

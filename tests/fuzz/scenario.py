@@ -25,7 +25,7 @@ from .script import CONNECTIONS, Act, Move, pack
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["ADDRESSES", "PROGRAM_NAMES", "against_container", "against_program"]
+__all__ = ["ADDRESSES", "PROGRAM_NAMES", "Author", "against_container", "against_program"]
 
 ADDRESSES: Final = (
     "q",
@@ -104,7 +104,7 @@ class _Peer:
     links: list[_Link] = field(default_factory=list[_Link])
 
 
-class _Author:
+class Author:
     """Writes a script.
 
     Args:
@@ -412,10 +412,11 @@ class _Author:
     def channel(self, peer: _Peer) -> int:
         return self.random.choice(list(peer.sessions) or [0])
 
-    def step(self) -> None:
-        """The next move of any peer."""
+    def step(self, connection: int | None = None) -> None:
+        """The next move of a peer, of any if none is given."""
         random = self.random
-        connection = random.choice((0, 0, 0, 0, 0, 0, 1, 1, 2, 3))
+        if connection is None:
+            connection = random.choice((0, 0, 0, 0, 0, 0, 1, 1, 2, 3))
         peer = self.peers[connection]
         if not peer.opened or (not peer.sessions and random.random() < 0.9):
             (self.begin if peer.opened else self.open)(connection)
@@ -503,7 +504,7 @@ class _Author:
 
 def against_container(random: Random) -> bytes:
     """A script of up to four peers."""
-    author = _Author(random, random.choice((0.0, 0.02, 0.05, 0.15)))
+    author = Author(random, random.choice((0.0, 0.02, 0.05, 0.15)))
     for _ in range(random.choice((5, 10, 20, 40))):
         author.step()
     return pack(author.moves)
@@ -511,7 +512,7 @@ def against_container(random: Random) -> bytes:
 
 def against_program(random: Random) -> bytes:
     """A script of one peer, that a program has dialled: see ``program`` for what that does."""
-    author = _Author(random, random.choice((0.0, 0.03, 0.1)))
+    author = Author(random, random.choice((0.0, 0.03, 0.1)))
     author.moves.append(Move(Act.SAY, 0, header() + author.frame("open", channel=0, container_id="peer")))
     peer = author.peers[0]
     peer.opened = True
@@ -527,7 +528,7 @@ def against_program(random: Random) -> bytes:
     return pack([move._replace(connection=0) for move in author.moves])
 
 
-def _answer(author: _Author, peer: _Peer) -> None:
+def _answer(author: Author, peer: _Peer) -> None:
     random = author.random
     if random.random() < 0.5 and len(peer.links) < 8:
         handle = len(peer.links)

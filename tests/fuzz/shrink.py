@@ -8,7 +8,7 @@ from .judge import failure_of
 from .script import Move, pack, unpack
 
 if TYPE_CHECKING:
-    from .targets import FuzzTarget
+    from .target import FuzzTarget
 
 __all__ = ["shrunk"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import logging
 import random
+import secrets
 import uuid
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -19,14 +20,14 @@ from trio._core import (
 from trio.testing import MockClock
 
 from trio_amqp10.errors import AmqpError
-from trio_amqp10.net import turns, waiting
+from trio_amqp10.net import read_turns, waiters
 
 from .script import Act, Move
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
 
-    from trio_amqp10.container.memory import MemoryStream
+    from trio_amqp10.container.memory_streams import MemoryStream
 
 __all__ = ["OUTPUT_KEPT", "Puppet", "UndeclaredError", "numbered", "on_stage"]
 
@@ -54,17 +55,24 @@ class _Complaints(logging.Handler):
         if record.levelno >= logging.ERROR or record.exc_info:
             self.records.append(record)
 
+    def complain(self) -> None:
+        """Raise ``UndeclaredError`` for the first of them, if there is one."""
+        for record in self.records:
+            cause = record.exc_info[1] if record.exc_info else None
+            raise UndeclaredError(f"logged: {record.getMessage()}: {cause!r}"[:300]) from cause
+
 
 @contextmanager
 def numbered() -> Generator[None]:
-    """Fresh UUIDs are 1, 2, 3 and so on, so that a script can name a transaction before it is declared."""
-    numbers = itertools.count(1)
-    before = uuid.uuid4
+    """Fresh UUIDs are 1, 2, 3 and so on, and fresh tokens too, so that a script can name what is not made yet."""
+    numbers, tokens = itertools.count(1), itertools.count(1)
+    before = uuid.uuid4, secrets.token_bytes
     uuid.uuid4 = lambda: uuid.UUID(int=next(numbers))
+    secrets.token_bytes = lambda size=32: next(tokens).to_bytes(size or 32)
     try:
         yield
     finally:
-        uuid.uuid4 = before
+        uuid.uuid4, secrets.token_bytes = before
 
 
 def on_stage(play: Callable[[MockClock], Awaitable[None]]) -> None:
@@ -80,9 +88,9 @@ def on_stage(play: Callable[[MockClock], Awaitable[None]]) -> None:
     _LOGGER.addHandler(complaints)
     _LOGGER.setLevel(logging.WARNING)
     _LOGGER.propagate = False
-    before = waiting.perf_counter
+    before = waiters.perf_counter
     # How long a task has run is not to depend on the machine.
-    waiting.perf_counter = turns.perf_counter = trio.current_time
+    waiters.perf_counter = read_turns.perf_counter = trio.current_time
     state, allowed = random.getstate(), scheduler._ALLOW_DETERMINISTIC_SCHEDULING
     random.seed(0)
     scheduler._ALLOW_DETERMINISTIC_SCHEDULING = True
@@ -91,17 +99,19 @@ def on_stage(play: Callable[[MockClock], Awaitable[None]]) -> None:
         with numbered():
             trio.run(play, clock, clock=clock)
     except AmqpError as failure:  # elsewhere these are answers to broken octets; here a good client got one
+        complaints.complain()
         raise UndeclaredError(repr(failure)) from failure
+    except Exception:
+        complaints.complain()  # what was logged tells more than what came of it
+        raise
     finally:
-        waiting.perf_counter = turns.perf_counter = before
+        waiters.perf_counter = read_turns.perf_counter = before
         scheduler._ALLOW_DETERMINISTIC_SCHEDULING = allowed
         random.setstate(state)
         _LOGGER.removeHandler(complaints)
         _LOGGER.setLevel(level)
         _LOGGER.propagate = propagate
-    for record in complaints.records:
-        cause = record.exc_info[1] if record.exc_info else None
-        raise UndeclaredError(f"logged: {record.getMessage()}: {cause!r}"[:300]) from cause
+    complaints.complain()
 
 
 class Puppet:

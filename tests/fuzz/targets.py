@@ -1,4 +1,4 @@
-"""What octets are thrown at, and what may come of it.
+"""What octets are thrown at, and what may come of it: all targets, those of AMQP 1.0 among them.
 
 A target takes octets and returns. ``RemoteProtocolError`` and ``SecurityError`` are what broken octets
 are answered with; anything else that is raised is a bug, and so are an output out of proportion and a value
@@ -8,65 +8,30 @@ that reads back as another.
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from tests.naive.performatives import frame, header
 from trio_amqp10.engine.connection import Connection
 from trio_amqp10.engine.events import ConnectionOpened, LinkAttached, SessionBegun
-from trio_amqp10.engine.stack import Stack
+from trio_amqp10.engine.layer_stack import Stack
 from trio_amqp10.engine.states import ConnectionState, LinkState, SessionState
-from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError, SecurityError
+from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.frames import parse_frame
-from trio_amqp10.headers import header_id
 from trio_amqp10.message import Message
+from trio_amqp10.protocol_headers import header_id
 from trio_amqp10.sasl import Anonymous, Plain, SaslClient, SaslServer, Server
 from trio_amqp10.spec import PERFORMATIVES
 from trio_amqp10.spec.messaging import Source, Target
 from trio_amqp10.wire.decode import decode
 from trio_amqp10.wire.encode import encode
 
-from . import container, program, scenario, seeds
-from .mutate import mutated
+from . import container, program, scenario, seeds, targets091, targets103, targets_draft
+from .mutate import AMQP10
+from .target import WHOLE, FuzzTarget
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from random import Random
-
-__all__ = ["TARGETS", "FuzzTarget", "attempt"]
+__all__ = ["TARGETS"]
 
 _OPEN = frame("open", container_id="peer", max_frame_size=65_536, channel_max=63)
-
-
-@dataclass(frozen=True)
-class FuzzTarget:
-    """One thing that reads octets, and good octets for it.
-
-    Attributes:
-        framed: the octets are frames.
-        share: how much of the time it gets: the deep ones are slow.
-        make: makes octets for an attempt; None to break the seeds.
-        steps: lines of the library that an attempt may run, and how many more for each octet (``meter``).
-        memory: octets of memory that an attempt may take, and how many more for each octet.
-    """
-
-    run: Callable[[bytes], None]
-    seeds: Sequence[bytes] = ()
-    framed: bool = False
-    share: int = 1
-    make: Callable[[Random], bytes] | None = None
-    steps: tuple[int, int] = (20_000, 40)
-    memory: tuple[int, int] = (256 * 1024, 64)
-
-    def octets(self, random: Random) -> bytes:
-        """Octets for the next attempt; the same random numbers give the same."""
-        return mutated(random, self.seeds, framed=self.framed) if self.make is None else self.make(random)
-
-
-def attempt(target: FuzzTarget, octets: bytes) -> None:
-    """Throw once. Raises whatever a target may not raise."""
-    with contextlib.suppress(RemoteProtocolError, SecurityError):
-        target.run(octets)
 
 
 def framer(octets: bytes) -> None:
@@ -268,23 +233,25 @@ def _chunks(octets: bytes) -> list[bytes]:
 
 _FED: Final[Any] = {"steps": (20_000, 100)}
 """A read costs an engine 40 steps and more by itself, and a fourth of all that come is read by single octets."""
-_WHOLE: Final[Any] = {"steps": (150_000, 60), "memory": (2 * 1024 * 1024, 256)}
-"""To fill a container, and to have a good client use it afterwards, takes 90,000 steps by itself."""
-
 TARGETS = {
-    "framer": FuzzTarget(framer, [*seeds.LISTENING, header()], framed=True),
+    "framer": FuzzTarget(framer, [*seeds.LISTENING, header()], framing=AMQP10),
     "values": FuzzTarget(values, seeds.VALUES),
     "performatives": FuzzTarget(performatives, seeds.PERFORMATIVES),
     "messages": FuzzTarget(message, seeds.MESSAGES, share=2),
-    "sasl-server": FuzzTarget(sasl_server, seeds.SASL_SERVER, framed=True),
-    "sasl-client": FuzzTarget(sasl_client, seeds.SASL_CLIENT, framed=True),
-    "engine-listening": FuzzTarget(listening, seeds.LISTENING, framed=True, share=5, **_FED),
-    "engine-dialled": FuzzTarget(dialled, seeds.DIALLED, framed=True, share=5, **_FED),
-    "stream-accepted": FuzzTarget(stream_accepted, seeds.ACCEPTED, framed=True, share=2, **_FED),
+    "sasl-server": FuzzTarget(sasl_server, seeds.SASL_SERVER, framing=AMQP10),
+    "sasl-client": FuzzTarget(sasl_client, seeds.SASL_CLIENT, framing=AMQP10),
+    "engine-listening": FuzzTarget(listening, seeds.LISTENING, framing=AMQP10, share=5, **_FED),
+    "engine-dialled": FuzzTarget(dialled, seeds.DIALLED, framing=AMQP10, share=5, **_FED),
+    "stream-accepted": FuzzTarget(stream_accepted, seeds.ACCEPTED, framing=AMQP10, share=2, **_FED),
     "stream-dialled": FuzzTarget(
         stream_dialled, [header() + _OPEN + each for each in seeds.DIALLED], share=2, **_FED
     ),
-    "container": FuzzTarget(container.play, make=scenario.against_container, share=10, **_WHOLE),
-    "container-stored": FuzzTarget(container.play_stored, make=scenario.against_container, share=5, **_WHOLE),
-    "program": FuzzTarget(program.play, make=scenario.against_program, share=5, steps=(20_000, 60)),
+    "container": FuzzTarget(container.play, make=scenario.against_container, share=10, **WHOLE),
+    "container-stored": FuzzTarget(container.play_stored, make=scenario.against_container, share=5, **WHOLE),
+    "program": FuzzTarget(
+        program.play, make=scenario.against_program, share=5, whole=True, steps=(20_000, 60)
+    ),
+    **targets091.TARGETS,
+    **targets103.TARGETS,
+    **targets_draft.TARGETS,
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Install real peers into .peers (git-ignored), each by itself and only if it is not there yet:
-#     tests/interop/install.sh [proton] [cyrus] [rhea] [rabbitmq4] [rabbitmq3] [azure] [rabbitmq-client] [pika] [tshark] [chromium]      (default: all)
+#     tests/interop/install.sh [proton] [cyrus] [rhea] [rabbitmq4] [rabbitmq3] [azure] [rabbitmq-client] [pika] [amqplib] [frameworks] [tshark] [chromium]      (default: all)
 # For Debian 12. Packages come from apt, pip and npm as this machine has them configured. RabbitMQ goes into
 # file trees of its own (debootstrap), so that no service of the host is installed, let alone started.
 # PYTHON names the interpreter for proton's environment; it needs no package of this project.
@@ -67,11 +67,28 @@ install_rabbitmq_client() {
 
 # Clients of AMQP 0-9-1.
 install_pika() {
-    "$peers/pika/bin/python" -c 'import pika, aio_pika, kombu' 2>/dev/null && return 0
+    "$peers/pika/bin/python" -c 'import pika, aio_pika, kombu, celery' 2>/dev/null && return 0
     rm -rf "$peers/pika"
     "$python" -m venv "$peers/pika" &&
-        "$peers/pika/bin/python" -m pip install -q --no-cache-dir --only-binary :all: pika aio-pika kombu >&2 &&
-        "$peers/pika/bin/python" -c 'import pika, aio_pika, kombu'
+        "$peers/pika/bin/python" -m pip install -q --no-cache-dir --only-binary :all: pika aio-pika kombu celery >&2 &&
+        "$peers/pika/bin/python" -c 'import pika, aio_pika, kombu, celery'
+}
+
+# What is built on them: Celery, and two smaller ones.
+install_frameworks() {
+    "$peers/frameworks/bin/python" -c 'import celery, dramatiq, faststream.rabbit' 2>/dev/null && return 0
+    rm -rf "$peers/frameworks"
+    "$python" -m venv "$peers/frameworks" &&
+        "$peers/frameworks/bin/python" -m pip install -q --no-cache-dir --only-binary :all: \
+            celery 'dramatiq[rabbitmq]' 'faststream[rabbit]' >&2 &&
+        "$peers/frameworks/bin/python" -c 'import celery, dramatiq, faststream.rabbit'
+}
+
+install_amqplib() {
+    [ -f "$peers/amqplib/node_modules/amqplib/package.json" ] && command -v node >/dev/null && return 0
+    command -v node >/dev/null || apt_install nodejs || return 1
+    command -v npm >/dev/null || apt_install npm || return 1
+    mkdir -p "$peers/amqplib" && npm install --silent --no-fund --no-audit --prefix "$peers/amqplib" amqplib@2.3.1 >&2
 }
 
 # The program that makes Cyrus's file of users, for a Proton that listens. The package would bring a service along:
@@ -142,7 +159,7 @@ install_chromium() {
 }
 
 mkdir -p "$peers"
-[ $# -gt 0 ] || set -- proton cyrus rhea rabbitmq4 rabbitmq3 azure rabbitmq-client pika tshark chromium
+[ $# -gt 0 ] || set -- proton cyrus rhea rabbitmq4 rabbitmq3 azure rabbitmq-client pika amqplib frameworks tshark chromium
 for peer in "$@"; do
     case $peer in
     proton) install_proton ;;
@@ -153,10 +170,12 @@ for peer in "$@"; do
     azure) install_azure ;;
     rabbitmq-client) install_rabbitmq_client ;;
     pika) install_pika ;;
+    amqplib) install_amqplib ;;
+    frameworks) install_frameworks ;;
     tshark) install_tshark ;;
     chromium) install_chromium ;;
     *)
-        say "no such peer: $peer (proton cyrus rhea rabbitmq4 rabbitmq3 azure rabbitmq-client pika tshark chromium)"
+        say "no such peer: $peer (proton cyrus rhea rabbitmq4 rabbitmq3 azure rabbitmq-client pika amqplib frameworks tshark chromium)"
         exit 2
         ;;
     esac

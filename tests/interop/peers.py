@@ -48,8 +48,13 @@ def is_missing(name: str) -> str | None:
     elif name == "rhea":
         modules = PEERS / "rhea/node_modules"
         there = all((modules / one).exists() for one in ("rhea", "ws")) and bool(shutil.which("node"))
+    elif name == "amqplib":
+        there = (PEERS / "amqplib/node_modules/amqplib").exists() and bool(shutil.which("node"))
     elif name == "azure":
         there = any((PEERS / name / "lib").glob("python3*/site-packages/azure/eventhub"))
+    elif name == "celery":
+        there = any((PEERS / "pika/lib").glob("python3*/site-packages/celery"))
+        name = "pika"
     elif name == "chromium":
         there = (PEERS / "rhea/node_modules/rhea").exists() and bool(shutil.which("chromium"))
     else:  # in a Python environment of its own

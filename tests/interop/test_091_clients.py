@@ -1,47 +1,224 @@
-"""Clients of AMQP 0-9-1 that others wrote (pika, aio-pika, kombu), against a container, and against the emulator of RabbitMQ."""
+"""Clients of AMQP 0-9-1 that others wrote, and what is built on them, against a container, RabbitMQ and its emulator.
+
+The same assertions hold of all of these; what one of them cannot do is in ``EXCEPTIONS``, with the reason.
+"""
 
 from __future__ import annotations
 
 import ast
+import json
+import os
+import re
+import signal
+import socket
 import subprocess
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from trio_amqp10.testing import rabbitmq, running_container
 
 from .conftest import need
-from .peers import PEERS
+from .peers import PEERS, Process
 
-PROGRAM = Path(__file__).resolve().parent / "pika_peer.py"
-SCENARIOS = [
-    function.name
-    for function in ast.parse(PROGRAM.read_text()).body
-    if isinstance(function, ast.FunctionDef)
-    and ast.unparse(function.args) == "url: str"
-    and function.args.kwarg is None
-]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from .rabbitmq import Broker
+
+HERE = Path(__file__).resolve().parent
+TARGETS = ("container", "emulator", "rabbitmq4", "rabbitmq3")
+SECONDS = 60.0
+
+EXCEPTIONS = {
+    (
+        "rabbitmq4",
+        "tasks_that_are_due_later_do_not_hold_up_others",
+    ): "4.x leaves running consumers their prefetch",
+}
+"""What does not hold of a target, by target and scenario, and why."""
 
 
-def run(url: str, scenario: str) -> None:
-    need("pika")
+@dataclass
+class Program:
+    """One of the programs that hold scenarios.
+
+    Attributes:
+        peer: what has to be installed.
+        file: its name.
+        prefixes: of a scenario's name on the command line; one for each way to run it.
+    """
+
+    peer: str
+    file: str
+    prefixes: tuple[str, ...] = ("",)
+
+    @property
+    def command(self) -> list[str]:
+        interpreter = "node" if self.file.endswith(".js") else str(PEERS / self.peer / "bin/python")
+        return [interpreter, str(HERE / self.file)]
+
+    def scenarios(self, *, restarting: bool) -> list[str]:
+        """Functions whose first parameter is ``url`` or ``run``; those that restart the broker take ``restart`` too."""
+        text = (HERE / self.file).read_text()
+        if self.file.endswith(".js"):
+            return [] if restarting else re.findall(r"^  async (\w+)\(", text, re.MULTILINE)
+        return [
+            prefix + function.name
+            for prefix in self.prefixes
+            for function in ast.parse(text).body
+            if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+            and (names := [each.arg for each in function.args.args])[:1] in (["url"], ["run"])
+            and not function.name.startswith("_")
+            and names[1:] == (["restart"] if restarting else [])
+            and function.args.kwarg is None
+        ]
+
+
+PROGRAMS = (
+    Program("pika", "pika_peer.py"),
+    Program("pika", "pika_async_peer.py", ("select.", "asyncio.")),
+    Program("pika", "aio_pika_peer.py"),
+    Program("pika", "kombu_peer.py"),
+    Program("amqplib", "amqplib_peer.js"),
+    Program("frameworks", "frameworks_peer.py"),
+)
+ENVIRONMENT = {"NODE_PATH": str(PEERS / "amqplib/node_modules")}
+
+
+def cases(*, restarting: bool) -> list[object]:
+    return [
+        pytest.param(program, scenario, id=f"{program.file.partition('_peer')[0]}-{scenario}")
+        for program in PROGRAMS
+        for scenario in program.scenarios(restarting=restarting)
+    ]
+
+
+@pytest.fixture(scope="module", params=TARGETS)
+def target(request: pytest.FixtureRequest) -> Generator[tuple[str, str]]:
+    """The name of a broker, and its URL."""
+    if request.param == "container":
+        with running_container(users={"guest": "guest"}) as url:
+            yield request.param, url.replace("amqp://", "amqp://guest:guest@")
+    elif request.param == "emulator":
+        with rabbitmq() as url:
+            yield request.param, url
+    else:
+        broker: Broker = request.getfixturevalue(request.param)
+        yield request.param, broker.url
+
+
+def except_for(target: str, scenario: str) -> None:
+    if reason := EXCEPTIONS.get((target, scenario)):
+        pytest.skip(reason)
+
+
+@pytest.mark.parametrize(("program", "scenario"), cases(restarting=False))
+def test_client_finds_what_it_expects(program: Program, scenario: str, target: tuple[str, str]) -> None:
+    name, url = target
+    except_for(name, scenario)
+    need(program.peer)
     done = subprocess.run(
-        [str(PEERS / "pika/bin/python"), str(PROGRAM), url, scenario],
+        [*program.command, url, scenario],
+        env={**os.environ, **ENVIRONMENT},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=SECONDS,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_client_finds_what_it_expects_of_a_container(scenario: str) -> None:
-    with running_container(users={"guest": "guest"}) as url:
-        run(url.replace("amqp://", "amqp://guest:guest@"), scenario)
+@pytest.mark.parametrize(
+    ("pool", "backend"), [("solo", "rpc"), ("prefork", "files")], ids=["solo", "prefork"]
+)
+def test_celery_finds_what_it_expects(pool: str, backend: str, target: tuple[str, str]) -> None:
+    name, url = target
+    need("frameworks")
+    excluded = [scenario for where, scenario in EXCEPTIONS if where == name]
+    done = subprocess.run(
+        [str(PEERS / "frameworks/bin/python"), str(HERE / "celery_peer.py"), url, pool, backend, *excluded],
+        capture_output=True,
+        text=True,
+        timeout=3 * SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    wrong = json.loads(done.stdout)
+    assert not wrong, "\n".join(f"{scenario}: {what}" for scenario, what in wrong.items())
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_client_finds_what_it_expects_of_the_emulator(scenario: str) -> None:
-    with rabbitmq() as url:
-        run(url, scenario)
+# -- through a restart of the broker ----------------------------------------------------------------
+
+
+class Served:
+    """``amqp10 serve`` with a store, that is killed and started again at the same port."""
+
+    def __init__(self, store: Path) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        listen = ["--listen", f"amqp://127.0.0.1:{self.port}", "--user", "guest:guest", "--dialect", "0-9-1"]
+        self.command = [sys.executable, "-m", "trio_amqp10", "serve", *listen, "--store", str(store)]
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"amqp://guest:guest@127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        self.process = Process(self.command)
+        self.process.read_until(b"listening ")
+
+    def restart(self) -> None:
+        self.process.end(signal.SIGKILL)
+        self.start()
+
+
+@contextmanager
+def restartable(name: str, request: pytest.FixtureRequest) -> Generator[tuple[str, Callable[[], object]]]:
+    """The URL of a broker, and what restarts it."""
+    if name != "container":
+        broker: Broker = request.getfixturevalue(name)
+        yield broker.url, lambda: (broker.evaluate("rabbit:stop()"), broker.evaluate("rabbit:start()"))
+        return
+    served = Served(request.getfixturevalue("tmp_path") / "store")
+    try:
+        yield served.url, served.restart
+    finally:
+        served.process.end(signal.SIGKILL)
+
+
+@pytest.mark.parametrize("name", ["container", "rabbitmq4", "rabbitmq3"])
+@pytest.mark.parametrize(("program", "scenario"), cases(restarting=True))
+def test_client_is_back_after_a_restart(
+    program: Program, scenario: str, name: str, request: pytest.FixtureRequest
+) -> None:
+    need(program.peer)
+    with restartable(name, request) as (url, restart):
+        client = subprocess.Popen(
+            [*program.command, url, scenario],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert client.stdin is not None
+        assert client.stdout is not None
+        try:
+            said = ""
+            for line in client.stdout:
+                if line == "restart\n":
+                    restart()
+                    client.stdin.write("\n")
+                    client.stdin.flush()
+                said += line
+            client.wait(SECONDS)
+        finally:
+            client.kill()
+            client.communicate()
+    assert client.returncode == 0, said[-4000:]
+    assert "restart\n" in said

@@ -14,7 +14,7 @@ import pytest
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.azure import EntityOptions, EventHubs, HubOptions, ServiceBus
+from trio_amqp10.testing.azure_emulator import EntityOptions, EventHubs, HubOptions, ServiceBus
 
 from .conftest import need
 from .ours import within

@@ -22,7 +22,7 @@ from trio_amqp10.testing import (
     running_peer,
     running_proxy,
 )
-from trio_amqp10.trace.records import entries_of
+from trio_amqp10.trace.frame_log import entries_of
 
 from .corpus import SMALL
 from .ours import within

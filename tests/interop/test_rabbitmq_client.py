@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trio_amqp10.rabbitmq import RabbitMQ
 from trio_amqp10.testing import rabbitmq
+from trio_amqp10.testing.rabbitmq_emulator import RabbitMQ
 
 from .conftest import need
 from .peers import PEERS

@@ -26,7 +26,8 @@ _ENGINE: Final = (
     ("test_chunks.py", "test_exactly_once.py", "test_fast.py", "test_hostile.py", "test_machine.py"),
 )
 _RIGHTS: Final = tuple(
-    f"tests/container/test_{each}.py" for each in ("access", "cbs", "guard", "quotas", "sole", "watermark")
+    f"tests/container/test_{each}.py"
+    for each in ("access", "cbs", "guard", "quotas", "sole_connection", "watermark")
 )
 _QUEUE: Final = tuple(
     f"tests/container/test_{each}.py"
@@ -57,9 +58,9 @@ _QUEUE: Final = tuple(
 
 PLANS: Final[dict[str, Plan]] = {
     "engine/settlement": Plan(("engine/settlement.py",), *_ENGINE),
-    "engine/windows": Plan(("engine/windows.py",), *_ENGINE),
+    "engine/session_windows": Plan(("engine/session_windows.py",), *_ENGINE),
     "engine/link": Plan(("engine/link.py",), *_ENGINE),
-    "container/queue": Plan(("container/nodes/queue.py", "container/nodes/held.py"), _QUEUE),
+    "container/queue": Plan(("container/nodes/queue.py", "container/nodes/held_messages.py"), _QUEUE),
     "container/rights": Plan(("container/rights/*.py",), _RIGHTS),
     "sasl": Plan(("sasl/*.py",), ("tests/sasl",), ("test_mutations.py",)),
     "wire/decode": Plan(("wire/decode.py",), ("tests/wire",)),

@@ -5,7 +5,7 @@ Empty frames are skipped unless one is expected, since they may come at any time
 
 ``trio_amqp10.testing.ScriptedPeer`` does the same for users, and is not used in its place: it writes and reads with
 the codec and the declarations of the library. What these have wrong, both ends would have wrong, and agree. This one shares
-nothing with what it tests, and is a test of the public one too (``tests/testing/test_scripted.py``).
+nothing with what it tests, and is a test of the public one too (``tests/testing/test_scripted_peer.py``).
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from tests.peer.helpers import acceptor, idle, listening, never
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.net.dialect import choose
 from trio_amqp10.net.errors import ConnectionClosedError
-from trio_amqp10.net.layers import Transport
 from trio_amqp10.net.tls_stream import start_tls
+from trio_amqp10.net.transport_layers import Transport
 from trio_amqp10.net.websocket import dial_websocket
 
 if TYPE_CHECKING:

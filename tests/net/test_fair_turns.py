@@ -10,9 +10,9 @@ import pytest
 import trio
 from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
-from trio_amqp10.net import turns as turns_module
+from trio_amqp10.net import read_turns as turns_module
 from trio_amqp10.net.pump import Pump
-from trio_amqp10.net.turns import Turn, Turns
+from trio_amqp10.net.read_turns import ReadTurn, ReadTurns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -79,12 +79,12 @@ class Slices:
 
 
 class Room:
-    """Pumps with such engines, which share one ``Turns``."""
+    """Pumps with such engines, which share one ``ReadTurns``."""
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self.nursery = nursery
         self.work = Work()
-        self.turns = Turns(self.work.clock)
+        self.turns = ReadTurns(self.work.clock)
         turns_module._OF_THIS_RUN.set(self.turns)  # pyright: ignore[reportPrivateUsage]
         self.pumps: list[Pump] = []
 
@@ -184,11 +184,11 @@ async def test_answers_are_written_within_20_ms_while_others_have_turns(
 
 
 async def test_turn_goes_on_when_the_connection_that_waits_or_has_it_is_cancelled() -> None:
-    turns = Turns()
-    first, second, third = (Turn(turns) for _ in range(3))
+    turns = ReadTurns()
+    first, second, third = (ReadTurn(turns) for _ in range(3))
     order: list[str] = []
 
-    async def take(name: str, turn: Turn) -> None:
+    async def take(name: str, turn: ReadTurn) -> None:
         await turn.take()
         order.append(name)
 
@@ -216,8 +216,8 @@ async def test_turn_goes_on_when_the_connection_that_waits_or_has_it_is_cancelle
 
 
 async def test_cancelled_wait_is_passed_over() -> None:
-    turns = Turns()
-    first, second = Turn(turns), Turn(turns)
+    turns = ReadTurns()
+    first, second = ReadTurn(turns), ReadTurn(turns)
     await first.take()
     with trio.move_on_after(0):
         await second.take()
@@ -228,7 +228,7 @@ async def test_cancelled_wait_is_passed_over() -> None:
 
 async def test_slice_is_charged_with_a_millisecond_at_most() -> None:
     seconds = [0.0]
-    turn = Turn(Turns(lambda: seconds[0]))
+    turn = ReadTurn(ReadTurns(lambda: seconds[0]))
     began = turn.began()
     seconds[0] = 5.0
     turn.charge(began)

@@ -13,7 +13,7 @@ from trio.testing import MockClock, lockstep_stream_pair, memory_stream_pair, wa
 
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.net.pump import Pump
-from trio_amqp10.net.waiting import Waiter
+from trio_amqp10.net.waiters import Waiter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -8,14 +8,21 @@ import pytest
 import trio
 from trio.testing import MockClock, memory_stream_pair, wait_all_tasks_blocked
 
-from tests.amqp091.pairs import OPENING
+from tests.amqp091.pairs import OPENING, written
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.content import BasicProperties, Content
 from trio_amqp10.amqp091.engine import Engine
-from trio_amqp10.amqp091.events import ChannelOpened, ConnectionLost, OpenRequested, StartAnswered, Started
+from trio_amqp10.amqp091.events import (
+    ChannelOpened,
+    ConnectionClosed,
+    ConnectionLost,
+    OpenRequested,
+    StartAnswered,
+    Started,
+)
 from trio_amqp10.amqp091.methods import Sender
 from trio_amqp10.net.pump import Pump
-from trio_amqp10.net.waiting import Happening
+from trio_amqp10.net.waiters import OneShotEvent
 
 if TYPE_CHECKING:
     from trio_amqp10.amqp091.channel import Channel
@@ -28,8 +35,8 @@ class End:
         self.engine = Engine(role, trio.current_time())
         self.events: list[Any] = []
         self.pump = Pump(self.engine, stream, self.on_event, lambda: None)
-        self.arrived = Happening()
-        self.opened = Happening()
+        self.arrived = OneShotEvent()
+        self.opened = OneShotEvent()
         self.channel: Channel | None = None
 
     def on_event(self, event: Any) -> None:
@@ -85,6 +92,41 @@ async def test_pump_gives_up_a_peer_without_heartbeats(autojump_clock: MockClock
         await server.pump.finished.wait()
         assert 120 <= trio.current_time() - began < 122
     assert server.events[-1] == ConnectionLost("the peer was silent for 120 s, two heartbeats")
+
+
+async def test_pump_reads_what_a_client_still_sends_behind_its_close(autojump_clock: MockClock) -> None:
+    """amqplib writes its close before the publishes that wait on a channel: to reset them would lose the close-ok."""
+    ours, theirs = memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        server = End(Sender.SERVER, theirs)
+        server.pump.start(nursery)
+        await ours.send_all(OPENING)
+        await server.opened.wait()
+        await ours.send_all(written(spec.ConnectionClose()))
+        said = b"".join([data async for data in ours])  # up to the end of the server's direction
+        assert said.endswith(written(spec.ConnectionCloseOk()))
+        for _ in range(3):
+            await trio.sleep(0.3)
+            await ours.send_all(written(spec.BasicPublish(), 1))
+        assert not server.pump.finished.is_set()
+        await ours.aclose()
+        await server.pump.finished.wait()
+    assert server.pump.failure is None
+    assert [type(event) for event in server.events[-2:]] == [OpenRequested, ConnectionClosed]
+
+
+async def test_pump_closes_the_stream_where_a_client_that_closed_does_not(autojump_clock: MockClock) -> None:
+    ours, theirs = memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        server = End(Sender.SERVER, theirs)
+        server.pump.start(nursery)
+        await ours.send_all(OPENING)
+        await server.opened.wait()
+        await ours.send_all(written(spec.ConnectionClose()))
+        began = trio.current_time()
+        await server.pump.finished.wait()
+        assert trio.current_time() - began == pytest.approx(1.0)
+    assert server.pump.failure is None
 
 
 class Thinking(End):

@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.net import urls
-from trio_amqp10.net.urls import Url, parse_url
+from trio_amqp10.net.urls import Url, parse_url, schemes_of, split_url
 from trio_amqp10.spec import transport
 
 ROWS = [
     ("amqp://h", Url("amqp", "h", 5672, "", None, None, None)),
+    ("AMQP://h", Url("amqp", "h", 5672, "", None, None, None)),
+    ("Amqp+TLS://h", Url("amqp+tls", "h", 5672, "", None, None, None)),
     ("amqp://h/", Url("amqp", "h", 5672, "", None, None, None)),
     ("amqp://h:1/q", Url("amqp", "h", 1, "", None, None, "q")),
     ("amqp://h:/q", Url("amqp", "h", 5672, "", None, None, "q")),
@@ -51,7 +53,9 @@ WRONG = [
     ("localhost", "has to begin with"),
     ("localhost:5672", "has to begin with"),
     ("http://h", "has to begin with"),
-    ("AMQP://h", "has to begin with"),
+    ("amqp://h?heartbeat=30", "what follows \\? is not known here; options are arguments"),
+    ("amqp://h:5672?heartbeat=30", "^'amqp://h:5672': what follows"),
+    ("amqps://u:p@h?x", "is not known here"),
     ("amqp:/h", "has to begin with"),
     ("amqp://", "names no host, as in amqp://localhost:5672"),
     ("amqp:///q", "names no host"),
@@ -81,6 +85,32 @@ WRONG = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("text", "transport"),
+    [
+        ("other://h/v", "amqp://h/v"),
+        ("OTHERS://u:p@h", "amqps://u:p@h"),
+        ("otherws://h/path", "amqpws://h/path"),
+        ("otherwss://h:1/path", "amqpwss://h:1/path"),
+        ("other+unix:///run/a.sock", "amqp+unix:///run/a.sock"),
+        ("amqp+tls://h", "amqp+tls://h"),
+    ],
+)
+def test_scheme_of_another_protocol_stands_for_a_transport(text: str, transport: str) -> None:
+    assert parse_url(text, schemes_of("other")) == parse_url(transport)
+
+
+def test_scheme_of_another_protocol_is_known_where_it_is_named() -> None:
+    with pytest.raises(LocalProtocolError, match=r"begin with one of .*, other://, others://"):
+        parse_url("third://h", schemes_of("other"))
+    with pytest.raises(LocalProtocolError, match=r"^'other://h:x': a port"):
+        parse_url("other://h:x", schemes_of("other"))
+    with pytest.raises(LocalProtocolError, match="has to begin with one of"):
+        parse_url("other://h")
+    with pytest.raises(LocalProtocolError, match="has to begin with one of"):
+        parse_url("other+tls://h", schemes_of("other"))
+
+
 @pytest.mark.parametrize(("text", "url"), ROWS)
 def test_url_is_read(text: str, url: Url) -> None:
     assert parse_url(text) == url
@@ -105,6 +135,9 @@ def test_url_is_refused_with_what_to_do_when_it_is_none(text: str, said: str) ->
         "amqpws://me:s3cret@h/a?b=c",
         "amqpws://me:x?s3cret@h/a",
         "amqpwss://me:s3cret@h/\u00e4",
+        "amqp://me:s3cret@h?x=s3c",
+        "amqp://me:x?s3cret@h?y",
+        "amqp://h?password=s3cret",
     ],
 )
 def test_url_shows_no_password_when_it_is_refused(text: str) -> None:
@@ -117,6 +150,22 @@ def test_url_shows_no_password_when_it_is_printed() -> None:
     url = parse_url("amqp://me:s3cret@h/q")
     assert "s3cret" not in repr(url)
     assert str(url) == "amqp://h:5672"
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "address"),
+    [
+        ("amqp://u:p%2F@h:1/a/b", "amqp://u:p%2F@h:1", "a/b"),
+        ("AMQP://h/a?b", "AMQP://h", "a?b"),
+        ("amqp://h/", "amqp://h/", None),
+        ("amqpws://u@h/$x?address=q", "amqpws://u@h/$x", "q"),
+        ("amqp+unix:///a%20b?address=q", "amqp+unix:///a%20b", "q"),
+        ("amqp+unix:///a", "amqp+unix:///a", None),
+    ],
+)
+def test_url_is_split_into_a_place_and_a_node(text: str, where: str, address: str | None) -> None:
+    assert split_url(text) == (where, address)
+    assert parse_url(where).address is None
 
 
 @settings(max_examples=50)

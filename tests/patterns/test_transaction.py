@@ -334,7 +334,7 @@ async def test_transaction_keeps_to_its_session_when_the_coordinator_cannot_more
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        "trio_amqp10.container.protocols.amqp10.conversation.CAPABILITIES", ("amqp:local-transactions",)
+        "trio_amqp10.container.protocols.amqp10.connection.CAPABILITIES", ("amqp:local-transactions",)
     )
     async with open_container(["q"]) as container, container.connect() as conn:
         async with (

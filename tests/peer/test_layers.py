@@ -11,8 +11,8 @@ from trio.testing import MockClock, memory_stream_pair
 import trio_amqp10 as amqp
 from tests.naive.peer import ScriptedPeer
 from tests.naive.performatives import frame, header
-from trio_amqp10.net.layers import check_layers, no_less_secret
 from trio_amqp10.net.tls_stream import part
+from trio_amqp10.net.transport_layers import check_layers, no_less_secret
 
 from .authority import authority, serving
 from .helpers import Node, idle, listening, never
@@ -102,7 +102,7 @@ async def test_row_02_port_that_detects_points_at_tls_when_it_takes_nobody_witho
 async def test_port_for_tls_or_websockets_in_it_refuses_other_octets(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    from trio_amqp10.net.layers import Entrance
+    from trio_amqp10.net.transport_layers import AcceptedLayers
 
     from .helpers import acceptor
 
@@ -110,7 +110,7 @@ async def test_port_for_tls_or_websockets_in_it_refuses_other_octets(
     ours, theirs = memory_stream_pair()
     stacks: Any = frozenset({("tls",), ("websocket",)})
     await theirs.send_all(header())
-    await acceptor(entrance=Entrance(stacks=stacks, context=serving())).run(ours, never)
+    await acceptor(entrance=AcceptedLayers(stacks=stacks, context=serving())).run(ours, never)
     assert "a first octet of 0x41, where TLS or a WebSocket is due" in caplog.text
 
 

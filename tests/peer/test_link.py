@@ -10,7 +10,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from tests.naive.performatives import frame
-from trio_amqp10.peer.options import settle_modes
+from trio_amqp10.peer.link_options import settle_modes
 
 from .helpers import Node, detached, dialled, served
 

@@ -10,7 +10,15 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
-from trio_amqp10.peer.life import AWAITED, CARRIED, ENDED, NEW, TURNS, Life, Turn
+from trio_amqp10.peer.link_lifecycle import (
+    AWAITED,
+    CARRIED,
+    ENDED,
+    NEW,
+    PHASE_CHANGES,
+    LinkPhase,
+    PhaseChange,
+)
 
 from .test_recovery_links import FORCED, Desk
 from .town import Town, visiting
@@ -297,11 +305,13 @@ async def test_link_that_is_resumed_is_open_again_and_nothing_of_before_ends_it(
 
 
 def test_table_has_every_state_in_one_class_and_leads_to_each() -> None:
-    assert set(TURNS) == set(Life) == CARRIED | AWAITED | ENDED
+    assert set(PHASE_CHANGES) == set(LinkPhase) == CARRIED | AWAITED | ENDED
     assert not CARRIED & AWAITED
     assert NEW < CARRIED | AWAITED
-    assert {to for row in TURNS.values() for to in row.values()} == set(Life)
+    assert {to for row in PHASE_CHANGES.values() for to in row.values()} == set(LinkPhase)
     for state in CARRIED | AWAITED:
-        assert {Turn.CLOSE, Turn.DETACH, Turn.GIVE_UP, Turn.LOSE} < TURNS[state].keys()
+        assert {PhaseChange.CLOSE, PhaseChange.DETACH, PhaseChange.GIVE_UP, PhaseChange.LOSE} < PHASE_CHANGES[
+            state
+        ].keys()
     for state in ENDED:  # nothing but the program brings back what is over
-        assert {to for to in TURNS[state].values() if to not in ENDED} <= {Life.RETURNING}
+        assert {to for to in PHASE_CHANGES[state].values() if to not in ENDED} <= {LinkPhase.RETURNING}

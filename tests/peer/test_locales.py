@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from trio.testing import wait_all_tasks_blocked
 
-from trio_amqp10.peer.locales import choose_locale
+from trio_amqp10.peer.remote_open import choose_locale
 
 from .helpers import served
 

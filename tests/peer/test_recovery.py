@@ -98,6 +98,56 @@ async def test_first_dial_raises_when_its_attempts_are_used_up(
     assert town.times == [0, 1, 3]
 
 
+async def test_changes_report_the_attempts_of_the_first_dial(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with Town(monkeypatch, idle).open() as town, trio.open_nursery() as nursery:
+        town.up = False
+        dialling = amqp.open_connection(URL, reconnect=EVEN)
+        changes = dialling.changes()
+        kinds: list[str] = []
+
+        async def watch() -> None:
+            async for change in changes:
+                kinds.append(change.kind)
+                town.up = len(kinds) >= 3
+
+        nursery.start_soon(watch)
+        async with dialling:
+            await wait_all_tasks_blocked()
+    assert kinds == ["failed", "failed", "failed", "restored", "stopped"]
+    warned = [each for each in caplog.messages if each.startswith("dialling has failed")]
+    assert len(warned) == 2  # the first time and the second
+
+
+async def test_changes_end_when_the_first_dial_gives_up(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
+) -> None:
+    async with Town(monkeypatch, idle).open() as town:
+        town.up = False
+        dialling = amqp.open_connection(URL, reconnect=amqp.Backoff(give_up_after=60))
+        changes = dialling.changes()
+        with pytest.raises(OSError, match="nobody there"), trio.fail_after(61):
+            await dialling.__aenter__()
+        assert [change.kind async for change in changes] == ["failed", "stopped"]
+        with pytest.raises(amqp.LocalProtocolError, match="reconnect=True"):
+            amqp.open_connection(URL).changes()
+
+
+async def test_changes_report_failed_attempts_where_asked_for(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
+) -> None:
+    async with visiting(monkeypatch) as (town, conn):
+        every, few = conn.changes(attempts=True), conn.changes()
+        town.up = False
+        await town.lose()
+        await trio.sleep(10)
+        town.up = True
+        await trio.sleep(10)
+        assert [(await every.__anext__()).kind for _ in range(3)] == ["lost", "failed", "restored"]
+        assert [(await few.__anext__()).kind for _ in range(2)] == ["lost", "restored"]
+
+
 async def test_loss_leads_to_the_next_url_of_the_list(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
 ) -> None:

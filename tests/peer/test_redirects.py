@@ -14,7 +14,7 @@ from tests.naive.peer import ScriptedPeer
 from tests.naive.performatives import frame, header
 from trio_amqp10.net.urls import parse_url
 from trio_amqp10.peer import dialling
-from trio_amqp10.peer.redirects import Place, redirected
+from trio_amqp10.peer.redirects import DialTarget, redirected
 
 from .authority import authority
 from .helpers import acceptor, listening, served
@@ -147,7 +147,7 @@ async def test_error_carries_where_to_go_when_a_link_is_refused_with_a_redirect(
 
 
 def test_place_keeps_the_scheme_and_what_is_not_told() -> None:
-    place = Place(parse_url("amqps://ada:x@a.example:5680/orders"))
+    place = DialTarget(parse_url("amqps://ada:x@a.example:5680/orders"))
     error = amqp.ConnectionRedirectError(
         "go", amqp.Error(condition="amqp:connection:redirect", info={"hostname": "b.example"})
     )
@@ -161,13 +161,13 @@ def test_place_keeps_the_scheme_and_what_is_not_told() -> None:
 def test_place_without_a_host_leads_nowhere(url: str | None) -> None:
     error = amqp.ConnectionRedirectError("go", amqp.redirect("amqp://b.example"))
     with pytest.raises(amqp.LocalProtocolError, match="cannot be followed"):
-        redirected(Place(None if url is None else parse_url(url)), error)
+        redirected(DialTarget(None if url is None else parse_url(url)), error)
 
 
 def test_redirect_to_no_host_leads_nowhere() -> None:
     error = amqp.ConnectionRedirectError("go", amqp.Error(condition="amqp:connection:redirect"))
     with pytest.raises(amqp.LocalProtocolError, match="does not say where"):
-        redirected(Place(parse_url("amqp://a.example")), error)
+        redirected(DialTarget(parse_url("amqp://a.example")), error)
 
 
 # -- who follows --------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from trio.testing import MockClock, memory_stream_pair
 
 import trio_amqp10 as amqp
 from trio_amqp10 import sasl
-from trio_amqp10.net.layers import Entrance
+from trio_amqp10.net.transport_layers import AcceptedLayers
 from trio_amqp10.net.urls import parse_url
 from trio_amqp10.sasl.scram_messages import HASHES
 
@@ -153,12 +153,12 @@ async def meet(seen: Seen, client: sasl.ClientMechanism, server: sasl.Server, *,
     """A dialler and a listener of ours, with all that they are made of looked at; whether they came together."""
     ours, theirs = memory_stream_pair()
     options: dict[str, Any] = {}
-    entrance = Entrance()
+    entrance = AcceptedLayers()
     if secured:
         certificate = authority("clients").issue(common_name="ann").file
         options = {"layers": ["tls"], "cafile": str(authority().cafile), "certfile": certificate}
         options["server_hostname"] = "localhost"
-        entrance = Entrance(stacks=frozenset({("tls",)}), context=serving(clients="clients"))
+        entrance = AcceptedLayers(stacks=frozenset({("tls",)}), context=serving(clients="clients"))
     accepting = acceptor(sasl=server, entrance=entrance)
 
     async def handle(connection: amqp.Connection) -> None:
@@ -213,7 +213,7 @@ async def test_secrets_are_nowhere_to_be_read_where_checking_them_fails(
 
 @pytest.mark.parametrize("scheme", ["amqp", "amqps", "amqpws"])
 async def test_password_of_a_url_is_nowhere_to_be_read(scheme: str, seen: Seen) -> None:
-    url = f"{scheme}://ann:{PASSWORD}@127.0.0.1:1/q"
+    url = f"{scheme}://ann:{PASSWORD}@127.0.0.1:1"
     dialling = amqp.open_connection(url)
     seen.object(parse_url(url), dialling)
     with pytest.raises(OSError, match="127") as caught:

@@ -21,8 +21,8 @@ from tests.naive.peer import ScriptedPeer
 from tests.naive.performatives import empty_frame, frame, header, raw_frame
 from tests.sasl.frames import CountClient, CountServer
 from trio_amqp10 import tls
-from trio_amqp10.net.layers import Entrance
 from trio_amqp10.net.tls_stream import start_tls
+from trio_amqp10.net.transport_layers import AcceptedLayers
 
 from .authority import authority, believing, serving
 from .helpers import acceptor, idle, never
@@ -157,7 +157,7 @@ async def test_row_07_listener_takes_an_end_without_close_notify_for_no_clean_on
         except amqp.ConnectionClosedError as lost:
             seen.append(lost)
 
-    entrance = Entrance(stacks=frozenset({("tls",)}), context=serving())
+    entrance = AcceptedLayers(stacks=frozenset({("tls",)}), context=serving())
     async with trio.open_nursery() as nursery:
         nursery.start_soon(acceptor(entrance=entrance).run, ours, handle)
         peer = ScriptedPeer(await start_tls(theirs, believing(), server_hostname="localhost"))
@@ -407,7 +407,7 @@ async def test_row_03_04_06_16_both_sides_say_what_went_wrong_and_no_connection_
 ) -> None:
     caplog.set_level(logging.INFO, "trio_amqp10.listen")
     layers, context, between, password, error, said, logged = GOES_WRONG[what]
-    entrance = Entrance(stacks=frozenset({layers}), context=context(), seconds=5, header_seconds=5)  # type: ignore[arg-type]
+    entrance = AcceptedLayers(stacks=frozenset({layers}), context=context(), seconds=5, header_seconds=5)  # type: ignore[arg-type]
     options: dict[str, Any] = {"cafile": CA, "server_hostname": "localhost"} if layers else {}
     ours, near = memory_stream_pair()
     far, theirs = memory_stream_pair()

@@ -14,8 +14,8 @@ import trio_amqp10 as amqp
 from tests.naive.peer import ScriptedPeer
 from tests.naive.performatives import frame, header
 from trio_amqp10 import tls
-from trio_amqp10.net.layers import Entrance
 from trio_amqp10.net.tls_stream import TlsStream, start_tls
+from trio_amqp10.net.transport_layers import AcceptedLayers
 
 from .authority import authority, believing, serving
 from .helpers import Node, acceptor, idle, listening, never
@@ -277,7 +277,7 @@ async def test_tls_goes_over_any_stream(tmp_path: Path) -> None:
     async with listening(idle, unix, ssl_context=serving(), layers=layers) as [listener]:
         await dial(listener.url, **options)
     ours, theirs = memory_stream_pair()
-    entrance = Entrance(stacks=frozenset({tuple(layers)}), context=serving())  # type: ignore[arg-type]
+    entrance = AcceptedLayers(stacks=frozenset({tuple(layers)}), context=serving())  # type: ignore[arg-type]
     async with trio.open_nursery() as nursery:
         nursery.start_soon(acceptor(entrance=entrance).run, theirs, idle)
         await dial(ours, **options)
@@ -400,7 +400,7 @@ async def test_row_04_octets_before_the_switch_to_tls_never_cross_it(
 ) -> None:
     caplog.set_level("INFO")
     ours, theirs = memory_stream_pair()
-    entrance = Entrance(stacks=frozenset({("in-band-tls",)}), context=serving())
+    entrance = AcceptedLayers(stacks=frozenset({("in-band-tls",)}), context=serving())
     async with trio.open_nursery() as nursery:
         nursery.start_soon(acceptor(entrance=entrance).run, ours, never)
         await theirs.send_all(header("tls") + injected)
@@ -454,7 +454,7 @@ async def test_row_05_silence_before_or_during_the_handshake_is_ended(
 ) -> None:
     caplog.set_level("INFO")
     ours, theirs = memory_stream_pair()
-    entrance = Entrance(stacks=frozenset({layers}), context=serving(), seconds=5, header_seconds=5)
+    entrance = AcceptedLayers(stacks=frozenset({layers}), context=serving(), seconds=5, header_seconds=5)
     began = trio.current_time()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(acceptor(entrance=entrance).run, ours, never)
@@ -481,7 +481,7 @@ async def test_row_05_dialler_gives_up_a_peer_that_says_nothing(
 
 async def test_row_05_time_of_all_layers_together_has_one_end(autojump_clock: MockClock) -> None:
     ours, theirs = memory_stream_pair()
-    entrance = Entrance(stacks=frozenset({("tls", "websocket")}), context=serving(), seconds=None)
+    entrance = AcceptedLayers(stacks=frozenset({("tls", "websocket")}), context=serving(), seconds=None)
     began = trio.current_time()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(acceptor(entrance=entrance).run, ours, never)

@@ -412,12 +412,12 @@ async def test_page_is_let_in_when_its_origin_is_listed(origins: Any) -> None:
 async def test_row_05_listener_gives_up_a_peer_that_asks_for_nothing(
     head: bytes, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from trio_amqp10.net.layers import Entrance
+    from trio_amqp10.net.transport_layers import AcceptedLayers
 
     caplog.set_level("INFO")
     ours, theirs = memory_stream_pair()
     began = trio.current_time()
-    entrance = Entrance(stacks=frozenset({("websocket",)}), seconds=5)
+    entrance = AcceptedLayers(stacks=frozenset({("websocket",)}), seconds=5)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(acceptor(entrance=entrance).run, ours, never)
         await theirs.send_all(head) if head else None
@@ -464,7 +464,7 @@ async def test_dialling_asks_for_the_path_and_names_the_host() -> None:
         [listener] = await nursery.start(partial(trio.serve_tcp, serve, 0, host="127.0.0.1"))
         port = listener.socket.getsockname()[1]
         with pytest.raises(amqp.ConnectionClosedError):
-            await dial(f"amqpws://me:s3cret@127.0.0.1:{port}/$a/b?address=q")
+            await dial(f"amqpws://me:s3cret@127.0.0.1:{port}/$a/b")
         nursery.cancel_scope.cancel()
     [request] = requests
     assert request.startswith(b"GET /$a/b HTTP/1.1\r\n")

@@ -8,7 +8,7 @@ from tests.sasl.frames import CountClient, fetch_token, frame, performatives
 from trio_amqp10 import sasl
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.frames import SASL_FRAME, encode_frame
-from trio_amqp10.headers import AMQP_HEADER
+from trio_amqp10.protocol_headers import AMQP_HEADER
 from trio_amqp10.sasl import SaslState
 from trio_amqp10.spec.security import (
     SaslChallenge,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
@@ -276,3 +277,57 @@ def test_bearer_server_reads_what_the_client_wrote(token: str, username: str) ->
 def test_bearer_server_raises_nothing_on_garbage(message: bytes) -> None:
     for server in (sasl.OAuthBearerServer, sasl.XOAuth2Server):
         assert isinstance(check(server, message), (sasl.Challenge, sasl.Verified))
+
+
+# The end of a token, and the one after it
+
+
+def jwt(**claims: Any) -> str:
+    middle = base64.urlsafe_b64encode(json.dumps(claims).encode()).rstrip(b"=").decode()
+    return f"e30.{middle}.c2ln"
+
+
+@pytest.mark.parametrize(
+    ("token", "answer", "expires"),
+    [
+        (TOKEN, "ada", None),
+        (TOKEN, ("ada", 7.5), 7.5),
+        (jwt(exp=12), "ada", 12.0),
+        (jwt(exp=12), ("ada", 9.0), 9.0),
+        (jwt(sub="ada"), "ada", None),
+    ],
+)
+def test_bearer_server_knows_when_a_token_ends(token: str, answer: object, expires: float | None) -> None:
+    exchange = sasl.OAuthBearerServer(verify).begin(sasl.ServerContext())
+    exchange.start(b"n,,\1auth=Bearer " + token.encode() + b"\1\1")
+    step = exchange.answer(answer)
+    assert isinstance(step, sasl.Verified)
+    assert (step.name, step.expires) == ("ada", expires)
+
+
+@pytest.mark.parametrize("answer", [("ada", "soon"), ("ada",), ("", 1.0)])
+def test_bearer_server_refuses_an_answer_that_names_no_end(answer: object) -> None:
+    exchange = sasl.OAuthBearerServer(verify).begin(sasl.ServerContext())
+    exchange.start(b"n,,\1auth=Bearer " + TOKEN.encode() + b"\1\1")
+    assert isinstance(exchange.answer(answer), sasl.Challenge)
+
+
+def test_bearer_server_verifies_the_token_that_replaces_another_for_the_same_user() -> None:
+    asked: list[tuple[str, str]] = []
+
+    async def remember(username: str, token: str) -> str:
+        asked.append((username, token))
+        return username
+
+    exchange = sasl.XOAuth2Server(remember).begin(sasl.ServerContext())
+    settle(exchange.start(b"user=ada\1auth=Bearer one\1\1"))  # type: ignore[arg-type]
+    step = exchange.renewed(b"two")
+    assert isinstance(step, sasl.Question)
+    assert isinstance(exchange.answer(settle(step)), sasl.Verified)
+    assert asked == [("ada", "one"), ("ada", "two")]
+    assert isinstance(exchange.renewed(b"no token"), sasl.Refused)
+
+
+def test_mechanism_without_tokens_has_nothing_to_verify_again() -> None:
+    exchange = sasl.PlainServer({"ada": "secret"}, permitted=True).begin(sasl.ServerContext())
+    assert exchange.renewed(b"other") is None

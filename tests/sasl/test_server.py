@@ -9,7 +9,7 @@ import pytest
 from tests.sasl.frames import CountServer, fetch_token, frame, performatives
 from trio_amqp10 import sasl
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
-from trio_amqp10.headers import AMQP_HEADER
+from trio_amqp10.protocol_headers import AMQP_HEADER
 from trio_amqp10.sasl import SaslState
 from trio_amqp10.sasl.layer import HELD_LIMIT
 from trio_amqp10.sasl.server import FAILURE_PENALTY

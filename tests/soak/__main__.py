@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import trio
 
 from tests.results import add_option, write
 
-from . import kills, steady
+from . import kills, kills091, steady
 
 
 def main() -> None:
@@ -21,6 +22,9 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument(
         "--minutes", type=float, default=None, help="load a container that is not killed, for so long"
+    )
+    parser.add_argument(
+        "--dialect", choices=["1.0", "0-9-1"], default="1.0", help="of those that send to what is killed"
     )
     parser.add_argument("--senders", type=int, default=4)
     parser.add_argument("--receivers", type=int, default=2)
@@ -35,7 +39,8 @@ def main() -> None:
             outcome = trio.run(steady.run, store, arguments.minutes)
             figures, faults = outcome.figures(), outcome.faults()
     print(json.dumps(figures))
-    write(arguments.results, "kills" if arguments.minutes is None else "steady", figures)
+    kind = "kills" if arguments.dialect == "1.0" else "kills091"
+    write(arguments.results, kind if arguments.minutes is None else "steady", figures)
     if faults:
         sys.exit("\n".join(f"FAILED: {fault}" for fault in faults))
 
@@ -47,7 +52,10 @@ def _kill(store: Path, arguments: argparse.Namespace) -> tuple[dict[str, Any], l
         receivers=arguments.receivers,
         seed=arguments.seed,
     )
-    tally = trio.run(kills.run, store, plan)
+    if arguments.dialect == "1.0":
+        tally = trio.run(kills.run, store, plan)
+    else:
+        tally = trio.run(partial(kills091.run, store, plan, pika=kills091.PIKA.exists()))
     faults = [name for name in ("lost", "unexpected", "unexplained", "torn") if getattr(tally, name)]
     return tally.counts(), [f"see `{name}`" for name in faults]
 

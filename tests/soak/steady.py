@@ -56,6 +56,7 @@ class Steady:
             "samples": len(self.slopes.samples),
             "judged": self.slopes.judged,
             "per_hour": self.slopes.figures(),
+            "standard_errors": self.slopes.errors(),
         }
 
     def faults(self) -> list[str]:

@@ -114,7 +114,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(scope="session")
 def hooks_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Set before Spark starts, for it hands on what it has."""
-    from trio_amqp10.spark.hooks import HOOKS
+    from trio_amqp10.spark.failure_points import HOOKS
 
     folder = tmp_path_factory.mktemp("hooks")
     os.environ[HOOKS] = str(folder)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 import trio_amqp10 as amqp
-from trio_amqp10.spark.intake import Intake
 from trio_amqp10.spark.options import QueueOptions
 from trio_amqp10.spark.spool import Spool
+from trio_amqp10.spark.spool_receiver import SpoolReceiver
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,9 +35,9 @@ class Desk:
     def __init__(self, peer: Peer, folder: Path) -> None:
         self.peer = peer
         self.folder = folder
-        self.running: list[tuple[Intake, Spool]] = []
+        self.running: list[tuple[SpoolReceiver, Spool]] = []
 
-    def start(self, *, emptying: bool = False, **given: str) -> tuple[Intake, Spool]:
+    def start(self, *, emptying: bool = False, **given: str) -> tuple[SpoolReceiver, Spool]:
         names = dotted(given)
         needed = {
             "url": self.peer.url,
@@ -47,7 +47,7 @@ class Desk:
         options = QueueOptions.parse(needed | names)
         spool = Spool(options.spool, max_bytes=options.spool_max_bytes, keep=options.kept_rows)
         try:
-            intake = Intake(options, spool, emptying=emptying)
+            intake = SpoolReceiver(options, spool, emptying=emptying)
         except BaseException:
             spool.close()
             raise

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Self
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.azure import EventHubs, HubOptions
 from trio_amqp10.testing import event_hubs
+from trio_amqp10.testing.azure_emulator import EventHubs, HubOptions
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -33,7 +33,7 @@ import trio_amqp10 as amqp
 from tests.interop import rabbitmq
 from tests.interop.peers import PEERS
 from trio_amqp10.spark import Ledger, prepare
-from trio_amqp10.spark.hooks import HOOKS
+from trio_amqp10.spark.failure_points import HOOKS
 
 from .peers import take_all
 

@@ -9,14 +9,14 @@ import trio
 from pyspark.errors import StreamingQueryException
 
 import trio_amqp10 as amqp
-from trio_amqp10.azure import HubOptions
-from trio_amqp10.azure.words import EPOCH
-from trio_amqp10.spark import dialects
-from trio_amqp10.spark.dialects import LogError
-from trio_amqp10.spark.log import DataLossError, find_ends, find_starts, read
-from trio_amqp10.spark.log_reader import LogReader
+from trio_amqp10.spark import log_dialects
+from trio_amqp10.spark.connection_pool import run_in_pool
+from trio_amqp10.spark.log_dialects import LogError
+from trio_amqp10.spark.offset_reader import DataLossError, find_ends, find_starts, read
+from trio_amqp10.spark.offset_stream import LogReader
 from trio_amqp10.spark.options import LogOptions, OptionError, SinkOptions
-from trio_amqp10.spark.pool import run_in_pool
+from trio_amqp10.testing.azure_emulator import HubOptions
+from trio_amqp10.testing.azure_emulator.constants import EPOCH
 from trio_amqp10.tokens import sign_sas
 
 from .hubs import KEY, KEY_NAME, HubServer
@@ -145,7 +145,7 @@ def test_hub_that_there_is_not_is_an_error(options: Options) -> None:
 def test_answer_that_is_none_says_whether_it_may_pass(status: Any, kind: type[Exception]) -> None:
     reply = amqp.Message(None, application_properties={"status-code": status, "status-description": "why"})
     with pytest.raises(kind, match="why"):
-        dialects._answer(reply, {"name": "clicks"})
+        log_dialects._answer(reply, {"name": "clicks"})
 
 
 def test_key_that_is_wrong_is_an_error_at_once(options: Options) -> None:

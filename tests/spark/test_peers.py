@@ -11,13 +11,13 @@ import pytest
 import trio_amqp10 as amqp
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spark.browse import browse
-from trio_amqp10.spark.intake import IntakeError
 from trio_amqp10.spark.options import BrowseOptions
+from trio_amqp10.spark.spool_receiver import SpoolReceiverError
 
 from .broker import BrokerPeer
 from .desk import Desk
 from .peers import LACKS, lacks
-from .test_delivery import send
+from .test_sink_delivery import send
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,7 @@ def test_selecting_from_rabbitmq_is_refused_and_takes_nothing(rabbitmq: BrokerPe
     desk = Desk(rabbitmq, tmp_path)
     intake, spool = desk.start(selector="n > 1")
     intake.wait_until(lambda: False)
-    with pytest.raises(IntakeError, match="does not apply the selector"):
+    with pytest.raises(SpoolReceiverError, match="does not apply the selector"):
         intake.check()
     desk.stop()
     assert (spool.end, rabbitmq.held("q")) == (0, 2)
@@ -64,7 +64,7 @@ def test_rabbitmq_that_keeps_no_links_is_refused_and_keeps_its_messages(
     intake, spool = desk.start(dedup="link")
     intake.wait_until(lambda: False)
     with pytest.raises(
-        IntakeError, match=r"option 'dedup' is 'link', and the peer at .* does not keep links"
+        SpoolReceiverError, match=r"option 'dedup' is 'link', and the peer at .* does not keep links"
     ):
         intake.check()
     desk.stop()

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 import trio_amqp10 as amqp
 from tests.wire import strategies as wire
-from trio_amqp10._sections import APPLICATION_PROPERTIES, FOOTER
 from trio_amqp10.errors import RemoteProtocolError
-from trio_amqp10.spark.columns import MAPS
+from trio_amqp10.message.sections import APPLICATION_PROPERTIES, FOOTER
+from trio_amqp10.spark.message_encoder import encode_batch
 from trio_amqp10.spark.options import OptionError, QueueOptions, SinkOptions
-from trio_amqp10.spark.outbound import parcel
 from trio_amqp10.spark.rows import RowMaker, Rows
+from trio_amqp10.spark.schema import MAPS
 from trio_amqp10.spark.typed_json import UnfitError, from_text, to_text, type_of
 
 PEER = {"url": "amqp://h", "address": "q"}
@@ -52,7 +52,7 @@ def row_of(message: amqp.Message, **given: str) -> dict[str, Any]:
 
 
 def back(batch: pa.RecordBatch, sink: SinkOptions = SINK) -> list[bytes]:
-    return [each.to_payload() for each in parcel(batch, sink).messages]
+    return [each.to_payload() for each in encode_batch(batch, sink).messages]
 
 
 # There and back -----------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ def test_header_goes_on_without_what_belongs_to_one_journey() -> None:
 
 def test_message_of_another_format_goes_on_as_it_is() -> None:
     payload = b"\xff\xff"
-    (onwards,) = parcel(batch_of([payload], 9), SINK).messages
+    (onwards,) = encode_batch(batch_of([payload], 9), SINK).messages
     assert (onwards.to_payload(), onwards.message_format) == (payload, 9)
 
 
@@ -270,7 +270,7 @@ def test_memory_that_never_knows_anything_is_given_up(ids: int, useful: bool) ->
 
 
 def sent(sink: SinkOptions = SINK, **columns: list[Any]) -> list[amqp.Message]:
-    return parcel(pa.RecordBatch.from_pydict(columns), sink).messages
+    return encode_batch(pa.RecordBatch.from_pydict(columns), sink).messages
 
 
 def test_fields_may_stand_alone() -> None:
@@ -300,20 +300,22 @@ def test_options_speak_where_the_row_does_not() -> None:
 def test_each_row_may_have_its_address() -> None:
     sink = SinkOptions.parse({"url": "amqp://h"})
     batch = pa.RecordBatch.from_pydict({"body": [b"", b""], "address": ["a", "b"]})
-    assert parcel(batch, sink).addresses == ["a", "b"]
+    assert encode_batch(batch, sink).addresses == ["a", "b"]
     with pytest.raises(UnfitError, match=r"row 0 .*'address' is null"):
-        parcel(pa.RecordBatch.from_pydict({"body": [b""], "address": pa.array([None], pa.string())}), sink)
+        encode_batch(
+            pa.RecordBatch.from_pydict({"body": [b""], "address": pa.array([None], pa.string())}), sink
+        )
 
 
 def test_rows_without_an_id_are_named_after_their_task_or_what_they_say() -> None:
     batch = pa.RecordBatch.from_pydict({"body": [b"a", b"b", b"b"], "message_id": [None, "7", None]})
     told = SinkOptions.parse(PEER | {"dedup.id": "artemis"})
-    found = parcel(batch, told, name="task", first=5).messages
+    found = encode_batch(batch, told, name="task", first=5).messages
     assert [each.message_id for each in found] == ["task-5", "7", "task-7"]
     assert [each.application_properties["_AMQ_DUPL_ID"] for each in found] == ["task-5", "7", "task-7"]
-    one, _, other = parcel(batch, told).messages
+    one, _, other = encode_batch(batch, told).messages
     assert one.message_id != other.message_id
-    assert [each.message_id for each in parcel(batch, told).messages] == [
+    assert [each.message_id for each in encode_batch(batch, told).messages] == [
         one.message_id,
         "7",
         other.message_id,
@@ -324,14 +326,14 @@ def test_id_that_was_made_is_text_whatever_the_others_are() -> None:
     batch = pa.RecordBatch.from_pydict(
         {"body": [b"a", b"b"], "message_id": [None, "7"], "message_id_type": ["ulong", "ulong"]}
     )
-    found = parcel(batch, SinkOptions.parse(PEER), name="task").messages
+    found = encode_batch(batch, SinkOptions.parse(PEER), name="task").messages
     assert [each.message_id for each in found] == ["task-0", 7]
 
 
 def test_archive_with_and_without_octets_is_sent_row_by_row() -> None:
     archived = amqp.Message("old", message_id=1).to_payload()
     batch = pa.RecordBatch.from_pydict({"body": [b"x", b"new"], "raw": [archived, None]})
-    first, second = parcel(batch, SinkOptions.parse(PEER), name="task").messages
+    first, second = encode_batch(batch, SinkOptions.parse(PEER), name="task").messages
     assert first.to_payload() == archived
     assert (second.body, second.message_id) == (b"new", None)
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 import trio_amqp10 as amqp
-from trio_amqp10._sections import FOOTER, PROPERTIES, scan
+from trio_amqp10.message.sections import FOOTER, PROPERTIES, scan
 
 from .desk import PATIENCE, dotted, numbered
 from .peers import lacks

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from trio_amqp10.spark.hooks import HOOKS
+from trio_amqp10.spark.failure_points import HOOKS
 from trio_amqp10.spark.spool import Slice, Spool, SpoolError
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def test_crash_leaves_a_whole_segment_or_none(tmp_path: Path, place: str, rows: 
     hooks, folder = tmp_path / "hooks", tmp_path / "spool"
     hooks.mkdir()
     program = (
-        "from trio_amqp10.spark.spool import Spool; from trio_amqp10.spark.hooks import passing\n"
+        "from trio_amqp10.spark.spool import Spool; from trio_amqp10.spark.failure_points import passing\n"
         f"import pathlib; spool = Spool({str(folder)!r}); fill = lambda file: file.write(b'x')\n"
         f"spool.write(1, fill); pathlib.Path({str(hooks)!r}, 'crash-{place}').touch()\n"
         "spool.write(1, fill); passing('synced')"

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from tests.naive.performatives import empty_frame, frame, header
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.trace.capture import read_capture
+from trio_amqp10.trace.frame_log import FORMAT, Record, entries_of
+from trio_amqp10.trace.frame_text import describe
 from trio_amqp10.trace.pcap import Packet, is_pcap, read_packets
-from trio_amqp10.trace.records import FORMAT, Record, entries_of
-from trio_amqp10.trace.tcp import conversations
-from trio_amqp10.trace.text import describe
+from trio_amqp10.trace.read_capture import read_capture
+from trio_amqp10.trace.tcp_reassembly import conversations
 
 from .captures import ACK, ETHERNET, NULL, RAW, SLL, SLL2, SYN, End, framed, ipv6, pcap, pcapng, segment
 

@@ -22,7 +22,7 @@ import pytest
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.typed import REST, Key, Registry
 from trio_amqp10.wire.fields import Multiple, symbol, uint, ulong  # noqa: TC001 - annotations are read at run time
-from trio_amqp10.wire.pairs import PairMap
+from trio_amqp10.wire.pair_map import PairMap
 from trio_amqp10.wire.values import Described, Symbol, UInt, ULong
 
 TYPES = Registry()

@@ -18,7 +18,7 @@ from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.spec.transport import Error
 from trio_amqp10.typed import Registry
 from trio_amqp10.wire.fields import Multiple, symbol, uint, ulong
-from trio_amqp10.wire.pairs import PairMap
+from trio_amqp10.wire.pair_map import PairMap
 from trio_amqp10.wire.values import (
     Array,
     Decimal128,

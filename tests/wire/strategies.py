@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from trio_amqp10.wire import codes
 from trio_amqp10.wire.encode import encode
-from trio_amqp10.wire.pairs import PairMap, simplest
+from trio_amqp10.wire.pair_map import PairMap, simplest
 from trio_amqp10.wire.values import (
     Array,
     Byte,

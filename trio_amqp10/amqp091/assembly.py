@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .fields import Letters
     from .limits import Limits
     from .methods import Method
+    from .profile import Profile
 
 __all__ = ["Assembly", "Bounds"]
 
@@ -31,6 +32,9 @@ class Bounds(Protocol):
     limits: Limits
     letters: Letters
     partial: int
+
+    @property
+    def profile(self) -> Profile: ...
 
 
 class Assembly:
@@ -55,11 +59,11 @@ class Assembly:
         """A frame of this type came on the channel of this number.
 
         Raises:
-            ReplyError: 505, another one is due.
+            ReplyError: 505, or the code of the version; another one is due.
         """
         if kind != self.expects:
             raise ReplyError(
-                ReplyCode091.UNEXPECTED_FRAME,
+                self._bounds.profile.codes.out_of_order,
                 f"a {_NAMES[kind]} frame on channel {number}, where a {_NAMES[self.expects]} is due",
             )
 
@@ -69,8 +73,10 @@ class Assembly:
         Raises:
             ReplyError: 406, the body is too large; 506, too much is not complete; and as ``read_header``.
         """
-        bounds = self._bounds
-        header = read_header(payload, bounds.letters)
+        bounds, profile = self._bounds, self._bounds.profile
+        assert self.method is not None
+        expected = profile.properties[self.method.plan.class_id]
+        header = read_header(payload, bounds.letters, expected, profile.codes)
         if header.size > bounds.limits.max_message_size:
             raise ReplyError(
                 ReplyCode091.PRECONDITION_FAILED,
@@ -80,6 +86,10 @@ class Assembly:
         self.expects = BODY
         self._count(len(header.octets))
         return header
+
+    def gives_up(self, payload: bytes) -> bool:
+        """Whether a body frame with this payload says that the rest of the content does not come (10.3)."""
+        return not payload and self._bounds.profile.gives_up
 
     def take_body(self, payload: bytes) -> None:
         """A part of the body.
@@ -104,6 +114,11 @@ class Assembly:
         body = self._bodies[0] if len(self._bodies) == 1 else b"".join(self._bodies)
         self.drop()
         return Content(header.properties, body, header.octets)
+
+    def part(self) -> Content | None:
+        """What came of a content that is not complete; None before its header."""
+        header = self._header
+        return None if header is None else Content(header.properties, b"".join(self._bodies), header.octets)
 
     def drop(self) -> None:
         """Nothing of a content is stored any more; the next frame is a method."""

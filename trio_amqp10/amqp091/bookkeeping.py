@@ -1,6 +1,6 @@
 """What methods do to a channel's numbers: delivery tags, confirms, consumers, transactions (0-9-1, basic, confirm, tx).
 
-Four tables, one for each role and direction, from a method to a function. What is sent is checked before anything changes,
+Four tables, one for each role and direction, from the name of a method to a function. What is sent is checked before anything changes,
 and a breach is a ``LocalProtocolError``; what is received is answered with a reply code. Replies have the request that they
 answer. A method that has no row changes no number.
 """
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.reply_codes import ReplyCode091
 
-from . import spec
 from .faults import ReplyError
 from .methods import Sender
 from .tags import Tags
@@ -20,6 +19,7 @@ from .tags import Tags
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from . import spec
     from .content import BasicProperties
     from .methods import Method
 
@@ -38,25 +38,38 @@ class Numbers:
         user: a server's name for who logged in, to compare with ``user-id``; None to compare nothing.
     """
 
-    __slots__ = ("asked", "confirming", "consumers", "deliveries", "publishes", "user")
+    __slots__ = ("_publishes", "asked", "confirming", "consumers", "deliveries", "user")
 
     def __init__(self, user: str | None) -> None:
         self.deliveries = Tags()
-        self.publishes = Tags()
+        self._publishes: Tags | None = None
         self.confirming = False
         self.consumers: dict[str, bool] = {}
-        self.asked: set[str] = set()
+        self.asked: dict[str, None] = {}
         self.user = user
+
+    @property
+    def publishes(self) -> Tags:
+        """See above; made when it is first asked for, as most channels of a server confirm nothing."""
+        if self._publishes is None:
+            self._publishes = Tags()
+        return self._publishes
 
 
 if TYPE_CHECKING:
     Noted = tuple[tuple[int, ...], int]
     """Tags that were settled, and the number of a publish."""
-    _Rule = Callable[[Numbers, Any, Any], Noted | None]
+    Rule = Callable[[Numbers, Any, Any], Noted | None]
+    """What a method does, with the request that it answers."""
 
 
 def _refused(explanation: str) -> ReplyError:
     return ReplyError(ReplyCode091.PRECONDITION_FAILED, explanation)
+
+
+def _no_ack(consume: Any) -> bool:
+    """Whether a consumer settles nothing; one whose request cannot say so never settles (10.3, stream.consume)."""
+    return getattr(consume, "no_ack", True)
 
 
 # -- what both ends do ----------------------------------------------------------------------
@@ -126,14 +139,14 @@ def _send_rollback(numbers: Numbers, method: Method, request: None) -> None:
 def _send_consume(numbers: Numbers, method: spec.BasicConsume, _request: None) -> None:
     if method.consumer_tag in numbers.consumers:
         raise LocalProtocolError(f"the channel has a consumer {method.consumer_tag!r} already")
-    if method.no_wait:
+    if getattr(method, "no_wait", False):
         if not method.consumer_tag:
             raise LocalProtocolError("a consumer without a tag has to wait for the server to give it one")
-        numbers.consumers[method.consumer_tag] = method.no_ack
+        numbers.consumers[method.consumer_tag] = _no_ack(method)
 
 
 def _send_cancel(numbers: Numbers, method: spec.BasicCancel, _request: None) -> None:
-    if method.no_wait:
+    if getattr(method, "no_wait", False):
         numbers.consumers.pop(method.consumer_tag, None)
 
 
@@ -192,14 +205,15 @@ def _receive_consume(numbers: Numbers, method: spec.BasicConsume, _request: None
     tag = method.consumer_tag
     if tag in numbers.consumers or tag in numbers.asked:
         raise ReplyError(ReplyCode091.NOT_ALLOWED, f"attempt to reuse consumer tag '{tag}'")
-    if not method.no_wait:
-        numbers.asked |= {tag} - {""}
+    if not getattr(method, "no_wait", False):
+        if tag:
+            numbers.asked[tag] = None
     elif tag:
-        numbers.consumers[tag] = method.no_ack
+        numbers.consumers[tag] = _no_ack(method)
 
 
 def _receive_cancel(numbers: Numbers, method: spec.BasicCancel, _request: None) -> None:
-    if method.no_wait:
+    if getattr(method, "no_wait", False):
         numbers.consumers.pop(method.consumer_tag, None)
 
 
@@ -229,8 +243,8 @@ def _send_consume_ok(numbers: Numbers, method: spec.BasicConsumeOk, request: spe
             raise LocalProtocolError(f"the client chose the tag {request.consumer_tag!r}, not {tag!r}")
     elif not tag or tag in numbers.consumers or tag in numbers.asked:
         raise LocalProtocolError(f"a consumer's tag is new and not empty: {tag!r}")
-    numbers.asked.discard(tag)
-    numbers.consumers[tag] = request.no_ack
+    numbers.asked.pop(tag, None)
+    numbers.consumers[tag] = _no_ack(request)
 
 
 def _send_confirm(numbers: Numbers, method: Any, _request: None) -> Noted:
@@ -264,7 +278,7 @@ def _receive_get_ok(numbers: Numbers, method: spec.BasicGetOk, request: spec.Bas
 
 
 def _receive_consume_ok(numbers: Numbers, method: spec.BasicConsumeOk, request: spec.BasicConsume) -> None:
-    numbers.consumers[method.consumer_tag] = request.no_ack
+    numbers.consumers[method.consumer_tag] = _no_ack(request)
 
 
 def _receive_confirm(numbers: Numbers, method: Any, _request: None) -> Noted:
@@ -274,57 +288,57 @@ def _receive_confirm(numbers: Numbers, method: Any, _request: None) -> Noted:
     return tags, 0
 
 
-SENT: Final[Mapping[Sender, Mapping[type[Method], _Rule]]] = {
+SENT: Final[Mapping[Sender, Mapping[str, Rule]]] = {
     Sender.CLIENT: {
-        spec.BasicPublish: _number_publish,
-        spec.BasicAck: _send_settle,
-        spec.BasicNack: _send_settle,
-        spec.BasicReject: _send_settle,
-        spec.BasicRecoverAsync: _forget_deliveries,
-        spec.BasicConsume: _send_consume,
-        spec.BasicCancel: _send_cancel,
-        spec.ConfirmSelect: _send_confirm_select,
-        spec.TxSelect: _send_tx_select,
-        spec.TxCommit: _send_commit,
-        spec.TxRollback: _send_rollback,
+        "basic.publish": _number_publish,
+        "basic.ack": _send_settle,
+        "basic.nack": _send_settle,
+        "basic.reject": _send_settle,
+        "basic.recover-async": _forget_deliveries,
+        "basic.consume": _send_consume,
+        "basic.cancel": _send_cancel,
+        "confirm.select": _send_confirm_select,
+        "tx.select": _send_tx_select,
+        "tx.commit": _send_commit,
+        "tx.rollback": _send_rollback,
     },
     Sender.SERVER: {
-        spec.BasicDeliver: _send_deliver,
-        spec.BasicGetOk: _send_get_ok,
-        spec.BasicConsumeOk: _send_consume_ok,
-        spec.BasicCancelOk: _forget_consumer,
-        spec.BasicCancel: _cancel_ours,
-        spec.BasicAck: _send_confirm,
-        spec.BasicNack: _send_confirm,
+        "basic.deliver": _send_deliver,
+        "basic.get-ok": _send_get_ok,
+        "basic.consume-ok": _send_consume_ok,
+        "basic.cancel-ok": _forget_consumer,
+        "basic.cancel": _cancel_ours,
+        "basic.ack": _send_confirm,
+        "basic.nack": _send_confirm,
     },
 }
 """What is sent, by the role that sends it."""
 
-RECEIVED: Final[Mapping[Sender, Mapping[type[Method], _Rule]]] = {
+RECEIVED: Final[Mapping[Sender, Mapping[str, Rule]]] = {
     Sender.SERVER: {
-        spec.BasicPublish: _receive_publish,
-        spec.BasicAck: _receive_settle,
-        spec.BasicNack: _receive_settle,
-        spec.BasicReject: _receive_settle,
-        spec.BasicRecover: _receive_recover,
-        spec.BasicRecoverAsync: _receive_recover,
-        spec.BasicConsume: _receive_consume,
-        spec.BasicCancel: _receive_cancel,
-        spec.BasicQos: _receive_qos,
-        spec.ConfirmSelect: _receive_confirm_select,
-        spec.TxSelect: _receive_tx_select,
-        spec.TxCommit: _receive_commit,
-        spec.TxRollback: _receive_rollback,
+        "basic.publish": _receive_publish,
+        "basic.ack": _receive_settle,
+        "basic.nack": _receive_settle,
+        "basic.reject": _receive_settle,
+        "basic.recover": _receive_recover,
+        "basic.recover-async": _receive_recover,
+        "basic.consume": _receive_consume,
+        "basic.cancel": _receive_cancel,
+        "basic.qos": _receive_qos,
+        "confirm.select": _receive_confirm_select,
+        "tx.select": _receive_tx_select,
+        "tx.commit": _receive_commit,
+        "tx.rollback": _receive_rollback,
     },
     Sender.CLIENT: {
-        spec.BasicDeliver: _receive_deliver,
-        spec.BasicGetOk: _receive_get_ok,
-        spec.BasicConsumeOk: _receive_consume_ok,
-        spec.BasicCancelOk: _forget_consumer,
-        spec.BasicCancel: _cancel_ours,
-        spec.BasicAck: _receive_confirm,
-        spec.BasicNack: _receive_confirm,
-        spec.BasicRecoverOk: _forget_deliveries,
+        "basic.deliver": _receive_deliver,
+        "basic.get-ok": _receive_get_ok,
+        "basic.consume-ok": _receive_consume_ok,
+        "basic.cancel-ok": _forget_consumer,
+        "basic.cancel": _cancel_ours,
+        "basic.ack": _receive_confirm,
+        "basic.nack": _receive_confirm,
+        "basic.recover-ok": _forget_deliveries,
     },
 }
 """What is received, by the role that receives it."""

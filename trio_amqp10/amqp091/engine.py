@@ -1,7 +1,8 @@
 """The engine of one connection of 0-9-1, for both roles: frames, heartbeats, close (0-9-1, 2.2.4, 4.2, 4.8).
 
 It offers a pump its calls: ``receive_slice`` and ``has_input`` (or ``receive_data`` for both), ``receive_eof``,
-``transport_lost``, ``next_event``, ``data_to_send``, ``next_deadline``, ``handle_timer``, ``take_touched`` and ``wants_data``.
+``transport_lost``, ``next_event``, ``data_to_send``, ``next_deadline``, ``handle_timer``, ``take_touched``, ``wants_data`` and
+``awaits_eof``.
 0-9-1 has no credit for publishes, so the transport is the only brake: while ``wants_data`` is False the pump reads nothing,
 and the peer's silence does not count.
 
@@ -15,42 +16,40 @@ Longer than 400 lines: each call of a pump or of the application is short, and t
 
 from __future__ import annotations
 
-from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.reply_codes import ReplyCode091
 
-from . import spec
 from .channel import Channel
-from .events import Blocked, ConnectionClosed, ConnectionLost, SecretAccepted, SecretUpdated, Unblocked
+from .events import (
+    Blocked,
+    ClusterReceived,
+    ConnectionClosed,
+    ConnectionLost,
+    SecretAccepted,
+    SecretUpdated,
+    Unblocked,
+)
 from .fast import extent
 from .faults import ReplyError
-from .fields import USUAL
-from .frames import (
-    FRAME_END,
-    FRAME_MIN,
-    HEAD_SIZE,
-    HEARTBEAT,
-    HEARTBEAT_FRAME,
-    METHOD,
-    OVERHEAD,
-    PROTOCOL_HEADER,
-    frame,
-    read_head,
-)
+from .frames import FRAME_END, FRAME_MIN, METHOD, PROTOCOL_HEADER
 from .handshake import Handshake
 from .heartbeats import Heartbeats
 from .limits import Limits
 from .methods import Sender
-from .states import CONNECTION, ConnectionState, Lifecycle, Step
+from .profile import V091
+from .states import ConnectionState, Lifecycle, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from . import spec
     from .events import Event
     from .fields import Letters
-    from .methods import Method, MethodTable
+    from .methods import Method, MethodTable, Plan
+    from .profile import Profile
 
 __all__ = ["Engine"]
 
@@ -62,8 +61,8 @@ _FRAME_MAX_BEFORE_TUNE: Final = 8192
 _TOLERANCE: Final = 8
 """Octets that a server takes above frame-max: some clients count payloads alone."""
 
-_CLOSE: Final = spec.ConnectionClose.plan
-_CLOSE_OK: Final = spec.ConnectionCloseOk.plan
+_HEADER_SIZE: Final = len(PROTOCOL_HEADER)
+"""Octets of the protocol header of every version."""
 
 
 class Engine:
@@ -73,14 +72,16 @@ class Engine:
         role: which end this is.
         now: seconds of the caller's clock; the time for the handshake counts from here.
         limits: what is proposed and borne.
+        profile: the version of the protocol.
         start: what a server says first: its properties, mechanisms and locales.
         virtual_host: what a client opens.
-        methods: the methods that are known; for extensions.
-        letters: the types that field tables have.
+        opening: other arguments of a client's connection.open, in versions that have any.
+        methods: the methods that are known; for extensions. None for those of the version.
+        letters: the types that field tables have; None for those of the version.
 
     Attributes:
         role: which end this is.
-        limits: as given.
+        limits, profile: as given.
         user: what a server calls the client once it logged in; compared with ``user-id``.
         channel_max: the highest channel number that was agreed.
         frame_max: octets of a frame that were agreed.
@@ -88,6 +89,7 @@ class Engine:
         partial: octets of contents that are not complete.
         held: octets of arrivals that nobody took yet.
         braked: set it while nothing should be read; ring the pump's bell when it is cleared.
+        crowded: asked before each read of an open connection: whether nothing should be read; ring the bell when that changes.
     """
 
     def __init__(
@@ -96,15 +98,18 @@ class Engine:
         now: float,
         limits: Limits | None = None,
         *,
-        start: spec.ConnectionStart | None = None,
+        profile: Profile = V091,
+        start: Method | None = None,
         virtual_host: str = "/",
-        methods: MethodTable = spec.METHODS,
-        letters: Letters = USUAL,
+        opening: Mapping[str, Any] | None = None,
+        methods: MethodTable | None = None,
+        letters: Letters | None = None,
     ) -> None:
         self.role = role
         self.limits = limits or Limits()
-        self.letters = letters
-        self.methods = methods
+        self.profile = profile
+        self.letters = letters or profile.letters
+        self.methods = methods or profile.methods
         self.user: str | None = None
         self.channel_max = self.limits.channel_max
         self.frame_max = FRAME_MIN
@@ -112,14 +117,15 @@ class Engine:
         self.partial = 0
         self.held = 0
         self.braked = False
-        self._server = role is Sender.SERVER
-        self._life = Lifecycle(CONNECTION, ConnectionState.AWAIT_HEADER, ConnectionState.CLOSED)
+        self.crowded: Callable[[], bool] | None = None
+        self._life = Lifecycle(profile.connection, ConnectionState.AWAIT_HEADER, ConnectionState.CLOSED)
         self._handshake = Handshake(
             role,
             self._life,
             self.limits,
-            start or spec.ConnectionStart(),
-            virtual_host,
+            profile,
+            start or self.methods.make("connection.start"),
+            None if role is Sender.SERVER else {"virtual_host": virtual_host, **(opening or {})},
             write=self._write,
             emit=self.emit,
             agreed=self._agree,
@@ -129,18 +135,25 @@ class Engine:
         self._out: list[bytes] = []
         self._queued = 0
         self._wrote = False
-        self._events: deque[Event] = deque()
+        self._events: list[Event] = []  # few, and taken after each slice
         self._touched: dict[Channel, None] = {}
         self._channels: dict[int, Channel] = {}
-        self._largest_in = _largest_in(_FRAME_MAX_BEFORE_TUNE, self._server)
+        self._largest_in = self._largest(_FRAME_MAX_BEFORE_TUNE)
         self._deaf = False  # after a bad frame, whose end nobody knows
         self._heartbeats = Heartbeats()
+        self._answered_close = False
         self._secrets = 0  # that the peer has not answered; or that we have not
         wait = self.limits.handshake_timeout
         self._deadline: float | None = None if wait is None else now + wait
         if not self._server:
             self._life.step(Step.HEADER)
-            self.enqueue(PROTOCOL_HEADER)
+            self.enqueue(profile.header)
+
+    @property
+    def _server(
+        self,
+    ) -> bool:  # no attribute: an object of up to 29 shares the table of their names with all others
+        return self.role is Sender.SERVER
 
     @property
     def state(self) -> ConnectionState:
@@ -165,7 +178,7 @@ class Engine:
     @property
     def largest_payload(self) -> int:
         """Octets of a payload that the peer takes."""
-        return self.frame_max - OVERHEAD
+        return self.frame_max - self.profile.frames.overhead
 
     @property
     def peer_properties(self) -> Mapping[str, Any]:
@@ -213,11 +226,20 @@ class Engine:
         )
 
     def wants_data(self) -> bool:
-        """Whether the transport is to be read: not during a decision, while ``braked``, or with a full buffer."""
-        wants = not (self.braked or self._handshake.waits_for_decision() or self.held > self.limits.buffer)
+        """Whether the transport is to be read: not during a decision, while ``braked`` or ``crowded``, or with a full buffer."""
+        wants = self.state is ConnectionState.CLOSED or not (
+            self.braked
+            or self._handshake.waits_for_decision()
+            or self.held > self.limits.buffer
+            or (self.is_open and self.crowded is not None and self.crowded())
+        )
         if not wants:
             self._heartbeats.suspend()
         return wants
+
+    def awaits_eof(self) -> bool:
+        """Whether we have answered the peer's close: then it is the peer who closes the transport (connection.close-ok)."""
+        return self._answered_close
 
     def receive_eof(self, now: float) -> None:
         """The peer will send no more octets."""
@@ -232,7 +254,7 @@ class Engine:
 
     def next_event(self) -> Event | None:
         """What the peer did, oldest first; None when all is reported."""
-        return self._events.popleft() if self._events else None
+        return self._events.pop(0) if self._events else None
 
     def data_to_send(self) -> bytes | None:
         """Octets for the transport; None when there will be none again."""
@@ -263,7 +285,7 @@ class Engine:
             self._lose(f"the peer was silent for {2 * self.heartbeat} s, two heartbeats")
         elif self._heartbeats.due(now):
             if not self._wrote:
-                self.enqueue(HEARTBEAT_FRAME)
+                self.enqueue(self.profile.frames.heartbeat)
             self._wrote = False
 
     def take_touched(self) -> list[Channel]:
@@ -294,8 +316,8 @@ class Engine:
 
     # -- what we do -------------------------------------------------------------------------
 
-    def open_channel(self, number: int | None = None) -> Channel:
-        """A client's new channel, on the lowest free number unless one is given.
+    def open_channel(self, number: int | None = None, **arguments: Any) -> Channel:
+        """A client's new channel, on the lowest free number unless one is given; ``arguments`` are those of channel.open.
 
         Raises:
             LocalProtocolError: not a client's open connection, or the number is taken or above channel-max.
@@ -307,10 +329,10 @@ class Engine:
         if not 1 <= number <= self.channel_max or number in self._channels:
             raise LocalProtocolError(f"no free channel number up to {self.channel_max}: {number}")
         channel = self._channels[number] = Channel(self, number)
-        channel.open()
+        channel.open(**arguments)
         return channel
 
-    def answer_start(self, answer: spec.ConnectionStartOk, now: float) -> None:
+    def answer_start(self, answer: Method, now: float) -> None:
         """A client's choice of a mechanism, and its first response.
 
         Raises:
@@ -322,12 +344,14 @@ class Engine:
 
     def answer_challenge(self, response: bytes, now: float) -> None:
         """A client's response to a challenge; errors as ``answer_start``."""
-        self._handshake.say(Sender.CLIENT, Step.SECURE_OK, spec.ConnectionSecureOk(response=response))
+        answer = self.methods.make("connection.secure-ok", response=response)
+        self._handshake.say(Sender.CLIENT, Step.SECURE_OK, answer)
         self._read_on(now)
 
     def challenge(self, token: bytes, now: float) -> None:
         """A server's challenge; errors as ``answer_start``."""
-        self._handshake.say(Sender.SERVER, Step.SECURE, spec.ConnectionSecure(challenge=token))
+        secure = self.methods.make("connection.secure", challenge=token)
+        self._handshake.say(Sender.SERVER, Step.SECURE, secure)
         self._read_on(now)
 
     def accept_login(self, user: str | None, now: float) -> None:
@@ -345,11 +369,23 @@ class Engine:
         self._handshake.refuse(explanation)
         self._finish()
 
-    def accept_open(self, now: float) -> None:
-        """The virtual host is there: the connection is open; errors as ``answer_start``."""
+    def accept_open(self, now: float, **arguments: Any) -> None:
+        """The virtual host is there: the connection is open; ``arguments`` are those of open-ok. Errors as ``answer_start``."""
         self._deadline = None
-        self._handshake.say(Sender.SERVER, Step.OPEN_OK, spec.ConnectionOpenOk())
+        answer = self.methods.make("connection.open-ok", **arguments)
+        self._handshake.say(Sender.SERVER, Step.OPEN_OK, answer)
         self._read_on(now)
+
+    def redirect(self, host: str, known_hosts: str = "") -> None:
+        """Send the client to another server; nothing more is read (10.3).
+
+        Raises:
+            LocalProtocolError: no wish for a virtual host waits for an answer, or the version redirects nobody.
+        """
+        answer = self.methods.make("connection.redirect", host=host, known_hosts=known_hosts)
+        self._handshake.say(Sender.SERVER, Step.REDIRECT, answer)
+        self._answered_close = True
+        self._finish()
 
     def close(
         self, now: float, code: int = 200, text: str = "", class_id: int = 0, method_id: int = 0
@@ -360,9 +396,8 @@ class Engine:
             LocalProtocolError: the text is no short string, or a number does not fit.
         """
         if self._life.permits(Step.SEND_CLOSE):
-            self._write(
-                spec.ConnectionClose(reply_code=code, reply_text=text, class_id=class_id, method_id=method_id)
-            )
+            close = {"reply_code": code, "reply_text": text, "class_id": class_id, "method_id": method_id}
+            self._write(self.methods.make("connection.close", **close))
             self._life.step(Step.SEND_CLOSE)
             self._deadline = now + self.limits.close_timeout
             self._lose_channels()
@@ -375,20 +410,20 @@ class Engine:
         Raises:
             LocalProtocolError: not a server's open connection.
         """
-        return self._report(spec.ConnectionBlocked(reason=reason))
+        return self._report("connection.blocked", reason=reason)
 
     def unblock(self) -> bool:
         """A server takes publishes again; as ``block``."""
-        return self._report(spec.ConnectionUnblocked())
+        return self._report("connection.unblocked")
 
     def update_secret(self, secret: bytes, reason: str = "") -> None:
         """A client's new secret, where its login was a token (RabbitMQ's connection.update-secret).
 
         Raises:
-            LocalProtocolError: not a client's open connection.
+            LocalProtocolError: not a client's open connection, or the version has no such method.
         """
         self._require_open(Sender.CLIENT)
-        self._write(spec.ConnectionUpdateSecret(new_secret=secret, reason=reason))
+        self._write(self.methods.make("connection.update-secret", new_secret=secret, reason=reason))
         self._secrets += 1
 
     def accept_secret(self) -> None:
@@ -400,18 +435,33 @@ class Engine:
         self._require_open(Sender.SERVER)
         if not self._secrets:
             raise LocalProtocolError("no secret waits for an answer")
-        self._write(spec.ConnectionUpdateSecretOk())
+        self._write(self.methods.make("connection.update-secret-ok"))
         self._secrets -= 1
 
     def _require_open(self, role: Sender) -> None:
         if self.role is not role or not self.is_open:
             raise LocalProtocolError(f"only a {role.value} does this, on an open connection")
 
-    def _report(self, method: Method) -> bool:
+    def send_cluster(self, method: Method) -> None:
+        """Write a method of the class cluster, which is said on channel 0 (10.3).
+
+        Raises:
+            LocalProtocolError: the connection is not open, or this is no method of such a class.
+        """
+        plan = method.plan
+        if not self.is_open or plan.name.startswith("connection.") or not self._is_own(plan):
+            raise LocalProtocolError(f"{plan.name} is not said on channel 0, or not now")
+        self._write(method)
+
+    def _is_own(self, plan: Plan) -> bool:
+        """Whether it is a method of the connection, on channel 0."""
+        return plan.class_id in self.profile.channel_0
+
+    def _report(self, name: str, **arguments: Any) -> bool:
         self._require_open(Sender.SERVER)
         understands = self.capabilities.get("connection.blocked") is True
         if understands:
-            self._write(method)
+            self._write(self.methods.make(name, **arguments))
         return understands
 
     def _read_on(self, now: float) -> None:
@@ -423,7 +473,7 @@ class Engine:
         payload = method.plan.write(method, self.letters)
         if len(payload) > self.largest_payload:
             raise LocalProtocolError(f"{len(payload)} octets, where a frame takes {self.largest_payload}")
-        self.enqueue(frame(METHOD, 0, payload))
+        self.enqueue(self.profile.frames.frame(METHOD, 0, payload))
 
     # -- frames -----------------------------------------------------------------------------
 
@@ -434,11 +484,10 @@ class Engine:
             while self.state is not ConnectionState.CLOSED and not self._handshake.waits_for_decision():
                 if frames >= _SLICE_FRAMES or pos >= _SLICE_OCTETS:
                     break
-                after = self._take_content(pos)
-                if after:
-                    pos = after
-                    frames += 3
-                    continue
+                if self.is_open and self.profile.fast:
+                    pos, frames = self._take_contents(pos, frames)
+                    if frames >= _SLICE_FRAMES or pos >= _SLICE_OCTETS:
+                        break
                 end = self._end_of_next(pos)
                 if not end:
                     more = False
@@ -449,35 +498,45 @@ class Engine:
                     self._handshake.take_header(bytes(buffer[:end]), self.enqueue)
                 else:
                     kind, channel, _ = self._head(start)
-                    self._take(kind, channel, bytes(buffer[start + HEAD_SIZE : end - 1]), now)
+                    self._take(
+                        kind, channel, bytes(buffer[start + self.profile.frames.head_size : end - 1]), now
+                    )
         finally:
             del buffer[:pos]
             if self._deaf or self.state is ConnectionState.CLOSED:
                 buffer.clear()
             self._more = more and bool(buffer)
 
-    def _take_content(self, pos: int) -> int:
-        """Take a method with its header and body if all are here; where they end, or 0 if the frames are to be taken singly."""
-        found = extent(self._buffer, pos, self._largest_in) if self.is_open else None
-        channel = None if found is None else self._channels.get(found.channel)
-        if found is None or channel is None:
-            return 0
-        buffer = self._buffer
-        taken = channel.receive_content(
-            bytes(buffer[found.method : found.method_end]),
-            bytes(buffer[found.properties : found.properties_end]),
-            bytes(buffer[found.body : found.body_end]),
-        )
-        return found.end if taken else 0
+    def _take_contents(self, pos: int, frames: int) -> tuple[int, int]:
+        """Take methods with their headers and bodies while all of each are here; where they end, and how many frames were taken.
+
+        What is left is to be taken frame by frame.
+        """
+        buffer, channels, largest = self._buffer, self._channels, self._largest_in
+        while frames < _SLICE_FRAMES and pos < _SLICE_OCTETS:
+            found = extent(buffer, pos, largest)
+            if found is None:
+                break
+            number, method, method_end, properties, properties_end, body, body_end, end = found
+            channel = channels.get(number)
+            if channel is None or not channel.receive_content(
+                bytes(buffer[method:method_end]),
+                bytes(buffer[properties:properties_end]),
+                bytes(buffer[body:body_end]),
+            ):
+                break
+            pos = end
+            frames += 3
+        return pos, frames
 
     def _end_of_next(self, pos: int) -> int:
         """Where the next frame or protocol header ends; 0 if it is not whole yet. Bad frames are refused here."""
         buffer = self._buffer
         if pos == 0 and self._handshake.starts_with_header(buffer):
-            return len(PROTOCOL_HEADER) if len(buffer) >= len(PROTOCOL_HEADER) else 0
-        if len(buffer) - pos < HEAD_SIZE:
+            return _HEADER_SIZE if len(buffer) >= _HEADER_SIZE else 0
+        if len(buffer) - pos < self.profile.frames.head_size:
             return 0
-        end = pos + OVERHEAD + self._head(pos)[2]
+        end = pos + self.profile.frames.overhead + self._head(pos)[2]
         if len(buffer) < end:
             return 0
         if buffer[end - 1] != FRAME_END:
@@ -487,13 +546,13 @@ class Engine:
 
     def _head(self, pos: int) -> tuple[int, int, int]:
         try:
-            return read_head(self._buffer, pos, self._largest_in)
+            return self.profile.frames.read_head(self._buffer, pos, self._largest_in)
         except ReplyError:
             self._deaf = True
             raise
 
     def _take(self, kind: int, channel: int, payload: bytes, now: float) -> None:
-        if kind == HEARTBEAT:
+        if kind in self.profile.frames.dropped:
             return
         if self.state is ConnectionState.CLOSE_SENT:
             self._take_closing(kind, channel, payload)
@@ -502,16 +561,17 @@ class Engine:
         elif kind == METHOD:
             self._take_own(payload, now)
         else:
-            raise ReplyError(ReplyCode091.UNEXPECTED_FRAME, "a content on channel 0")
+            raise ReplyError(self.profile.codes.on_channel_0, "a content on channel 0")
 
     def _take_closing(self, kind: int, channel: int, payload: bytes) -> None:
         """After our close, all is dropped but the peer's close and its answer to ours (2.3.7)."""
         if channel or kind != METHOD:
             return
-        if payload[:4] == _CLOSE.prefix:
+        plans = self.methods.by_name
+        if payload[:4] == plans["connection.close"].prefix:
             self._life.receive(Step.RECV_CLOSE)
-            self._write(spec.ConnectionCloseOk())
-        elif payload[:4] == _CLOSE_OK.prefix:
+            self._write(self.methods.make("connection.close-ok"))
+        elif payload[:4] == plans["connection.close-ok"].prefix:
             self._life.receive(Step.RECV_CLOSE_OK)
 
     def _take_channel(self, kind: int, number: int, payload: bytes) -> None:
@@ -520,17 +580,17 @@ class Engine:
             raise ReplyError(
                 ReplyCode091.COMMAND_INVALID, f"a frame on channel {number} before the connection is open"
             )
-        if kind == METHOD and payload[:2] == _CLOSE.prefix[:2]:
+        if kind == METHOD and int.from_bytes(payload[:2]) in self.profile.channel_0:
             raise ReplyError(ReplyCode091.COMMAND_INVALID, f"a method of the connection on channel {number}")
         if channel is not None:
             channel.receive(kind, payload)
             return
         if kind != METHOD:
             raise ReplyError(
-                ReplyCode091.UNEXPECTED_FRAME, f"a content on channel {number}, which is not open"
+                self.profile.codes.on_closed_channel, f"a content on channel {number}, which is not open"
             )
         plan = self.methods.plan_in(payload)
-        opens = self._server and plan is spec.ChannelOpen.plan and number <= self.channel_max
+        opens = self._server and plan.name == "channel.open" and number <= self.channel_max
         if not opens:
             raise ReplyError(
                 ReplyCode091.CHANNEL_ERROR, f"{plan.name} on channel {number}, which is not open"
@@ -542,19 +602,19 @@ class Engine:
     def _take_own(self, payload: bytes, now: float) -> None:
         plan = self.methods.plan_in(payload)
         try:
-            if plan.class_id != _CLOSE.class_id:
+            if not self._is_own(plan):
                 raise ReplyError(ReplyCode091.CHANNEL_ERROR, f"{plan.name} on channel 0")
             if plan.sender is self.role:
                 raise ReplyError(
                     ReplyCode091.COMMAND_INVALID, f"{plan.name} from a peer that is no {plan.sender.value}"
                 )
             method = plan.read(payload, self.letters)
-            if type(method) in Handshake.REACTIONS:
+            if plan.name in Handshake.REACTIONS:
                 self._handshake.receive(method, now)
                 if self.is_open:
                     self._deadline = None
                 return
-            step, react = self._REACTIONS[type(method)]
+            step, react = self._REACTIONS[plan.name]
             if step is not None:
                 self._life.receive(step)
             elif not self.is_open:
@@ -567,16 +627,22 @@ class Engine:
         """Both ends have named their limits."""
         self.channel_max = channel_max
         self.frame_max = frame_max
-        self._largest_in = _largest_in(frame_max, self._server)
+        self._largest_in = self._largest(frame_max)
         self.heartbeat = heartbeat
         self._heartbeats.begin(heartbeat, now)
+
+    def _largest(self, frame_max: int) -> int:
+        """Octets of the largest payload that is taken."""
+        return frame_max - self.profile.frames.overhead + (_TOLERANCE if self._server else 0)
 
     # -- the connection class, behind the handshake -----------------------------------------
 
     def _on_close(self, method: spec.ConnectionClose) -> None:
-        self._write(spec.ConnectionCloseOk())
-        self.emit(ConnectionClosed(method))
+        code = self.profile.heard_codes.get(method.reply_code, method.reply_code)
+        self._write(self.methods.make("connection.close-ok"))
+        self._answered_close = True
         self._lose_channels()
+        self.emit(ConnectionClosed(replace(method, reply_code=code)))
 
     def _on_blocked(self, method: spec.ConnectionBlocked) -> None:
         self.emit(Blocked(method.reason))
@@ -597,13 +663,19 @@ class Engine:
     def _on_close_ok(self, _method: spec.ConnectionCloseOk) -> None:
         """Never called: ``_take_closing`` takes it after our close, and no other state permits it."""
 
-    _REACTIONS: ClassVar[dict[type[Method], tuple[Step | None, Callable[[Engine, Any], None]]]] = {
-        spec.ConnectionClose: (Step.RECV_CLOSE, _on_close),
-        spec.ConnectionCloseOk: (Step.RECV_CLOSE_OK, _on_close_ok),
-        spec.ConnectionBlocked: (None, _on_blocked),
-        spec.ConnectionUnblocked: (None, _on_unblocked),
-        spec.ConnectionUpdateSecret: (None, _on_update_secret),
-        spec.ConnectionUpdateSecretOk: (None, _on_update_secret_ok),
+    def _on_cluster(self, method: Method) -> None:
+        self.emit(ClusterReceived(method))
+
+    _REACTIONS: ClassVar[dict[str, tuple[Step | None, Callable[[Engine, Any], None]]]] = {
+        "connection.close": (Step.RECV_CLOSE, _on_close),
+        "connection.close-ok": (Step.RECV_CLOSE_OK, _on_close_ok),
+        "connection.blocked": (None, _on_blocked),
+        "connection.unblocked": (None, _on_unblocked),
+        "connection.update-secret": (None, _on_update_secret),
+        "connection.update-secret-ok": (None, _on_update_secret_ok),
+        "cluster.hello": (None, _on_cluster),
+        "cluster.status": (None, _on_cluster),
+        "cluster.bind": (None, _on_cluster),
     }
     """The step that each method behind the handshake is, and what follows; None where it changes no state."""
 
@@ -621,8 +693,8 @@ class Engine:
 
     def _lose(self, reason: str) -> None:
         if self.state is not ConnectionState.CLOSED:
-            self.emit(ConnectionLost(reason))
             self._finish()
+            self.emit(ConnectionLost(reason))
 
     def _finish(self) -> None:
         """Nothing more is read; what is queued is still written."""
@@ -636,8 +708,3 @@ class Engine:
         self._channels.clear()
         for channel in channels:
             channel.lose()
-
-
-def _largest_in(frame_max: int, server: bool) -> int:
-    """Octets of the largest payload that is taken."""
-    return frame_max - OVERHEAD + (_TOLERANCE if server else 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from .channel import Channel
@@ -18,11 +18,14 @@ __all__ = [
     "Challenged",
     "ChannelClosed",
     "ChannelOpened",
+    "ClusterReceived",
     "ConnectionClosed",
     "ConnectionLost",
     "ConnectionOpened",
+    "ContentAborted",
     "Event",
     "OpenRequested",
+    "Redirected",
     "SecretAccepted",
     "SecretUpdated",
     "StartAnswered",
@@ -81,14 +84,39 @@ class ChallengeAnswered:
 
 @dataclass(slots=True)
 class OpenRequested:
-    """A client asks for a virtual host: answer with ``Engine.accept_open`` or ``Engine.close``."""
+    """A client asks for a virtual host: answer with ``Engine.accept_open``, ``Engine.redirect`` or ``Engine.close``.
+
+    Attributes:
+        virtual_host: its name.
+        insist: whether the client asks not to be redirected, in versions that can redirect.
+    """
 
     virtual_host: str
+    insist: bool = False
 
 
 @dataclass(slots=True)
 class ConnectionOpened:
-    """The server's connection.open-ok: channels may be opened."""
+    """The server's connection.open-ok: channels may be opened.
+
+    Attributes:
+        known_hosts: other servers, in versions that name them.
+    """
+
+    known_hosts: str = ""
+
+
+@dataclass(slots=True)
+class Redirected:
+    """The server's connection.redirect: go to this host, or else to one of those that it knows (10.3).
+
+    Attributes:
+        host: where to connect.
+        known_hosts: where else.
+    """
+
+    host: str
+    known_hosts: str
 
 
 @dataclass(slots=True)
@@ -132,9 +160,15 @@ class SecretAccepted:
 
 @dataclass(slots=True)
 class ChannelOpened:
-    """A channel that the client opened, already answered; or ours, now that it is answered."""
+    """A channel that the client opened, already answered; or ours, now that it is answered.
+
+    Attributes:
+        channel: which.
+        method: the client's channel.open; None for ours.
+    """
 
     channel: Channel
+    method: Any = None
 
 
 @dataclass(slots=True)
@@ -152,6 +186,30 @@ class ChannelClosed:
     by_peer: bool
 
 
+@dataclass(slots=True)
+class ContentAborted:
+    """A content broke off before it was complete: the peer gave it up, or the channel ended (10.3).
+
+    Attributes:
+        channel: which.
+        method: what carried the content.
+        part: what came of it; None if not even its header did.
+        request: the request of ours that the method answered; None if it answered none.
+    """
+
+    channel: Channel
+    method: Method
+    part: Content | None
+    request: Method | None = None
+
+
+@dataclass(slots=True)
+class ClusterReceived:
+    """A method of the class cluster (10.3)."""
+
+    method: Method
+
+
 Event = (
     Started
     | StartAnswered
@@ -159,6 +217,7 @@ Event = (
     | ChallengeAnswered
     | OpenRequested
     | ConnectionOpened
+    | Redirected
     | ConnectionClosed
     | ConnectionLost
     | Blocked
@@ -167,4 +226,6 @@ Event = (
     | SecretAccepted
     | ChannelOpened
     | ChannelClosed
+    | ContentAborted
+    | ClusterReceived
 )

@@ -1,4 +1,4 @@
-"""The hot path by hand: a publish as octets, and a content that came whole (0-9-1, 4.2.3 to 4.2.6).
+"""The hot path by hand: a publish or a delivery as octets, and a content that came whole (0-9-1, 4.2.3 to 4.2.6).
 
 Each function does what the generic path does, and leaves to it whatever is not as usual: where one answers None, the generic
 path reads the same octets, and says what is wrong with them. Delete this file and its callers' branches, and all still works.
@@ -7,31 +7,49 @@ path reads the same octets, and says what is wrong with them. Delete this file a
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 from trio_amqp10.errors import LocalProtocolError
 
 from .content import BASIC, BasicProperties, Content, write_header
+from .events import Arrival
+from .fields import USUAL
 from .frames import BODY, FRAME_END, HEAD_SIZE, HEADER, METHOD, OVERHEAD, body_frames, frame
 from .spec import BasicDeliver, BasicPublish
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .fields import Letters
+    from .methods import Method
 
 __all__ = [
     "NO_PROPERTIES",
+    "DeliverNames",
     "Extent",
+    "arrival_of",
+    "deliver_parts",
+    "deliver_tag",
     "extent",
     "publish_prefix",
     "publish_rest",
     "read_deliver",
     "read_properties",
+    "read_publish",
+    "shared_properties",
 ]
 
 _HEAD: Final = struct.Struct(">BHI")
 _METHOD: Final = struct.Struct(">BHIHH")
 _CONTENT: Final = struct.Struct(">BHIHHQ")
 _END: Final = bytes([FRAME_END])
+_KNOWN: Final = 256
+"""Names of deliveries that are remembered for one channel."""
+
+_new: Final[Callable[..., Any]] = cast("Any", tuple).__new__
+"""Makes a named tuple without its own ``__new__``, which costs as much as what it holds."""
+
 _TAG: Final = struct.Struct(">QB")
 
 _CONTENT_HEAD: Final = _CONTENT.size - HEAD_SIZE
@@ -39,6 +57,12 @@ _CONTENT_HEAD: Final = _CONTENT.size - HEAD_SIZE
 
 NO_PROPERTIES: Final = b"\0\0"
 """The flags of a content without properties."""
+
+_ABSENT: Final = BasicProperties()
+
+
+_SHARED: Final = 48
+"""Octets of properties that are the same for many messages: longer ones have identifiers or headers in them."""
 
 
 class Extent(NamedTuple):
@@ -88,7 +112,7 @@ def extent(buffer: bytearray, pos: int, largest: int) -> Extent | None:
     if not buffer[header - 1] == buffer[body - 1] == buffer[last - 1] == FRAME_END:
         return None
     start = body + HEAD_SIZE if body_size else body
-    return Extent(
+    places = (
         channel,
         pos + HEAD_SIZE,
         header - 1,
@@ -98,29 +122,63 @@ def extent(buffer: bytearray, pos: int, largest: int) -> Extent | None:
         start + body_size,
         last,
     )
+    found: Extent = _new(Extent, places)
+    return found
 
 
-def read_deliver(payload: bytes) -> BasicDeliver | None:
-    """A basic.deliver; None if it is malformed, or a string is no UTF-8 or has a NUL."""
+DeliverNames: TypeAlias = "dict[tuple[bytes, bytes], tuple[str, str, str]]"
+"""Consumer tag, exchange and routing key of deliveries, by the octets before and behind the delivery tag."""
+
+
+def read_deliver(payload: bytes, known: DeliverNames) -> BasicDeliver | None:
+    """A basic.deliver; None if it is malformed, or a string is no UTF-8 or has a NUL.
+
+    Args:
+        payload: of the method frame.
+        known: names that came before, to which this adds: most deliveries differ in their tags alone.
+    """
     try:
         pos = 5 + payload[4]
-        consumer_tag = payload[5:pos].decode()
         tag, redelivered = _TAG.unpack_from(payload, pos)
-        key = pos + 10 + payload[pos + 9]
-        exchange = payload[pos + 10 : key].decode()
-        routing_key = payload[key + 1 :].decode()
-        whole = key + 1 + payload[key] == len(payload)
+        octets = payload[5:pos], payload[pos + 9 :]
+        names = known.get(octets)
+        if names is None:
+            names = _deliver_names(*octets)
+            if names is None:
+                return None
+            if len(known) >= _KNOWN:
+                known.clear()
+            known[octets] = names
     except (IndexError, struct.error, UnicodeDecodeError):
         return None
-    if not whole or "\0" in consumer_tag or "\0" in exchange or "\0" in routing_key:
-        return None
     return BasicDeliver(
-        consumer_tag=consumer_tag,
+        consumer_tag=names[0],
         delivery_tag=tag,
         redelivered=bool(redelivered & 1),
-        exchange=exchange,
-        routing_key=routing_key,
+        exchange=names[1],
+        routing_key=names[2],
     )
+
+
+def _deliver_names(tag: bytes, rest: bytes) -> tuple[str, str, str] | None:
+    """The three names; None if the lengths do not fit, or one has a NUL. Raises as ``bytes.decode``, and IndexError."""
+    key = 1 + rest[0]
+    if key + 1 + rest[key] != len(rest):
+        return None
+    names = tag.decode(), rest[1:key].decode(), rest[key + 1 :].decode()
+    return None if "\0" in "".join(names) else names
+
+
+def arrival_of(method: BasicDeliver, octets: bytes, body: bytes, letters: Letters) -> Arrival:
+    """What a channel reports of a delivery. Properties that are absent are one object, which is not to be changed.
+
+    Raises:
+        ReplyError: as ``BasicProperties.decode``.
+    """
+    properties = _ABSENT if octets == NO_PROPERTIES else BasicProperties.decode(octets, 0, letters)
+    content = _new(Content, (properties, body, octets))
+    arrival: Arrival = _new(Arrival, (method, content, None, (), 0, len(octets) + len(body)))
+    return arrival
 
 
 def publish_prefix(
@@ -135,6 +193,36 @@ def publish_prefix(
     payload = method.plan.write(method, letters)
     _check(payload, largest)
     return frame(METHOD, channel, payload)
+
+
+def deliver_parts(
+    channel: int, consumer_tag: str, exchange: str, routing_key: str, letters: Letters, largest: int
+) -> tuple[bytes, bytes]:
+    """The method frame of a basic.deliver before and behind what changes from one to the next, ``deliver_tag``.
+
+    Raises:
+        LocalProtocolError: a name is no short string.
+    """
+    method = BasicDeliver(consumer_tag=consumer_tag, exchange=exchange, routing_key=routing_key)
+    payload = method.plan.write(method, letters)
+    _check(payload, largest)
+    octets = frame(METHOD, channel, payload)
+    changes = HEAD_SIZE + 4 + 1 + len(consumer_tag.encode(errors="surrogateescape"))
+    return octets[:changes], octets[changes + _TAG.size :]
+
+
+deliver_tag: Final = _TAG.pack
+"""The delivery tag of a basic.deliver, and whether it is redelivered."""
+
+
+@lru_cache(maxsize=1024)
+def read_publish(payload: bytes) -> Method:
+    """A basic.publish: the same object for the same octets, not to be changed.
+
+    Raises:
+        ReplyError: as ``Plan.read``.
+    """
+    return BasicPublish.plan.read(payload, USUAL)
 
 
 def publish_rest(channel: int, content: Content, letters: Letters, largest: int) -> list[bytes]:
@@ -168,3 +256,15 @@ def read_properties(octets: bytes, letters: Letters) -> BasicProperties:
         ReplyError: as ``BasicProperties.decode``.
     """
     return BasicProperties() if octets == NO_PROPERTIES else BasicProperties.decode(octets, 0, letters)
+
+
+def shared_properties(octets: bytes, letters: Letters) -> BasicProperties:
+    """As ``read_properties``, but perhaps the same object for the same octets: not to be changed."""
+    if len(octets) > _SHARED or letters is not USUAL:
+        return read_properties(octets, letters)
+    return _usual_properties(octets)
+
+
+@lru_cache(maxsize=1024)
+def _usual_properties(octets: bytes) -> BasicProperties:
+    return read_properties(octets, USUAL)

@@ -1,7 +1,7 @@
 """Octets and Python values: strings, timestamps, field tables and arrays (0-9-1, 4.2.5).
 
-There are two sets of letters. ``USUAL`` is the one that RabbitMQ and the clients use; ``STRICT`` is the grammar of the
-specification (4.2.1), which differs in ``s``, ``U``, ``l``, ``L`` and ``x``.
+There are three sets of letters. ``USUAL`` is the one that RabbitMQ and the clients use; ``STRICT`` is the grammar of the
+specification (4.2.1), which differs in ``s``, ``U``, ``l``, ``L`` and ``x``; ``FIVE`` is what 10.3 has.
 
 What is read is bounded before it is read: every length is compared with what is left, tables nest 32 deep at most, and one
 method has at most 4,096 values in its tables. A breach is a ``ReplyError`` with code 502. What is written and cannot be
@@ -12,6 +12,7 @@ Longer than 400 lines: each letter's reader and writer stand in one place.
 
 from __future__ import annotations
 
+import re
 import struct
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 __all__ = [
+    "FIVE",
     "MAX_DEPTH",
     "MAX_VALUES",
     "STRICT",
@@ -79,12 +81,20 @@ class Letters:
 
     Attributes:
         name: what errors call it.
+        names: what a name in a table looks like; None for any name.
     """
 
-    __slots__ = ("name", "readers", "writers")
+    __slots__ = ("name", "names", "readers", "writers")
 
-    def __init__(self, name: str, readers: Mapping[str, _Reader], writers: Mapping[type, _Writer]) -> None:
+    def __init__(
+        self,
+        name: str,
+        readers: Mapping[str, _Reader],
+        writers: Mapping[type, _Writer],
+        names: re.Pattern[str] | None = None,
+    ) -> None:
         self.name = name
+        self.names = names
         self.readers = {ord(letter): reader for letter, reader in readers.items()}
         self.writers = dict(writers)
 
@@ -127,8 +137,11 @@ def read_table(
     """
     pos, stop = _enter(buf, pos, end, depth)
     table: dict[str, Any] = {}
+    names = scan.letters.names
     while pos < stop:
         name, pos = read_short_string(buf, pos, stop)
+        if names is not None and not names.fullmatch(name):
+            raise _syntax(f"{name!r} is no name of a field")
         value, pos = _read_value(buf, pos, stop, scan, depth - 1)
         table.setdefault(name, value)
     return table, pos
@@ -257,6 +270,8 @@ def write_table(out: bytearray, table: Mapping[str, Any], letters: Letters, dept
     """
     start = _reserve(out, depth)
     for name, value in table.items():
+        if letters.names is not None and not letters.names.fullmatch(name):
+            raise LocalProtocolError(f"{name!r} is no name of a field")
         write_short_string(out, name)
         letters.writer_of(value)(out, value, letters, depth - 1)
     _fill_in(out, start)
@@ -363,7 +378,7 @@ def _integer(narrow: _Writer, wide: _Writer) -> _Writer:
     return write
 
 
-# -- the two sets ---------------------------------------------------------------------------
+# -- the sets --------------------------------------------------------------------------------
 
 _READERS: Final[Mapping[str, _Reader]] = {
     "t": _fixed("B", bool),
@@ -381,7 +396,7 @@ _READERS: Final[Mapping[str, _Reader]] = {
     "T": _fixed("Q", from_seconds),
     "V": _read_void,
 }
-"""What both sets read in the same way."""
+"""What ``USUAL`` and ``STRICT`` read in the same way."""
 
 _WRITERS: Final[Mapping[type, _Writer]] = {
     bool: _write_bool,
@@ -401,7 +416,7 @@ _WRITERS: Final[Mapping[type, _Writer]] = {
     Timestamp: _write_time,
     type(None): _write_void,
 }
-"""What both sets write in the same way."""
+"""What ``USUAL`` and ``STRICT`` write in the same way."""
 
 _OCTETS = _octets(b"x")
 _TEXT = _octets(b"S")
@@ -449,3 +464,16 @@ STRICT: Final = Letters(
     },
 )
 """The letters of the specification's grammar (4.2.1)."""
+
+FIVE: Final = Letters(
+    "five",
+    {letter: _READERS[letter] for letter in "SIDTF"},
+    {
+        **{each: _WRITERS[each] for each in (str, LongString, Decimal, dict, datetime, Timestamp)},
+        int: _number("I", "i"),
+        bytes: _TEXT,
+        bytearray: _TEXT,
+    },
+    names=re.compile(r"[A-Za-z$#][A-Za-z0-9_$#]{0,127}"),
+)
+"""The five letters that 10.3 has, and its names: 128 characters, a letter, ``$`` or ``#`` first. A bool is written as 0 or 1."""

@@ -12,21 +12,33 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.reply_codes import ReplyCode091, reply_text
 
-from . import spec
-from .events import ChallengeAnswered, Challenged, ConnectionOpened, OpenRequested, StartAnswered, Started
+from .events import (
+    ChallengeAnswered,
+    Challenged,
+    ConnectionOpened,
+    OpenRequested,
+    Redirected,
+    StartAnswered,
+    Started,
+)
 from .faults import ReplyError
-from .frames import FRAME_MIN, PROTOCOL_HEADER, PROTOCOL_HEADER_09
+from .frames import FRAME_MIN
 from .methods import Sender
 from .states import ConnectionState, Lifecycle, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from . import spec
     from .events import Event
     from .limits import Limits
     from .methods import Method
+    from .profile import Profile
 
 __all__ = ["Handshake"]
+
+_FIRST: Final = b"A"
+"""The octet with which the protocol headers of all versions begin, and no frame."""
 
 _DECISIONS: Final = {
     Sender.SERVER: (ConnectionState.AWAIT_TUNE, ConnectionState.AWAIT_OPEN_OK),
@@ -42,8 +54,9 @@ class Handshake:
         role: which end this is.
         life: the state of the connection.
         limits: what is proposed and borne.
-        start: what a server says first.
-        virtual_host: what a client opens.
+        profile: the version of the protocol.
+        start: the arguments of what a server says first.
+        opening: the arguments with which a client opens a virtual host; None for a server.
         write: writes one method.
         emit: reports an event.
         agreed: called with channel-max, frame-max, seconds of the heartbeat, and now, once both ends have named them.
@@ -57,9 +70,10 @@ class Handshake:
         "_emit",
         "_life",
         "_limits",
+        "_opening",
+        "_profile",
         "_role",
         "_start",
-        "_virtual_host",
         "_write",
         "peer_properties",
     )
@@ -69,8 +83,9 @@ class Handshake:
         role: Sender,
         life: Lifecycle[ConnectionState],
         limits: Limits,
-        start: spec.ConnectionStart,
-        virtual_host: str,
+        profile: Profile,
+        start: Method,
+        opening: Mapping[str, Any] | None,
         *,
         write: Callable[[Method], None],
         emit: Callable[[Event], None],
@@ -79,8 +94,9 @@ class Handshake:
         self._role = role
         self._life = life
         self._limits = limits
+        self._profile = profile
         self._start = start
-        self._virtual_host = virtual_host
+        self._opening = opening
         self._write = write
         self._emit = emit
         self._agreed = agreed
@@ -102,7 +118,7 @@ class Handshake:
         """Whether a protocol header is due: a client's always comes, a server's says that it refuses (4.2.2)."""
         if self._role is Sender.SERVER:
             return self._life.state is ConnectionState.AWAIT_HEADER
-        return self._life.state is ConnectionState.AWAIT_START and octets.startswith(PROTOCOL_HEADER[:1])
+        return self._life.state is ConnectionState.AWAIT_START and octets.startswith(_FIRST)
 
     def take_header(self, header: bytes, answer: Callable[[bytes], None]) -> None:
         """The peer's protocol header; ``answer`` writes ours, where the peer's is of another version.
@@ -112,8 +128,8 @@ class Handshake:
         """
         if self._role is Sender.CLIENT:
             raise ReplyError(ReplyCode091.NOT_IMPLEMENTED, f"the server speaks another version: {header!r}")
-        if header not in (PROTOCOL_HEADER, PROTOCOL_HEADER_09):
-            answer(PROTOCOL_HEADER)
+        if header not in self._profile.headers:
+            answer(self._profile.header)
             raise ReplyError(ReplyCode091.NOT_IMPLEMENTED, f"the client speaks another version: {header!r}")
         self._life.receive(Step.HEADER)
         self._write(self._start)
@@ -137,10 +153,16 @@ class Handshake:
     def tune(self) -> None:
         """A server proposes its limits, because it knows the client; errors as ``say``."""
         limits = self._limits
-        tune = spec.ConnectionTune(
-            channel_max=limits.channel_max, frame_max=limits.frame_max, heartbeat=limits.heartbeat
+        tune = self._make(
+            "connection.tune",
+            channel_max=limits.channel_max,
+            frame_max=limits.frame_max,
+            heartbeat=limits.heartbeat,
         )
         self.say(Sender.SERVER, Step.TUNE, tune)
+
+    def _make(self, name: str, **arguments: Any) -> Any:
+        return self._profile.methods.make(name, **arguments)
 
     def refuse(self, explanation: str) -> None:
         """A server refuses a login: a close with 403, if the client understands that.
@@ -152,7 +174,8 @@ class Handshake:
             raise LocalProtocolError("no login waits for an answer")
         if self.capabilities.get("authentication_failure_close") is True:
             code = ReplyCode091.ACCESS_REFUSED
-            self._write(spec.ConnectionClose(reply_code=code, reply_text=reply_text(code, explanation)))
+            text = reply_text(code, explanation)
+            self._write(self._make("connection.close", reply_code=code, reply_text=text))
 
     # -- what the peer says -----------------------------------------------------------------
 
@@ -162,12 +185,12 @@ class Handshake:
         Raises:
             ReplyError: it is not due, or says what cannot be.
         """
-        step, react = self.REACTIONS[type(method)]
+        step, react = self.REACTIONS[method.plan.name]
         self._life.receive(step)
         react(self, method, now)
 
     def _on_start(self, method: spec.ConnectionStart, _now: float) -> None:
-        if (method.version_major, method.version_minor) != (0, 9):
+        if (method.version_major, method.version_minor) != self._profile.version:
             version = f"{method.version_major}-{method.version_minor}"
             raise ReplyError(ReplyCode091.NOT_IMPLEMENTED, f"the server speaks version {version}")
         self.peer_properties = method.server_properties
@@ -193,10 +216,11 @@ class Handshake:
                 ReplyCode091.NOT_IMPLEMENTED, f"frame-max {frame_max}, where {FRAME_MIN} is the least"
             )
         heartbeat = _lower(method.heartbeat, limits.heartbeat) if limits.heartbeat else 0
-        self._write(spec.ConnectionTuneOk(channel_max=channel_max, frame_max=frame_max, heartbeat=heartbeat))
+        answer = {"channel_max": channel_max, "frame_max": frame_max, "heartbeat": heartbeat}
+        self._write(self._make("connection.tune-ok", **answer))
         self._life.step(Step.TUNE_OK)
         self._agreed(channel_max, frame_max, heartbeat, now)
-        self._write(spec.ConnectionOpen(virtual_host=self._virtual_host))
+        self._write(self._make("connection.open", **(self._opening or {})))
         self._life.step(Step.OPEN)
 
     def _on_tune_ok(self, method: spec.ConnectionTuneOk, now: float) -> None:
@@ -213,21 +237,25 @@ class Handshake:
             )
         self._agreed(method.channel_max, method.frame_max, method.heartbeat, now)
 
-    def _on_open(self, method: spec.ConnectionOpen, _now: float) -> None:
-        self._emit(OpenRequested(method.virtual_host))
+    def _on_open(self, method: Any, _now: float) -> None:
+        self._emit(OpenRequested(method.virtual_host, getattr(method, "insist", False)))
 
-    def _on_open_ok(self, _method: spec.ConnectionOpenOk, _now: float) -> None:
-        self._emit(ConnectionOpened())
+    def _on_open_ok(self, method: Method, _now: float) -> None:
+        self._emit(ConnectionOpened(getattr(method, "known_hosts", "")))
 
-    REACTIONS: ClassVar[dict[type[Method], tuple[Step, Callable[[Handshake, Any, float], None]]]] = {
-        spec.ConnectionStart: (Step.START, _on_start),
-        spec.ConnectionStartOk: (Step.START_OK, _on_start_ok),
-        spec.ConnectionSecure: (Step.SECURE, _on_secure),
-        spec.ConnectionSecureOk: (Step.SECURE_OK, _on_secure_ok),
-        spec.ConnectionTune: (Step.TUNE, _on_tune),
-        spec.ConnectionTuneOk: (Step.TUNE_OK, _on_tune_ok),
-        spec.ConnectionOpen: (Step.OPEN, _on_open),
-        spec.ConnectionOpenOk: (Step.OPEN_OK, _on_open_ok),
+    def _on_redirect(self, method: Any, _now: float) -> None:
+        self._emit(Redirected(method.host, method.known_hosts))
+
+    REACTIONS: ClassVar[dict[str, tuple[Step, Callable[[Handshake, Any, float], None]]]] = {
+        "connection.start": (Step.START, _on_start),
+        "connection.start-ok": (Step.START_OK, _on_start_ok),
+        "connection.secure": (Step.SECURE, _on_secure),
+        "connection.secure-ok": (Step.SECURE_OK, _on_secure_ok),
+        "connection.tune": (Step.TUNE, _on_tune),
+        "connection.tune-ok": (Step.TUNE_OK, _on_tune_ok),
+        "connection.open": (Step.OPEN, _on_open),
+        "connection.open-ok": (Step.OPEN_OK, _on_open_ok),
+        "connection.redirect": (Step.REDIRECT, _on_redirect),
     }
     """The step that each method of the handshake is, and what follows."""
 

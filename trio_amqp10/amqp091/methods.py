@@ -289,7 +289,7 @@ def _runs(
             run = None
         if run is None:
             run = (kind, [], [])
-        run[1].append(made.__dict__[name].__set__)
+        run[1].append(getattr(made, name).__set__)
         run[2].append(name)
     if run is not None:
         yield run
@@ -337,18 +337,29 @@ class MethodTable:
         methods: classes made by ``@method``.
     """
 
-    __slots__ = ("_by_ids",)
+    __slots__ = ("_by_ids", "by_name")
+
+    by_name: Mapping[str, Plan]
+    """Each plan by its method's name."""
 
     def __init__(self, methods: Iterable[type[Method]]) -> None:
         self._by_ids = {(each.plan.class_id, each.plan.method_id): each.plan for each in methods}
+        self.by_name = {plan.name: plan for plan in self._by_ids.values()}
 
     def __iter__(self) -> Iterator[Plan]:
         return iter(self._by_ids.values())
 
-    @property
-    def by_name(self) -> Mapping[str, Plan]:
-        """Each plan by its method's name."""
-        return {plan.name: plan for plan in self}
+    def make(self, name: str, /, **arguments: Any) -> Any:
+        """A method by its name: what two versions have in common is said by name.
+
+        Raises:
+            LocalProtocolError: there is none of this name.
+        """
+        plan = self.by_name.get(name)
+        if plan is None:
+            raise LocalProtocolError(f"this version of the protocol has no {name}")
+        made: Any = plan.made
+        return made(**arguments)
 
     def plan_in(self, payload: bytes) -> Plan:
         """Whose payload this is.

@@ -17,10 +17,10 @@ Both ends may close at once: in ``CLOSE_SENT`` the peer's close is answered, and
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.reply_codes import ReplyCode091
+from trio_amqp10.state_machine import StateMachine
 
 from .faults import ReplyError
 
@@ -70,6 +70,8 @@ class Step(Enum):
     TUNE_OK = auto()
     OPEN = auto()
     OPEN_OK = auto()
+    REDIRECT = auto()
+    """In place of OPEN_OK, in versions that have it."""
     SEND_CLOSE = auto()
     RECV_CLOSE = auto()
     RECV_CLOSE_OK = auto()
@@ -110,43 +112,12 @@ REACTIONS: Final[Mapping[tuple[Enum, Step], ReplyCode091]] = {
 """What the peer gets for a step that is not listed; 503 (command-invalid) for all others."""
 
 
-class Lifecycle(Generic[S]):
-    """One state, and the table that it follows.
+class Lifecycle(StateMachine[S, Step]):
+    """The state of one of these, and its table; see ``StateMachine``. ``receive`` raises ``ReplyError``."""
 
-    Args:
-        table: from a state and a step to the next state.
-        start: the first state.
-        end: the state after LOST.
-    """
+    __slots__ = ()
 
-    __slots__ = ("_end", "_table", "state")
+    LOST = Step.LOST
 
-    def __init__(self, table: Mapping[S, Mapping[Step, S]], start: S, end: S) -> None:
-        self._table = table
-        self._end = end
-        self.state = start
-
-    def permits(self, step: Step) -> bool:
-        """Whether the table lists the step."""
-        return step is Step.LOST or step in self._table[self.state]
-
-    def step(self, step: Step) -> None:
-        """Take a step of ours.
-
-        Raises:
-            LocalProtocolError: the table does not list it.
-        """
-        if not self.permits(step):
-            raise LocalProtocolError(f"{step.name.lower()} in state {self.state.name}")
-        self.state = self._end if step is Step.LOST else self._table[self.state][step]
-
-    def receive(self, step: Step) -> None:
-        """Take a step of the peer's.
-
-        Raises:
-            ReplyError: the table does not list it.
-        """
-        if not self.permits(step):
-            code = REACTIONS.get((self.state, step), ReplyCode091.COMMAND_INVALID)
-            raise ReplyError(code, f"{step.name.lower()} in state {self.state.name}")
-        self.step(step)
+    def fault(self, step: Step, description: str, /) -> ReplyError:
+        return ReplyError(REACTIONS.get((self.state, step), ReplyCode091.COMMAND_INVALID), description)

@@ -1,4 +1,4 @@
-"""The ``amqp10`` command, for people and for checks: results on stdout, everything else on stderr.
+"""The ``amqp10`` command: results on stdout, everything else on stderr.
 
 Needs the extra ``[cli]``, and says so where it is missing. Nothing imports this package.
 """
@@ -23,6 +23,6 @@ def main() -> None:
             f"amqp10 needs {' and '.join(missing)}; install them with: pip install 'trio-amqp10[cli]'\n"
         )
         sys.exit(2)
-    from .app import amqp10
+    from .commands import amqp10
 
     amqp10(prog_name="amqp10")

@@ -1,4 +1,4 @@
-"""``amqp10 bench``: a sender and a receiver, each a process of its own, and what they measured.
+"""``amqp10 bench``: a sender and a receiver process, and what they measured.
 
 Without a URL the receiver listens and the sender dials it, with no broker between them.
 """
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from .bench_sides import Side
+from .bench_processes import Side
+from .command_runner import CommandError, Interrupts, write_out
 from .progress import Progress
-from .run import CommandError, Interrupts, write_out
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 __all__ = ["BenchOptions", "bench"]
 
 _PROBES = 1000
+
+_WORDS = {
+    "1.0": ("sent settled", "each accepted", "credit"),
+    "0-9-1": ("no confirms", "each confirmed and acknowledged", "window"),
+}
+"""How a dialect calls it: not answered for, answered for, and how many at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +43,7 @@ class BenchOptions:
     presettled: bool
     credit: int
     json: bool
+    dialect: str = "1.0"
 
 
 async def bench(options: BenchOptions, interrupts: Interrupts) -> None:  # noqa: ARG001 - it is cancelled whole
@@ -55,6 +62,7 @@ async def bench(options: BenchOptions, interrupts: Interrupts) -> None:  # noqa:
     figures: dict[str, Any] = {
         "count": options.count,
         "size": options.size,
+        "dialect": options.dialect,
         "presettled": options.presettled,
         "credit": options.credit,
         "messages_per_second": round(received["messages_per_second"]),
@@ -77,16 +85,18 @@ def _side(options: BenchOptions, role: str, url: str | None) -> Side:
         size=options.size,
         presettled=options.presettled,
         credit=options.credit,
+        dialect=options.dialect,
     )
 
 
 def _as_text(figures: dict[str, Any]) -> str:
-    how = "sent settled" if figures["presettled"] else "each accepted"
+    settled, answered, window = _WORDS[figures["dialect"]]
+    how = settled if figures["presettled"] else answered
     costs = f"{figures['sender_cpu_us']} us a message at the sender, {figures['receiver_cpu_us']} us at the receiver"
     delays = f"{figures['latency_p50_us']} us median, {figures['latency_p99_us']} us at p99"
     return "\n".join(
         (
-            f"{figures['count']:,} messages of {figures['size']:,} octets, {how}, credit {figures['credit']:,}",
+            f"{figures['count']:,} messages of {figures['size']:,} octets, {how}, {window} {figures['credit']:,}",
             f"throughput      {figures['messages_per_second']:,} messages/s",
             f"processor time  {costs}",
             f"latency         {delays}, one way, one message at a time",
@@ -128,7 +138,7 @@ class _Child:
 
 @asynccontextmanager
 async def _process(side: Side) -> AsyncGenerator[_Child, None]:
-    command = [sys.executable, "-m", "trio_amqp10.cli.bench_sides", side.to_json()]
+    command = [sys.executable, "-m", "trio_amqp10.cli.bench_processes", side.to_json()]
     process = await trio.lowlevel.open_process(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     try:
         yield _Child(process)

@@ -1,4 +1,4 @@
-"""``amqp10 certs``: an authority for development, and certificates by it for a server and its clients.
+"""``amqp10 certs``: a development authority, and certificates signed by it.
 
 Writes ``ca.pem``, ``server.pem``, ``NAME.pem`` for each client, and beside each its key, ``*-key.pem``,
 for its owner alone to read. An authority that is there is used again, and never replaced.
@@ -25,7 +25,7 @@ try:
 except ModuleNotFoundError:
     raise ModuleNotFoundError("amqp10 certs needs cryptography: pip install 'trio-amqp10[tls]'") from None
 
-from .run import CommandError
+from .command_runner import CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

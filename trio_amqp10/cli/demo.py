@@ -1,4 +1,4 @@
-"""``amqp10 demo``: a container, a sender and a receiver in one process, over a real socket."""
+"""``amqp10 demo``: a container, a sender and a receiver over a real socket."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ import trio
 
 import trio_amqp10 as amqp
 from trio_amqp10.net.urls import parse_url
-
-from .frames import shown
+from trio_amqp10.peer.tapped_stream import tapped
+from trio_amqp10.trace.frame_splitter import FrameSplitter
+from trio_amqp10.trace.frame_text import describe
 
 if TYPE_CHECKING:
-    from .run import Interrupts
+    from collections.abc import Callable
 
-__all__ = ["demo"]
+    from trio_amqp10.peer.tapped_stream import TappedStream
+
+    from .command_runner import Interrupts
+
+__all__ = ["demo", "shown"]
 
 _MESSAGES: tuple[Any, ...] = (
     "a string",
@@ -79,3 +84,13 @@ async def _use_function(connection: amqp.Connection) -> None:
 
 def _body(message: Any) -> Any:
     return message.body if isinstance(message, amqp.Message) else message
+
+
+def shown(stream: trio.abc.Stream, show: Callable[[str], object]) -> TappedStream:
+    """``stream``, with ``show`` called with a line for each header and frame that passes: ``->`` or ``<-``, and what it is."""
+
+    def tell(arrow: str, splitter: FrameSplitter, octets: bytes) -> None:
+        for piece in splitter.feed(octets):
+            show(f"{arrow} {describe(piece)}")
+
+    return tapped(stream, partial(tell, "->", FrameSplitter()), partial(tell, "<-", FrameSplitter()))

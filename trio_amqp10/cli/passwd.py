@@ -1,4 +1,4 @@
-"""``amqp10 passwd``: a file of users that ``amqp10 serve --users`` reads, with salted keys and no passwords (RFC 5802)."""
+"""``amqp10 passwd``: a file of users with salted keys (RFC 5802)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.sasl import Credentials, read_users, write_users
 from trio_amqp10.sasl.saslprep import prepare
 
-from .run import CommandError
+from .command_runner import CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

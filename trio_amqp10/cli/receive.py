@@ -1,4 +1,4 @@
-"""``amqp10 receive`` and ``amqp10 browse``: take messages off a node, or look at those that are there."""
+"""``amqp10 receive`` and ``amqp10 browse``: take messages, or look at them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import trio
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.spec.messaging import Source
 
-from .dialling import DialOptions
+from .command_runner import CommandError, Interrupts, say, unhurried, write_out
+from .dial_options import DialOptions
+from .message_text import body_octets, message_json
 from .progress import Progress
-from .run import CommandError, Interrupts, say, unhurried, write_out
-from .text import body_octets, message_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import trio_amqp10 as amqp
     from trio_amqp10.message import Message
-    from trio_amqp10.peer.options import Guarantee
+    from trio_amqp10.peer.link_options import Guarantee
 
 __all__ = ["ReceiveOptions", "browse", "receive"]
 

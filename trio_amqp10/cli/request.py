@@ -8,9 +8,9 @@ import trio
 
 import trio_amqp10 as amqp
 
-from .dialling import DialOptions
-from .run import CommandError, Interrupts, write_out
-from .text import body_octets, message_json
+from .command_runner import CommandError, Interrupts, write_out
+from .dial_options import DialOptions
+from .message_text import body_octets, message_json
 
 __all__ = ["RequestOptions", "request"]
 

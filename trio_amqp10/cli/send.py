@@ -1,4 +1,4 @@
-"""``amqp10 send``: one message, or one for each line, without waiting for each outcome in turn."""
+"""``amqp10 send``: one message, or one for each line of stdin."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import trio_amqp10 as amqp
 from trio_amqp10.peer.delivery import raise_unless_accepted
 from trio_amqp10.peer.errors import DeliveryError
 
-from .dialling import DialOptions
+from .command_runner import CommandError, Interrupts, write_out
+from .dial_options import DialOptions
 from .progress import Progress
-from .run import CommandError, Interrupts, write_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from trio_amqp10.peer.options import Guarantee
+    from trio_amqp10.peer.link_options import Guarantee
 
-__all__ = ["SendOptions", "send"]
+__all__ = ["SendOptions", "bodies_of", "send"]
 
 _IN_FLIGHT = 1000
 """Deliveries whose outcome may be outstanding: enough to keep a distant peer busy, little enough to hold."""
@@ -52,7 +52,7 @@ async def send(options: SendOptions, interrupts: Interrupts) -> None:
     Raises:
         CommandError: a message was not accepted, a line is no text, or there were too few lines.
     """
-    bodies = _Lines(options.file) if options.body is None else _Copies(options.body, options.count or 1)
+    bodies = bodies_of(options)
     with Progress("sending", options.count) as progress:
         try:
             with interrupts.here() as scope:
@@ -66,6 +66,11 @@ async def send(options: SendOptions, interrupts: Interrupts) -> None:
     if options.count is not None and progress.count < options.count:
         raise CommandError(f"sent {progress.count} of {options.count}: there were no more lines")
     await write_out(b"sent %d\n" % progress.count)
+
+
+def bodies_of(options: SendOptions) -> _Lines | _Copies:
+    """What to send, in batches: ``next`` gives some octets each, and nothing at the end."""
+    return _Lines(options.file) if options.body is None else _Copies(options.body, options.count or 1)
 
 
 async def _send_all(options: SendOptions, bodies: _Lines | _Copies, progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""``amqp10 serve``: a container of queues and topics; what is durable outlives the process, given a store."""
+"""``amqp10 serve``: a container of queues and topics, durable with a store."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import trio
 
 import trio_amqp10 as amqp
 
+from .command_runner import CommandError, Interrupts, explain, say, write_out
 from .passwd import load_users
-from .run import CommandError, Interrupts, explain, say, write_out
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
 
 __all__ = ["ServeOptions", "owner_of", "serve"]
 
@@ -38,7 +38,7 @@ class ServeOptions:
     tls_client_ca: str | None = None
     strict: bool = False
     management: bool = False
-    dialects: Sequence[str] = ()
+    dialects: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Any])
     allow_plaintext_password: bool = False
     store: str | None = None
     quotas: amqp.Quotas | None = None

@@ -1,4 +1,4 @@
-"""``amqp10 top``: the nodes, connections and links of a container, again and again, by asking its ``$management``.
+"""``amqp10 top``: nodes, connections and links of a container, refreshed.
 
 Of a peer without it there is to be had what its ``open`` says, and what our own connection counts: that is
 shown in its stead, and said. Knows what management answers, and rich.
@@ -17,8 +17,9 @@ import trio_amqp10 as amqp
 from trio_amqp10.json_values import to_json
 from trio_amqp10.wire.values import Int
 
-from .dialling import DialOptions
-from .run import CommandError, Interrupts, say, write_out
+from .command_runner import CommandError, Interrupts, say, write_out
+from .dial_options import DialOptions
+from .management import dial_management
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -98,7 +99,7 @@ class Sample:
 def _moved(entity: _Entity) -> int | None:
     """What grows with the traffic: messages of a link, arrivals of a queue or topic, calls of a handler."""
     if entity["type"] == "link":
-        return int(entity["messages"])
+        return int(entity["messages"] or 0)
     if entity["type"] == "connection":
         return int(entity["octets-in"]) + int(entity["octets-out"])
     moved = next((entity[name] for name in ("arrived", "handled") if entity.get(name) is not None), None)
@@ -111,7 +112,7 @@ async def top(options: TopOptions, interrupts: Interrupts) -> None:
     Raises:
         CommandError: the peer does not answer, or not as management does.
     """
-    async with options.dial.dial(options.url) as connection:
+    async with dial_management(options.url, options.dial) as connection:
         try:
             async with connection.open_requester("$management") as requester:
                 await _watch(options, interrupts, connection, requester)
@@ -229,6 +230,12 @@ class _Screen:
             await write_out(text.get().encode())
 
 
+_OF_PEERS: Final = (
+    *("no.", "peer", "user", "protocol", "state"),
+    *("senders", "receivers", "in", "out", "waiting", "octets/s"),
+)
+
+
 def _drawn(sample: Sample, before: Sample | None) -> RenderableType:
     from rich.console import Group
 
@@ -252,6 +259,7 @@ def _drawn(sample: Sample, before: Sample | None) -> RenderableType:
             each["identity"],
             each["name"],
             each["user"] or "",
+            each.get("protocol") or "",
             each["state"],
             *(_number(each[name]) for name in ("senders", "receivers", "octets-in", "octets-out", "waiting")),
             _number(octet_rates.get(each["identity"])),
@@ -272,11 +280,7 @@ def _drawn(sample: Sample, before: Sample | None) -> RenderableType:
     return Group(
         _memory(sample),
         _table("nodes", ("address", "type", "messages", "octets", "senders", "receivers", "arrive/s"), nodes),
-        _table(
-            "connections",
-            ("no.", "peer", "user", "state", "senders", "receivers", "in", "out", "waiting", "octets/s"),
-            peers,
-        ),
+        _table("connections", _OF_PEERS, peers),
         _table(
             "links", ("no.", "way", "address", "state", "messages", "credit", "unsettled", "msg/s"), links
         ),

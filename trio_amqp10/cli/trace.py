@@ -1,4 +1,4 @@
-"""``amqp10 trace``: a file with a conversation in it, frame by frame, or as a sequence diagram."""
+"""``amqp10 trace``: print a capture frame by frame, or as a sequence diagram."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trio_amqp10.trace.capture import read_capture
-from trio_amqp10.trace.html import sequence_diagram
-from trio_amqp10.trace.records import entries_of
-from trio_amqp10.trace.text import describe, hexdump, redacted
+from trio_amqp10.trace.frame_log import entries_of
+from trio_amqp10.trace.frame_text import describe, hexdump, redacted
+from trio_amqp10.trace.html_diagram import sequence_diagram
+from trio_amqp10.trace.read_capture import read_capture
 
-from .run import say, write_out
+from .command_runner import say, write_out
 
 if TYPE_CHECKING:
-    from trio_amqp10.trace.records import Entry
+    from trio_amqp10.trace.frame_log import Entry
 
-    from .run import Interrupts
+    from .command_runner import Interrupts
 
 __all__ = ["TraceOptions", "trace"]
 

@@ -1,4 +1,4 @@
-"""The peers that are connected to a container: who is let in, whose tasks run where, and when everything is done.
+"""The peers connected to a container: admission, tasks, waiting for the end.
 
 Knows connected peers by their interface; knows no node and no dialect.
 """
@@ -13,17 +13,17 @@ import trio
 
 from trio_amqp10.peer.statistics import TOTALS
 
-from .rights.sole import SoleConnections
+from .rights.sole_connection import SoleConnections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .connected import ConnectedPeer
-    from .host import Host
+    from .background_tasks import TaskRunner
+    from .connected_peer import ConnectedPeer
+    from .internal_peer import NodesPeer
     from .nodes.node import RefusedError
     from .rights.quotas import Accounts
     from .timers import Timers
-    from .within import Household
 
 __all__ = ["Connections"]
 
@@ -36,14 +36,14 @@ class Connections:
 
     Attributes:
         peers: those that have entered and are not forgotten, oldest first.
-        hosts: where tasks may run: the peers whose connection lasts, and ``serve``.
-        past: totals of those that are forgotten.
+        runners: where tasks may run: the connections that last, and ``serve``.
+        past: totals of the peers that are forgotten.
         resting: whether the container finishes.
     """
 
     def __init__(self, accounts: Accounts | None) -> None:
         self.peers: dict[ConnectedPeer, None] = {}
-        self.hosts: dict[Host | ConnectedPeer, None] = {}
+        self.runners: dict[TaskRunner | ConnectedPeer, None] = {}
         self.past: Counter[str] = Counter()
         self.resting = False
         self._accounts = accounts
@@ -69,19 +69,19 @@ class Connections:
         self.peers[peer] = None
 
     def join(
-        self, host: Host | ConnectedPeer, nursery: trio.Nursery, house: Household, timers: Timers
+        self, runner: TaskRunner | ConnectedPeer, nursery: trio.Nursery, nodes_peer: NodesPeer, timers: Timers
     ) -> None:
         """Tasks of the container may run here from now on."""
-        host.begin(nursery)
-        self.hosts[host] = None
-        house.welcome(host)
-        timers.join(host)
+        runner.begin(nursery)
+        self.runners[runner] = None
+        nodes_peer.welcome(runner)
+        timers.join(runner)
 
-    def part(self, host: Host | ConnectedPeer, timers: Timers) -> None:
+    def part(self, runner: TaskRunner | ConnectedPeer, timers: Timers) -> None:
         """No new tasks of the container run here."""
-        host.open = False
-        del self.hosts[host]
-        timers.leave(host)
+        runner.open = False
+        del self.runners[runner]
+        timers.leave(runner)
 
     def forget(self, peer: ConnectedPeer) -> None:
         """Its connection and its tasks are over."""
@@ -94,11 +94,11 @@ class Connections:
         if self._accounts is not None:
             self._accounts.discard(peer)
 
-    def check_idle(self, host: Host | ConnectedPeer) -> None:
+    def check_idle(self, runner: TaskRunner | ConnectedPeer) -> None:
         """Something has come to its end here."""
-        if not host.working and not host.open:
-            self.forget(host)  # type: ignore[arg-type]
-        if self.resting and not host.leases and not host.working:
+        if not runner.working and not runner.open:
+            self.forget(runner)  # type: ignore[arg-type]
+        if self.resting and not runner.leases and not runner.working:
             self._idle.unpark_all()
 
     def rest(self) -> None:
@@ -117,8 +117,8 @@ class Connections:
         """Tasks that run."""
         return sum(each.working for each in self)
 
-    def __iter__(self) -> Iterator[Host | ConnectedPeer]:
-        return iter({*self.peers, *self.hosts})
+    def __iter__(self) -> Iterator[TaskRunner | ConnectedPeer]:
+        return iter({*self.peers, *self.runners})
 
     def __len__(self) -> int:
         return len(self.peers)

@@ -1,4 +1,4 @@
-"""Arrivals, outlets and leases for dialects: those parts of the interface of nodes that do not differ from one to the next.
+"""Arrivals, outlets and leases that several dialects share.
 
 A dialect without credit gives a consumer so many messages before the first is answered: that is ``WindowOutlet``. Its
 ``GivenLease`` counts for the peer until one of its methods is called. What a peer publishes is a ``PublishedArrival``, and its
@@ -7,7 +7,7 @@ A dialect without credit gives a consumer so many messages before the first is a
 Knows nodes and connected peers; knows no octet of any dialect.
 """
 
-# Not every answer and every hook needs all that it is told.
+# Not every answer and every hook needs all its arguments.
 # ruff: noqa: ARG002
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.renamed import RenamedAttribute
 
 from .nodes.content import Content
 from .nodes.forms import content_of
-from .nodes.node import Interest, Lease, RefusedError
+from .nodes.node import Lease, RefusedError, SubscriptionTerms
 from .nodes.relay import Feed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .connected import ServedPeer
     from .nodes.forms import Wants
     from .nodes.node import Node
+    from .served_peer import ServedPeer
 
 __all__ = ["GivenLease", "PublishedArrival", "Publisher", "WindowOutlet"]
 
@@ -94,6 +95,10 @@ class PublishedArrival:
             raise LocalProtocolError(f"this message was answered already: {self.state}")
         self.settled = True
         self.state = state
+        self.answered(refusal)
+
+    def answered(self, refusal: RefusedError | None) -> None:
+        """It was accepted, or not, and why; for a subclass that knows its publisher."""
         self._on_answer(refusal)
 
 
@@ -109,10 +114,12 @@ class Publisher:
 
     Attributes:
         inlets: by address.
+        counts: messages that were published to each, by address.
     """
 
     def __init__(self, peer: ServedPeer, find: Callable[[str], Node], on_taken: Callable[[], object]) -> None:
         self.inlets: dict[str, Feed] = {}
+        self.counts: dict[str, int] = {}
         self._peer = peer
         self._find = find
         self._on_taken = on_taken
@@ -132,6 +139,7 @@ class Publisher:
         inlet, node = self.inlets.get(address), self._nodes.get(address)
         if inlet is None or node is None:
             inlet, node = self._open(address)
+        self.counts[address] += 1
         inlet.push(arrival)
         node.on_arrivals(inlet)
 
@@ -145,12 +153,14 @@ class Publisher:
             raise
         inlet = Feed(self._peer, self._on_taken, partial(self._on_gone, address))
         self.inlets[address], self._nodes[address] = inlet, node
+        self.counts[address] = 0
         node.add_inlet(inlet)
         return inlet, node
 
     def _on_gone(self, address: str) -> None:
         """The node has ended the inlet: what waits there is released by it."""
         inlet, node = self.inlets.pop(address, None), self._nodes.pop(address, None)
+        self.counts.pop(address, None)
         if inlet is not None and node is not None:
             node.remove_inlet(inlet)
 
@@ -179,7 +189,7 @@ class GivenLease(Lease):
         self._lease = lease
         self._size = size
         outlet.unsettled[self] = None
-        outlet.peer.retain(size)
+        outlet.peer.add_unsettled(size)
 
     @property
     def record(self) -> int | str | None:
@@ -221,7 +231,7 @@ class GivenLease(Lease):
             if self._lease is not None:
                 answer(self._lease)
         finally:
-            self.outlet.peer.let_go(self._size)
+            self.outlet.peer.remove_unsettled(self._size)
             self.outlet.wake()
 
 
@@ -231,12 +241,12 @@ class WindowOutlet:
     Args:
         peer: whose it is.
         node: from which it receives.
-        send: sends a message; the lease is to be answered once, or ``end`` gives it back.
-        on_closed: called when the node ends it, with condition and description.
+        send: sends a message; the lease is to be answered once, or ``end`` gives it back. None for a subclass that has ``deliver``.
+        on_closed: called when the node ends it, with condition and description; None for a subclass that has ``ended_by_node``.
         window: messages; None for any number.
         wants: as of ``Outlet``.
         copying: as of ``Outlet``.
-        interest: as of ``Outlet``; one that ends with the outlet if None.
+        subscription_terms: as of ``Outlet``; one that ends with the outlet if None.
 
     Attributes:
         unsettled: leases that were not answered yet, oldest first.
@@ -247,24 +257,27 @@ class WindowOutlet:
     max_message_size: int | None = None
     final = True
     sender: Any = None
+    interest = RenamedAttribute("subscription_terms")
 
     def __init__(
         self,
         peer: ServedPeer,
         node: Node,
-        send: Callable[[Content, GivenLease], object],
-        on_closed: Callable[[str | None, str | None], object],
+        send: Callable[[Content, GivenLease], object] | None = None,
+        on_closed: Callable[[str | None, str | None], object] | None = None,
         *,
         window: int | None,
         wants: Wants | None = None,
         copying: bool = False,
-        interest: Interest | None = None,
+        subscription_terms: SubscriptionTerms | None = None,
     ) -> None:
         self.peer = peer
         self.key: object = self
         self.copying = copying
         self.wants = wants
-        self.interest = Interest(name=node.address) if interest is None else interest
+        self.subscription_terms = (
+            SubscriptionTerms(name=node.address) if subscription_terms is None else subscription_terms
+        )
         self.unsettled: dict[GivenLease, None] = {}
         self.closed = False
         self._node = node
@@ -272,6 +285,7 @@ class WindowOutlet:
         self._on_closed = on_closed
         self._window = window
         self._attached = False
+        self._giving = False
 
     def begin(self) -> None:
         """It may be attached (``ServedPeer.check_outlet``), and receives from now on."""
@@ -298,12 +312,13 @@ class WindowOutlet:
 
     def wake(self) -> None:
         """There may be room."""
-        if self._attached:
+        if self._attached and not self._giving:  # while it is given one, the node goes on by itself
             self._node.on_demand(self)
 
     def ready(self) -> bool:
         if (
             self.closed
+            or self._giving
             or self.peer.resting
             or (self._window is not None and len(self.unsettled) >= self._window)
         ):
@@ -313,7 +328,21 @@ class WindowOutlet:
     def give(self, content: Content | Any, lease: Lease | None, tag: bytes | None = None) -> None:
         if not isinstance(content, Content):  # a node of AMQP 1.0 gives a Message
             content = content_of(content.message_format, content.to_payload())
-        self._send(content, GivenLease(self, lease, content.size))
+        self._giving = True
+        try:
+            self.deliver(content, GivenLease(self, lease, content.size))
+        finally:
+            self._giving = False
+
+    def deliver(self, content: Content, lease: GivenLease) -> object:
+        """Send a message; the lease is to be answered once, or ``end`` gives it back."""
+        assert self._send is not None
+        return self._send(content, lease)
+
+    def ended_by_node(self, condition: str | None, description: str | None) -> None:
+        """The node has ended it."""
+        if self._on_closed is not None:
+            self._on_closed(condition, description)
 
     def outgrow(self, size: int) -> None:
         """Never called: there is no ``max_message_size``."""
@@ -324,7 +353,7 @@ class WindowOutlet:
     def close(self, condition: str | None = None, description: str | None = None) -> None:
         if not self.closed:
             self._detach()
-            self._on_closed(condition, description)
+            self.ended_by_node(condition, description)
 
     async def flush(self) -> None:
         """Nothing is waited for: the peer answers when it likes. Cancelled: nothing has changed."""

@@ -7,7 +7,7 @@ its peer has gone.
 Knows messages, inlets and outlets; knows no links.
 """
 
-# Not every kind of handler needs all that it is told.
+# Not every kind of handler needs all its arguments.
 # ruff: noqa: ARG002
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import trio
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
 
-from .nodes.node import Arrival, Inlet, Interest, Node, Outlet, Peer, RefusedError
+from .nodes.node import Arrival, Inlet, Node, Outlet, Peer, RefusedError, SubscriptionTerms
 
-__all__ = ["Around", "Consumer", "Function", "Worked"]
+__all__ = ["Around", "Consumer", "Function", "HandlerNode"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
@@ -37,7 +37,7 @@ Around = Callable[[Node, Arrival, Callable[[], Awaitable[Any]]], Awaitable[Any]]
 """Stands between an arrival and the handler of its node: see ``Container.surround``."""
 
 
-class _Crew:
+class _InletTasks:
     """The tasks that work for one inlet, and whose turn it is to reply."""
 
     __slots__ = ("last", "working")
@@ -47,7 +47,7 @@ class _Crew:
         self.last: trio.Event | None = None
 
 
-class Worked(Node):
+class HandlerNode(Node):
     """What consumers and functions have in common: up to ``concurrency`` arrivals of an inlet at a time.
 
     Attributes:
@@ -63,31 +63,31 @@ class Worked(Node):
         self.around: Around | None = None
         self._concurrency = concurrency
         self._figures = {"handled": 0, "failed": 0}
-        self._crews: dict[Inlet, _Crew] = {}
+        self._tasks: dict[Inlet, _InletTasks] = {}
 
     def add_inlet(self, inlet: Inlet) -> None:
         super().add_inlet(inlet)
-        self._crews[inlet] = _Crew()
+        self._tasks[inlet] = _InletTasks()
 
     def remove_inlet(self, inlet: Inlet) -> None:
         super().remove_inlet(inlet)
-        self._crews.pop(inlet, None)
+        self._tasks.pop(inlet, None)
 
     def on_arrivals(self, inlet: Inlet) -> None:
-        crew = self._crews.get(inlet)
-        while crew is not None and crew.working < self._concurrency:
+        tasks = self._tasks.get(inlet)
+        while tasks is not None and tasks.working < self._concurrency:
             arrival = inlet.take()
             if arrival is None:
                 return
-            before, done = crew.last, trio.Event()
-            inlet.peer.start_soon(self._work, inlet, crew, arrival, before, done)
-            crew.last = done
-            crew.working += 1
+            before, done = tasks.last, trio.Event()
+            inlet.peer.start_soon(self._work, inlet, tasks, arrival, before, done)
+            tasks.last = done
+            tasks.working += 1
 
     async def _work(
         self,
         inlet: Inlet,
-        crew: _Crew,
+        tasks: _InletTasks,
         arrival: Arrival | None,
         before: trio.Event | None,
         done: trio.Event,
@@ -100,9 +100,9 @@ class Worked(Node):
                     done.set()
                 arrival = inlet.take()
                 if arrival is not None:
-                    before, done = _turn(crew)
+                    before, done = _turn(tasks)
         finally:
-            crew.working -= 1
+            tasks.working -= 1
 
     async def _handle(self, inlet: Inlet, arrival: Arrival, before: trio.Event | None) -> None:
         raise NotImplementedError
@@ -144,13 +144,13 @@ class Worked(Node):
             _log.debug("%r: %s", self, gone)
 
 
-def _turn(crew: _Crew) -> tuple[trio.Event | None, trio.Event]:
+def _turn(tasks: _InletTasks) -> tuple[trio.Event | None, trio.Event]:
     """What to wait for before replying, and what to set after it."""
-    before, crew.last = crew.last, trio.Event()
-    return before, crew.last
+    before, tasks.last = tasks.last, trio.Event()
+    return before, tasks.last
 
 
-class Consumer(Worked):
+class Consumer(HandlerNode):
     """Calls ``handler(delivery)`` for every message that peers send.
 
     The delivery is accepted when the handler returns, unless it has settled it otherwise, and
@@ -177,7 +177,7 @@ class Consumer(Worked):
         self._answer(arrival, failure)
 
 
-class Answering(Worked):
+class Answering(HandlerNode):
     """Answers every request; what with, is for a class of this one to say.
 
     The reply goes to the request's ``reply_to``: a link of the same peer that receives from this
@@ -279,8 +279,10 @@ class Answering(Worked):
 
     # -- links that take replies straight from here -----------------------------------------
 
-    def check_outlet(self, peer: Peer, *, copying: bool, target: str | None, interest: Interest) -> None:
-        super().check_outlet(peer, copying=copying, target=target, interest=interest)
+    def check_outlet(
+        self, peer: Peer, *, copying: bool, target: str | None, subscription_terms: SubscriptionTerms
+    ) -> None:
+        super().check_outlet(peer, copying=copying, target=target, subscription_terms=subscription_terms)
         if target is None:
             raise RefusedError(
                 Condition.NOT_ALLOWED,

@@ -1,4 +1,4 @@
-"""Management: create, read, update, delete and list the nodes of a container, by messages.
+"""Create, read, update, delete and list the nodes of a container, by messages.
 
 A request names an ``operation`` in its application-properties, and for an entity its ``type`` and its
 ``name`` or ``identity``, which here are both its address; the reply has a ``statusCode`` and a
@@ -10,10 +10,12 @@ operation                                  what it does
 ``CREATE``, ``UPDATE``                     a queue or a topic, or the rules of a queue, from the map in the body; with a
                                            store, what is made so is there again after a restart
 ``READ``                                   all attributes of a node, its live figures among them
-``DELETE``                                 a queue or a topic; its links end, its messages are gone
+``DELETE``                                 a queue or a topic: its links end, its messages are gone; of type
+                                           ``connection``, by its identity: the connection is closed with
+                                           ``amqp:connection:forced``, or what its dialect has for that
 ``QUERY``                                  the attributes in the body's ``attributeNames``, or all, of all nodes, or
                                            those of one ``entityType``, from ``offset``, at most ``count``; of type
-                                           ``connection``, ``link`` or ``account`` whoever is there now, of type
+                                           ``connection``, ``link`` or ``account`` those that are there now, of type
                                            ``container`` the container itself; accounts are
                                            what identities have, where there are quotas
 ``GET-TYPES``, ``GET-ATTRIBUTES``,         what there is to manage
@@ -26,6 +28,8 @@ whether there are entities behind it; ask for these with ``offset``. A request n
 most 2,048 characters. So a request costs what a page costs, whatever there is and whatever it says.
 
 Knows nodes by what they say of themselves; knows no links.
+
+Longer than 400 lines: every operation stands beside the check of what a request may ask of it.
 """
 
 from __future__ import annotations
@@ -37,7 +41,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.message import Message
 from trio_amqp10.wire.values import Int
 
@@ -45,13 +49,13 @@ from .nodes.queue import Queue
 from .nodes.topic import Topic
 from .overview import OVERVIEWS
 from .stores.base import StoreError
-from .stores.settings import Setting
+from .stores.node_settings import NodeSetting
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from .nodes.node import Node
-    from .service import Container
+    from .overview import Managed
 
 __all__ = ["ADDRESS", "Management"]
 
@@ -112,7 +116,7 @@ class Management:
         container: which.
     """
 
-    def __init__(self, container: Container) -> None:
+    def __init__(self, container: Managed) -> None:
         self._container = container
         self._operations: dict[str, Callable[[Mapping[str, Any], Any], _Answer | Awaitable[_Answer]]] = {
             "CREATE": self._create,
@@ -163,14 +167,14 @@ class Management:
             raise _FaultError(400, str(fault)) from fault
         node = self._container.nodes[name]
         try:
-            await self._keep(name, Setting(kind, wishes))
+            await self._keep(name, NodeSetting(kind, wishes))
         except StoreError as fault:
             if self._container.nodes.get(name) is node:
                 self._container.remove_node(name)
             raise _FaultError(500, f"it could not be stored: {fault}") from fault
         return 201, "Created", _attributes(node)
 
-    async def _keep(self, name: str, setting: Setting) -> None:
+    async def _keep(self, name: str, setting: NodeSetting) -> None:
         """Have it outlive the process, where anything does."""
         if self._container.settings is not None:
             await self._container.settings.keep(name, setting)
@@ -196,18 +200,28 @@ class Management:
         made = None if settings is None else settings.get(queue.address)
         if made is not None:  # else its rules are the program's
             try:
-                await self._keep(queue.address, Setting(made.kind, made.rules | wishes))
+                await self._keep(queue.address, NodeSetting(made.kind, made.rules | wishes))
             except StoreError as fault:
                 queue.update(before)
                 raise _FaultError(500, f"it could not be stored, and is as it was: {fault}") from fault
         return 200, "OK", _attributes(queue)
 
     def _delete(self, asked: Mapping[str, Any], _: Any) -> _Answer:
+        if asked.get("type") == "connection":
+            return self._disconnect(_text(asked, "identity"))
         node = self._find(asked)
         if not isinstance(node, (Queue, Topic)):
             raise _FaultError(400, f"{node!r} is part of the service, and cannot be deleted")
         self._container.remove_node(node.address)
         return 204, "No Content", {}
+
+    def _disconnect(self, identity: str) -> _Answer:
+        """Close a connection; a peer that closes its own gets no answer."""
+        for peer in self._container.connected:
+            if f"{peer.number}" == identity:
+                peer.close(Condition.CONNECTION_FORCED.value, "closed by management")
+                return 204, "No Content", {}
+        raise _FaultError(404, f"no connection {_shown.repr(identity)}")
 
     def _find(self, asked: Mapping[str, Any]) -> Node:
         name = _text(asked, "identity" if "identity" in asked else "name")
@@ -337,6 +351,8 @@ def _operations_of(kind: str) -> dict[str, list[str]]:
     operations: dict[str, list[str]] = {"READ": []}
     if kind in _MADE:
         operations |= {"CREATE": list(_MADE[kind][1]), "DELETE": []}
+    if kind == "connection":
+        operations["DELETE"] = []
     if kind == "queue":
         operations["UPDATE"] = list(_QUEUE)
     return operations

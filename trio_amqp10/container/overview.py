@@ -1,23 +1,27 @@
-"""What a container has to show of itself and its peers, for management: one map for each connection, link and identity.
+"""What management shows of a container: connections, links and accounts.
 
-Entities come one by one, each with its identity and a function that makes its map: whoever wants one of them, or a page, makes
-no more. Knows where figures are; what they mean is told by ``peer.statistics``.
+Entities come one by one, each with its identity and a function that makes its map: a request for one of them, or for a
+page, makes no more. Knows where figures are; ``peer.statistics`` describes what they mean.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from .nodes.origins import user_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from .connected import ConnectedPeer, LinkView
+    from .connected_peer import ConnectedPeer, LinkView
+    from .nodes.node import Node
+    from .nodes.queue import Queue
+    from .nodes.topic import Topic
+    from .nodes.watermark import Watermark
     from .rights.quotas import Account
-    from .service import Container
+    from .stores.node_settings import NodeSettings
 
 __all__ = [
     "ACCOUNT",
@@ -26,6 +30,8 @@ __all__ = [
     "LINK",
     "OVERVIEWS",
     "Found",
+    "Managed",
+    "Overseen",
     "accounts",
     "connections",
     "links",
@@ -35,12 +41,59 @@ Found: TypeAlias = tuple[str, Callable[[], dict[str, Any]]]
 """An entity: its identity, and what makes its map."""
 
 
-def itself(container: Container) -> Iterator[Found]:
+class Overseen(Protocol):
+    """A container, as far as it is shown."""
+
+    @property
+    def name(self) -> str:
+        """What peers see as its container-id."""
+        ...
+
+    @property
+    def watermark(self) -> Watermark:
+        """Counts what messages take."""
+        ...
+
+    @property
+    def connected(self) -> Sequence[ConnectedPeer]:
+        """The peers that are connected now, oldest first."""
+        ...
+
+
+class Managed(Overseen, Protocol):
+    """A container, as far as it is managed."""
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """The nodes that there are, by address."""
+        ...
+
+    @property
+    def settings(self) -> NodeSettings | None:
+        """The nodes that were made through management; None without a store."""
+        ...
+
+    @property
+    def add_queue(self) -> Callable[..., Queue]:
+        """See ``Container.add_queue``."""
+        ...
+
+    @property
+    def add_topic(self) -> Callable[..., Topic]:
+        """See ``Container.add_topic``."""
+        ...
+
+    def remove_node(self, address: str) -> None:
+        """See ``Container.remove_node``."""
+        ...
+
+
+def itself(container: Overseen) -> Iterator[Found]:
     """The container: how much memory its messages take."""
     yield container.name, partial(_of_container, container)
 
 
-def _of_container(container: Container) -> dict[str, Any]:
+def _of_container(container: Overseen) -> dict[str, Any]:
     mark = container.watermark
     return {
         "name": container.name,
@@ -53,7 +106,7 @@ def _of_container(container: Container) -> dict[str, Any]:
     }
 
 
-def connections(container: Container) -> Iterator[Found]:
+def connections(container: Overseen) -> Iterator[Found]:
     """Every connection that there is, by a number that no other has had."""
     for peer in container.connected:
         yield f"{peer.number}", partial(_of_connection, peer)
@@ -67,11 +120,12 @@ def _of_connection(peer: ConnectedPeer) -> dict[str, Any]:
         "user": user_of(peer.identity),
         "leases": peer.leases,
         "working": peer.working,
+        "protocol": "AMQP 1.0",
     }
     return who | _figures(peer.statistics())
 
 
-def links(container: Container) -> Iterator[Found]:
+def links(container: Overseen) -> Iterator[Found]:
     """Every link that there is: its role is ours, as is the address that it leads to."""
     for peer in container.connected:
         for link in peer.links():
@@ -91,7 +145,7 @@ def _of_link(peer: ConnectedPeer, link: LinkView) -> dict[str, Any]:
     return who | figures
 
 
-def accounts(container: Container) -> Iterator[Found]:
+def accounts(container: Overseen) -> Iterator[Found]:
     """What each identity has that is connected; nothing where there are no quotas."""
     found = dict.fromkeys(peer.account for peer in container.connected if peer.account is not None)
     for account in found:
@@ -132,7 +186,7 @@ CONNECTION = (
         "messages-in",
         "messages-out",
     ),
-    *("reads", "writes", "waiting", "sessions", "senders", "receivers"),
+    *("reads", "writes", "waiting", "sessions", "senders", "receivers", "protocol"),
 )
 """The attributes of a connection."""
 

@@ -1,8 +1,8 @@
-"""Timers of a container: things to do at a time, while anybody is there to see them done.
+"""Timers of a container: functions that are called at a time.
 
-A container has no task of its own. So the one that waits for the next deadline runs with one of its hosts, ``serve``
-or a connection, only while there is a deadline, and moves to another when that one ends. Where there is
-none nobody can tell: what is due by then is done first of all when somebody comes.
+A container has no task of its own. So the task that waits for the next deadline runs beside ``serve`` or a connection,
+only while there is a deadline, and moves to another when that one ends. If there is neither, what is due is
+done first of all when there is one again.
 
 Knows the time; does not know what is done.
 """
@@ -19,8 +19,8 @@ from trio_amqp10.timer_heap import Timer, TimerHeap
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .connected import ConnectedPeer
-    from .host import Host
+    from .background_tasks import TaskRunner
+    from .connected_peer import ConnectedPeer
 
 __all__ = ["Timers"]
 
@@ -32,54 +32,54 @@ class Timers:
 
     Args:
         now: seconds on trio's clock.
-        hosts: beside whose handlers the task may run.
+        runners: beside which the task may run.
     """
 
-    def __init__(self, now: Callable[[], float], hosts: Iterable[Host | ConnectedPeer]) -> None:
+    def __init__(self, now: Callable[[], float], runners: Iterable[TaskRunner | ConnectedPeer]) -> None:
         self._now = now
-        self._hosts = hosts
+        self._runners = runners
         self._due: TimerHeap[Callable[[], object]] = TimerHeap()
-        self._host: Host | ConnectedPeer | None = None
+        self._runner: TaskRunner | ConnectedPeer | None = None
         self._scope = trio.CancelScope()
 
     def call_at(self, deadline: float, call: Callable[[], object]) -> Timer[Callable[[], object]]:
         """Have ``call`` called, synchronously, at ``deadline`` or soon after; what it raises is logged.
 
         Returns:
-            What cancels it. A function that is not called holds up nothing and nobody.
+            What cancels it. A function that waits for its time keeps nothing open.
         """
         timer = self._due.add(deadline, call)
-        if self._host is None:
+        if self._runner is None:
             self._move()
         elif deadline < self._scope.deadline:
             self._scope.deadline = deadline
         return timer
 
-    def join(self, host: Host | ConnectedPeer) -> None:
-        """Somebody is there."""
+    def join(self, runner: TaskRunner | ConnectedPeer) -> None:
+        """This one is open: tasks may run beside it."""
         self._run_due()
-        if self._host is None and self._due:
-            self._start(host)
+        if self._runner is None and self._due:
+            self._start(runner)
 
-    def leave(self, host: Host | ConnectedPeer) -> None:
+    def leave(self, runner: TaskRunner | ConnectedPeer) -> None:
         """This one ends."""
-        if self._host is host:
-            self._host = None
+        if self._runner is runner:
+            self._runner = None
             self._scope.cancel()
             self._scope = trio.CancelScope()
             self._move()
 
     def _move(self) -> None:
         if self._due:
-            host = next((each for each in self._hosts if each.open), None)
-            if host is not None:
-                self._start(host)
+            runner = next((each for each in self._runners if each.open), None)
+            if runner is not None:
+                self._start(runner)
 
-    def _start(self, host: Host | ConnectedPeer) -> None:
-        assert host.nursery is not None
-        self._host = host
+    def _start(self, runner: TaskRunner | ConnectedPeer) -> None:
+        assert runner.nursery is not None
+        self._runner = runner
         self._scope = trio.CancelScope(deadline=self._due.next())
-        host.nursery.start_soon(self._wait, self._scope)
+        runner.nursery.start_soon(self._wait, self._scope)
 
     async def _wait(self, scope: trio.CancelScope) -> None:
         while True:
@@ -89,7 +89,7 @@ class Timers:
                 return  # its host ends, and the next waits
             self._run_due()
             if not self._due:
-                self._host = None
+                self._runner = None
                 return
             scope = self._scope = trio.CancelScope(deadline=self._due.next())
 

@@ -1,4 +1,4 @@
-"""The messages of a transaction for one node: an inlet that is empty until the commit.
+"""The messages of a transaction for one node: an inlet, empty until the commit.
 
 A node that raises when it is given its messages
 ------------------------------------------------
@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.errors import AmqpError, Condition
 
-from .nodes.refusals import release
+from .nodes.answers import release
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from .nodes.clock import Clock
-    from .nodes.node import Arrival, House, Node, Peer
+    from .nodes.node import Arrival, ContainerPeer, Node, Peer
     from .nodes.watermark import Watermark
 
 __all__ = ["TransactionInlet", "attempt"]
@@ -39,7 +39,7 @@ _PAUSES: Final = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0)
 
 
 def attempt(call: Callable[[], object]) -> None:
-    """What a node raises is logged: the others are to hear too."""
+    """Call a node, and log what it raises: neither its caller nor the other nodes are at fault."""
     try:
         call()
     except AmqpError as refusal:
@@ -209,10 +209,10 @@ class TransactionInlet:
 
     def _on_time(self) -> None:
         self._retry = inf
-        house = self._node.house
+        container = self._node.container
         if not self._gone and self._waiting:
-            if house is not None and self._failures == 2:
-                self.peer = _Absent(self.peer, house)
+            if container is not None and self._failures == 2:
+                self.peer = _Absent(self.peer, container)
             self._give()
 
 
@@ -221,10 +221,10 @@ class _Absent:
 
     __slots__ = ("_house", "container_id", "identity")
 
-    def __init__(self, peer: Peer, house: House) -> None:
+    def __init__(self, peer: Peer, container: ContainerPeer) -> None:
         self.container_id = peer.container_id
         self.identity = peer.identity
-        self._house = house
+        self._house = container
 
     def start_soon(self, function: Callable[..., Awaitable[object]], *args: Any) -> None:
         self._house.start_soon(function, *args)

@@ -1,4 +1,4 @@
-"""Transactions: what is done together, or not at all, with the nodes of a container.
+"""What is done together, or not at all, with the nodes of a container.
 
 =====================  ====================================  ===============================================
 the work               at the commit                         at a rollback
@@ -8,13 +8,13 @@ a lease is answered    the answer counts                     the answer is as ne
 =====================  ====================================  ===============================================
 
 With a store, the commit begins there: all messages that come and all that go are one write, and what
-the table says is done once that has succeeded. Until then nobody sees any of it.
+the table says is done once that has succeeded. Until then none of it is seen.
 
 To a node a transaction is invisible: messages come to it at the commit, from an inlet that was
 there since the first of them was posted, so that a temporary node waits for them.
 
 A node that stores messages is given them before anything is decided. If it raises, the transaction is rolled back, and
-nothing was done. What becomes of a node that raises after that is told in ``transaction_inlets``.
+nothing was done. What becomes of a node that raises after that is described in ``transaction_inlets``.
 
 Knows nodes, arrivals and leases; knows no dialect: how a peer declares and ends a transaction, and what its outcomes
 mean, is the business of the protocol that it speaks.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .nodes.node import Arrival, Lease, Node, Peer
     from .nodes.watermark import Watermark
     from .stores.base import StoreError
-    from .stores.journal import Journal
+    from .stores.group_commit import Journal
 
 __all__ = ["LeaseAnswer", "PendingAnswer", "Transaction"]
 

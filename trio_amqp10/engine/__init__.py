@@ -1,1 +1,1 @@
-"""The protocol, sans-IO: connection, session and link endpoints, and the layers stacked under them."""
+"""AMQP 1.0, sans-IO: connection, session and link endpoints, and layers below."""

@@ -1,8 +1,8 @@
-"""The connection endpoint: protocol header, open, channels, idle time-outs, close (2.4).
+"""The connection endpoint: header, open, channels, time-outs, close (2.4).
 
 Octets come in through ``receive_data``, frames are found by the inbox and handed to the session that
 their channel maps to, and octets go out through ``data_to_send``. The endpoint has no role: it never
-learns whether it dialled. It knows no layer below (``stack`` puts SASL under it), no clock, no
+learns whether it dialled. It knows no layer below (``layer_stack`` puts SASL under it), no clock, no
 socket.
 
 Longer than 400 lines: the eight calls of a pump and the handlers behind them are one machine.
@@ -13,34 +13,34 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from trio_amqp10 import rules
+from trio_amqp10 import protocol_rules as rules
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.frames import AMQP_FRAME, MIN_MAX_FRAME_SIZE, encode_frame
-from trio_amqp10.headers import AMQP_HEADER
+from trio_amqp10.protocol_headers import AMQP_HEADER
 from trio_amqp10.spec import PERFORMATIVES
 from trio_amqp10.spec.transport import Begin, Close, Error, Open, Transfer
 from trio_amqp10.wire.decode import Budget
 from trio_amqp10.wire.encode import encode
 
-from .channels import Channels
-from .context import Context, Pool, Touchable
+from .connection_context import Context, Pool, Touchable
 from .delivery import IncomingDelivery, OutgoingDelivery
-from .dispatch import dispatch, scope_of, undecodable
+from .error_encoding import error_of, fit
 from .events import ConnectionClosed, ConnectionLost, ConnectionOpened, Event, SessionBegun
-from .faults import error_of, fit
-from .idle import IdleTimes
-from .inbox import Inbox
-from .names import LinkNames
-from .options import OpenOptions, strictness, symbols
-from .outbox import SIZE_BEFORE_OPEN
-from .rate import Rate
+from .frame_reader import FrameReader
+from .idle_timeout import IdleTimeout
+from .link_names import LinkNames
+from .open_options import OpenOptions, strictness, symbols
 from .session import Session
+from .session_channels import SessionChannels
+from .session_dispatch import dispatch, scope_of, undecodable
 from .states import CONNECTION, ConnectionState, Lifecycle, SessionState, Step
+from .token_bucket import TokenBucket
+from .write_buffer import SIZE_BEFORE_OPEN
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from .options import OpenKeywords
+    from .open_options import OpenKeywords
 
 __all__ = ["Connection"]
 
@@ -121,7 +121,7 @@ class Connection(Lifecycle):
         self.strict = self.context.strict
         self.outbox = self.context.outbox
         self.pipelined = pipelined
-        self._idle = IdleTimes(given.idle_timeout)
+        self._idle = IdleTimeout(given.idle_timeout)
         self.container_id = container_id
         self.local = Open(
             container_id=container_id,
@@ -138,12 +138,12 @@ class Connection(Lifecycle):
         self._open = _encode_open(self.local)
         self.remote: Open | None = None
         self.error: Error | None = None
-        self.inbox = Inbox(self)
-        self.channels = Channels(self.limits.channel_max, self._make_session)
+        self.inbox = FrameReader(self)
+        self.channels = SessionChannels(self.limits.channel_max, self._make_session)
         self.names = LinkNames()
         self._wants_open = False
         self._close_deadline: float | None = None
-        self._heartbeats = Rate(self.limits.heartbeats, self.limits.heartbeat_rate)
+        self._heartbeats = TokenBucket(self.limits.heartbeats, self.limits.heartbeat_rate)
 
     def __repr__(self) -> str:
         return f"<connection {self.container_id!r} {self.state.name} sessions={len(self.channels.ours)}>"

@@ -1,4 +1,4 @@
-"""One message on one link, from its first transfer until both ends have forgotten it (2.6.12).
+"""A delivery, from its first transfer until both ends forget it (2.6.12).
 
 An adapter may subclass either class to hang what its users need on it: the connection builds
 deliveries through the classes it was given. Knows nothing of how a message is encoded.
@@ -12,9 +12,9 @@ from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Modified, Rejected
 from trio_amqp10.spec.transport import Error, ReceiverSettleMode
 
-from .context import Touchable
-from .maps import MAX_TAG
+from .connection_context import Touchable
 from .outcomes import ACCEPTED, OUTCOMES, RELEASED, is_refusal, is_terminal
+from .unsettled_map import MAX_TAG
 
 if TYPE_CHECKING:
     from enum import Enum
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from trio_amqp10.errors import RemoteProtocolError
     from trio_amqp10.spec.transport import Attach
 
-    from .inflow import Inflow
     from .session_core import SessionCore
     from .settlement import Settlement
+    from .streamed_delivery import StreamedDelivery
 
 __all__ = [
     "ACCEPTED",
@@ -155,7 +155,7 @@ class IncomingDelivery:
         self.state: Any = None
         self.word: Any = None
         self.memo: Any = None
-        self.inflow: Inflow | None = None
+        self.inflow: StreamedDelivery | None = None
         self.watcher: Touchable | None = None
 
     @property

@@ -1,4 +1,4 @@
-"""What the peer did, one object at a time: the rare things (opened, attached, ended ...).
+"""Events of the peer, one object each: opened, attached, ended and the like.
 
 Messages, dispositions and credit are not here: they go to the link's own queue, and the link
 to the list of touched objects (see ``Connection.take_touched``).

@@ -1,4 +1,4 @@
-"""How much a peer may ask of us: every limit, its unit and its default, in one place.
+"""Limits on what a peer may cost: each with its unit and its default.
 
 ``None`` means no limit, and 0 never does.
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10 import rules
+from trio_amqp10 import protocol_rules as rules
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.spec.transport import (
     Attach,
@@ -21,15 +21,15 @@ from trio_amqp10.spec.transport import (
 )
 from trio_amqp10.wire.encode import encode
 
-from .faults import error_of, fit
-from .maps import unsettled_fields
-from .serial import MASK
+from .error_encoding import error_of, fit
+from .serial_numbers import MASK
 from .states import LINK, Lifecycle, LinkState, SessionState, Step
+from .unsettled_map import unsettled_fields
 
 if TYPE_CHECKING:
     from trio_amqp10.errors import RemoteProtocolError
 
-    from .context import Touchable
+    from .connection_context import Touchable
     from .session_core import SessionCore
 
 __all__ = ["FAR", "Link"]

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10 import rules
-from trio_amqp10._sections import ANNOTATIONS, DELIVERY_ANNOTATIONS, FOOTER, read_section, scan
+from trio_amqp10 import protocol_rules as rules
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
+from trio_amqp10.message.sections import ANNOTATIONS, DELIVERY_ANNOTATIONS, FOOTER, read_section, scan
 from trio_amqp10.spec.transport import Attach, Flow, Role
 from trio_amqp10.wire.composite import plan_of
 from trio_amqp10.wire.values import Symbol
 
 from .link import FAR, Link
-from .resuming import resume_receiver
-from .serial import MASK, distance
+from .receiver_resume import resume_receiver
+from .serial_numbers import MASK, distance
 from .states import LinkState
 
 if TYPE_CHECKING:
     from .delivery import IncomingDelivery
-    from .hold import Hold
-    from .incoming import Incoming
-    from .inflow import Inflow
+    from .incoming_transfers import Incoming
+    from .receive_buffer import ReceiveBuffer
     from .session_core import SessionCore
-    from .terminus import ReceiverTerminus
+    from .streamed_delivery import StreamedDelivery
+    from .unsettled_state import ReceiverTerminus
 
 __all__ = ["NOTHING", "CheckedReceiverLink", "ReceiverLink"]
 
@@ -77,8 +77,8 @@ class ReceiverLink(Link):
         self.terminus: ReceiverTerminus | None = None
         self.streaming = False
         self.sheds = False
-        self.hold: Hold | None = None
-        self.inflows: dict[Inflow, None] = {}
+        self.hold: ReceiveBuffer | None = None
+        self.inflows: dict[StreamedDelivery, None] = {}
         self._forgiven = 0
 
     def _available(self) -> int | None:
@@ -116,7 +116,7 @@ class ReceiverLink(Link):
         self.max_message_size = None
         self.session.windows.narrow(max(2, limits.stream_octets // limits.max_frame_size))
 
-    def limit(self, hold: Hold) -> None:
+    def limit(self, hold: ReceiveBuffer) -> None:
         """Bound the octets of the queue; for a link that has given no credit yet, alone on its session."""
         session = self.session
         self.hold = session.hold = hold

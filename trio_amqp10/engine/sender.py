@@ -15,20 +15,20 @@ from trio_amqp10.spec.transport import Attach, Flow, Role, SenderSettleMode, Tra
 from trio_amqp10.wire.composite import plan_of
 from trio_amqp10.wire.encode import encode
 
-from .fast import WHOLE_OVERHEAD, transfer_head, write_transfer
+from .fast_codec import WHOLE_OVERHEAD, transfer_head, write_transfer
 from .link import FAR, Link
 from .outcomes import OUTCOMES, RELEASED
-from .outgoing import Outgoing
-from .resending import resume_sender
-from .serial import MASK, add, distance
+from .outgoing_transfers import Outgoing
+from .sender_resume import resume_sender
+from .serial_numbers import MASK, add, distance
 from .states import LinkState
-from .tags import MADE_SIZE, ChosenTags, check_tag
+from .tag_uniqueness import MADE_SIZE, ChosenTags, check_tag
 
 if TYPE_CHECKING:
     from .delivery import OutgoingDelivery
-    from .resending import Resending
+    from .sender_resume import Resending
     from .session_core import SessionCore
-    from .terminus import SenderTerminus
+    from .unsettled_state import SenderTerminus
 
 __all__ = ["SenderLink"]
 

@@ -1,6 +1,6 @@
 """Session endpoints: begin, links that come and go, end (2.5).
 
-What links see of their session is in ``session_core``; what the peer sends on it is read in ``dispatch``. A session
+What links see of their session is in ``session_core``; what the peer sends on it is read in ``session_dispatch``. A session
 knows no connection: it writes frames and reports events through the context that it was given.
 """
 
@@ -12,11 +12,11 @@ from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.transport import Begin, End, Error
 from trio_amqp10.wire.encode import encode
 
+from .error_encoding import error_of, fit
 from .events import LinkAttached, LinkDetached, SessionEnded
-from .faults import error_of, fit
-from .incoming import drop_incoming
-from .numbers import Numbers
-from .outgoing import drop_outgoing
+from .free_numbers import FreeNumbers
+from .incoming_transfers import drop_incoming
+from .outgoing_transfers import drop_outgoing
 from .receiver import CheckedReceiverLink, ReceiverLink
 from .sender import SenderLink
 from .session_core import WITH_HANDLE, SessionCore
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from trio_amqp10.errors import RemoteProtocolError
 
-    from .context import Context
+    from .connection_context import Context
     from .link import Link
-    from .names import LinkNames
+    from .link_names import LinkNames
 
 __all__ = ["Session"]
 
@@ -84,7 +84,7 @@ class Session(SessionCore):
         self.error: Error | None = None
         self.told = False
         self._by_handle: dict[int, Link] = {}
-        self._handles = Numbers()
+        self._handles = FreeNumbers()
         self.errant: dict[int, None] = {}
         self.failed: dict[tuple[str, bool], None] = {}
 

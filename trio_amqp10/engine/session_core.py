@@ -1,4 +1,4 @@
-"""What a session is to its links: frames out, windows, unsettled deliveries, and turns to send (2.5.6).
+"""A session as its links see it: windows, unsettled deliveries, turns (2.5.6).
 
 ``Session`` adds what links never ask for: begin, end, and how links come and go.
 """
@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from trio_amqp10.wire.encode import encode
 
-from .fast import TransferReader
+from .fast_codec import TransferReader
+from .session_windows import INITIAL_ID, SessionWindows
 from .settlement import Settlement
 from .states import Lifecycle, LinkState, SessionState
-from .windows import INITIAL_ID, SessionWindows
 
 if TYPE_CHECKING:
     from trio_amqp10.errors import RemoteProtocolError
     from trio_amqp10.spec.transport import Error
 
-    from .context import Context
-    from .hold import Hold
+    from .connection_context import Context
     from .link import Link
+    from .receive_buffer import ReceiveBuffer
 
 __all__ = ["WITH_HANDLE", "SendsInTurn", "SessionCore"]
 
@@ -99,7 +99,7 @@ class SessionCore(Lifecycle, ABC):
         self.partials: dict[SendsInTurn, None] = {}
         self.hungry: list[SendsInTurn] = []
         self.unread = 0
-        self.hold: Hold | None = None
+        self.hold: ReceiveBuffer | None = None
         self._flow_links: dict[Link, None] = {}
         self._later_flows: dict[Link, None] = {}  # of links that are to be attached first
         self._owes_flow = False

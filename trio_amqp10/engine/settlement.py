@@ -25,7 +25,7 @@ Two maps hold what is not settled, keyed by delivery-id, one each way, for the w
 disposition names a range of ids and no link. Ranges are what makes settlement cheap. What we
 have to say is gathered while ids are consecutive and the state is the same, and written when
 the writer next asks for octets, or before anything that must not overtake it. What the peer says
-of a range costs what it changes; see ``ranges``.
+of a range costs what it changes; see ``delivery_ranges``.
 
 A link that goes has to find its own among them. A receiver has them by tag. Of a sender nothing is
 noted while it sends: when the first link with unsettled deliveries goes, all that were sent since
@@ -40,7 +40,7 @@ from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from trio_amqp10 import rules
+from trio_amqp10 import protocol_rules as rules
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Received
 from trio_amqp10.spec.transactions import TransactionalState
@@ -48,10 +48,10 @@ from trio_amqp10.spec.transport import Disposition, ReceiverSettleMode, Role
 from trio_amqp10.wire.values import Described
 
 from .delivery import IncomingDelivery, OutgoingDelivery
-from .fast import write_disposition
+from .delivery_ranges import FEW, DeliveryRanges, Rank
+from .fast_codec import write_disposition
 from .outcomes import ACCEPTED, OUTCOMES, RELEASED, is_refusal, is_terminal
-from .ranges import FEW, Ranges, Rank
-from .serial import MASK, distance
+from .serial_numbers import MASK, distance
 from .states import LinkState
 
 if TYPE_CHECKING:
@@ -102,8 +102,8 @@ class Settlement:
         self._context = session.context
         self.incoming: dict[int, IncomingDelivery] = {}
         self.outgoing: dict[int, OutgoingDelivery] = {}
-        self.received = Ranges(self.incoming)
-        self.sent = Ranges(self.outgoing)
+        self.received = DeliveryRanges(self.incoming)
+        self.sent = DeliveryRanges(self.outgoing)
         self.modes: dict[int, int] = {}  # deliveries that settle otherwise than their link (2.7.5)
         self.concluded: dict[int, int] = {}
         self.pending = False
@@ -318,7 +318,7 @@ class Settlement:
         ahead = distance(last, first)
         if isinstance(state, Described) and ahead >= 0:
             self.tally()
-            said: Ranges[Any] = self.sent if disposition.role is Role.RECEIVER else self.received
+            said: DeliveryRanges[Any] = self.sent if disposition.role is Role.RECEIVER else self.received
             for link in {each.link: None for each in said.due(first, ahead, Rank.UNKNOWN)}:
                 link.fail(
                     rules.DELIVERY_STATE.broken(f"delivery state {state.descriptor!r} is not known here")

@@ -36,7 +36,7 @@ from enum import Enum, auto
 from typing import ClassVar, Final
 
 from trio_amqp10.errors import LocalProtocolError, Scope
-from trio_amqp10.rules import CONNECTION_STATE, ENDPOINT_STATE
+from trio_amqp10.protocol_rules import CONNECTION_STATE, ENDPOINT_STATE
 
 __all__ = [
     "CONNECTION",

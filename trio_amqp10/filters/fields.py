@@ -15,8 +15,8 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from trio_amqp10._message_fields import HEADER_FIELDS, PROPERTY_FIELDS
 from trio_amqp10.message import Message
+from trio_amqp10.message.fields import HEADER_FIELDS, PROPERTY_FIELDS
 from trio_amqp10.wire.values import (
     Byte,
     Char,
@@ -40,7 +40,7 @@ from .syntax import Dialect, Identifier, Section
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_amqp10._message_fields import Field, MapField
+    from trio_amqp10.message.fields import Field, MapField
 
 __all__ = ["OTHER", "plain", "reader", "resolve"]
 

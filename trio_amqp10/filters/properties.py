@@ -15,9 +15,9 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10._message_fields import PROPERTY_CHECKS, PROPERTY_FIELDS
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.message import Message
+from trio_amqp10.message.fields import PROPERTY_CHECKS, PROPERTY_FIELDS
 
 from .errors import FilterError, excerpt
 from .fields import OTHER, plain

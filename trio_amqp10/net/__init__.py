@@ -1,1 +1,1 @@
-"""Streams and the tasks that serve them, whatever dialect is spoken: pump, timers, TLS, WebSockets, listeners."""
+"""Streams, listeners, timers, TLS, WebSockets and the pump, for any dialect."""

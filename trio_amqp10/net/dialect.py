@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
 
-from .layers import Transport, within
+from .transport_layers import Transport, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .failures import HostFailures
+    from .login_failures import HostLoginFailures
 
 __all__ = ["HEADER_SIZE", "AcceptedConnection", "Dialect", "choose"]
 
@@ -56,7 +56,7 @@ class AcceptedConnection:
     began: float
     deadline: float = inf
     opened: Callable[[], object]
-    failures: HostFailures
+    failures: HostLoginFailures
     sasl: Any = field(default=None, repr=False)
     allow_plaintext_password: bool = False
 

@@ -1,4 +1,4 @@
-"""What ends with its transport, as an error: it may end before any dialect is spoken.
+"""Errors of a transport that is gone, before or after a dialect is spoken.
 
 The errors of what a dialect has, as sessions and links, are in ``peer/errors.py``.
 """

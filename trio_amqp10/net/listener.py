@@ -1,4 +1,4 @@
-"""Listener: one address that is listened on. Knows its URL and how to close it; accepts nobody itself."""
+"""Listener: the handle of one listening address, with its URL and ``aclose``."""
 
 from __future__ import annotations
 

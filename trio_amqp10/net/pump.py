@@ -1,4 +1,4 @@
-"""Moves octets between a trio stream and an engine, whatever dialect the engine speaks.
+"""The pump moves octets between a stream and an engine of any dialect.
 
 Two tasks, one bell, what a cancel can touch
 --------------------------------------------
@@ -13,7 +13,7 @@ The *writer* is the only task that ever calls ``send_all``. It takes what the en
 all of it at once, and writes; where there is nothing, it sleeps until the bell rings or the
 engine's next deadline, and is the timer too. User code changes the engine synchronously and
 rings the bell; whatever many tasks said until the writer runs again leaves in one write. Where the
-bell is silent for a second, the writer ends, and an ``Alarm`` stands in for the timer: the next ring, or
+bell is silent for a second, the writer ends, and a ``ScheduledCall`` stands in for the timer: the next ring, or
 the alarm, starts another. So a connection that is idle is one task, the reader.
 
 Both are shielded from the user's cancellation. ``send_all`` cancelled in the middle leaves a stream that nobody can use, so a
@@ -23,7 +23,7 @@ a connection costs.
 
 What one read brought may be 256 KiB, and a third of a second's work. So the engine takes it in slices, and
 between two of them all other tasks have their turn, whatever the peer sends. Of all connections that have
-more than a slice to read, one has a turn at a time, see ``turns``. What is woken is woken slice by slice; the writer
+more than a slice to read, one has a turn at a time, see ``read_turns``. What is woken is woken slice by slice; the writer
 waits for the last of a read, or for sixteen, or for 20 ms, because a write for each slice would cost more than the slices.
 
 Errors of the peer's and of the transport are kept in ``failure`` and never raised here: they reach the user through the
@@ -31,7 +31,7 @@ calls that need the connection. ``finished`` is set last, when the stream is clo
 no event need go with either. What an engine, or who is told its events, raises without meaning to is logged, and ends
 this connection and no other.
 
-What an engine offers stands in ``engine``.
+What an engine offers stands in ``engine_interface``; what may look at the octets, in ``octet_log``.
 
 Longer than 400 lines: reader, writer and rest share the state of one connection.
 """
@@ -46,14 +46,15 @@ import trio
 
 from trio_amqp10.errors import AmqpError, LocalProtocolError
 
-from .alarm import Alarm
-from .turns import Turn
-from .waiting import Happening, Waiter
+from .octet_log import new_octet_log
+from .read_turns import ReadTurn
+from .scheduled_call import ScheduledCall
+from .waiters import OneShotEvent, Waiter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .engine import Engine
+    from .engine_interface import Engine
 
 __all__ = ["READ_SIZE", "Pump", "Traffic"]
 
@@ -109,12 +110,14 @@ class Pump:
 
     __slots__ = (
         "_alarm",
+        "_awaits_eof",
         "_brake",
+        "_ended_at",
         "_engine",
-        "_failed_at",
         "_flushed",
         "_held_back",
         "_idle",
+        "_log",
         "_lost",
         "_nursery",
         "_on_event",
@@ -147,6 +150,7 @@ class Pump:
     ) -> None:
         self._totals = totals or Traffic()
         self._engine = engine
+        self._log = new_octet_log()
         self._stream = stream
         self._on_event = on_event
         self._on_over = on_over
@@ -156,20 +160,21 @@ class Pump:
         self._idle = False
         self._lost = False
         self._wants_data: Callable[[], bool] | None = getattr(engine, "wants_data", None)
+        self._awaits_eof: Callable[[], bool] | None = getattr(engine, "awaits_eof", None)
         self._held_back = False  # the reader is, and waits for the brake to be released
         self._brake = Waiter()
         self._flushed = Waiter()
         self._sleeper = Waiter()
         self._reader = trio.CancelScope(shield=True)
         self._reading = True
-        self._turn = Turn()
+        self._turn = ReadTurn()
         self._writer: trio.CancelScope | None = None
         self._nursery: trio.Nursery | None = None
-        self._alarm: Alarm | None = None  # while the writer rests
+        self._alarm: ScheduledCall | None = None  # while the writer rests
         self._stopped = False
-        self._failed_at = 0.0
+        self._ended_at = 0.0  # when it failed, or said its last words
         self.failure: BaseException | None = None
-        self.finished = Happening()
+        self.finished = OneShotEvent()
         self.read_size = _FIRST_READ_SIZE
 
     def start(self, nursery: trio.Nursery) -> None:
@@ -217,6 +222,8 @@ class Pump:
 
     def feed(self, call: Callable[..., None], *args: Any) -> None:
         """Have the engine do something that the peer may have made fail, and tell what came of it."""
+        if self._log is not None and args and call == self._engine.receive_slice:
+            self._log.read(args[0])
         try:
             try:
                 call(*args)
@@ -241,7 +248,7 @@ class Pump:
     def _fail(self, failure: BaseException) -> None:
         if self.failure is None:
             self.failure = failure
-            self._failed_at = trio.current_time()
+            self._ended_at = trio.current_time()
             self._on_over()
 
     def _break(self, bug: Exception) -> None:
@@ -328,7 +335,7 @@ class Pump:
                 await self._write_all(patience)
             except Exception as bug:
                 self._break(bug)
-            if self.failure is not None and self._alarm is None:
+            if self._alarm is None and self._lingers():
                 await self._linger()
         finally:
             if self._alarm is None:
@@ -361,7 +368,7 @@ class Pump:
                 self.feed(self._engine.handle_timer, trio.current_time())
             else:
                 self._writer = None
-                self._alarm = Alarm(due, self._on_alarm)
+                self._alarm = ScheduledCall(due, self._on_alarm)
                 return
 
     def _shield(self, deadline: float) -> trio.CancelScope:
@@ -381,6 +388,8 @@ class Pump:
             item.wake()
         if data:
             self._turn.charge(began)
+            if self._log is not None:
+                self._log.written(data)
         if self._held_back:
             self._brake.wake()  # what waits to be written may have been why
         return data
@@ -401,9 +410,18 @@ class Pump:
             return False
         return True
 
+    def _lingers(self) -> bool:
+        """Whether to read on behind our last words; begins the time for that."""
+        if self.failure is not None:
+            return True
+        if self._awaits_eof is None or not self._awaits_eof():
+            return False
+        self._ended_at = trio.current_time()
+        return True
+
     async def _linger(self) -> None:
         """Let the peer read our last words: closing over its unread octets would reset them away."""
-        with self._shield(self._failed_at + _LINGER):
+        with self._shield(self._ended_at + _LINGER):
             if isinstance(self._stream, trio.abc.HalfCloseableStream):
                 try:
                     await self._stream.send_eof()

@@ -1,4 +1,4 @@
-"""TLS for both sides: contexts that are safe as they come, and what a handshake proved (5.2).
+"""TLS contexts that are safe by default, and what a handshake proved (5.2).
 
 ``client_context`` and ``server_context`` make contexts of the standard library, for ``open_connection`` and
 ``serve``; contexts of your own will do too, unless they would let in anybody. Nothing here falls back to less.

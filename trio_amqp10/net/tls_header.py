@@ -10,9 +10,9 @@ from typing import Final
 import trio
 
 from trio_amqp10.errors import Condition, RemoteProtocolError, SecurityDowngradeError
-from trio_amqp10.headers import AMQP_ID, HEADER_SIZE, TLS_HEADER, TLS_ID, header_id
+from trio_amqp10.protocol_headers import AMQP_ID, HEADER_SIZE, TLS_HEADER, TLS_ID, header_id
 
-__all__ = ["NoHeaderError", "ask_for_tls", "receive_header"]
+__all__ = ["InvalidProtocolHeaderError", "ask_for_tls", "receive_header"]
 
 _TLS_RECORDS: Final = (b"\x15", b"\x16")
 """What a server's first record may be: an alert, or a handshake."""
@@ -94,7 +94,7 @@ async def receive_header(stream: trio.abc.Stream, head: bytes) -> tuple[int, byt
     """The protocol id of a header, and its octets; not one octet more is read.
 
     Raises:
-        NoHeaderError: something else is there.
+        InvalidProtocolHeaderError: something else is there.
         trio.BrokenResourceError: nothing is there any more.
     """
     while (protocol_id := _protocol_id(head)) is None:
@@ -106,7 +106,7 @@ def _protocol_id(head: bytes) -> int | None:
     try:
         return header_id(head)
     except RemoteProtocolError as wrong:
-        raise NoHeaderError(wrong, head) from wrong
+        raise InvalidProtocolHeaderError(wrong, head) from wrong
 
 
 async def _some(stream: trio.abc.Stream, most: int) -> bytes:
@@ -116,7 +116,7 @@ async def _some(stream: trio.abc.Stream, most: int) -> bytes:
     return bytes(data)
 
 
-class NoHeaderError(RemoteProtocolError):
+class InvalidProtocolHeaderError(RemoteProtocolError):
     """Not a protocol header; ``head`` is what there is instead."""
 
     def __init__(self, wrong: RemoteProtocolError, head: bytes) -> None:

@@ -17,7 +17,7 @@ import trio
 
 from trio_amqp10.errors import LocalProtocolError
 
-from .failures import place_of
+from .login_failures import place_of
 
 if TYPE_CHECKING:
     from .urls import Url

@@ -1,4 +1,4 @@
-"""Where a peer is, in one line: scheme, credentials, host and port, and the address of a node.
+"""AMQP URLs: scheme, credentials, host, port, and the address of a node.
 
 Knows no transport.
 """
@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
 from trio_amqp10.errors import LocalProtocolError
 
-__all__ = ["Url", "parse_url"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Url", "parse_url", "schemes_of", "split_url"]
 
 PORT: Final = 5672
 SECURE_PORT: Final = 5671
@@ -27,6 +30,8 @@ _SCHEMES: Final = {
     "amqp+unix": 0,
 }
 _WEBSOCKET: Final = {"amqpws", "amqpwss"}
+_ENDINGS: Final = ("", "s", "ws", "wss", "+unix")
+"""What follows ``amqp`` in the schemes that every protocol has; TLS by header is of AMQP 1.0 alone (5.2.1)."""
 
 _PORT: Final = re.compile(r"0*[0-9]{1,5}", re.ASCII)
 _TARGET: Final = re.compile(r"/[!$-;=@-Z_a-z~]*")
@@ -68,22 +73,35 @@ class Url:
         return f"{host}:{self.port}"
 
 
-def parse_url(url: str) -> Url:
+def schemes_of(protocol: str) -> dict[str, str]:
+    """The schemes of a protocol other than AMQP 1.0, as ``amqp091s`` for ``amqp091``, and those of the transports that they mean."""
+    return {f"{protocol}{ending}": f"amqp{ending}" for ending in _ENDINGS}
+
+
+def parse_url(url: str, schemes: Mapping[str, str] | None = None) -> Url:
     """Read ``scheme://[user[:password]@]host[:port][/address]`` or ``amqp+unix:///path[?address=...]``.
 
     The address is everything after the first ``/`` that follows the authority, percent-decoded
     once: ``amqp://h//queues/orders`` names ``/queues/orders``. The URL of a Unix socket or a WebSocket
-    keeps its path for the transport: ``amqpws://h/path?address=orders``.
+    keeps its path for the transport: ``amqpws://h/path?address=orders``. A scheme may be in capitals.
+
+    Args:
+        url: the text.
+        schemes: further schemes, and those that they are read as (``schemes_of``).
 
     Raises:
         LocalProtocolError: it is none of these; says why, and shows no password.
     """
     scheme, found, rest = url.partition("://")
-    if not found or scheme not in _SCHEMES:
-        known = ", ".join(f"{name}://" for name in _SCHEMES)
+    scheme = scheme.lower()  # RFC 3986, section 3.1
+    schemes = schemes or {}
+    known_scheme = schemes.get(scheme, scheme)
+    if not found or known_scheme not in _SCHEMES:
+        known = ", ".join(f"{name}://" for name in (*_SCHEMES, *schemes))
         raise LocalProtocolError(
             f"{_shown(url)} is not a URL that can be dialled: it has to begin with one of {known}"
         )
+    scheme = known_scheme
     if scheme == "amqp+unix":
         return _unix(url, rest)
     path = ""
@@ -99,6 +117,11 @@ def parse_url(url: str) -> Url:
         node = unquote(address) or None
     userinfo, at, host = authority.rpartition("@")
     username, colon, password = userinfo.partition(":")
+    if "?" in host:
+        raise LocalProtocolError(
+            f"{_shown(url.partition('?')[0])}: what follows ? is not known here; options are arguments, as in "
+            "open_connection(url, idle_timeout=30)"
+        )
     host, port = _host_and_port(url, host)
     return Url(
         scheme=scheme,
@@ -109,6 +132,21 @@ def parse_url(url: str) -> Url:
         password=unquote(password) if at and colon else None,
         address=node,
     )
+
+
+def split_url(text: str) -> tuple[str, str | None]:
+    """What to dial, with credentials, and the address of the node that the URL names, if it names one.
+
+    Raises:
+        LocalProtocolError: as ``parse_url``.
+    """
+    url = parse_url(text)
+    if url.address is None:
+        return text, None
+    if url.path:  # it is the transport's, and the address stands in the query
+        return text.partition("?")[0], url.address
+    scheme, _, rest = text.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}", url.address
 
 
 def _host_and_port(url: str, text: str) -> tuple[str, int | None]:
@@ -128,7 +166,7 @@ def _host_and_port(url: str, text: str) -> tuple[str, int | None]:
     if not _PORT.fullmatch(port) or int(port) > 65535:
         raise LocalProtocolError(
             f"{_shown(url)}: a port is a number from 0 to 65535, as in amqp://localhost:5672; an IPv6 address is "
-            "written in brackets, and in a user name or password / is written %2F and @ %40"
+            "written in brackets, and in a user name or password / is written %2F, ? %3F and @ %40"
         )
     return unquote(host), int(port)
 

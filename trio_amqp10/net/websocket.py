@@ -1,4 +1,4 @@
-"""AMQP inside a WebSocket: a stream over a stream, from either side (AMQP WebSocket Binding 1.0; RFC 6455).
+"""AMQP over WebSocket, both ends (AMQP WebSocket Binding 1.0; RFC 6455).
 
 Octets travel in binary messages, wherever these begin and end. Extensions are neither offered nor taken:
 compression would let a few octets become many, and tell of secrets by their length. Pings are answered, the

@@ -1,4 +1,4 @@
-"""OpenTelemetry: spans of messages sent, received, processed and settled, their context in the messages, and metrics.
+"""OpenTelemetry: spans and context of messages, and metrics.
 
 ``instrument`` and ``Metrics`` are all there is; they need the extra ``otel``. Without it the rest of the library neither imports
 OpenTelemetry nor pays for it.

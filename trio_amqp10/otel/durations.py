@@ -1,4 +1,4 @@
-"""How long operations took, as the semantic conventions for messaging have it (1.44).
+"""Durations of operations, by the messaging conventions (1.44).
 
 Knows the attributes of spans, and keeps those of few values; knows neither messages nor links.
 """

@@ -1,4 +1,4 @@
-"""``instrument``: have a connection or a container make spans. Knows both, and what there is to replace in them."""
+"""``instrument``: have a connection or a container make spans."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ try:
 except ImportError as missing:
     raise ImportError("trio_amqp10.otel needs OpenTelemetry: pip install 'trio-amqp10[otel]'") from missing
 
+from trio_amqp10.container.container import Container
 from trio_amqp10.container.handlers import Answering
-from trio_amqp10.container.service import Container
 from trio_amqp10.message import Message
 
-from .kinds import TracedDelivery, kinds_for, message_of, place_of
-from .spans import Place, Spans
+from .spans import Spans, SpanTarget
+from .traced_links import TracedDelivery, kinds_for, message_of, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import trio_amqp10
     from trio_amqp10.container.nodes.node import Arrival, Node
     from trio_amqp10.peer.delivery import Delivery
-    from trio_amqp10.peer.owner import LinkOwner
+    from trio_amqp10.peer.link_owner import LinkOwner
 
 __all__ = ["Instrumentation", "instrument"]
 
@@ -60,19 +60,21 @@ class Instrumentation:
 
         ``with tracing.send("orders", "tea") as message: await container.send("orders", message)``.
         """
-        with self._spans.sending(message, Place(address, client_id=self._container_id)) as made:
+        with self._spans.sending(message, SpanTarget(address, client_id=self._container_id)) as made:
             yield made
 
     async def around(self, node: Node, arrival: Arrival, work: Callable[[], Awaitable[Any]]) -> Any:
         """What ``Container.surround`` is given: each call of a handler is a span. Cancelled: so is the handler."""
         message = arrival.message
-        with self._spans.processing(message, Place(node.address, client_id=self._container_id)) as within:
+        with self._spans.processing(
+            message, SpanTarget(node.address, client_id=self._container_id)
+        ) as within:
             if isinstance(arrival, TracedDelivery):
                 arrival.within = within
             result = await work()
             reply_to = message.reply_to if isinstance(node, Answering) else None
             if reply_to is not None:
-                place = Place(reply_to, temporary=True, client_id=self._container_id)
+                place = SpanTarget(reply_to, temporary=True, client_id=self._container_id)
                 with self._spans.sending(result, place, "reply") as reply:
                     return reply
             return result

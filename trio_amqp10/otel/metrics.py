@@ -1,4 +1,4 @@
-"""Metrics of connections and containers: what their statistics say, read whenever somebody collects.
+"""Metrics of connections and containers, read from their statistics.
 
 Names are those of the conventions for messaging (1.44) where there are any; the rest begins with ``amqp10.``. Nothing is
 counted for them, one by one: see ``peer.statistics``. How long operations take is told by ``spans``, which measures them anyhow.
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Observation
 
-from trio_amqp10.container.protocols.amqp10.conversation import Conversation
-from trio_amqp10.container.service import Container
+from trio_amqp10.container.container import Container
+from trio_amqp10.container.protocols.amqp10.connection import Amqp10Connection
 from trio_amqp10.peer.statistics import TOTALS
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _figures_now(target: trio_amqp10.Connection | Container) -> Counter[str]:
     sums["refused_for_memory"] += target.watermark.refused
     sums["throttled"] += target.watermark.high
     for peer in target.connected:
-        if isinstance(peer, Conversation):
+        if isinstance(peer, Amqp10Connection):
             sums.update(_of_connection(peer.connection))
         else:
             sums.update(_integers(peer.statistics()))

@@ -1,4 +1,4 @@
-"""Spans as the semantic conventions for messaging have them (1.44), and nothing of how they come about.
+"""Spans of messages, by the semantic conventions for messaging (1.44).
 
 =========  ========  =====================================================================================
 operation  kind      parent and links
@@ -26,8 +26,8 @@ from opentelemetry.trace import Link, Span, SpanContext, SpanKind, StatusCode
 
 from trio_amqp10.message import Message
 
-from .carrier import GETTER, SETTER, fields_of, with_fields
 from .durations import Durations, error_type
+from .trace_context import GETTER, SETTER, fields_of, with_fields
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from opentelemetry import metrics
     from opentelemetry.propagators.textmap import TextMapPropagator
 
-__all__ = ["Place", "Spans"]
+__all__ = ["SpanTarget", "Spans"]
 
 _SCHEMA: Final = "https://opentelemetry.io/schemas/1.44.0"
 _NAME: Final = "trio_amqp10"
 
 
-class Place:
+class SpanTarget:
     """What a message is sent to or comes from.
 
     Args:
@@ -102,7 +102,7 @@ class Spans:
         contexts = [(_context_of(origin), attributes) for origin, attributes in origins]
         return [Link(context, attributes) for context, attributes in contexts if context.is_valid]
 
-    def _facts(self, operation: str, kind: str, place: Place, **more: Any) -> dict[str, Any]:
+    def _facts(self, operation: str, kind: str, place: SpanTarget, **more: Any) -> dict[str, Any]:
         known = {name.replace("_", "."): value for name, value in more.items() if value is not None}
         return {
             "messaging.operation.name": operation,
@@ -115,7 +115,7 @@ class Spans:
     # -- the four operations ----------------------------------------------------------------
 
     @contextmanager
-    def sending(self, message: Any, place: Place, operation: str = "send") -> Generator[Message]:
+    def sending(self, message: Any, place: SpanTarget, operation: str = "send") -> Generator[Message]:
         """A span around the sending of a message; yields what to send in its stead, with the context in it."""
         made = message if isinstance(message, Message) else Message(message)
         origin = _context_of(self.origin(made))
@@ -130,7 +130,7 @@ class Spans:
             yield made
 
     @contextmanager
-    def processing(self, message: Message, place: Place) -> Generator[Context]:
+    def processing(self, message: Message, place: SpanTarget) -> Generator[Context]:
         """A span around the work that a message causes; yields the context of that span."""
         origin = self.origin(message)
         facts = self._facts("process", "process", place) | _message_facts(message)
@@ -147,7 +147,7 @@ class Spans:
     def received(
         self,
         messages: Sequence[Message],
-        place: Place,
+        place: SpanTarget,
         began: int,
         *,
         batch: bool,
@@ -187,7 +187,7 @@ class Spans:
 
     @contextmanager
     def settling(
-        self, operation: str, message: Message | None, place: Place, within: Context
+        self, operation: str, message: Message | None, place: SpanTarget, within: Context
     ) -> Generator[None]:
         """A span around the settlement of a message that came, ``within`` what was done with it unless a span is current."""
         facts = self._facts(operation, "settle", place)
@@ -227,7 +227,7 @@ def _context_of(context: Context) -> SpanContext:
     return trace.get_current_span(context).get_span_context()
 
 
-def _title(operation: str, place: Place) -> str:
+def _title(operation: str, place: SpanTarget) -> str:
     return operation if place.temporary or place.name is None else f"{operation} {place.name}"
 
 

@@ -1,4 +1,4 @@
-"""What can be built on links, and often is: requests and their replies, transactions, tokens."""
+"""Patterns on links: requests and replies, transactions, tokens."""
 
 from .cbs import SasTokens as SasTokens
 from .cbs import TokenKeeping as TokenKeeping

@@ -1,4 +1,4 @@
-"""Claims-based security, from the side of a client: tokens for ``$cbs``, and new ones before they end.
+"""Claims-based security for clients: put tokens to ``$cbs``, and renew them.
 
 Azure Service Bus and Event Hubs let a client connect with SASL ANONYMOUS and then put a token for
 each node that it wants to use: a request to the node ``$cbs``, whose reply has a status as in HTTP.
@@ -28,7 +28,7 @@ from trio_amqp10.wire.values import Timestamp
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from trio_amqp10.peer.connection import Connection
+    from trio_amqp10.peer.link_carriers import LinkConnection
 
 __all__ = ["SasTokens", "TokenKeeping", "TokenRefusedError", "TokenSource", "keep_token", "put_token"]
 
@@ -101,7 +101,7 @@ class SasTokens:
 
 
 async def put_token(
-    connection: Connection,
+    connection: LinkConnection,
     audience: str,
     token: Token,
     *,
@@ -146,7 +146,7 @@ class TokenKeeping:
     """
 
     def __init__(
-        self, connection: Connection, audience: str, source: TokenSource, wall_clock: Callable[[], float]
+        self, connection: LinkConnection, audience: str, source: TokenSource, wall_clock: Callable[[], float]
     ) -> None:
         self._connection = connection
         self._audience = audience
@@ -223,7 +223,7 @@ class TokenKeeping:
 
 
 def keep_token(
-    connection: Connection,
+    connection: LinkConnection,
     audience: str,
     source: TokenSource,
     *,

@@ -24,15 +24,15 @@ from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
 from trio_amqp10.peer.delivery import Delivery, OutgoingDelivery, raise_unless_accepted
 from trio_amqp10.peer.errors import ConnectionClosedError
-from trio_amqp10.peer.options import RequesterOptions
+from trio_amqp10.peer.link_options import RequesterOptions
+from trio_amqp10.peer.option_signatures import takes_on
 from trio_amqp10.peer.sender import open_sender
-from trio_amqp10.peer.signatures import takes_on
 from trio_amqp10.spec.messaging import Source, Target
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from trio_amqp10.peer.connection import Connection
+    from trio_amqp10.peer.link_carriers import LinkConnection
     from trio_amqp10.peer.receiver import Receiver
     from trio_amqp10.peer.sender import Sender
 
@@ -242,7 +242,7 @@ class RequesterOpening:
         LinkRefusedError: the peer refuses one of its links.
     """
 
-    def __init__(self, connection: Connection, options: RequesterOptions) -> None:
+    def __init__(self, connection: LinkConnection, options: RequesterOptions) -> None:
         address, reply_to, direct = options.address, options.reply_to, options.direct
         if direct and reply_to is not None:
             raise LocalProtocolError(
@@ -290,7 +290,7 @@ class RequesterOpening:
 
 
 @takes_on(RequesterOptions)
-def open_requester(connection: Connection, options: RequesterOptions) -> RequesterOpening:
+def open_requester(connection: LinkConnection, options: RequesterOptions) -> RequesterOpening:
     """Request and reply: ``async with conn.open_requester("upper") as requester``.
 
     Args:

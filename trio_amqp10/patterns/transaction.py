@@ -1,4 +1,4 @@
-"""Transactions, from the side of who controls them: messages sent and settled all together, or not at all (4.1).
+"""Transactions for the controller: send and settle all or nothing (4.1).
 
 A control link to the peer's coordinator declares the transaction (4.2) and discharges it (4.3);
 what is done in between names it: transfers, outcomes, and flows that acquire (4.4). Closing the
@@ -41,12 +41,11 @@ from trio_amqp10.wire.values import Symbol
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from trio_amqp10.peer.connection import Connection
     from trio_amqp10.peer.delivery import Delivery, Outcome, OutgoingDelivery
     from trio_amqp10.peer.link import Link
+    from trio_amqp10.peer.link_carriers import LinkConnection, LinkSession
     from trio_amqp10.peer.receiver import Receiver
     from trio_amqp10.peer.sender import Sender
-    from trio_amqp10.peer.session import Session
 
 __all__ = ["Transaction", "TransactionOpening", "open_transaction"]
 
@@ -135,7 +134,7 @@ class Transaction:
         receiver.acquire_in(self.id)
         self._receivers[receiver] = None
 
-    def _check(self, session: Session) -> None:
+    def _check(self, session: LinkSession) -> None:
         self._check_live()
         ours = self._control.session
         if session is not ours:
@@ -302,7 +301,7 @@ class TransactionOpening:
 
     __slots__ = ("_control", "_keep", "_transaction")
 
-    def __init__(self, connection: Connection, session: Session | None, *, keep: bool) -> None:
+    def __init__(self, connection: LinkConnection, session: LinkSession | None, *, keep: bool) -> None:
         self._keep = keep
         self._control = connection.open_sender(
             None,
@@ -345,7 +344,7 @@ class TransactionOpening:
 
 
 def open_transaction(
-    connection: Connection, *, session: Session | None = None, keep: bool = False
+    connection: LinkConnection, *, session: LinkSession | None = None, keep: bool = False
 ) -> TransactionOpening:
     """A transaction: ``async with conn.open_transaction() as txn``.
 

@@ -1,1 +1,5 @@
-"""The engine under trio: connections, sessions, links and deliveries that a program awaits."""
+"""AMQP 1.0 under trio: connections, sessions, links and deliveries to await."""
+
+from . import (
+    frame_logging as frame_logging,
+)  # so that the frames of every connection are logged, of any dialect

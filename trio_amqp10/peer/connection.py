@@ -30,43 +30,45 @@ from trio_amqp10.engine.events import (
 from trio_amqp10.engine.states import ConnectionState, SessionState
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.net.pump import READ_SIZE, Pump
-from trio_amqp10.net.waiting import Pace, Waiter
-from trio_amqp10.rules import IDLE
+from trio_amqp10.net.waiters import CheckpointThrottle, Waiter
+from trio_amqp10.protocol_rules import IDLE
 from trio_amqp10.spec.transport import Error, Role
 from trio_amqp10.wire.values import Symbol
 
-from .climbs import keep_token, open_requester, open_transaction, put_token
 from .errors import ConnectionClosedError, anew, connection_error
-from .incoming import IncomingLinks, IncomingReceiver, IncomingSender
-from .kinds import Kinds
-from .locales import choose_locale
-from .options import ConnectionReceiverOptions, ConnectionSenderOptions
+from .incoming_links import IncomingLinks, IncomingReceiver, IncomingSender
+from .link_classes import LinkClasses
+from .link_options import ConnectionReceiverOptions, ConnectionSenderOptions, RequesterOptions
+from .option_signatures import takes_on
 from .receiver import Receiver, open_receiver
-from .remote import Remote
+from .remote_open import Remote, choose_locale
 from .sender import Sender, open_sender
 from .session import Session, SessionOpening
-from .signatures import takes_on
-from .sole import detection_of
-from .statistics import Totals, connection_statistics
-from .tracing import traced
+from .sole_connection import detection_of
+from .statistics import ConnectionCounters, connection_statistics
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from contextlib import AbstractContextManager
 
     from trio_amqp10.engine.connection import Connection as EngineConnection
+    from trio_amqp10.engine.layer_stack import Stack
     from trio_amqp10.engine.session import Session as EngineSession
-    from trio_amqp10.engine.stack import Stack
+    from trio_amqp10.patterns.cbs import TokenKeeping, TokenSource
+    from trio_amqp10.patterns.requester import RequesterOpening
+    from trio_amqp10.patterns.transaction import TransactionOpening
+    from trio_amqp10.tokens import Token
 
     Vet = Callable[["Connection"], "Error | None"]
 
-    from .changes import Changes
     from .delivery import Delivery
     from .dialling import Dialling
     from .errors import ConnectionRedirectError, LinkRedirectError
-    from .opening import Opening
-    from .owner import LinkOwner
+    from .link_opening import LinkOpening
+    from .link_owner import LinkOwner
     from .recovery import Recovery
+    from .recovery_events import Changes
+    from .statistics import ConnectionStatistics
 
 __all__ = ["Connection", "IncomingLinks", "Remote"]
 
@@ -144,9 +146,9 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self.turned_away = False
         self.owner: object = None
         self.close_timeout = close_timeout
-        self.pace = Pace()
-        self.kinds = Kinds()
-        self.totals = Totals()
+        self.pace = CheckpointThrottle()
+        self.kinds = LinkClasses()
+        self.totals = ConnectionCounters()
         self.engine = engine
         self.recovery: Recovery | None = None
         self.dialling: Dialling | None = None
@@ -176,7 +178,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self._peer_closed: ConnectionClosed | None = None
         self._lost: str | None = None
         stall = engine.limits.write_stall
-        self.pump = Pump(traced(stack), stream, self._on_event, self._wake_all, stall, self.totals)
+        self.pump = Pump(stack, stream, self._on_event, self._wake_all, stall, self.totals)
         engine.outbox.bell = self.pump.ring
         self.pump.start(self._nursery)
 
@@ -186,7 +188,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self._delivery_class = derive(self._delivery_class)
         self.use(self.kinds)
 
-    def use(self, kinds: Kinds) -> None:
+    def use(self, kinds: LinkClasses) -> None:
         """Make links and deliveries of these classes from now on; those that there are stay what they are."""
         self.kinds = kinds
         make, plain = kinds.delivery, self._delivery_class
@@ -300,10 +302,10 @@ class Connection(Waiter, trio.abc.AsyncResource):
         """What to raise where the connection is over and should not be."""
         return self.cause() or _closed_by_peer()
 
-    async def until_up(self) -> None:
+    async def wait_recovered(self) -> None:
         """Wait, where the connection comes back, until it has; or until it will not. Cancelled: nothing has happened."""
         if self.recovery is not None:
-            await self.recovery.until_up()
+            await self.recovery.wait_recovered()
 
     async def opened(self) -> None:
         """Wait until the peer has opened the connection too.
@@ -346,7 +348,9 @@ class Connection(Waiter, trio.abc.AsyncResource):
         """
         return [cast("LinkOwner", link.owner) for link in self.engine.names if link.owner is not None]
 
-    statistics = connection_statistics
+    def statistics(self) -> ConnectionStatistics:
+        """What it has done since it was opened, and where it stands: live figures by name."""
+        return connection_statistics(self.engine, self.totals)
 
     # -- sessions and links -----------------------------------------------------------------
 
@@ -355,7 +359,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         return SessionOpening(self)
 
     @takes_on(ConnectionSenderOptions)
-    def open_sender(self, options: ConnectionSenderOptions) -> Opening[Sender]:
+    def open_sender(self, options: ConnectionSenderOptions) -> LinkOpening[Sender]:
         """A sender to a node of the peer: ``async with conn.open_sender("orders") as sender`` (2.6.3).
 
         Entering waits until the peer has attached the link. Leaving waits until all that was sent is settled, and closes the link.
@@ -390,7 +394,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         return open_sender(self, options, options.session)
 
     @takes_on(ConnectionReceiverOptions)
-    def open_receiver(self, options: ConnectionReceiverOptions) -> Opening[Receiver]:
+    def open_receiver(self, options: ConnectionReceiverOptions) -> LinkOpening[Receiver]:
         """A receiver from a node of the peer: ``async with conn.open_receiver("orders") as receiver`` (2.6.3).
 
         Args:
@@ -403,19 +407,72 @@ class Connection(Waiter, trio.abc.AsyncResource):
                 ``grant()``. If None: 0 for at most once, because what was sent ahead is lost with the link.
             credit_octets: have no more octets of messages wait here than that, and one message. Credit, ``credit`` (1000) at
                 most, goes by the usual size of messages, and the window of the session, which is the link's own, by the room left.
+            filters: ``"required"``: entering raises where the peer's answer lacks a filter of ``source``, by its name;
+                ``"optional"``: what is in place is in ``remote.source.filter``, and the program looks (3.5.3).
             max_message_size: octets of a message that we take (2.7.3); that of ``limits`` if None.
             session: as for ``open_sender``, and so are all others.
 
-        Raises: as ``open_sender``; ``LocalProtocolError`` also for credit that makes no sense.
+        Raises: as ``open_sender``; ``LocalProtocolError`` also for credit that makes no sense, and on entering
+            ``FilterNotSupportedError``.
 
         Cancelled while entering: the link is detached again.
         """
         return open_receiver(self, options, options.session)
 
-    open_requester = open_requester
-    open_transaction = open_transaction
-    put_token = put_token
-    keep_token = keep_token
+    @takes_on(RequesterOptions)
+    def open_requester(self, options: RequesterOptions) -> RequesterOpening:
+        """Ask a service: ``async with conn.open_requester("upper") as r: reply = await r.request("hi")``; as ``trio_amqp10.open_requester``."""
+        from trio_amqp10.patterns.requester import RequesterOpening
+
+        return RequesterOpening(self, options)
+
+    def open_transaction(self, *, keep: bool = False) -> TransactionOpening:
+        """Send and settle all or nothing: ``async with conn.open_transaction() as txn`` (4.1).
+
+        Leaving commits, and an exception rolls back; see ``Transaction``. Never tried again by itself.
+
+        Args:
+            keep: after a rollback, leave deliveries that were settled in it to be settled anew by you
+                (4.4.2); otherwise they are released.
+        """
+        from trio_amqp10.patterns.transaction import open_transaction
+
+        return open_transaction(self, keep=keep)
+
+    async def put_token(self, audience: str, token: Token) -> None:
+        """Put one token to the peer's ``$cbs``, and wait until it is taken; see ``keep_token`` for one that lasts.
+
+        Args:
+            audience: what it is for, e.g. ``sb://NAMESPACE.servicebus.windows.net/orders``.
+            token: which.
+
+        Raises:
+            TokenRefusedError: the peer did not take it.
+            LinkRefusedError: the peer has no ``$cbs``.
+            trio.TooSlowError: it did not answer within 30 seconds.
+            LinkDetachedError, SessionEndedError, ConnectionClosedError, ...: a link is gone.
+
+        Cancelled: the peer may have the token or not.
+        """
+        from trio_amqp10.patterns.cbs import put_token
+
+        await put_token(self, audience, token)
+
+    def keep_token(self, audience: str, source: TokenSource) -> TokenKeeping:
+        """Put a token, and another whenever nine tenths of its life are over: ``async with conn.keep_token(...)``.
+
+        Where that fails it is logged, and tried again after 1 to 30 seconds; links end with
+        ``amqp:unauthorized-access`` if no token came in time.
+
+        Args:
+            audience: what they are for, e.g. ``sb://NAMESPACE.servicebus.windows.net/orders``.
+            source: an async function of the audience that returns a ``Token``, e.g. ``SasTokens(name, key)``.
+
+        Raises (on entering): as ``put_token``, and whatever the source raises.
+        """
+        from trio_amqp10.patterns.cbs import keep_token
+
+        return keep_token(self, audience, source)
 
     def open_redirected(self, error: ConnectionRedirectError | LinkRedirectError) -> Dialling:
         """A connection to where ``error`` says, with all the options of this one: ``async with`` enters it.
@@ -561,15 +618,18 @@ class Connection(Waiter, trio.abc.AsyncResource):
         """Run a task for as long as the connection lasts."""
         self._nursery.start_soon(function, *args)
 
-    def changes(self) -> Changes:
+    def changes(self, *, attempts: bool = False) -> Changes:
         """What happens to a connection that was opened with ``reconnect``: ``async for change in conn.changes()``.
+
+        Args:
+            attempts: report each attempt to dial that fails, too; those in a row that were not read yet are one change.
 
         Raises:
             LocalProtocolError: it was opened without.
         """
         if self.recovery is None:
             raise LocalProtocolError("this connection does not come back: open it with reconnect=True")
-        return self.recovery.changes()
+        return self.recovery.changes(attempts=attempts)
 
     def restore_with(self, call: Callable[[], Awaitable[object]]) -> AbstractContextManager[None]:
         """While the block lasts, await ``call()`` each time that the connection is back, before its links are.

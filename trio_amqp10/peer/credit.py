@@ -1,4 +1,4 @@
-"""Credit of a receiving link, kept topped up (2.6.7). Knows the engine's link; does not know who takes the deliveries."""
+"""Keep the credit of a receiving link topped up (2.6.7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deliveries as a program sees them: the engine's own objects, with a message to read and things to await."""
+"""Deliveries for programs: a message to read, an outcome to give or await."""
 
 from __future__ import annotations
 
@@ -7,28 +7,27 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 import trio
 
-from trio_amqp10._tolerant_messages import message_class
 from trio_amqp10.engine.delivery import ACCEPTED, RELEASED, is_terminal
 from trio_amqp10.engine.delivery import IncomingDelivery as EngineIncoming
 from trio_amqp10.engine.delivery import OutgoingDelivery as EngineOutgoing
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.message import Message
-from trio_amqp10.net.waiting import Waiter
+from trio_amqp10.message.tolerant import message_class
+from trio_amqp10.net.waiters import Waiter
 from trio_amqp10.spec.messaging import Accepted, Modified, Rejected, Released
 from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Error
 
-from .chunks import Chunks, Reading
+from .body_chunks import Chunks, Reading
 from .errors import DeliveryError, DeliveryModifiedError, DeliveryRejectedError, DeliveryReleasedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_amqp10.engine.inflow import Inflow
-    from trio_amqp10.rules import Strict
+    from trio_amqp10.engine.streamed_delivery import StreamedDelivery
+    from trio_amqp10.protocol_rules import Strict
 
-    from .link import Link
-    from .owner import LinkOwner
+    from .link_owner import LinkOwner
 
 __all__ = [
     "Delivery",
@@ -45,7 +44,7 @@ Outcome = Accepted | Rejected | Released | Modified
 class Transactional(Protocol):
     """A transaction, as far as senders, receivers and deliveries need to know it (4.4)."""
 
-    def state_on(self, link: Link[Any]) -> TransactionalState:
+    def state_on(self, link: Any) -> TransactionalState:
         """What a transfer on this link says to be part of it; raises ``LocalProtocolError`` where it cannot be."""
         ...
 
@@ -57,7 +56,7 @@ class Transactional(Protocol):
         """Give a delivery that came in its outcome as part of it."""
         ...
 
-    def acquire(self, link: Link[Any]) -> None:
+    def acquire(self, link: Any) -> None:
         """What comes on this link from now on is acquired as part of it."""
         ...
 
@@ -194,7 +193,7 @@ class Delivery(EngineIncoming):
         """Whether it is stored where it came from, so that a container need not answer it: never, of a link."""
         return False
 
-    def _streamed_message(self, inflow: Inflow) -> Message:
+    def _streamed_message(self, inflow: StreamedDelivery) -> Message:
         reading = self._reading()
         if reading.reader.finished and reading.reader.started:
             return reading.reader.message()
@@ -256,7 +255,7 @@ class Delivery(EngineIncoming):
         """
         await trio.lowlevel.checkpoint()
         while not self.settled:
-            _owner(self).check_delivery(self)
+            _owner(self).raise_if_outcome_lost(self)
             await _changed(self)
 
     def __repr__(self) -> str:
@@ -335,7 +334,7 @@ class OutgoingDelivery(EngineOutgoing):
             await _changed(self)
 
     def _check(self) -> None:
-        _owner(self).check_delivery(self)
+        _owner(self).raise_if_outcome_lost(self)
 
     def __repr__(self) -> str:
         return f"<OutgoingDelivery {self.tag.hex()} state={self.state!r} settled={self.settled}>"

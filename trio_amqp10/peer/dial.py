@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .dial_options import WhereAndOptions
 from .dialling import Dialling
-from .signatures import takes
+from .option_signatures import takes
 
 __all__ = ["open_connection"]
 
@@ -55,6 +55,8 @@ def open_connection(options: WhereAndOptions) -> Dialling:
             row, or as often as the number says; with ``reconnect`` also later. The scheme stays, the path and
             all options too. Costs a round trip.
         trusted_hosts: hosts that then get the credentials that were given for those of the URLs.
+        dialect: ``"1.0-draft-2010"`` for a peer that speaks the draft of May 2010 (historical: see the manual);
+            ``"1.0"`` is the standard.
         strict: which rules to hold strictly, of those where peers that break them can be lived with; True for
             all of them, False for none, None for the defaults of ``Strict``.
 

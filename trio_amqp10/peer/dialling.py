@@ -1,4 +1,4 @@
-"""Dialling: a connection that is yet to be made, and made again where it is to come back or to go elsewhere.
+"""Dial a connection: redirects, several URLs, and dialling again after a loss.
 
 Knows places, layers, mechanisms and engines; what ``open_connection`` may be told of them stands in ``dial``.
 
@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from trio_amqp10.engine.connection import Connection as EngineConnection
-from trio_amqp10.engine.options import strictness
-from trio_amqp10.engine.stack import Stack
-from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError, SecurityError
-from trio_amqp10.net.layers import Transport, dial_layers, has_tls
+from trio_amqp10.engine.layer_stack import Stack
+from trio_amqp10.engine.open_options import strictness
+from trio_amqp10.errors import Condition, LocalProtocolError, SecurityError
+from trio_amqp10.net.redial import Redial
+from trio_amqp10.net.transport_layers import has_tls
 from trio_amqp10.net.transports import connect, is_private
 from trio_amqp10.net.urls import Url, parse_url
 from trio_amqp10.sasl import ClientMechanism, SaslClient, check_allowed, default_mechanisms
@@ -33,19 +33,25 @@ from .errors import (
     ConnectionRedirectError,
     GuaranteeNotSupportedError,
     SessionEndedError,
+    is_final_loss,
 )
-from .recovery import Recovery, is_final_loss
-from .redirects import Place, hops_of, redirected
-from .sole import CAPABILITY as SOLE
+from .recovery import Recovery
+from .recovery import log as recovery_log
+from .recovery_events import Change, Watchers
+from .redirects import DialTarget, hops_of, redirected
+from .sole_connection import CAPABILITY as SOLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
+    from trio_amqp10.engine.connection import Connection as EngineConnection
     from trio_amqp10.engine.limits import Limits
+    from trio_amqp10.net.transport_layers import Transport
 
     from .dial_options import DialOptions
     from .errors import LinkRedirectError
+    from .recovery_events import Changes
 
 __all__ = ["Dialling"]
 
@@ -74,6 +80,7 @@ class Dialling:
         "_places",
         "_stream",
         "_trusted",
+        "_watchers",
     )
 
     def __init__(
@@ -86,7 +93,7 @@ class Dialling:
         urls: list[Url | None] = (
             [None] if isinstance(given, trio.abc.Stream) else [parse_url(url) for url in given]
         )
-        self._places = [Place(url) for url in urls]
+        self._places = [DialTarget(url) for url in urls]
         if not urls:
             raise LocalProtocolError("no URL to dial: give at least one")
         self._options = options
@@ -99,15 +106,17 @@ class Dialling:
         self._homes = tuple(url.host.lower() for url in urls if url is not None)
         self._trusted = (*self._homes, *(host.lower() for host in options.trusted_hosts))
         self._place = self._places[0]
-        self._onward: Place | None = None
+        self._onward: DialTarget | None = None
         self._hops = 0
         self._moved = -inf
+        self._watchers = Watchers()
         for url in urls:
+            _check_no_address(url)
             options.layers_for(url)
         self._engine(options.hostname)  # what cannot be said is found out before anybody is dialled
 
     def _engine(self, hostname: str | None) -> EngineConnection:
-        return EngineConnection(
+        return self._options.wire.connection(
             self._container_id,
             hostname=hostname,
             pipelined=self._options.pipelined,
@@ -115,6 +124,18 @@ class Dialling:
             outgoing_class=OutgoingDelivery,
             **self._options.for_engine(),
         )
+
+    def changes(self) -> Changes:
+        """What happens to the connection, from the first dial on, each attempt that fails included.
+
+        For a task of its own: entering waits for as long as ``reconnect`` says.
+
+        Raises:
+            LocalProtocolError: it was opened without ``reconnect``.
+        """
+        if self._backoff is None:
+            raise LocalProtocolError("this connection does not come back: open it with reconnect=True")
+        return self._watchers.changes(attempts=True)
 
     # -- one transport ----------------------------------------------------------------------
 
@@ -135,28 +156,17 @@ class Dialling:
             has_certificate=self._options.certfile is not None,
         )
 
-    async def _climb(self, place: Place, stream: trio.abc.Stream, limits: Limits) -> Transport:
-        """Put the layers on a stream; all of them within the time that there is to the peer's open."""
-        url, tls = place.url, self._options
-        layers = tls.layers_for(url)
-        if not layers:
-            return Transport(stream=stream)
-        host = (url.host if url is not None and url.host else tls.server_hostname) or "localhost"
+    async def _put_layers_on(self, stream: trio.abc.Stream, place: DialTarget, limits: Limits) -> Transport:
+        """All layers, within the time that there is to the peer's open."""
         with trio.move_on_after(inf if limits.handshake_timeout is None else limits.handshake_timeout):
-            return await dial_layers(
-                stream,
-                layers,
-                context=tls.make_context() if has_tls(layers) else None,
-                server_hostname=tls.server_hostname or place.hostname or host,
-                host=host if url is None or not url.port else url.authority,
-                path="/" if url is None or url.scheme == "amqp+unix" else url.path,
-                seconds=limits.layer_timeout,
+            return await self._options.put_on(
+                stream, place.url, peer=place.hostname, seconds=limits.layer_timeout
             )
         raise ConnectionClosedError("the peer took too long, during the handshakes")
 
     def _stack(
         self,
-        place: Place,
+        place: DialTarget,
         engine: EngineConnection,
         stream: trio.abc.Stream,
         transport: Transport,
@@ -168,7 +178,7 @@ class Dialling:
         bindings = transport.channel_bindings
         sasl: SaslClient | None = None
         if mechanisms:
-            sasl = SaslClient(
+            sasl = self._options.wire.sasl_client(
                 mechanisms,
                 hostname=hostname,
                 channel_bindings=bindings,
@@ -176,7 +186,7 @@ class Dialling:
             )
         return Stack(engine, trio.current_time(), sasl=sasl, began=began)
 
-    def _host_of(self, place: Place) -> str | None:
+    def _host_of(self, place: DialTarget) -> str | None:
         """What ``open`` and ``sasl-init`` are to name."""
         return (
             place.hostname
@@ -185,7 +195,7 @@ class Dialling:
             or None
         )
 
-    async def _reach(self, place: Place) -> tuple[EngineConnection, Stack, trio.abc.Stream]:
+    async def _reach(self, place: DialTarget) -> tuple[EngineConnection, Stack, trio.abc.Stream]:
         """A transport to ``place``, with an engine that has begun to open."""
         url = place.url
         engine = self._engine(self._host_of(place))
@@ -195,7 +205,7 @@ class Dialling:
             stream = await connect(url)
         began = trio.current_time()
         try:
-            transport = await self._climb(place, stream, engine.limits)
+            transport = await self._put_layers_on(stream, place, engine.limits)
             stack = self._stack(place, engine, stream, transport, began)
             engine.open()
         except BaseException:
@@ -212,40 +222,24 @@ class Dialling:
         self._nursery = await self._manager.__aenter__()
         self._connection: Connection | None = None
         try:
-            await self._dial_first()
+            redial = Redial(
+                self._backoff, is_final=is_final_loss, log=recovery_log, failed=self._watchers.failed
+            )
+            await redial.first(self._dial, len(self._places))
             assert self._connection is not None
             if self._backoff is not None:
-                recovery = Recovery(self._connection, self._dial_again, self._backoff, self._goes_on)
+                recovery = Recovery(
+                    self._connection, self._dial_again, redial, self._backoff, self._goes_on, self._watchers
+                )
                 self._connection.recovery = recovery
                 recovery.sessions[self._first_session] = None
                 self._nursery.start_soon(recovery.run)
-        except BaseException:
+                self._watchers.tell(Change("restored", url=str(self._place)))
+        except BaseException as failure:
+            self._watchers.tell(Change("stopped", failure if isinstance(failure, Exception) else None))
             await self._leave()
             raise
         return self._connection
-
-    async def _dial_first(self) -> None:
-        """Until one of the URLs answers: each once, or as often as the backoff says."""
-        pauses = iter(()) if self._backoff is None else self._backoff.pauses()
-        left = len(self._places)
-        while True:
-            left -= 1
-            try:
-                await self._dial()
-            except (OSError, ConnectionClosedError, RemoteProtocolError) as failure:
-                if is_final_loss(failure) or (
-                    self._backoff is None and isinstance(failure, RemoteProtocolError)
-                ):
-                    raise
-                if left > 0:
-                    continue
-                pause = next(pauses, None)
-                if pause is None:
-                    raise
-                left = len(self._places)
-                await trio.sleep(pause)
-            else:
-                return
 
     async def _dial(self) -> None:
         """Dial the next of the URLs, or where the peer sent us, and go on to wherever it sends us then."""
@@ -265,7 +259,7 @@ class Dialling:
                 self._place = place
                 return
 
-    async def _dial_at(self, place: Place) -> None:
+    async def _dial_at(self, place: DialTarget) -> None:
         engine, stack, stream = await self._reach(place)
         connection = self._connection
         if connection is None:
@@ -316,7 +310,7 @@ class Dialling:
 
     # -- redirects --------------------------------------------------------------------------
 
-    def _hop(self, place: Place, error: ConnectionRedirectError | LinkRedirectError) -> Place:
+    def _hop(self, place: DialTarget, error: ConnectionRedirectError | LinkRedirectError) -> DialTarget:
         """Where a redirect leads, if it may be followed.
 
         Raises:
@@ -331,7 +325,7 @@ class Dialling:
         self._check_trust(onward, error)
         return onward
 
-    def _check_trust(self, place: Place, error: Exception) -> None:
+    def _check_trust(self, place: DialTarget, error: Exception) -> None:
         url, tls = place.url, self._options
         assert url is not None
         names = {mechanism.name for mechanism in self._mechanisms(url, secure=True)}
@@ -368,11 +362,12 @@ class Dialling:
         there._start_at(onward)  # noqa: SLF001 - our own, only not called self
         return there
 
-    def _start_at(self, place: Place) -> None:
+    def _start_at(self, place: DialTarget) -> None:
         self._places = [place]
         self._place = place
         self._next = self._hops = 0
         self._onward = None
+        self._watchers = Watchers()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
@@ -386,3 +381,12 @@ class Dialling:
         finally:
             self._nursery.cancel_scope.cancel()
             await self._manager.__aexit__(None, None, None)
+
+
+def _check_no_address(url: Url | None) -> None:
+    """A connection has no use for the path of a URL: what somebody meant by it would be left out in silence."""
+    if url is not None and url.address is not None:
+        raise LocalProtocolError(
+            f"{url} and the path {url.address!r}: a connection has no path; give the address of a node to open_sender or "
+            "open_receiver, and a virtual host of RabbitMQ as hostname='vhost:NAME'"
+        )

@@ -6,10 +6,12 @@ resource catches them. Use after your own close is ``trio.ClosedResourceError``,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.errors import AmqpError, Condition
+from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError, SecurityError
 from trio_amqp10.net.errors import ConnectionClosedError, GoneError
+
+from .sole_connection import is_superseded
 
 if TYPE_CHECKING:
     from trio_amqp10.spec.messaging import Modified, Rejected, Released
@@ -24,6 +26,7 @@ __all__ = [
     "DeliveryModifiedError",
     "DeliveryRejectedError",
     "DeliveryReleasedError",
+    "FilterNotSupportedError",
     "GuaranteeNotSupportedError",
     "LinkDetachedError",
     "LinkRedirectError",
@@ -36,8 +39,27 @@ __all__ = [
     "anew",
     "connection_error",
     "describe",
+    "is_final",
+    "is_final_loss",
     "link_error",
+    "lost_with",
 ]
+
+_FINAL: Final = frozenset(
+    str(condition.value)
+    for condition in (
+        Condition.STOLEN,
+        Condition.UNAUTHORIZED_ACCESS,
+        Condition.NOT_ALLOWED,
+        Condition.NOT_IMPLEMENTED,
+        Condition.INVALID_FIELD,
+        Condition.CONNECTION_REDIRECT,
+        Condition.LINK_REDIRECT,
+        Condition.MESSAGE_SIZE_EXCEEDED,
+        Condition.PRECONDITION_FAILED,
+        Condition.RESOURCE_DELETED,
+    )
+)
 
 
 def describe(error: Error | None) -> str:
@@ -123,6 +145,10 @@ class LinkRedirectError(LinkDetachedError, _RedirectError):
         """The address of the node there; None: the same as here."""
         address: str | None = self._told("address", str)
         return address
+
+
+class FilterNotSupportedError(AmqpError):
+    """The peer does not apply a filter that a receiver asked for, or does not say that it does (3.5.3, filter)."""
 
 
 class GuaranteeNotSupportedError(AmqpError):
@@ -247,3 +273,24 @@ def anew(failure: AmqpError) -> AmqpError:
     again.__dict__.update(failure.__dict__)
     again.__cause__ = failure.__cause__
     return again.with_traceback(failure.__traceback__)
+
+
+def is_final(error: Error | None) -> bool:
+    """Whether trying again would only bring the same error again."""
+    return error is not None and (str(error.condition) in _FINAL or is_superseded(error))
+
+
+def is_final_loss(failure: Exception) -> bool:
+    """Whether dialling again would only bring the same failure again."""
+    if isinstance(failure, SecurityError | LocalProtocolError):
+        return True
+    return isinstance(failure, ConnectionClosedError) and is_final(failure.error)
+
+
+def lost_with(loss: Exception | None, what: str) -> ConnectionClosedError:
+    """The exception for something that the loss of a connection ended, though the connection came back."""
+    error = getattr(loss, "error", None)
+    why = describe(error) if error is not None else str(loss or "the connection was lost")
+    gone = ConnectionClosedError(f"{what}: {why}", error)
+    gone.__cause__ = loss
+    return gone

@@ -1,8 +1,8 @@
-"""What senders and receivers have in common: attach, find out why a link is gone, close.
+"""What senders and receivers share: attach, detach, resume, why a link is gone.
 
 Knows nothing of credit or messages; see ``sender`` and ``receiver``.
 
-Longer than 400 lines: what a program may do with a link is documented here; ``life`` says in which states it can be.
+Longer than 400 lines: what a program may do with a link is documented here; ``link_lifecycle`` says in which states it can be.
 """
 
 from __future__ import annotations
@@ -15,31 +15,32 @@ from trio_amqp10.engine.events import LinkDetached
 from trio_amqp10.engine.link import Link as EngineLink
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.errors import AmqpError, LocalProtocolError
-from trio_amqp10.net.waiting import Waiter
-from trio_amqp10.rules import UNSETTLED_MAP_SIZE
+from trio_amqp10.net.waiters import Waiter
+from trio_amqp10.protocol_rules import UNSETTLED_MAP_SIZE
 from trio_amqp10.spec.transport import Attach, Error, ReceiverSettleMode, Role, SenderSettleMode
 
 from .errors import (
+    FilterNotSupportedError,
     GuaranteeNotSupportedError,
     LinkDetachedError,
     LinkRefusedError,
     SessionEndedError,
     anew,
     describe,
+    is_final,
     link_error,
+    lost_with,
 )
-from .life import AWAITED, CARRIED, ENDED, NEW, TURNS, Life, Turn
-from .recovery import is_final, lost_with
+from .link_lifecycle import AWAITED, CARRIED, ENDED, NEW, PHASE_CHANGES, LinkPhase, PhaseChange
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .connection import Connection
     from .delivery import Delivery, Outcome
-    from .memory import Memory
-    from .options import LinkOptions
-    from .session import Session
+    from .link_carriers import LinkConnection, LinkSession
+    from .link_options import LinkOptions
     from .statistics import ReceiverStatistics, SenderStatistics
+    from .terminus_store import ResumableLinkState
 
 __all__ = ["Link"]
 
@@ -55,37 +56,37 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
     __slots__ = ("_conn", "_detached", "_life", "_link", "_memory", "_past", "session")
 
-    def __init__(self, session: Session, link: E) -> None:
+    def __init__(self, session: LinkSession, link: E) -> None:
         super().__init__()
-        self._memory: Memory | None = None
+        self._memory: ResumableLinkState | None = None
         self._past = 0
-        self._life = Life.OPENING
+        self._life = LinkPhase.OPENING
         self._bind(session, link)
 
-    def _bind(self, session: Session, link: E) -> None:
+    def _bind(self, session: LinkSession, link: E) -> None:
         """From now on this is about ``link``, which is yet to be attached."""
         self._link = link
         link.owner = self
         self.session = session
-        self._conn: Connection = session.connection
+        self._conn: LinkConnection = session.connection
         self._detached: LinkDetached | None = None
 
     # -- its life ---------------------------------------------------------------------------
 
     @property
-    def life(self) -> Life:
+    def life(self) -> LinkPhase:
         """The state that the link is in, after what its engine's end and its connection have come to since."""
         life = self._life
         if life in CARRIED:
             if self._link.state is LinkState.GONE:
-                self.turn(Turn.SUSPEND if self._covered else Turn.LOSE)
+                self.turn(PhaseChange.SUSPEND if self._covered else PhaseChange.LOSE)
         elif life in AWAITED and not self._covered:
-            self.turn(Turn.LOSE)
+            self.turn(PhaseChange.LOSE)
         return self._life
 
-    def turn(self, turn: Turn) -> None:
-        """Change the state by the table of ``life``."""
-        self._life = TURNS[self._life].get(turn, self._life)
+    def turn(self, turn: PhaseChange) -> None:
+        """Change the state by the table of ``link_lifecycle``."""
+        self._life = PHASE_CHANGES[self._life].get(turn, self._life)
 
     @property
     def closed(self) -> bool:
@@ -102,7 +103,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         life = self.life
         if life not in ENDED:
             return None
-        if life is Life.CLOSED:
+        if life is LinkPhase.CLOSED:
             return trio.ClosedResourceError(f"link {self.name!r} was closed here")
         if self._detached is None and self.session.closed_here:
             return trio.ClosedResourceError(f"link {self.name!r} was closed here, with its session")
@@ -122,15 +123,15 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
     def cause(self) -> Exception | None:
         """Why the peer, or what carried us, ended this link; None while it lives or was ended without an error."""
         life = self.life
-        if life is Life.FAILED:
+        if life is LinkPhase.FAILED:
             assert self._memory is not None
             assert self._memory.failure is not None
             return anew(self._memory.failure)
         if self._detached is not None:
-            if life is Life.REFUSED:
+            if life is LinkPhase.REFUSED:
                 return self._gone(LinkRefusedError)
             return None if self._detached.error is None else self._gone()
-        cause = self.session.cause(opening=life is Life.UNANSWERED)
+        cause = self.session.cause(opening=life is LinkPhase.UNANSWERED)
         lost = self._link.state is LinkState.GONE and not self.session.was_ended
         if cause is None and lost and self._conn.recovering:
             return lost_with(self._loss(), f"link {self.name!r} was lost")
@@ -208,7 +209,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             self.wake()
         else:
             self._detached = event
-            self.turn(Turn.DETACH)
+            self.turn(PhaseChange.DETACH)
             self.uncover()
             self.wake_all()
 
@@ -217,7 +218,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         link = self._link
         if link.told:
             self._detached = LinkDetached(link, True, link.error)
-            self.turn(Turn.DETACH)
+            self.turn(PhaseChange.DETACH)
 
     def _loss(self) -> Exception | None:
         """Why the transport was lost that carried this last."""
@@ -245,7 +246,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
     def abandon(self) -> None:
         """The link did not come to be, or is not wanted: detach it, whatever the peer says."""
-        self.turn(Turn.CLOSE)
+        self.turn(PhaseChange.CLOSE)
         self.uncover()
         link = self._link
         if link.state is LinkState.DETACHED:
@@ -254,7 +255,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
     def opened(self) -> None:
         """Both ends are attached: from now on a detach is no refusal."""
-        self.turn(Turn.OPEN)
+        self.turn(PhaseChange.OPEN)
 
     def on_attached(self) -> None:
         """The peer has answered our attach."""
@@ -266,15 +267,18 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
                 memory.left = None
             if self._covered and self._life not in NEW:
                 try:
-                    self.check_guarantee(memory.options)
-                except GuaranteeNotSupportedError as weaker:  # another peer answers than the one before
+                    self.check_answer(memory.options)
+                except (
+                    FilterNotSupportedError,
+                    GuaranteeNotSupportedError,
+                ) as weaker:  # another peer answers than the one before
                     self._link.detach()
                     self.give_up(weaker)
                     return
             if memory.terminus is not None:
                 self._take_up()
             if self._life not in NEW:
-                self.turn(Turn.OPEN)
+                self.turn(PhaseChange.OPEN)
                 if memory.on_restored is not None:
                     memory.on_restored()
         self.wake()
@@ -300,8 +304,12 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         """Whether the peer's last attach is no refusal (2.6.3)."""
         return self._link.remote is not None and self._link.has_terminus()
 
-    def check_guarantee(self, options: LinkOptions) -> None:
-        """Compare the negotiated settle modes with those that were asked for (2.7.3)."""
+    def check_answer(self, options: LinkOptions) -> None:
+        """Compare the negotiated settle modes with those that were asked for (2.7.3).
+
+        Raises:
+            GuaranteeNotSupportedError: they are weaker.
+        """
         sender, receiver = options.modes()
         weaker = (
             sender is SenderSettleMode.UNSETTLED and self._link.snd_settle_mode == SenderSettleMode.SETTLED
@@ -322,7 +330,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
         Cancelled: the detach is on its way all the same, only the answer is not awaited.
         """
-        if self._life is Life.CLOSED:
+        if self._life is LinkPhase.CLOSED:
             await trio.lowlevel.checkpoint()
             return
         try:
@@ -332,7 +340,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             self.uncover()
             self._give_back()
             self._link.detach(closed=True, error=error)
-            self.turn(Turn.CLOSE)
+            self.turn(PhaseChange.CLOSE)
             self.wake_all()
         await self._gone_there()
         if self._memory is not None and self._link.closed:
@@ -347,7 +355,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
     # -- detach and come back ---------------------------------------------------------------
 
-    def remember(self, memory: Memory) -> None:
+    def remember(self, memory: ResumableLinkState) -> None:
         """Keep what is unsettled in ``memory``; for a link that is not attached yet."""
         self._memory = memory
 
@@ -360,18 +368,18 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
         Cancelled: the detach is on its way all the same, only the answer is not awaited.
         """
-        if self._life is Life.CLOSED:
+        if self._life is LinkPhase.CLOSED:
             await trio.lowlevel.checkpoint()
             return
         self.uncover()
         if self._memory is None:
             self._give_back()
         self._link.detach(closed=False, error=error)
-        self.turn(Turn.CLOSE)
+        self.turn(PhaseChange.CLOSE)
         self.wake_all()
         await self._gone_there()
 
-    async def resume(self, connection: Connection | None = None) -> None:
+    async def resume(self, connection: LinkConnection | None = None) -> None:
         """Attach this link again, and take up what is unsettled on it (2.6.5, 2.6.13).
 
         Deliveries that you hold go on: outcomes arrive, and can be given. What the peer did not get is
@@ -383,7 +391,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
         Raises:
             LocalProtocolError: the link is attached, or nothing of it is remembered.
-            LinkRefusedError, GuaranteeNotSupportedError: as on opening.
+            LinkRefusedError, GuaranteeNotSupportedError, FilterNotSupportedError: as on opening.
             SessionEndedError, ConnectionClosedError: what was to carry the link is gone.
 
         Cancelled: the link is detached again, and can be resumed.
@@ -397,18 +405,18 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             raise LocalProtocolError(f"link {self.name!r} is attached: detach it first")
         await trio.lowlevel.checkpoint()
         conn = self._conn if connection is None else connection
-        await conn.until_up()
+        await conn.wait_recovered()
         session = conn.session_for(None, own=memory.options.own_session)
         self.attach_to(session)
         try:
             await self.attached()
-            self.check_guarantee(memory.options)
+            self.check_answer(memory.options)
         except BaseException:
             self._link.detach(closed=False)
-            self.turn(Turn.CLOSE)
+            self.turn(PhaseChange.CLOSE)
             raise
 
-    def attach_to(self, session: Session) -> None:
+    def attach_to(self, session: LinkSession) -> None:
         """Write the attach of a link that is remembered, on a session that may be another."""
         memory = self._memory
         assert memory is not None
@@ -417,10 +425,10 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         memory.failure = None
         self._past = self.deliveries
         self._bind(session, self._new_end(session))
-        self.turn(Turn.ATTACH)
+        self.turn(PhaseChange.ATTACH)
         self.start(memory.options)
 
-    def _new_end(self, session: Session) -> E:
+    def _new_end(self, session: LinkSession) -> E:
         raise NotImplementedError
 
     @property
@@ -433,7 +441,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         self._link.owner = None
         self._link.detach(closed=False)
         self._bind(self.session, self._new_end(self.session))
-        self.turn(Turn.ATTACH)
+        self.turn(PhaseChange.ATTACH)
         self.start(options)
 
     def check_complete(self) -> None:
@@ -515,7 +523,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         recovery, memory = self._conn.recovery, self._memory
         assert recovery is not None
         assert memory is not None
-        self.turn(Turn.SUSPEND)
+        self.turn(PhaseChange.SUSPEND)
         memory.damage = damage
         recovery.damaged(self)
         self.on_lost()
@@ -554,11 +562,11 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         memory = self._memory
         assert memory is not None
         memory.failure = failure or memory.damage
-        self.turn(Turn.GIVE_UP)
+        self.turn(PhaseChange.GIVE_UP)
         self.uncover()
         self.wake_all()
 
-    def check_delivery(self, delivery: Any) -> None:
+    def raise_if_outcome_lost(self, delivery: Any) -> None:
         """Raise where nothing will be heard of this delivery any more.
 
         Raises:

@@ -7,53 +7,62 @@ from __future__ import annotations
 
 import logging
 import random
+import time
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import trio
 
-from trio_amqp10.engine.connection import Connection as EngineConnection
-from trio_amqp10.engine.context import Pool
-from trio_amqp10.engine.options import OpenOptions, strictness
-from trio_amqp10.engine.stack import Stack
+from trio_amqp10.engine.connection_context import Pool
+from trio_amqp10.engine.layer_stack import Stack
+from trio_amqp10.engine.open_options import OpenOptions, strictness
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError, RemoteProtocolError
-from trio_amqp10.headers import header_id
-from trio_amqp10.net.accepting import Reception, accept_loop
-from trio_amqp10.net.doors import Doors
-from trio_amqp10.net.failures import Failures, HostFailures
-from trio_amqp10.net.layers import Entrance, Transport, check_layers, has_tls, layers_of, no_less_secret
+from trio_amqp10.net.accept_loop import Reception, accept_loop
+from trio_amqp10.net.connection_admission import ConnectionAdmission
 from trio_amqp10.net.listener import Listener
+from trio_amqp10.net.login_failures import HostLoginFailures, LoginFailures
 from trio_amqp10.net.tls import check_server_context
+from trio_amqp10.net.transport_layers import (
+    AcceptedLayers,
+    Transport,
+    check_layers,
+    has_tls,
+    layers_of,
+    no_less_secret,
+)
 from trio_amqp10.net.transports import (
     bind,
     is_private,
     listener_url,
     peer_host,
 )
-from trio_amqp10.net.urls import Url, parse_url
-from trio_amqp10.sasl import SaslServer, Server
+from trio_amqp10.net.urls import Url, parse_url, schemes_of
+from trio_amqp10.protocol_headers import header_id
+from trio_amqp10.sasl import Server
 from trio_amqp10.sasl.layer import sasl_frame_size
 from trio_amqp10.sasl.mechanism import ServerContext
 from trio_amqp10.spec.transport import Error
 
 from .connection import Connection
 from .delivery import OutgoingDelivery, delivery_class
-from .signatures import lists
+from .option_signatures import lists
+from .wires import FINAL, wire_of
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from typing import Unpack
 
+    from trio_amqp10.engine.connection import Connection as EngineConnection
     from trio_amqp10.engine.limits import Limits
-    from trio_amqp10.engine.options import OpenKeywords
+    from trio_amqp10.engine.open_options import OpenKeywords
     from trio_amqp10.net.dialect import AcceptedConnection, Dialect
 
     from .connection import Vet
 
-__all__ = ["Acceptor", "Listener", "serve"]
+__all__ = ["Acceptor", "Amqp10Dialect", "Listener", "serve"]
 
 _log = logging.getLogger("trio_amqp10.listen")
 
@@ -80,16 +89,18 @@ class Acceptor(OpenOptions):
     allow_plaintext_password: bool = False
     vet: Vet | None = None
     close_timeout: float = 5.0
-    entrance: Entrance = field(default_factory=Entrance)
-    failures: Failures = field(default_factory=lambda: Failures(None, trio.current_time))
+    entrance: AcceptedLayers = field(default_factory=AcceptedLayers)
+    failures: LoginFailures = field(default_factory=lambda: LoginFailures(None, trio.current_time))
     pool: Pool | None = None
+    wall_clock: Callable[[], float] = time.time
+    dialect: str = FINAL
 
     def __post_init__(self) -> None:
         OpenOptions.__post_init__(self)
         self._engine()  # what cannot be said is found out before anybody dials
 
     def _engine(self) -> EngineConnection:
-        return EngineConnection(
+        return wire_of(self.dialect).connection(
             self.container_id,
             incoming_class=delivery_class(strictness(self.strict)),
             outgoing_class=OutgoingDelivery,
@@ -102,6 +113,7 @@ class Acceptor(OpenOptions):
         nursery: trio.Nursery,
         transport: Transport | None = None,
         began: float | None = None,
+        tally: HostLoginFailures | None = None,
     ) -> Connection:
         """Begin the conversation on ``stream``; returns before the peer has opened.
 
@@ -110,6 +122,7 @@ class Acceptor(OpenOptions):
             nursery: for the tasks of the connection.
             transport: what the layers made of the stream; None if there are none.
             began: when it was accepted; now if None.
+            tally: counts failures to authenticate; those of ``failures`` if None.
         """
         transport = transport or Transport(stream=stream)
         engine = self._engine()
@@ -120,11 +133,12 @@ class Acceptor(OpenOptions):
         mechanisms = self.sasl.offer(private, self.allow_plaintext_password, context)
         size = sasl_frame_size(engine.strict)
         host = peer_host(stream)
-        tally = HostFailures(self.failures, host)
+        counted = HostLoginFailures(self.failures, host) if tally is None else tally
+        make = wire_of(self.dialect).sasl_server
         stack = Stack(
             engine,
             trio.current_time(),
-            accept_sasl=(lambda: SaslServer(mechanisms, context=context, max_frame_size=size, tally=tally))
+            accept_sasl=(lambda: make(mechanisms, context=context, max_frame_size=size, tally=counted))
             if mechanisms
             else None,
             accept_plain=not self.sasl.requires_sasl,
@@ -153,10 +167,12 @@ class Acceptor(OpenOptions):
         """
         await self.reception(handler).receive(stream, on_opened)
 
-    def reception(self, handler: Handler, dialects: Sequence[Dialect] = ()) -> Reception:
-        """What awaits those who dial: these dialects, and AMQP 1.0."""
+    def reception(
+        self, handler: Handler, dialects: Sequence[Dialect] = (), alone: Dialect | None = None
+    ) -> Reception:
+        """What awaits those who dial: these dialects, and AMQP 1.0; or one dialect alone."""
         return Reception(
-            dialects=(*dialects, _Amqp10(self, handler)),
+            dialects=(*dialects, Amqp10Dialect(self, handler)) if alone is None else (alone,),
             entrance=self.entrance,
             failures=self.failures,
             seconds=self.effective_limits.handshake_timeout,
@@ -166,8 +182,8 @@ class Acceptor(OpenOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class _Amqp10:
-    """AMQP 1.0 as a dialect; its engine answers headers that nobody takes (2.2)."""
+class Amqp10Dialect:
+    """AMQP 1.0, or a draft of it, as a dialect; its engine answers headers that nobody takes (2.2)."""
 
     acceptor: Acceptor
     handler: Handler
@@ -185,7 +201,9 @@ class _Amqp10:
         stream, acceptor = accepted.stream, self.acceptor
         async with trio.open_nursery() as nursery:
             try:
-                connection = acceptor.accept(stream, nursery, accepted.transport, accepted.began)
+                connection = acceptor.accept(
+                    stream, nursery, accepted.transport, accepted.began, accepted.failures
+                )
             except AmqpError as failure:
                 _log.info("%s came no further than the handshake: %s", accepted.name, failure)
                 await trio.aclose_forcefully(stream)
@@ -194,7 +212,7 @@ class _Amqp10:
                 condition=Condition.CONNECTION_FORCED.value, description="the service ends"
             )
             try:
-                error = await self._handle(connection, accepted)
+                error = await self._handle(connection, accepted, nursery)
             finally:
                 try:
                     await connection.aclose(error)
@@ -203,7 +221,9 @@ class _Amqp10:
                         acceptor.pool.leave(connection.engine)
                 nursery.cancel_scope.cancel()
 
-    async def _handle(self, connection: Connection, accepted: AcceptedConnection) -> Error | None:
+    async def _handle(
+        self, connection: Connection, accepted: AcceptedConnection, nursery: trio.Nursery
+    ) -> Error | None:
         try:
             await connection.opened()
         except Exception as failure:
@@ -211,6 +231,9 @@ class _Amqp10:
             return None
         if connection.turned_away:
             return None
+        expires: float | None = getattr(connection.identity, "expires", None)
+        if expires is not None:
+            nursery.start_soon(_end_with_token, connection, expires - self.acceptor.wall_clock())
         try:
             accepted.opened()
             await self.handler(connection)
@@ -221,6 +244,13 @@ class _Amqp10:
             _log.exception("the handler of %r failed", connection)
             return Error(condition=Condition.INTERNAL_ERROR.value, description="the service failed")
         return None
+
+
+async def _end_with_token(connection: Connection, seconds: float) -> None:
+    """Close the connection when the token ends by which its peer logged in: SASL comes once, and takes no other."""
+    await trio.sleep(max(0.0, seconds))
+    error = Error(condition=Condition.UNAUTHORIZED_ACCESS.value, description="the token has expired")
+    await connection.aclose(error)
 
 
 def _is_loss(failure: BaseException) -> bool:
@@ -249,7 +279,9 @@ async def serve(
     max_failures: int | None = 10,
     max_partial_octets: int | None = 256 * 1024 * 1024,
     close_timeout: float = 5.0,
-    dialects: str | Sequence[str | Dialect] = (),
+    dialects: str | Sequence[str | Dialect] | Mapping[str, Mapping[str, Any]] = (),
+    dialect_schemes: Mapping[str, Dialect] | None = None,
+    wall_clock: Callable[[], float] = time.time,
     task_status: trio.TaskStatus[list[Listener]] = trio.TASK_STATUS_IGNORED,
     **options: Unpack[OpenKeywords],
 ) -> None:
@@ -296,6 +328,10 @@ async def serve(
             each is asked in turn, and AMQP 1.0 gets those that none of them claims. ``sasl``, ``max_handshakes``,
             ``max_failures``, ``limits.header_timeout`` and ``limits.handshake_timeout`` hold for all of them; ``handler``, ``vet`` and all
             that an open says are of AMQP 1.0. Names are for ``Container.serve``, which has the dialects.
+        dialect_schemes: protocols that are served alone, on URLs of their own: with ``{"amqp091": dialect}``, ``amqp091://`` is
+            a URL to listen on, ``amqp091s://`` the same with TLS, and so on. ``Container.serve`` needs no such table.
+        wall_clock: gives the time of day, in seconds since 1970. By it a connection ends with ``amqp:unauthorized-access`` when the
+            token does by which its peer logged in (OAUTHBEARER, XOAUTH2), however busy it is; SASL takes no other token later.
         options: the others, as for ``open_connection``.
 
     Raises:
@@ -321,22 +357,25 @@ async def serve(
         allow_plaintext_password=allow_plaintext_password,
         vet=vet,
         close_timeout=close_timeout,
-        failures=Failures(max_failures, trio.current_time),
+        failures=LoginFailures(max_failures, trio.current_time),
         pool=None if max_partial_octets is None else Pool(max_partial_octets),
+        wall_clock=wall_clock,
         **options,
     )
-    parsed = [parse_url(url) for url in urls]
+    places = [_place(url, dialect_schemes or {}) for url in urls]
     limits = acceptor.effective_limits
-    entrances = [_entrance(url, ssl_context, layers, detect, origins, limits) for url in parsed]
-    doors = Doors(max_connections, max_handshakes)
+    entrances = [_entrance(place.url, ssl_context, layers, detect, origins, limits) for place in places]
+    doors = ConnectionAdmission(max_connections, max_handshakes)
     sockets: list[tuple[trio.SocketListener, Reception]] = []
     listening: list[Listener] = []
     try:
-        for url, entrance in zip(parsed, entrances, strict=True):
-            for listener in await bind(url):
-                sockets.append((listener, replace(acceptor, entrance=entrance).reception(handler, more)))
-                reached = listener_url(url, listener)
-                listening.append(Listener(reached, parse_url(reached).port, listener.socket.close))
+        for place, entrance in zip(places, entrances, strict=True):
+            for listener in await bind(place.url):
+                entered = replace(acceptor, entrance=entrance)
+                sockets.append((listener, entered.reception(handler, more, place.dialect)))
+                reached = listener_url(place.url, listener)
+                url = place.scheme + reached.removeprefix(place.url.scheme)
+                listening.append(Listener(url, parse_url(reached).port, listener.socket.close))
         async with trio.open_nursery() as nursery:
             for listener, reception in sockets:
                 nursery.start_soon(accept_loop, listener, reception, admit, doors, nursery)
@@ -347,6 +386,32 @@ async def serve(
             listener.socket.close()
 
 
+class _Place(NamedTuple):
+    """Where to listen.
+
+    Attributes:
+        url: of the transport.
+        scheme: of the URL that was asked for.
+        dialect: what is served there alone; None for AMQP 1.0, and what is served beside it.
+    """
+
+    url: Url
+    scheme: str
+    dialect: Dialect | None
+
+
+def _place(text: str, dialects: Mapping[str, Dialect]) -> _Place:
+    owners: dict[str, Dialect] = {}
+    transports: dict[str, str] = {}
+    for protocol, dialect in dialects.items():
+        schemes = schemes_of(protocol)
+        owners |= dict.fromkeys(schemes, dialect)
+        transports |= schemes
+    url = parse_url(text, transports)
+    scheme = text.partition("://")[0].lower()
+    return _Place(url, scheme, owners.get(scheme))
+
+
 def _entrance(
     url: Url,
     context: ssl.SSLContext | None,
@@ -354,7 +419,7 @@ def _entrance(
     detect: bool,
     origins: Collection[str],
     limits: Limits,
-) -> Entrance:
+) -> AcceptedLayers:
     scheme = layers_of(url.scheme)
     stack = check_layers(scheme if layers is None else layers)
     if has_tls(scheme) and not has_tls(stack):
@@ -365,7 +430,7 @@ def _entrance(
         raise LocalProtocolError(
             f"{url} needs a certificate: serve(..., ssl_context=tls.server_context(certfile, keyfile))"
         )
-    return Entrance(
+    return AcceptedLayers(
         stacks=no_less_secret(stack, tls=context is not None) if detect else frozenset({stack}),
         context=context,
         path="/" if url.scheme == "amqp+unix" else url.path or "/",

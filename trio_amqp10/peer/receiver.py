@@ -5,24 +5,25 @@ Longer than 400 lines: all that users ask of a receiver is documented here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 import trio
 
 from trio_amqp10.engine.delivery import RELEASED, is_terminal
-from trio_amqp10.engine.hold import Hold
+from trio_amqp10.engine.receive_buffer import ReceiveBuffer
 from trio_amqp10.engine.states import LinkState
-from trio_amqp10.engine.terminus import UNBOUND
+from trio_amqp10.engine.unsettled_state import UNBOUND
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.transport import Role
 
 from .credit import CreditWindow
-from .life import Life
+from .errors import FilterNotSupportedError
 from .link import Link
-from .opening import Opening
-from .options import LinkOptions, check_address, check_dynamic, check_source
-from .statistics import receiver_statistics
+from .link_lifecycle import LinkPhase
+from .link_opening import LinkOpening
+from .link_options import LinkOptions, check_address, check_dynamic, check_source
+from .statistics import receiving_figures
 
 if TYPE_CHECKING:
     from collections import deque
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
 
     from trio_amqp10.engine.receiver import ReceiverLink
 
-    from .connection import Connection
     from .delivery import Delivery, Transactional
-    from .options import ReceiverOptions
-    from .session import Session
+    from .link_carriers import LinkConnection, LinkSession
+    from .link_options import ReceiverOptions
+    from .statistics import ReceiverStatistics
 
 __all__ = ["Receiver", "open_receiver"]
 
@@ -55,11 +56,10 @@ class Receiver(Link["ReceiverLink"]):
     """
 
     __slots__ = ("_hold", "_later", "_readers", "_window")
-    statistics = receiver_statistics
 
     def __init__(
         self,
-        session: Session,
+        session: LinkSession,
         link: ReceiverLink,
         credit: int,
         *,
@@ -68,12 +68,12 @@ class Receiver(Link["ReceiverLink"]):
     ) -> None:
         super().__init__(session, link)
         self._readers: WeakKeyDictionary[trio.lowlevel.Task, Delivery] | None = None
-        self._hold: Hold | None = None
+        self._hold: ReceiveBuffer | None = None
         if streaming:
             self._readers = WeakKeyDictionary()
             link.stream()
         if octets is not None:
-            self._hold = Hold(octets, session.connection.engine.limits.max_frame_size)
+            self._hold = ReceiveBuffer(octets, session.connection.engine.limits.max_frame_size)
             link.limit(self._hold)
         self._window = CreditWindow(credit)
         self._later = 0  # what credit was granted, or taken back, while the link was lost
@@ -97,6 +97,12 @@ class Receiver(Link["ReceiverLink"]):
         """Deliveries that have come and were not handed out yet."""
         return len(self._queue)
 
+    def statistics(self) -> ReceiverStatistics:
+        """What has come since it was opened, and where it stands: live figures by name."""
+        figures = receiving_figures(self._link, self.node)
+        figures["messages"] = self.deliveries  # as it was attached before, too
+        return figures
+
     @property
     def unsettled(self) -> int:
         """Deliveries that have come and are not settled, handed out or not."""
@@ -114,7 +120,7 @@ class Receiver(Link["ReceiverLink"]):
         elif self._window.size:
             self._window.fill(link)
 
-    def attach_to(self, session: Session) -> None:
+    def attach_to(self, session: LinkSession) -> None:
         old = self._link
         granted = old.credit + self._later
         if self._window.size or old.drain or old.flow_properties:
@@ -173,7 +179,7 @@ class Receiver(Link["ReceiverLink"]):
         elif self._window.is_low(self._link):
             self._window.fill(self._link)
 
-    def _top_up_octets(self, hold: Hold) -> None:
+    def _top_up_octets(self, hold: ReceiveBuffer) -> None:
         """The same, for as many messages as there is likely to be room for."""
         link = self._link
         wanted = min(self._window.size - len(self._queue), hold.messages())
@@ -272,7 +278,7 @@ class Receiver(Link["ReceiverLink"]):
         await self._conn.pace.checkpoint()
         while not (self._link.queue and (self._link.state is _ATTACHED or self._still_good())):
             if self.closed:
-                cause = None if self.life is Life.CLOSED else self.cause()
+                cause = None if self.life is LinkPhase.CLOSED else self.cause()
                 if cause is None:
                     raise StopAsyncIteration
                 raise cause
@@ -298,7 +304,7 @@ class Receiver(Link["ReceiverLink"]):
         Those of a link that may come back wait for that.
         """
         if self._remembered is not None:
-            return self.life is Life.CLOSED or bool(self._queue[0].settled)
+            return self.life is LinkPhase.CLOSED or bool(self._queue[0].settled)
         kept = [delivery for delivery in self._queue if delivery.settled]
         self._queue.clear()
         self._queue.extend(kept)
@@ -347,7 +353,7 @@ class Receiver(Link["ReceiverLink"]):
             # What is to be resumed needs credit like anything else, and nobody may be asking for more.
             self._link.set_credit(self._link.credit + awaited)
 
-    def _new_end(self, session: Session) -> ReceiverLink:
+    def _new_end(self, session: LinkSession) -> ReceiverLink:
         link = session.engine.receiver(self.name)
         if self._hold is not None:
             link.limit(self._hold)
@@ -358,6 +364,26 @@ class Receiver(Link["ReceiverLink"]):
                 if delivery.settled and delivery.complete:  # it came at most once, and will not come again
                     link.enqueue(delivery)
         return link
+
+    def check_answer(self, options: LinkOptions) -> None:
+        """The same, and look for each filter that was asked for: what the peer leaves out it does not apply (3.5.3).
+
+        Raises:
+            GuaranteeNotSupportedError: as for any link.
+            FilterNotSupportedError: a filter is needed, and not in place.
+        """
+        super().check_answer(options)
+        asked = None if options.source is None else options.source.filter
+        if not asked or options.filters == "optional":
+            return
+        told: dict[Any, Any] = getattr(self.remote.source, "filter", None) or {}
+        # By name: a peer may write the descriptor as a number, or say which value it chose.
+        missing = [str(name) for name, wish in asked.items() if wish is not None and told.get(name) is None]
+        if missing:
+            raise FilterNotSupportedError(
+                f"link {self.name!r}: the peer does not apply {', '.join(map(repr, missing))} of the filters that were asked "
+                'for; filters="optional" receives without them (3.5.3)'
+            )
 
     def _is_reduced(self) -> bool:
         terminus = self._link.terminus
@@ -380,15 +406,15 @@ class Receiver(Link["ReceiverLink"]):
         return f"<Receiver {self.address!r} {self._link.state.name} credit={self.credit} buffered={self.buffered}>"
 
 
-class _Opening(Opening[Receiver]):
+class _Opening(LinkOpening[Receiver]):
     __slots__ = ("_credit", "_octets", "_streaming")
 
     _role = Role.RECEIVER
 
     def __init__(
         self,
-        connection: Connection,
-        session: Session | None,
+        connection: LinkConnection,
+        session: LinkSession | None,
         credit: int,
         options: LinkOptions,
         streaming: bool,
@@ -399,14 +425,15 @@ class _Opening(Opening[Receiver]):
         self._octets = octets
         self._streaming = streaming
 
-    def _make(self, session: Session, name: str) -> Receiver:
+    def _make(self, session: LinkSession, name: str) -> Receiver:
         link, kind = session.engine.receiver(name), session.connection.kinds.receiver
-        return kind(session, link, self._credit, streaming=self._streaming, octets=self._octets)
+        made: Receiver = kind(session, link, self._credit, streaming=self._streaming, octets=self._octets)
+        return made
 
 
 def open_receiver(
-    connection: Connection, options: ReceiverOptions, session: Session | None = None
-) -> Opening[Receiver]:
+    connection: LinkConnection, options: ReceiverOptions, session: LinkSession | None = None
+) -> LinkOpening[Receiver]:
     """A receiver that is yet to be attached, on a session, or on one that the options or the connection choose.
 
     Raises:
@@ -415,6 +442,8 @@ def open_receiver(
     check_address(options.address)
     check_dynamic(options.source)
     check_source(options.source)
+    if options.filters not in ("required", "optional"):
+        raise LocalProtocolError(f"filters={options.filters!r}: 'required' and 'optional' are possible")
     streaming, own_session = options.streaming, options.own_session
     credit, octets = options.credit, options.credit_octets
     if octets is not None:
@@ -438,6 +467,7 @@ def open_receiver(
         None,
         own_session=streaming and session is None if own_session is None else own_session,
         max_message_size=options.max_message_size,
+        filters=options.filters,
     )
     return _Opening(connection, session, credit, said, streaming, octets)
 

@@ -1,4 +1,4 @@
-"""A connection that comes back by itself, with its sessions and links (2.4, 2.6.5).
+"""Bring back a lost connection with its sessions and links (2.4, 2.6.5).
 
 What is covered
 ---------------
@@ -15,10 +15,10 @@ without an error has ended.
   anybody can tell (RabbitMQ 4.0 does so for an address that it does not have): the others come back,
   and that one is tried again on a session apart, so that it does not take them with it again and again.
 
-What was in doubt is settled by the termini of the links (``engine.resending``): at-least-once sends again,
+What was in doubt is settled by the termini of the links (``engine.sender_resume``): at-least-once sends again,
 exactly-once resumes with a peer that kept the link, and is in doubt with one that did not.
 
-Errors that would only come again are final: those of security, and what ``_FINAL`` lists. After
+Errors that would only come again are final: those of security, and those that ``errors.is_final`` lists. After
 ``amqp:link:stolen`` above all: two programs would steal a link from each other for ever.
 """
 
@@ -26,69 +26,67 @@ from __future__ import annotations
 
 import logging
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 
-from trio_amqp10.errors import Condition, LocalProtocolError, SecurityError
-from trio_amqp10.net.waiting import Waiter
+from trio_amqp10.errors import LocalProtocolError, SecurityError
+from trio_amqp10.net.backoff import Attempts
+from trio_amqp10.net.redial import AttemptsUsedUpError
+from trio_amqp10.net.waiters import Waiter
 
-from .changes import Change, Changes
-from .errors import ConnectionClosedError, LinkDetachedError, describe
-from .sole import is_superseded
+from .errors import ConnectionClosedError, LinkDetachedError, is_final_loss
+from .recovery_events import Change
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Iterator
+    from collections.abc import Awaitable, Callable, Generator
 
     from trio_amqp10.net.backoff import Backoff
-    from trio_amqp10.spec.transport import Error
+    from trio_amqp10.net.pump import Pump
+    from trio_amqp10.net.redial import Redial
 
-    from .connection import Connection
     from .link import Link
-    from .session import Session
+    from .link_carriers import LinkSession
+    from .recovery_events import Changes, Watchers
 
-__all__ = ["Recovery", "is_final", "is_final_loss", "lost_with"]
+__all__ = ["Recovery", "log"]
 
-_log = logging.getLogger("trio_amqp10.recovery")
-
-_FINAL: Final = frozenset(
-    str(condition.value)
-    for condition in (
-        Condition.STOLEN,
-        Condition.UNAUTHORIZED_ACCESS,
-        Condition.NOT_ALLOWED,
-        Condition.NOT_IMPLEMENTED,
-        Condition.INVALID_FIELD,
-        Condition.CONNECTION_REDIRECT,
-        Condition.LINK_REDIRECT,
-        Condition.MESSAGE_SIZE_EXCEEDED,
-        Condition.PRECONDITION_FAILED,
-        Condition.RESOURCE_DELETED,
-    )
-)
+log = logging.getLogger("trio_amqp10.recovery")
 
 
-def is_final(error: Error | None) -> bool:
-    """Whether trying again would only bring the same error again."""
-    return error is not None and (str(error.condition) in _FINAL or is_superseded(error))
+class RecoverableConnection(Protocol):
+    """A connection, as its recovery uses it; see ``Connection``."""
 
+    @property
+    def pump(self) -> Pump:
+        """What drives its present transport."""
+        ...
 
-class _Mending:
-    """Attempts in a row to attach one link.
+    @property
+    def closed_here(self) -> bool:
+        """Whether this end has closed it."""
+        ...
 
-    Attributes:
-        row: the pauses before them.
-        pause: the last one, in seconds.
-        since: when the last of them was answered; None if it was not.
-    """
+    @property
+    def is_gone(self) -> bool:
+        """Whether the transport, or the peer on it, is of no use any more."""
+        ...
 
-    __slots__ = ("pause", "row", "since")
+    def lost_to(self) -> Exception:
+        """Why the last transport is gone."""
+        ...
 
-    def __init__(self, row: Iterator[float]) -> None:
-        self.row = row
-        self.pause = 0.0
-        self.since: float | None = None
+    def session_for(self, session: Any, *, own: bool) -> LinkSession:
+        """The session for a new attachment of a link."""
+        ...
+
+    def start_soon(self, function: Callable[..., Awaitable[object]], *args: Any) -> None:
+        """Run a task beside the connection."""
+        ...
+
+    def wake_everybody(self) -> None:
+        """Wake every task that waits for the connection, a session or a link."""
+        ...
 
 
 class Recovery:
@@ -97,8 +95,10 @@ class Recovery:
     Args:
         connection: which.
         dial: makes it anew, and returns where it leads; raises what kept it from that.
-        backoff: how often to try.
+        redial: makes the attempts.
+        backoff: how often to try to attach a link.
         goes_on: whether the peer's reason to close was that it wants to be dialled elsewhere, which ``dial`` then does.
+        watchers: what happens is reported to them.
 
     Attributes:
         stopped: whether it has given up, or has been told to.
@@ -110,23 +110,25 @@ class Recovery:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: RecoverableConnection,
         dial: Callable[[], Awaitable[str]],
+        redial: Redial,
         backoff: Backoff,
         goes_on: Callable[[Exception], bool],
+        watchers: Watchers,
     ) -> None:
+        assert redial.attempts is not None
         self._connection = connection
         self._dial = dial
+        self._redial = redial
+        self._attempts = redial.attempts
         self._goes_on = goes_on
         self._backoff = backoff
-        self._row: Iterator[float] | None = None
-        self._pause = 0.0
-        self._since = trio.current_time()
-        self._mending: dict[Link[Any], _Mending] = {}
+        self._mending: dict[Link[Any], Attempts] = {}
         self._scopes: set[trio.CancelScope] = set()
         self._scope = trio.CancelScope(shield=True)
         self._bell = Waiter()
-        self._watchers: WeakSet[Changes] = WeakSet()
+        self._watchers = watchers
         self._preparations: list[Callable[[], Awaitable[object]]] = []
         self._preparing: trio.lowlevel.Task | None = None
         self._up = True
@@ -134,16 +136,16 @@ class Recovery:
         self.failure: Exception | None = None
         self.loss: Exception | None = None
         self.links: dict[Link[Any], None] = {}
-        self.sessions: dict[Session, None] = {}
+        self.sessions: dict[LinkSession, None] = {}
 
     # -- told by the connection -------------------------------------------------------------
 
     def answered(self, link: Link[Any]) -> None:
         """An attach was answered: the peer is well, and the next pause is a short one again."""
-        self._row = None
+        self._attempts.end()
         mending = self._mending.get(link)
         if mending is not None:
-            mending.since = trio.current_time()
+            mending.reached(trio.current_time())
 
     def damaged(self, link: Link[Any]) -> None:
         """The peer ended this link, and it is to be attached again.
@@ -152,11 +154,8 @@ class Recovery:
         the pauses grow on, until the link has lasted longer than the pause before it.
         """
         mending = self._mending.get(link)
-        if mending is None or (
-            mending.since is not None and trio.current_time() - mending.since > mending.pause
-        ):
-            mending = self._mending[link] = _Mending(self._backoff.pauses())
-        mending.since = None
+        if mending is None or mending.lasted(trio.current_time()):
+            mending = self._mending[link] = Attempts(self._backoff)
         self._connection.start_soon(self._mend, link, mending)
 
     def forget_link(self, link: Link[Any]) -> None:
@@ -164,7 +163,7 @@ class Recovery:
         self.links.pop(link, None)
         self._mending.pop(link, None)
 
-    def forget_session(self, session: Session) -> None:
+    def forget_session(self, session: LinkSession) -> None:
         """It is over, and not to be begun again."""
         self.sessions.pop(session, None)
 
@@ -174,7 +173,7 @@ class Recovery:
             self.stopped = True
             for scope in (self._scope, *self._scopes):
                 scope.cancel()
-            self._tell(Change("stopped", self.failure))
+            self._watchers.tell(Change("stopped", self.failure))
             self._bell.wake()
 
     @property
@@ -182,13 +181,17 @@ class Recovery:
         """Whether there is no peer at present, or its links are not due to be attached yet."""
         return not self._up or self._connection.is_gone
 
-    async def until_up(self) -> None:
+    async def wait_recovered(self) -> None:
         """Wait until there is a peer, or there will not be one any more. Cancelled: nothing has happened."""
         await trio.lowlevel.checkpoint()
         while self.down and not self.stopped:
             if self._preparing is trio.lowlevel.current_task() and not self._connection.is_gone:
                 return
             await self._bell.wait()
+
+    def changes(self, *, attempts: bool = False) -> Changes:
+        """What happens from now on."""
+        return self._watchers.changes(attempts=attempts)
 
     @contextmanager
     def restore_with(self, call: Callable[[], Awaitable[object]]) -> Generator[None]:
@@ -213,12 +216,12 @@ class Recovery:
                 if is_final_loss(self.loss) and not self._follows(self.loss):
                     break
                 self._up = False
-                if not self.links and trio.current_time() - self._since > self._pause:
-                    self._row = None  # with no attach to be answered, to have lasted is as good
-                _log.info("%r was lost, and will be dialled again: %s", connection, self.loss)
+                if not self.links and self._attempts.lasted(trio.current_time()):
+                    self._attempts.end()  # with no attach to be answered, to have lasted is as good
+                log.warning("%r was lost, and will be dialled again: %s", connection, self.loss)
                 for link in list(self.links):
                     link.on_lost()
-                self._tell(Change("lost", self.loss))
+                self._watchers.tell(Change("lost", self.loss))
                 await self._come_back()
         connection.wake_everybody()
 
@@ -234,30 +237,27 @@ class Recovery:
         return False
 
     async def _come_back(self) -> None:
-        while not self.stopped:
-            if self._row is None:
-                self._row = self._backoff.pauses()
-            pause = next(self._row, None)
-            if pause is None:
-                self._give_up(self._exhausted())
-                return
-            self._pause = pause
-            await trio.sleep(pause)
-            try:
-                url = await self._dial()
-                self._begin_sessions()
-                await self._prepare()
-            except Exception as failure:
-                if is_final_loss(failure):
-                    await self._hang_up()
-                    self._give_up(failure)
-                    return
-                _log.info("%r could not be brought back: %s", self._connection, failure)
-                self.loss = failure
-                await self._hang_up()
-            else:
-                self._restore(url)
-                return
+        try:
+            url = await self._redial.again(self._dial_and_prepare, self.loss or Exception(), self._clean_up)
+        except AttemptsUsedUpError as used_up:
+            self._give_up(self._exhausted(used_up.__cause__))
+        except Exception as failure:
+            self._give_up(failure)
+        else:
+            self._restore(url)
+
+    async def _dial_and_prepare(self) -> str:
+        """One attempt; where it leads."""
+        url = await self._dial()
+        self._begin_sessions()
+        await self._prepare()
+        return url
+
+    async def _clean_up(self, failure: Exception) -> None:
+        """An attempt has failed."""
+        if not is_final_loss(failure):
+            self.loss = failure
+        await self._hang_up()
 
     async def _hang_up(self) -> None:
         """What was dialled is of no use after all, or did not come to be."""
@@ -299,11 +299,11 @@ class Recovery:
     def _restore(self, url: str) -> None:
         """There is a peer again, with the sessions that there were: attach all links."""
         self._up = True
-        self._since = trio.current_time()
+        self._attempts.reached(trio.current_time())
         for link in list(self.links):
             self._attach(link)
-        _log.info("%r is back, at %s", self._connection, url)
-        self._tell(Change("restored", url=url))
+        log.info("%r is back, at %s", self._connection, url)
+        self._watchers.tell(Change("restored", url=url))
         self._bell.wake()
         self._connection.wake_everybody()
 
@@ -314,36 +314,35 @@ class Recovery:
                 session = self._connection.session_for(None, own=link.own_session)
             link.attach_to(session)
         except Exception as failure:
-            _log.warning("%r could not be attached again: %s", link, failure)
+            log.warning("%r could not be attached again: %s", link, failure)
             gone = LinkDetachedError(f"link {link.name!r} could not be attached again: {failure}")
             gone.__cause__ = failure
             link.give_up(gone)
 
-    def _exhausted(self) -> ConnectionClosedError:
+    def _exhausted(self, last: BaseException | None) -> ConnectionClosedError:
         """Why no more is tried; what was tried last may be an error of the system, which is none of ours."""
         gone = ConnectionClosedError(
-            f"the connection was lost, and {self._backoff.attempts} attempts to bring it back have failed: {self.loss}",
-            getattr(self.loss, "error", None),
+            f"the connection was lost, and {self._attempts} to bring it back have failed: {last}",
+            getattr(last, "error", None),
         )
-        gone.__cause__ = self.loss
+        gone.__cause__ = last
         return gone
 
     def _give_up(self, failure: Exception) -> None:
-        _log.info("%r is given up: %s", self._connection, failure)
+        log.warning("%r is given up: %s", self._connection, failure)
         self.failure = failure
         self.stopped = True
-        self._tell(Change("stopped", failure))
+        self._watchers.tell(Change("stopped", failure))
         self._bell.wake()
 
     # -- one link ---------------------------------------------------------------------------
 
-    async def _mend(self, link: Link[Any], mending: _Mending) -> None:
+    async def _mend(self, link: Link[Any], mending: Attempts) -> None:
         """Attach again what the peer detached, unless all of the connection comes back meanwhile."""
-        pause = next(mending.row, None)
+        pause = mending.next_pause(trio.current_time())
         if pause is None:
             link.give_up(None)
             return
-        mending.pause = pause
         with trio.CancelScope(shield=True) as scope:
             if self.stopped:
                 return
@@ -354,31 +353,3 @@ class Recovery:
                 self._scopes.discard(scope)
         if link.is_suspended and not self.down:
             self._attach(link)
-
-    # -- who wants to know ------------------------------------------------------------------
-
-    def changes(self) -> Changes:
-        """What happens from now on."""
-        watcher = Changes(ended=self.stopped)
-        self._watchers.add(watcher)
-        return watcher
-
-    def _tell(self, change: Change) -> None:
-        for watcher in list(self._watchers):
-            watcher.add(change)
-
-
-def is_final_loss(failure: Exception) -> bool:
-    """Whether dialling again would only bring the same failure again."""
-    if isinstance(failure, SecurityError | LocalProtocolError):
-        return True
-    return isinstance(failure, ConnectionClosedError) and is_final(failure.error)
-
-
-def lost_with(loss: Exception | None, what: str) -> ConnectionClosedError:
-    """The exception for something that the loss of a connection ended, though the connection came back."""
-    error = getattr(loss, "error", None)
-    why = describe(error) if error is not None else str(loss or "the connection was lost")
-    gone = ConnectionClosedError(f"{what}: {why}", error)
-    gone.__cause__ = loss
-    return gone

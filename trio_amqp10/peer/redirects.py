@@ -1,4 +1,4 @@
-"""Elsewhere: the errors that send a peer on to another host, and what may go there with it (2.8.16, 2.8.18).
+"""Redirect errors: where to, and what may be sent there (2.8.16, 2.8.18).
 
 A redirect names two things: the ``hostname`` that ``open``, SASL and TLS are to ask for, and the machine that
 answers to it, ``network-host`` and ``port``. Who is redirected takes everything else along, the
@@ -20,7 +20,7 @@ from trio_amqp10.wire.values import Int, Symbol
 if TYPE_CHECKING:
     from .errors import ConnectionRedirectError, LinkRedirectError
 
-__all__ = ["Place", "hops_of", "redirect", "redirected"]
+__all__ = ["DialTarget", "hops_of", "redirect", "redirected"]
 
 FOLLOWED: Final = 5
 """Redirects that are followed in a row where it is not said how many."""
@@ -57,7 +57,7 @@ def redirect(url: str, *, hostname: str | None = None) -> Error:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DialTarget:
     """Where to dial.
 
     Attributes:
@@ -72,7 +72,7 @@ class Place:
         return "a stream" if self.url is None else str(self.url)
 
 
-def redirected(place: Place, error: ConnectionRedirectError | LinkRedirectError) -> Place:
+def redirected(place: DialTarget, error: ConnectionRedirectError | LinkRedirectError) -> DialTarget:
     """Where ``error`` leads from ``place``.
 
     Raises:
@@ -84,7 +84,7 @@ def redirected(place: Place, error: ConnectionRedirectError | LinkRedirectError)
     if host is None:
         raise LocalProtocolError(f"the peer redirects, and does not say where to: {error}")
     port = place.url.port if error.port is None else error.port
-    return Place(replace(place.url, host=host, port=port), error.hostname or host)
+    return DialTarget(replace(place.url, host=host, port=port), error.hostname or host)
 
 
 def hops_of(follow: bool | int) -> int:

@@ -1,4 +1,4 @@
-"""The sending end of a link: wait for credit, send, learn the outcome (2.6.7, 2.6.12)."""
+"""The sending end of a link: credit, send, outcome (2.6.7, 2.6.12)."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from trio_amqp10.spec.transport import Role
 from .delivery import Outcome, OutgoingDelivery, Transactional, raise_unless_accepted
 from .errors import DeliveryInDoubtError
 from .link import Link
-from .opening import Opening, check_relay
-from .options import (
+from .link_opening import LinkOpening, check_relay
+from .link_options import (
     check_address,
     check_dynamic,
     check_source,
 )
-from .statistics import sender_statistics
-from .stream import StreamSender
+from .statistics import sending_figures
+from .stream_sender import StreamSender
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from trio_amqp10.engine.outgoing import Outgoing
+    from trio_amqp10.engine.outgoing_transfers import Outgoing
     from trio_amqp10.engine.sender import SenderLink
 
-    from .connection import Connection
-    from .options import SenderOptions
-    from .session import Session
+    from .link_carriers import LinkConnection, LinkSession
+    from .link_options import SenderOptions
+    from .statistics import SenderStatistics
 
 __all__ = ["Sender", "open_sender"]
 
@@ -40,7 +40,7 @@ class Sender(Link["SenderLink"]):
     __slots__ = ("_blocked",)
     stream_class: ClassVar[type[StreamSender]] = StreamSender
 
-    def __init__(self, session: Session, link: SenderLink) -> None:
+    def __init__(self, session: LinkSession, link: SenderLink) -> None:
         super().__init__(session, link)
         self._blocked = 0  # tasks that will send as soon as they can
 
@@ -48,6 +48,13 @@ class Sender(Link["SenderLink"]):
     def address(self) -> str | None:
         """Where messages go: as the peer resolved it, for a dynamic node."""
         return getattr(self.remote.target, "address", None)
+
+    def statistics(self) -> SenderStatistics:
+        """What it has sent since it was opened, and where it stands: live figures by name."""
+        figures = sending_figures(self._link, self.node, waiting=self.blocked)
+        figures["messages"] = self.deliveries  # as it was attached before, too
+        figures["unsettled"] = self.unsettled
+        return figures
 
     @property
     def unsettled(self) -> int:
@@ -59,8 +66,6 @@ class Sender(Link["SenderLink"]):
     def blocked(self) -> int:
         """Tasks that wait until they can send."""
         return self._blocked
-
-    statistics = sender_statistics
 
     @property
     def draining(self) -> bool:
@@ -286,7 +291,7 @@ class Sender(Link["SenderLink"]):
         if self._link.drain and not self._blocked:
             self._link.drained()
 
-    def _new_end(self, session: Session) -> SenderLink:
+    def _new_end(self, session: LinkSession) -> SenderLink:
         return session.engine.sender(self.name)
 
     def _is_reduced(self) -> bool:
@@ -294,15 +299,15 @@ class Sender(Link["SenderLink"]):
         link.watch_unsettled = True
         return (link.resending is None or link.resending.done) and not link.unsettled
 
-    def check_delivery(self, delivery: OutgoingDelivery) -> None:
-        """As ``Link.check_delivery``; raise ``DeliveryInDoubtError`` where the peer forgot this one before it said what became of it."""
+    def raise_if_outcome_lost(self, delivery: OutgoingDelivery) -> None:
+        """As ``Link.raise_if_outcome_lost``; raise ``DeliveryInDoubtError`` where the peer forgot this one before it said what became of it."""
         terminus = self._remembered
         if terminus is not None:
             for sent in terminus.in_doubt:
                 if sent.delivery is delivery:
                     message = Message.from_payload(sent.payload, sent.message_format)
                     raise DeliveryInDoubtError(delivery, message)
-        super().check_delivery(delivery)
+        super().raise_if_outcome_lost(delivery)
 
     @property
     def resumed(self) -> list[OutgoingDelivery]:
@@ -319,7 +324,7 @@ class Sender(Link["SenderLink"]):
         return f"<Sender {self.address!r} {self._link.state.name} credit={self.credit} unsettled={self.unsettled}>"
 
 
-class _Opening(Opening[Sender]):
+class _Opening(LinkOpening[Sender]):
     __slots__ = ()
 
     _role = Role.SENDER
@@ -328,13 +333,14 @@ class _Opening(Opening[Sender]):
         if self._options.anonymous:
             check_relay(self._connection)
 
-    def _make(self, session: Session, name: str) -> Sender:
-        return session.connection.kinds.sender(session, session.engine.sender(name))
+    def _make(self, session: LinkSession, name: str) -> Sender:
+        made: Sender = session.connection.kinds.sender(session, session.engine.sender(name))
+        return made
 
 
 def open_sender(
-    connection: Connection, options: SenderOptions, session: Session | None = None
-) -> Opening[Sender]:
+    connection: LinkConnection, options: SenderOptions, session: LinkSession | None = None
+) -> LinkOpening[Sender]:
     """A sender that is yet to be attached, on a session, or on one that the options or the connection choose.
 
     Raises:

@@ -1,4 +1,4 @@
-"""A session as a program sees it: an order of transfers, and links that end with it (2.5)."""
+"""A session for programs: an order of transfers, and its links (2.5)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ import trio
 from trio_amqp10.engine.events import SessionEnded
 from trio_amqp10.engine.states import SessionState
 from trio_amqp10.errors import Condition, LocalProtocolError
-from trio_amqp10.net.waiting import Waiter
+from trio_amqp10.net.waiters import Waiter
 from trio_amqp10.spec.transport import Error
 
-from .climbs import open_transaction_on_session
 from .errors import LinkRefusedError, SessionEndedError, describe
-from .options import ReceiverOptions, SenderOptions
+from .link_options import ReceiverOptions, SenderOptions
+from .option_signatures import takes_on
 from .receiver import Receiver, open_receiver
 from .sender import Sender, open_sender
-from .signatures import takes_on
 from .statistics import session_statistics
 
 if TYPE_CHECKING:
@@ -25,10 +24,12 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from trio_amqp10.engine.session import Session as EngineSession
+    from trio_amqp10.patterns.transaction import TransactionOpening
 
     from .connection import Connection
     from .link import Link
-    from .opening import Opening
+    from .link_opening import LinkOpening
+    from .statistics import SessionStatistics
 
 __all__ = ["Session", "SessionOpening"]
 
@@ -137,17 +138,24 @@ class Session(Waiter, trio.abc.AsyncResource):
             raise self.cause() or SessionEndedError("the session was ended by the peer")
 
     @takes_on(SenderOptions)
-    def open_sender(self, options: SenderOptions) -> Opening[Sender]:
+    def open_sender(self, options: SenderOptions) -> LinkOpening[Sender]:
         """As ``Connection.open_sender``, on this session."""
         return open_sender(self.connection, options, self)
 
     @takes_on(ReceiverOptions)
-    def open_receiver(self, options: ReceiverOptions) -> Opening[Receiver]:
+    def open_receiver(self, options: ReceiverOptions) -> LinkOpening[Receiver]:
         """As ``Connection.open_receiver``, on this session."""
         return open_receiver(self.connection, options, self)
 
-    open_transaction = open_transaction_on_session
-    statistics = session_statistics
+    def open_transaction(self, *, keep: bool = False) -> TransactionOpening:
+        """As ``Connection.open_transaction``, with its control link on this session."""
+        from trio_amqp10.patterns.transaction import open_transaction
+
+        return open_transaction(self.connection, session=self, keep=keep)
+
+    def statistics(self) -> SessionStatistics:
+        """What it has done since it was begun last, and where it stands: live figures by name."""
+        return session_statistics(self.engine)
 
     async def begun(self) -> None:
         """Wait until the peer has begun it too. Cancelled: nothing has happened."""
@@ -189,7 +197,7 @@ class SessionOpening:
 
     async def __aenter__(self) -> Session:
         await trio.lowlevel.checkpoint()
-        await self._connection.until_up()
+        await self._connection.wait_recovered()
         self._session = self._connection.new_session()
         try:
             await self._session.begun()

@@ -1,9 +1,9 @@
-"""What a connection, a session or a link has done so far, and where it stands now: plain figures, to be read at any time.
+"""Statistics of connections, sessions and links: live figures, cheap to read.
 
 Nothing here is counted for the sake of being read, one by one: octets and frames come with each read and write,
 messages and transfers from the serial numbers that the protocol keeps anyway (2.5.6, 2.6.7).
 
-Knows objects of ``peer`` and where they keep things; changes nothing.
+Knows endpoints of the engine; changes nothing.
 """
 
 from __future__ import annotations
@@ -17,23 +17,17 @@ if TYPE_CHECKING:
     from trio_amqp10.engine.connection import Connection as EngineConnection
     from trio_amqp10.engine.receiver import ReceiverLink
     from trio_amqp10.engine.sender import SenderLink
-
-    from .connection import Connection
-    from .receiver import Receiver
-    from .sender import Sender
-    from .session import Session
+    from trio_amqp10.engine.session import Session as EngineSession
 
 __all__ = [
     "TOTALS",
+    "ConnectionCounters",
     "ConnectionStatistics",
     "ReceiverStatistics",
     "SenderStatistics",
     "SessionStatistics",
-    "Totals",
     "connection_statistics",
-    "receiver_statistics",
     "receiving_figures",
-    "sender_statistics",
     "sending_figures",
     "session_statistics",
 ]
@@ -137,7 +131,7 @@ class ReceiverStatistics(TypedDict):
     """Deliveries that came and were not handed out yet."""
 
 
-class Totals(Traffic):
+class ConnectionCounters(Traffic):
     """What passed through a connection; the pump counts octets, and engines that are gone leave their frames here.
 
     Attributes:
@@ -168,9 +162,8 @@ class Totals(Traffic):
         self.messages_in += received
 
 
-def connection_statistics(connection: Connection) -> ConnectionStatistics:
-    """What it has done since it was opened, and where it stands: live figures by name."""
-    engine, totals = connection.engine, connection.totals
+def connection_statistics(engine: EngineConnection, totals: ConnectionCounters) -> ConnectionStatistics:
+    """What a connection has done since it was opened, and where it stands: live figures by name."""
     roles = [link.role for link in engine.names if link.owner is not None]
     sent, received = engine.names.deliveries()
     return {
@@ -191,9 +184,8 @@ def connection_statistics(connection: Connection) -> ConnectionStatistics:
     }
 
 
-def session_statistics(session: Session) -> SessionStatistics:
-    """What it has done since it was begun last, and where it stands: live figures by name."""
-    engine = session.engine
+def session_statistics(engine: EngineSession) -> SessionStatistics:
+    """What a session has done since it was begun last, and where it stands: live figures by name."""
     windows = engine.windows
     roles = [link.role for link in engine.links]
     return {
@@ -208,21 +200,6 @@ def session_statistics(session: Session) -> SessionStatistics:
         "senders": roles.count(Role.SENDER),
         "receivers": roles.count(Role.RECEIVER),
     }
-
-
-def sender_statistics(self: Sender) -> SenderStatistics:
-    """What it has sent since it was opened, and where it stands: live figures by name."""
-    figures = sending_figures(self._link, self.node, waiting=self.blocked)  # pyright: ignore[reportPrivateUsage]
-    figures["messages"] = self.deliveries  # as it was attached before, too
-    figures["unsettled"] = self.unsettled
-    return figures
-
-
-def receiver_statistics(self: Receiver) -> ReceiverStatistics:
-    """What has come since it was opened, and where it stands: live figures by name."""
-    figures = receiving_figures(self._link, self.node)  # pyright: ignore[reportPrivateUsage]
-    figures["messages"] = self.deliveries  # as it was attached before, too
-    return figures
 
 
 def sending_figures(link: SenderLink, address: str | None, *, waiting: int = 0) -> SenderStatistics:

@@ -1,4 +1,4 @@
-"""The client's side of the SASL layer: choose a mechanism, answer, and believe the outcome (5.3.2).
+"""The client's side of the SASL layer: mechanism, responses, outcome (5.3.2).
 
 The choice is the client's alone: the first of its own list that the server offers and that this
 connection has what it needs for. The server's order means nothing, or anyone on the way could
@@ -14,7 +14,7 @@ from os import urandom
 from typing import TYPE_CHECKING, Any
 
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.rules import SASL_ROUNDS
+from trio_amqp10.protocol_rules import SASL_ROUNDS
 from trio_amqp10.spec.security import (
     SaslChallenge,
     SaslCode,

@@ -1,4 +1,4 @@
-"""What a server keeps of its users: salted keys, from which no password comes back (RFC 5802, section 9).
+"""Users of a server, as salted keys (RFC 5802, section 9).
 
 ``Credentials`` is a mapping that goes into ``Server(credentials=...)``, and the content of a file::
 

@@ -1,4 +1,4 @@
-"""What a client uses when it was not told: the best first, and never less than its credentials deserve.
+"""The default mechanisms of a client: the strongest first.
 
 With credentials never ANONYMOUS: who gives a password wants to be someone. Without secrecy nothing
 that could be read along: SCRAM or nothing (RFC 5802; RFC 4616, section 4).

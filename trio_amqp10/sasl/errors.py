@@ -1,4 +1,4 @@
-"""What goes wrong before a connection is authenticated, as the side that asked for it sees it (5.3).
+"""Errors before a connection is authenticated (5.3).
 
 Knows codes and names of mechanisms; never a password, a token, or any octet of an exchange.
 """

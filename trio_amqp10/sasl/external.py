@@ -1,4 +1,4 @@
-"""EXTERNAL: who the client is was proven below, by its TLS certificate (RFC 4422, appendix A).
+"""EXTERNAL: identity from the TLS certificate (RFC 4422, appendix A).
 
 The server believes only a certificate that its TLS layer demanded and verified, and a name only
 by a mapper that the user wrote: what in a certificate is a name differs from one authority to

@@ -1,4 +1,4 @@
-"""What both sides of the SASL layer share: legal states, and frames out of any chunking (5.3.1, 5.3.2).
+"""What both sides of the SASL layer share: states and frames (5.3.1, 5.3.2).
 
 The layer decides by its own state which performative may come, never by an octet of the peer:
 the five SASL performatives and nothing else, in frames of the SASL type and nothing else. What
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.frames import MIN_MAX_FRAME_SIZE, SASL_FRAME, encode_frame, parse_frame
-from trio_amqp10.rules import SASL_FRAME as SASL_FRAME_RULE
-from trio_amqp10.rules import SASL_FRAME_SIZE, SASL_ORDER, SASL_PATIENCE
+from trio_amqp10.protocol_rules import SASL_FRAME as SASL_FRAME_RULE
+from trio_amqp10.protocol_rules import SASL_FRAME_SIZE, SASL_ORDER, SASL_PATIENCE
 from trio_amqp10.spec import SASL_PERFORMATIVES
 from trio_amqp10.spec.security import SaslChallenge, SaslInit, SaslMechanisms, SaslOutcome, SaslResponse
 from trio_amqp10.wire.encode import encode
@@ -28,7 +28,7 @@ from trio_amqp10.wire.encode import encode
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from trio_amqp10.rules import Strict
+    from trio_amqp10.protocol_rules import Strict
 
     from .mechanism import Question
 
@@ -234,7 +234,7 @@ class SaslLayer(ABC):
                 return
             frame_type, _, start, end = frame  # the channel's octets mean nothing here (5.3.1)
             body, self._buffer = self._buffer[start:end], self._buffer[end:]
-            performative = _decode_body(frame_type, body)
+            performative = self._decode_body(frame_type, body)
             if isinstance(performative, RECEIVES[self.state]):
                 self._on_performative(performative)
             else:
@@ -244,16 +244,16 @@ class SaslLayer(ABC):
                 f"{len(self._buffer)} octets sent before the outcome of the SASL exchange"
             )
 
-
-def _decode_body(frame_type: int, body: bytes) -> Any:
-    """The one performative that a SASL frame carries, and nothing beside it (5.3.1)."""
-    if frame_type != SASL_FRAME:
-        raise SASL_FRAME_RULE.broken(f"a frame of type {frame_type} in the SASL layer")
-    if not body:
-        raise SASL_FRAME_RULE.broken("an empty frame in the SASL layer")
-    performative, end = SASL_PERFORMATIVES.decode(body, 0)
-    if end != len(body):
-        raise SASL_FRAME_RULE.broken(
-            f"{len(body) - end} octets follow {type(performative).__name__} in its frame"
-        )
-    return performative
+    @staticmethod
+    def _decode_body(frame_type: int, body: bytes) -> Any:
+        """The one performative that a SASL frame carries, and nothing beside it (5.3.1)."""
+        if frame_type != SASL_FRAME:
+            raise SASL_FRAME_RULE.broken(f"a frame of type {frame_type} in the SASL layer")
+        if not body:
+            raise SASL_FRAME_RULE.broken("an empty frame in the SASL layer")
+        performative, end = SASL_PERFORMATIVES.decode(body, 0)
+        if end != len(body):
+            raise SASL_FRAME_RULE.broken(
+                f"{len(body) - end} octets follow {type(performative).__name__} in its frame"
+            )
+        return performative

@@ -1,4 +1,4 @@
-"""The shape of a SASL mechanism: what one must provide, on either side (5.3, RFC 4422).
+"""The interface of a SASL mechanism, for both sides (5.3, RFC 4422).
 
 A *mechanism* is a value that a user makes and may use for many connections: a name and the
 credentials, or a way to check them. An *exchange* is one run of it on one connection. The layer
@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.rules import SASL_ORDER
+from trio_amqp10.protocol_rules import SASL_ORDER
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -73,6 +73,8 @@ class Identity:
     """The authenticated user; ``"anonymous"`` for ANONYMOUS: look at ``mechanism`` before you trust it."""
     mechanism: str
     """The mechanism that proved it, e.g. ``"PLAIN"``."""
+    expires: float | None = field(default=None, compare=False, repr=False)
+    """When the token ends that proved it, in seconds since 1970; None if it does not end. Not part of who it is."""
 
 
 class Question:
@@ -139,13 +141,17 @@ class Challenge:
 
 
 class Verified:
-    """Server: the client is who it says. ``data`` goes into the outcome's additional-data."""
+    """Server: the client is who it says. ``data`` goes into the outcome's additional-data.
 
-    __slots__ = ("data", "name")
+    ``expires`` is when the secret that proved it ends, in seconds since 1970; None if it does not end.
+    """
 
-    def __init__(self, name: str, data: bytes | None = None) -> None:
+    __slots__ = ("data", "expires", "name")
+
+    def __init__(self, name: str, data: bytes | None = None, expires: float | None = None) -> None:
         self.name: Final = name
         self.data: Final = data
+        self.expires: Final = expires
 
     def __repr__(self) -> str:
         return f"<Verified {self.name!r}, {_size(self.data)}>"
@@ -279,6 +285,13 @@ class ServerExchange:
     def answer(self, value: object) -> ServerStep:  # noqa: ARG002 - for those that override it
         """Go on with the application's answer. Never called by those that ask none."""
         return Refused()
+
+    def renewed(self, secret: bytes) -> ServerStep | None:  # noqa: ARG002 - for those that override it
+        """Take a secret that replaces the one of this exchange, after the login succeeded; ``answer`` goes on.
+
+        None: the secrets of this mechanism do not end, so there is nothing to verify.
+        """
+        return None
 
 
 class ServerMechanism(ABC):

@@ -1,4 +1,4 @@
-"""OAUTHBEARER and XOAUTH2: a token of an authorization server, in two spellings (RFC 7628, RFC 6750).
+"""OAUTHBEARER and XOAUTH2: bearer tokens (RFC 7628, RFC 6750).
 
 XOAUTH2 is the older spelling, of a few large providers; the exchange is the same. A token is as
 good as a password for as long as it lives, so both need secrecy; it never shows in a repr, a
@@ -17,9 +17,10 @@ import json
 import re
 from abc import abstractmethod
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.tokens import Token
 
 from .mechanism import (
     Challenge,
@@ -179,6 +180,9 @@ def _status(data: bytes) -> str:
     return status if isinstance(status, str) else ""
 
 
+Verify: TypeAlias = "Callable[[str, str], Awaitable[str | tuple[str, float] | None]]"
+
+
 class _BearerServer(ServerMechanism):
     """What the two have in common, but for the grammar."""
 
@@ -189,7 +193,7 @@ class _BearerServer(ServerMechanism):
 
     def __init__(
         self,
-        verify: Callable[[str, str], Awaitable[str | None]],
+        verify: Verify,
         *,
         scope: str | None = None,
         openid_configuration: str | None = None,
@@ -213,7 +217,8 @@ class OAuthBearerServer(_BearerServer):
 
     Args:
         verify: an async function that is given the user name that the client asks to act as (empty
-            if none) and the token, and returns the name of whom the token lets in, or None.
+            if none) and the token, and returns the name of whom the token lets in, or None. It may return
+            the name with the time when the token ends, in seconds since 1970; of a JWT that is known without.
             It decides alone: the client's user name counts for nothing but what it makes of it.
             What it raises is answered with ``sys``.
         scope: what a client that is refused should ask of its authorization server.
@@ -270,13 +275,13 @@ def _with_token(username: str, pairs: list[bytes]) -> tuple[str, str] | None:
 
 
 class _BearerServerExchange(ServerExchange):
-    __slots__ = ("_error", "_failed", "_name", "_parse", "_username", "_verify")
+    __slots__ = ("_error", "_failed", "_name", "_parse", "_token", "_username", "_verify")
 
     def __init__(
         self,
         name: str,
         parse: Callable[[bytes], tuple[str, str] | None],
-        verify: Callable[[str, str], Awaitable[str | None]],
+        verify: Verify,
         error: bytes,
     ) -> None:
         self._name = name
@@ -284,6 +289,7 @@ class _BearerServerExchange(ServerExchange):
         self._verify = verify
         self._error = error
         self._failed = False
+        self._token = ""
         self._username = ""
 
     @property
@@ -296,12 +302,36 @@ class _BearerServerExchange(ServerExchange):
         parsed = self._parse(data)
         if parsed is None:
             return self._fail()
-        self._username = parsed[0]
-        return Question(f"{self._name}: verify a token", partial(self._verify, *parsed))
+        return self._ask(*parsed)
+
+    def _ask(self, username: str, token: str) -> Question:
+        self._username, self._token = username, token
+        return Question(f"{self._name}: verify a token", partial(self._verify, username, token))
 
     def answer(self, value: object) -> ServerStep:
-        return Verified(value) if isinstance(value, str) and value else self._fail()
+        name, expires = (
+            cast("tuple[object, object]", value) if _is_pair(value) else (value, _end(self._token))
+        )
+        if not (isinstance(name, str) and name) or not isinstance(expires, (int, float, type(None))):
+            return self._fail()
+        return Verified(name, expires=expires)
+
+    def renewed(self, secret: bytes) -> ServerStep:
+        token = secret.decode("latin-1")
+        return self._ask(self._username, token) if _TOKEN.match(token) else Refused()
 
     def _fail(self) -> Challenge:
         self._failed = True
         return Challenge(self._error)
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, tuple) and len(cast("tuple[object, ...]", value)) == 2
+
+
+def _end(token: str) -> float | None:
+    """When a token ends that says so: a JWT (RFC 7519, 4.1.4)."""
+    try:
+        return Token.jwt(token).expires
+    except LocalProtocolError:
+        return None

@@ -1,4 +1,4 @@
-"""PLAIN: a user name and a password in one message, for anyone on the way to read (RFC 4616).
+"""PLAIN: a user name and a password, readable on the way (RFC 4616).
 
 So neither side uses it in the clear unless the peer is this machine, or the user said so by
 name. Names and passwords are compared octet by octet, as UTF-8: SASLprep is not applied.

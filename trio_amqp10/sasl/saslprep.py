@@ -1,4 +1,4 @@
-"""SASLprep: one spelling for each user name and password, whatever keyboard it came from (RFC 4013).
+"""SASLprep: normalise user names and passwords (RFC 4013).
 
 Strings count as *stored strings* (RFC 5802, section 2.2): code points that Unicode 3.2 did not
 assign are refused, for what they normalise to may change yet. Among them are most emoji.

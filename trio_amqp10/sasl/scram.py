@@ -1,4 +1,4 @@
-"""SCRAM, the client's side: the password stays here, and the server proves that it knows its hash (RFC 5802, RFC 7677).
+"""SCRAM, the client's side (RFC 5802, RFC 7677).
 
 The server's proof comes as one more challenge or with the outcome (5.3.3.5), according to the
 server; either way the exchange is not believed without it. With ``-PLUS`` both proofs hold for
@@ -19,7 +19,7 @@ from hmac import compare_digest
 from typing import TYPE_CHECKING, Final, cast
 
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.rules import SASL_CHALLENGE
+from trio_amqp10.protocol_rules import SASL_CHALLENGE
 from trio_amqp10.spec.security import SaslCode
 
 from .errors import AuthenticationError

@@ -1,4 +1,4 @@
-"""What the two sides of SCRAM share: four messages, and the keys (RFC 5802, sections 3, 5 and 7).
+"""SCRAM, for both sides: the messages and the keys (RFC 5802, 3, 5 and 7).
 
 The grammar is read to the letter: attributes in their order, each once, Base64 in its one
 spelling. Extensions that need not be understood are passed over; ``m=``, which announces one that

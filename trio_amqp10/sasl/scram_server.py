@@ -1,4 +1,4 @@
-"""SCRAM, the server's side: knows salted keys, never a password (RFC 5802, RFC 7677).
+"""SCRAM, the server's side: salted keys, no password (RFC 5802, RFC 7677).
 
 A user who is not there gets a salt all the same, the same one each time, and is refused where a
 wrong password is: after the proof, in the same words. Otherwise anyone could ask who exists. The

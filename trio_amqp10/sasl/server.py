@@ -1,4 +1,4 @@
-"""The server's side of the SASL layer: offer mechanisms, challenge, and decide (5.3.2).
+"""The server's side of the SASL layer: offer, challenge, outcome (5.3.2).
 
 Whatever is wrong with a client's credentials ends in the same outcome, ``auth``: a name that was
 not offered, a message out of its order, a malformed one, an unknown user, a wrong password. While
@@ -204,7 +204,7 @@ class SaslServer(SaslLayer):
         elif isinstance(step, Verified):
             assert self.mechanism is not None
             self._send(SaslOutcome(code=SaslCode.OK, additional_data=step.data))
-            self.identity = Identity(step.name, self.mechanism)
+            self.identity = Identity(step.name, self.mechanism, step.expires)
             self._enter(SaslState.DONE)
         else:
             self._fail(SaslCode.AUTH)

@@ -1,4 +1,4 @@
-"""Browse: read copies of what is in a queue, and leave it there (3.3, distribution-mode copy).
+"""Read copies of the messages of a queue, and leave them there (3.3, copy).
 
 Knows receivers and rows; of Spark, nothing.
 """
@@ -13,10 +13,10 @@ import trio
 
 from trio_amqp10.spec.messaging import Source
 
-from .ahead import ahead
-from .pool import borrow
+from .connection_pool import borrow
+from .prefetch import prefetch
 from .rows import RowMaker, Rows
-from .selecting import check_copying, check_filter, selecting
+from .source_selection import check_copying, check_filter, selecting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     import trio_amqp10 as amqp
 
-    from .ahead import Offer
     from .options import BrowseOptions
+    from .prefetch import Offer
 
 __all__ = ["browse"]
 
@@ -39,7 +39,7 @@ def browse(options: BrowseOptions) -> Iterator[pa.RecordBatch]:
         TimeoutError: it did not say within ``browse_timeout`` seconds whether there is more.
         AmqpError, OSError: it cannot be reached, or was lost.
     """
-    return ahead(partial(_browse, options))
+    return prefetch(partial(_browse, options))
 
 
 async def _browse(options: BrowseOptions, offer: Offer) -> None:
@@ -47,7 +47,7 @@ async def _browse(options: BrowseOptions, offer: Offer) -> None:
     source = Source(address=options.address, distribution_mode="copy", filter=selecting(options.selector))
     async with (
         borrow(options) as connection,
-        connection.open_receiver(options.address, source=source, credit=0) as receiver,
+        connection.open_receiver(options.address, source=source, credit=0, filters="optional") as receiver,
     ):
         check_copying(receiver, options)
         check_filter(receiver, options)

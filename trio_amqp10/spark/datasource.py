@@ -1,4 +1,4 @@
-"""What Spark asks first: the data source ``amqp10``, which checks the options and makes readers and writers.
+"""The data source ``amqp10``: checks options, makes readers and writers.
 
 Knows the options and the schema; the work is behind ``readers`` and ``writers``.
 """
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from .columns import check_sink, read_schema
-from .log_reader import LogReader
+from .offset_stream import LogReader
 from .options import BrowseOptions, LogOptions, OptionError, QueueOptions, SinkOptions
 from .readers import BrowseReader, QueueReader
+from .schema import check_sink, read_schema
 from .writers import BatchWriter, StreamWriter
 
 if TYPE_CHECKING:

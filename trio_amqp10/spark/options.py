@@ -1,4 +1,4 @@
-"""What ``.option(...)`` may say, one row for each: its name, what it may be, and what holds without it.
+"""The options of ``.option(...)``: name, values and default, one row each.
 
 Names are those of Spark's habit (camelCase, case does not matter). A name that nobody knows is an
 error, for Spark itself would pass over a slip of the pen in silence. Passwords come from the

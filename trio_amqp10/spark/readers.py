@@ -32,11 +32,11 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from .batch_linger import BatchLinger
 from .browse import browse
-from .hooks import passing
-from .intake import Intake
-from .patience import Patience
+from .failure_points import passing
 from .spool import Slice, Spool
+from .spool_receiver import SpoolReceiver
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,9 +74,9 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: QueueOptions) -> None:
         self._options = options
         self._available_now = False
-        self._patience = Patience(options.max_trigger_delay, options.backlog_delay)
+        self._patience = BatchLinger(options.max_trigger_delay, options.backlog_delay)
         self._opened: Spool | None = None
-        self._intake: Intake | None = None
+        self._intake: SpoolReceiver | None = None
 
     # -- on the driver ----------------------------------------------------------------------
 
@@ -180,12 +180,12 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._heed_sigterm()
         return self._opened
 
-    def _receiving(self) -> Intake:
+    def _receiving(self) -> SpoolReceiver:
         if self._intake is None:
             # The process is this reader's alone. Rows are made by the thousand and die together, and to look through them
             # for cycles again and again is a sixth of the work.
             gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
-            self._intake = Intake(self._options, self._spool(), emptying=self._available_now)
+            self._intake = SpoolReceiver(self._options, self._spool(), emptying=self._available_now)
         return self._intake
 
     def _heed_sigterm(self) -> None:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
-from trio_amqp10._sections import (
+from trio_amqp10.errors import RemoteProtocolError
+from trio_amqp10.message.sections import (
     ANNOTATIONS,
     APPLICATION_PROPERTIES,
     DELIVERY_ANNOTATIONS,
@@ -26,12 +27,11 @@ from trio_amqp10._sections import (
     PROPERTIES,
     only_body,
 )
-from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.wire.values import Symbol
 
-from . import parts
-from .arrays import Opaque, bodies, headers, maps, properties
-from .columns import read_schema
+from . import section_columns
+from .arrow_arrays import Opaque, bodies, headers, maps, properties
+from .schema import read_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -133,7 +133,7 @@ class RowMaker:
         self._address = address or options.address or ""
         self._has_properties = keyed or "properties" in names
         wanted: list[tuple[str, int, Callable[[bytes, Any], Any]]] = [
-            *([("header", HEADER, parts.header)] if "header" in names else []),
+            *([("header", HEADER, section_columns.header)] if "header" in names else []),
             *[(name, place, _pairs_of(place)) for name, place in _PLACES.items() if name in names],
             *[
                 (f"{name}_types", place, _types_of(place))
@@ -150,10 +150,10 @@ class RowMaker:
         self._blank: Row = [
             None,
             None,
-            *[parts.NO_HEADER if name == "header" else None for name in self._arrays],
+            *[section_columns.NO_HEADER if name == "header" else None for name in self._arrays],
         ]
         self._alike = b"", self._blank
-        self._tails: parts.Tails = {}
+        self._tails: section_columns.Tails = {}
         self._gathered = self._cleared = 0
 
     def gather(self, rows: Rows, came: Iterable[Came], moment: int) -> None:
@@ -193,14 +193,14 @@ class RowMaker:
     def _read(self, payload: bytes) -> Row:
         """Body, properties, and what else is wanted, in the order of ``_arrays``."""
         octets, alike = self._alike
-        spans = parts.split_behind(payload, len(octets)) if payload.startswith(octets) else None
+        spans = section_columns.split_behind(payload, len(octets)) if payload.startswith(octets) else None
         readers = self._behind
         if spans is None:
-            spans, readers, alike = parts.split(payload), self._readers, self._blank
+            spans, readers, alike = section_columns.split(payload), self._readers, self._blank
         row = alike.copy()
-        row[0] = parts.body(payload, spans)
+        row[0] = section_columns.body(payload, spans)
         if self._has_properties:
-            row[1] = parts.properties(payload, spans[PROPERTIES], self._tails)
+            row[1] = section_columns.properties(payload, spans[PROPERTIES], self._tails)
         for place, item, read, memory in readers:
             span = spans[place]
             if span is None:
@@ -217,7 +217,7 @@ class RowMaker:
             self._remember_beginning(payload, spans, row)
         return row
 
-    def _remember_beginning(self, payload: bytes, spans: parts.Spans, row: Row) -> None:
+    def _remember_beginning(self, payload: bytes, spans: section_columns.Spans, row: Row) -> None:
         """Up to the annotations: the next message is likely to begin like this one."""
         end = max([span[1] for span in spans[: ANNOTATIONS + 1] if span is not None], default=0)
         alike = self._blank.copy()
@@ -274,12 +274,12 @@ class RowMaker:
 
 
 def _pairs_of(place: int) -> Callable[[bytes, Any], Any]:
-    return lambda payload, span: parts.pairs(place, payload, span)
+    return lambda payload, span: section_columns.pairs(place, payload, span)
 
 
 def _types_of(place: int) -> Callable[[bytes, Any], Any]:
     key_type = str if place == APPLICATION_PROPERTIES else Symbol
-    return lambda payload, span: parts.types(place, payload, span, key_type)
+    return lambda payload, span: section_columns.types(place, payload, span, key_type)
 
 
 def _key(properties: Any) -> str | None:

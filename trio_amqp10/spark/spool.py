@@ -1,4 +1,4 @@
-"""Spool: what was received and not yet consumed by Spark, on disk, in segments that never change.
+"""Spool: received messages that Spark has not consumed, in segments on disk.
 
 ::
 
@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from trio_amqp10.errors import AmqpError
 
-from .hooks import passing
+from .failure_points import passing
 
 if TYPE_CHECKING:
     from collections.abc import Callable

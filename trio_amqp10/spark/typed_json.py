@@ -1,4 +1,4 @@
-"""Values of maps as JSON text, and back: for columns that Spark can hold, ``map<string, string>``.
+"""Map values as JSON text and back, for ``map<string, string>`` columns.
 
 The text alone keeps what JSON can tell. Next to it stands a type, so that nothing is lost: the name
 of an AMQP type where text and name together say it all, or, for lists, maps, arrays, described values,

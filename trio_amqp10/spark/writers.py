@@ -3,7 +3,7 @@
 A task learns its query and batch from local properties of its context, which no documentation names:
 a test holds them. Nothing is kept between batches, for Spark makes a writer for each.
 
-Knows batches of Arrow and tasks of Spark; AMQP is behind ``delivery``.
+Knows batches of Arrow and tasks of Spark; AMQP is behind ``sink_delivery``.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import trio
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from .delivery import Report, TaskName, send_all
-from .hooks import passing
+from .connection_pool import run_in_pool
+from .failure_points import passing
+from .message_encoder import OutgoingBatch, encode_batch
 from .options import OptionError, SinkOptions
-from .outbound import Parcel, parcel
-from .pool import run_in_pool
+from .sink_delivery import Report, TaskName, send_all
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -68,15 +68,15 @@ async def _send(options: SinkOptions, batches: Iterator[pa.RecordBatch], name: T
 
 async def _parcels(
     options: SinkOptions, batches: Iterator[pa.RecordBatch], name: TaskName | None
-) -> AsyncIterator[Parcel]:
+) -> AsyncIterator[OutgoingBatch]:
     """The messages of a task, with an id of their own where they have none: the same one in each attempt."""
     first = 0
 
-    def following() -> Parcel | None:
+    def following() -> OutgoingBatch | None:
         batch = next(batches, None)
         if batch is None:
             return None
-        return parcel(batch, options, name=None if name is None else str(name), first=first)
+        return encode_batch(batch, options, name=None if name is None else str(name), first=first)
 
     # Upstream may take its time, and the connection has to live meanwhile.
     while (each := await trio.to_thread.run_sync(following)) is not None:

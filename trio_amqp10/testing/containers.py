@@ -1,4 +1,4 @@
-"""Containers to test against: in the test's own event loop, or in a thread for code that is not trio."""
+"""Containers for tests: in the test's event loop, or in a thread."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from trio_amqp10.container.service import Container
+from trio_amqp10.container.container import Container
 from trio_amqp10.sasl import Server
 
 from .threads import in_thread

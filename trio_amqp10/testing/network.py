@@ -1,7 +1,7 @@
-"""A network between two streams, in memory or around a stream of yours: deterministic, and on trio's clock.
+"""A simulated network between two streams, deterministic on trio's clock.
 
 Knows two ends and what becomes of them when the network breaks; what a direction does to its octets
-is in ``line``.
+is in ``network_line``.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from trio_amqp10.container.memory import MemoryStream, memory_stream_pair
-from trio_amqp10.peer.taps import TappedStream
+from trio_amqp10.container.memory_streams import MemoryStream, memory_stream_pair
+from trio_amqp10.peer.tapped_stream import TappedStream
 
-from .line import Ending, Line, Passage
+from .network_line import Ending, Line, Passage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -1,6 +1,7 @@
 """For pytest: the fixtures ``amqp_container`` and ``amqp_url``.
 
 They work with every way to run async tests, and with tests that are not async, because they are not async themselves.
+A run that asks for neither imports nothing of the package for them.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from trio_amqp10.container.service import Container
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from trio_amqp10.container.container import Container
 
 __all__ = ["amqp_container", "amqp_url"]
 
@@ -20,6 +21,8 @@ __all__ = ["amqp_container", "amqp_url"]
 @pytest.fixture
 def amqp_container() -> Container:
     """A container without nodes, to connect to: ``async with amqp_container.connect() as conn``."""
+    from trio_amqp10.container.container import Container
+
     return Container()
 
 
@@ -29,7 +32,7 @@ def amqp_url() -> Iterator[str]:
 
     Queues are made when they are first used. Each test has a container of its own.
     """
-    from .containers import running_container  # a pytest that needs none of it does not pay for it
+    from .containers import running_container
 
     with running_container() as url:
         yield url

@@ -1,6 +1,6 @@
 """A simulated network at a port: dial the proxy, and it dials the peer.
 
-Passes TLS on as it is. Knows sockets; what the network does to octets is in ``line``.
+Passes TLS on as it is. Knows sockets; what the network does to octets is in ``network_line``.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import trio
 
 from trio_amqp10.net.urls import Url, parse_url
 
-from .line import Ending, Line
 from .network import Network, network_around
+from .network_line import Ending, Line
 from .threads import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
 
-    from .recorder import Recorder
+    from .record_replay import Recorder
 
 __all__ = ["Proxy", "open_proxy", "running_proxy"]
 

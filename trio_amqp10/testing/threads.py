@@ -1,4 +1,4 @@
-"""A trio program in a thread of its own, for code that is not trio: ``with in_thread(open_something()) as value``.
+"""Run a trio program in a thread: ``with in_thread(open_x()) as value``.
 
 Knows threads and trio's entry queue; knows nothing of AMQP.
 """

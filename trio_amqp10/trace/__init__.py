@@ -1,4 +1,4 @@
-"""A conversation as it was on the wire, taken apart for people: frames, frame logs, captures, diagrams.
+"""Captured conversations as frames, frame logs and diagrams.
 
 Knows octets and what they mean; knows no engine, no clock and no file.
 """

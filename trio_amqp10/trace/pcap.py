@@ -1,4 +1,4 @@
-"""Captures of a network, as tcpdump and Wireshark write them: pcap and pcapng, down to the IP packet.
+"""Read network captures, pcap and pcapng, down to the IP packet.
 
 Knows the two file formats and the link layers that AMQP is met on; knows nothing of TCP.
 """

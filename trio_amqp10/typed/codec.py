@@ -1,7 +1,7 @@
 """What the parts of the typed codec share: a codec, and the fault of a value that does not fit.
 
 Knows no annotation and no type of AMQP but the names that faults mention: ``build`` makes codecs of
-annotations, ``leaves``, ``compounds``, ``unions`` and ``structs`` know how each kind is carried.
+annotations, ``scalars``, ``compounds``, ``unions`` and ``structs`` know how each kind is carried.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from reprlib import Repr
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.wire.pairs import PairMap
+from trio_amqp10.wire.pair_map import PairMap
 from trio_amqp10.wire.values import TYPE_NAMES, Array, Described, ZeroWidthArray
 
 if TYPE_CHECKING:

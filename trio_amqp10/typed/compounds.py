@@ -14,11 +14,11 @@ from typing import Any, Final
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.wire.decode import decode
 from trio_amqp10.wire.encode import encode
-from trio_amqp10.wire.pairs import PairMap, simplest
+from trio_amqp10.wire.pair_map import PairMap, simplest
 from trio_amqp10.wire.values import TYPE_NAMES, Array, Described, ZeroWidthArray
 
 from .codec import CLOSED, MAPS, Codec, Misfit, shown, wrong, wrong_object
-from .leaves import PLAIN_CODECS
+from .scalars import PLAIN_CODECS
 
 __all__ = ["adapted", "any_codec", "array_of", "list_of", "map_of", "multiple_of", "tuple_of"]
 

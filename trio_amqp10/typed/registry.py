@@ -13,8 +13,8 @@ from trio_amqp10.message import Message, Value
 from trio_amqp10.wire.encode import write_value
 from trio_amqp10.wire.values import Symbol, ULong
 
-from .book import Book
 from .codec import Misfit
+from .codec_tables import CodecTables
 from .fields import is_struct
 from .structs import Declaration, Encoding, Keys, Unknown
 
@@ -50,7 +50,7 @@ class Registry:
         rename: Callable[[str], str] | None = None,
         unknown: Unknown = "ignore",
     ) -> None:
-        self._book = Book(Declaration(None, None, "map", keys, rename, unknown))
+        self._book = CodecTables(Declaration(None, None, "map", keys, rename, unknown))
         for each in known:
             if isinstance(each, Registry):
                 self._book.include(each._book)  # noqa: SLF001 - our own class

@@ -15,8 +15,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.wire.pairs import copied, simplest
-from trio_amqp10.wire.plan import descriptor_key
+from trio_amqp10.wire.composite_plan import descriptor_key
+from trio_amqp10.wire.pair_map import copied, simplest
 from trio_amqp10.wire.values import Described, Symbol, ULong
 
 from .codec import CLOSED, MAPS, Codec, Misfit, shown, wrong, wrong_object

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trio_amqp10.wire.plan import descriptor_key
+from trio_amqp10.wire.composite_plan import descriptor_key
 from trio_amqp10.wire.values import Described
 
 from .codec import EXACT, PLAIN, Codec, Misfit, wrong, wrong_object

@@ -27,7 +27,8 @@ What comes out is a ``Plan``: the fields in order, each with its readers by octe
 if it may be null), the setter and getter of its slot, and its writer. Decoding walks fields and
 octets side by side: ``readers[octet](buf, pos + 1, budget)``, then the setter; what is left of the
 fields gets its defaults. Encoding walks the fields, leaves out nulls and defaults, and fills a gap
-with nulls only when something follows it, so that trailing nulls never reach the wire.
+with nulls only when something follows it, so that trailing nulls never reach the wire. Drafts of the standard have
+composites that travel as maps: their plan is a ``MapPlan``.
 
 The class is statically frozen and dynamically plain: type checkers refuse assignment, while at run
 time it is a dataclass with slots, since a frozen one takes five times as long to construct. No code
@@ -45,15 +46,16 @@ from __future__ import annotations
 import dataclasses
 import struct
 import typing
-from typing import TYPE_CHECKING, Any, Final, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, dataclass_transform
 
-from trio_amqp10.rules import PERFORMATIVE
+from trio_amqp10.protocol_rules import PERFORMATIVE
 
 from . import codes
-from .budget import MAX_DEPTH, Budget, read_fault, spend
+from .composite_plan import Field, Plan, descriptor_key, descriptor_octets
 from .decode import read_descriptor
+from .decode_budget import MAX_DEPTH, Budget, read_fault, spend
 from .encode import encode
-from .plan import LISTS, Field, Plan, descriptor_key, descriptor_octets
+from .map_plan import MapPlan
 from .values import Described, Symbol, ULong
 
 if TYPE_CHECKING:
@@ -91,7 +93,12 @@ class Section:
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def composite(
-    name: str, code: int, *, provides: Iterable[str] = (), scope: Scope = "connection"
+    name: str,
+    code: int,
+    *,
+    provides: Iterable[str] = (),
+    scope: Scope = "connection",
+    encoding: Literal["list", "map"] = "list",
 ) -> Callable[[type[C]], type[C]]:
     """Make a class of annotated fields a composite type (1.4); the module's docstring tells how.
 
@@ -100,6 +107,7 @@ def composite(
         code: the numeric descriptor.
         provides: the archetypes that it may stand for, such as ``delivery-state``.
         scope: what a bad field of it ends, when it is what a frame carries.
+        encoding: what it is described as: a list of its fields, or a map of those that have a value.
 
     Raises:
         TypeError: an annotation says no AMQP type.
@@ -117,7 +125,8 @@ def composite(
         made: Any = dataclasses.dataclass(slots=True, kw_only=True, repr=False)(cls)
         for field in fields:
             field.set = made.__dict__[field.name].__set__
-        plan = Plan(made, name, code, fields, frozenset(provides), scope)
+        kind = Plan if encoding == "list" else MapPlan
+        plan = kind(made, name, code, fields, frozenset(provides), scope)
         made.__amqp__ = plan
         made.__amqp_field__ = plan.make_field_type()
         made.__amqp_encode__ = _encode
@@ -205,7 +214,7 @@ class Registry:
 
         Args:
             buf: the octets of a frame's body.
-            pos: where the described list begins.
+            pos: where the described list begins, or the map of one that travels so.
             budget: what it may cost, 1,024 nodes unless given; while it decodes, its ``types`` are ours.
 
         Raises:
@@ -233,8 +242,8 @@ class Registry:
         plan = self._by_descriptor.get(descriptor)
         if plan is None:
             raise _framing_error(f"descriptor {descriptor!r} where a performative is due")
-        if buf[pos] not in LISTS:
-            raise _framing_error(f"{plan.name} that is not a list")
+        if buf[pos] not in plan.constructors:
+            raise _framing_error(f"{plan.name} that is not a {plan.shape}")
         return plan, pos
 
     def decode_described(self, buf: bytes, pos: int, budget: Budget) -> tuple[Any, int] | None:

@@ -20,11 +20,11 @@ import struct
 from struct import Struct
 from typing import Any, Final
 
-from trio_amqp10.rules import DUPLICATE_MAP_KEYS
+from trio_amqp10.protocol_rules import DUPLICATE_MAP_KEYS
 
 from . import codes
-from .budget import Budget, check_compound, enter, malformed, read_fault, size_fault, spend
-from .pairs import PairMap, simplest
+from .decode_budget import Budget, check_compound, enter, malformed, read_fault, size_fault, spend
+from .pair_map import PairMap, simplest
 from .readers import SCALARS, Reader
 from .values import Array, Described, ZeroWidthArray
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 from trio_amqp10.errors import LocalProtocolError
 
 from . import codes
-from .budget import MAX_DEPTH
+from .decode_budget import MAX_DEPTH
 from .values import TYPE_NAMES, Array, Described, ZeroWidthArray
 from .writers import (
     SCALARS,

@@ -16,17 +16,17 @@ from struct import Struct
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError, Scope
-from trio_amqp10.rules import FIELD
+from trio_amqp10.protocol_rules import FIELD
 
 from . import codes
 from .decode import TABLE, Reader
 from .encode import WRITERS, Writer, below, write_compound, write_value
-from .pairs import PairMap
+from .pair_map import PairMap
 from .values import Array, Described, ZeroWidthArray
 from .writers import check_class
 
 if TYPE_CHECKING:
-    from .budget import Budget
+    from .decode_budget import Budget
 
 __all__ = [
     "MULTIPLE",

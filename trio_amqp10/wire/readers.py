@@ -11,8 +11,8 @@ from struct import Struct
 from typing import Any, Final
 
 from . import codes
-from .budget import Budget, malformed
 from .decimals import Decimal32, Decimal64, Decimal128
+from .decode_budget import Budget, malformed
 from .values import Byte, Char, Float, Int, Short, Symbol, Timestamp, UByte, UInt, ULong, UShort
 
 __all__ = ["SCALARS", "Reader"]

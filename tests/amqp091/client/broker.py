@@ -313,7 +313,7 @@ class ServerChannel:
     # -- what a client does -----------------------------------------------------------------
 
     def on_touch(self) -> None:
-        while (arrival := self.engine.next_arrival()) is not None:
+        while self.peer in self.broker.peers and (arrival := self.engine.next_arrival()) is not None:
             name = arrival.method.plan.name
             self.broker.log.append(name)
             if self.broker.burns():

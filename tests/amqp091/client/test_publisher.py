@@ -162,6 +162,25 @@ async def test_publisher_closed_for_one_of_several_leaves_all_in_doubt(connected
             assert isinstance(caught.value.__cause__, amqp091.NotFoundError)
 
 
+@pytest.mark.parametrize("ends", ["channel", "connection"])
+async def test_confirm_that_came_right_before_the_end_counts(connected: Any, ends: str) -> None:
+    async with connected() as (broker, connection), connection.open_publisher() as out:
+        broker.hold = True
+        tickets = [await out.transmit("", "q", b"%d" % n) for n in range(2)]
+        await wait_all_tasks_blocked()
+        [channel] = broker.peers[0].channels
+        channel.send(spec.BasicAck(delivery_tag=1))  # in one write with what follows
+        if ends == "channel":
+            channel.refuse(541, "INTERNAL_ERROR", spec.BasicPublish())
+        else:
+            broker.peers[0].close(320, "CONNECTION_FORCED")
+        await tickets[0].outcome()
+        with pytest.raises(
+            amqp091.PublishInDoubtError if ends == "connection" else amqp091.ChannelClosedError
+        ):
+            await tickets[1].outcome()
+
+
 async def test_publisher_takes_properties_as_one_object_or_singly(connected: Any) -> None:
     async with connected() as (_, connection), connection.open_publisher() as out:
         queue = await out.declare_queue("q")

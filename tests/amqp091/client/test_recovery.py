@@ -9,8 +9,12 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from trio_amqp10 import amqp091
+from trio_amqp10.amqp091 import spec
+from trio_amqp10.amqp091.client import dial
+from trio_amqp10.amqp091.content import BasicProperties, Content
 from trio_amqp10.sasl import AuthenticationError
 
+from .broker import Message
 from .conftest import URL
 
 
@@ -82,6 +86,29 @@ async def test_consumer_goes_on_after_a_loss(connected: Any, autojump_clock: Moc
             assert old.settled
             [server] = broker.peers[0].channels
             assert server.consumers[consumer.tag][2] == 2
+
+
+async def test_delivery_that_came_right_before_the_loss_settles_nothing_else(
+    connected: Any, autojump_clock: MockClock
+) -> None:
+    async with connected(reconnect=True) as (broker, connection), connection.open_channel() as channel:
+        queue = await channel.declare_queue("q")
+        found: list[amqp091.Delivery] = []
+        async with queue.consume() as consumer:
+            consumer.on_delivery = found.append
+            node = broker.queues["q"]
+            for body in (b"1", b"2"):  # in one write with the close
+                node.messages.append(
+                    Message(spec.BasicPublish(routing_key="q"), Content(BasicProperties(), body))
+                )
+            broker.deliver(node)
+            broker.peers[0].close(320, "CONNECTION_FORCED")
+            await trio.sleep(5)
+            assert [each.body for each in found] == [b"1", b"2"] * 2
+            for stale in found[:2]:
+                with pytest.raises(amqp091.DeliveryLostError):
+                    stale.ack()
+            assert not any(each.settled for each in found[2:])
 
 
 async def test_publisher_publishes_again_what_was_not_confirmed(
@@ -209,6 +236,83 @@ async def test_declaration_that_the_server_refuses_now_is_left_out(
         assert "could not be declared again" in caplog.text
 
 
+class Late(trio.abc.HalfCloseableStream):
+    """A stream whose peer is ``seconds`` away: what comes is received so much later."""
+
+    def __init__(self, stream: Any, seconds: float) -> None:
+        self.stream = stream
+        self.seconds = seconds
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        octets: bytes = await self.stream.receive_some(max_bytes)
+        await trio.sleep(self.seconds)
+        return octets
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await self.stream.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self.stream.wait_send_all_might_not_block()
+
+    async def send_eof(self) -> None:
+        await self.stream.send_eof()
+
+    async def aclose(self) -> None:
+        await self.stream.aclose()
+
+
+async def test_thousand_declarations_cost_few_round_trips(
+    brokered: Any, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with brokered() as broker:
+
+        async def far(url: Any) -> Late:
+            return Late(await broker.dial(url), 0.02)
+
+        monkeypatch.setattr(dial, "connect", far)
+        backoff = amqp091.Backoff(initial=1, jitter=False)
+        async with (
+            amqp091.open_connection(URL, reconnect=backoff) as connection,
+            connection.open_channel() as channel,
+        ):
+            await channel.declare_exchange("x", "fanout")
+            async with trio.open_nursery() as nursery:
+                for n in range(1000):
+                    nursery.start_soon(channel.declare_queue, f"q{n}" if n % 4 else "")
+            names = set(broker.queues)
+            assert len(names) == 1000
+            async with trio.open_nursery() as nursery:
+                for name in names:
+                    nursery.start_soon(channel.queue(name).bind, "x")
+            broker.sever()
+            broker.queues.clear()
+            broker.bindings.clear()
+            began = trio.current_time()
+            await channel.qos(7)
+            assert trio.current_time() - began < 1 + 1  # the pause, and 2,001 declarations
+            assert len(broker.queues) == 1000
+            assert {queue for _, queue, _ in broker.bindings} == set(broker.queues)
+
+
+@pytest.mark.parametrize("refused", [{0}, {4}, {9}, {0, 1, 2}, {3, 5, 6, 9}, set(range(10))])
+async def test_each_declaration_that_is_refused_is_named_and_no_other_is_left_out(
+    connected: Any, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture, refused: set[int]
+) -> None:
+    async with connected(reconnect=True) as (broker, connection), connection.open_channel() as channel:
+        for n in range(10):
+            await channel.declare_queue(f"q{n}")
+        broker.sever()
+        for n in range(10):
+            if n in refused:
+                broker.queues[f"q{n}"].method.durable = True
+            else:
+                del broker.queues[f"q{n}"]
+        await channel.declare_queue("last")
+        assert len(broker.queues) == 11
+        said = [each for each in caplog.messages if "could not be declared again" in each]
+        assert [each.split("queue='")[1].split("'")[0] for each in said] == [f"q{n}" for n in sorted(refused)]
+
+
 async def test_consumer_of_a_queue_that_is_gone_ends_its_channel_alone(
     connected: Any, autojump_clock: MockClock
 ) -> None:
@@ -270,3 +374,50 @@ async def test_nothing_comes_back_without_being_asked_for(connected: Any, autoju
         broker.sever()
         await trio.sleep(100)
         assert broker.dials == 1
+
+
+async def test_changes_report_the_attempts_of_the_first_dial(
+    brokered: Any, autojump_clock: MockClock
+) -> None:
+    async with brokered() as broker, trio.open_nursery() as nursery:
+        broker.accepts = False
+        dialling = amqp091.open_connection(URL, reconnect=amqp091.Backoff(initial=1, factor=1, jitter=False))
+        changes = dialling.changes()
+        kinds: list[str] = []
+
+        async def watch() -> None:
+            async for change in changes:
+                kinds.append(change.kind)
+                broker.accepts = len(kinds) >= 3
+
+        nursery.start_soon(watch)
+        async with dialling:
+            await wait_all_tasks_blocked()
+    assert kinds == ["failed", "failed", "failed", "restored", "stopped"]
+
+
+async def test_changes_end_when_the_first_dial_gives_up(brokered: Any, autojump_clock: MockClock) -> None:
+    async with brokered() as broker:
+        broker.accepts = False
+        dialling = amqp091.open_connection(URL, reconnect=amqp091.Backoff(give_up_after=60))
+        changes = dialling.changes()
+        with pytest.raises(OSError, match="is down"), trio.fail_after(61):
+            await dialling.__aenter__()
+        found = [change async for change in changes]
+        assert [change.kind for change in found] == ["failed", "stopped"]
+        assert isinstance(found[-1].reason, OSError)
+        assert [each async for each in amqp091.open_connection(URL).changes()] == []
+
+
+async def test_changes_report_failed_attempts_where_asked_for(
+    connected: Any, autojump_clock: MockClock
+) -> None:
+    async with connected(reconnect=True) as (broker, connection):
+        every, few = connection.changes(attempts=True), connection.changes()
+        broker.accepts = False
+        broker.sever()
+        await trio.sleep(10)
+        broker.accepts = True
+        await trio.sleep(60)
+        assert [(await every.__anext__()).kind for _ in range(3)] == ["lost", "failed", "restored"]
+        assert [(await few.__anext__()).kind for _ in range(2)] == ["lost", "restored"]

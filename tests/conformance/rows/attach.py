@@ -158,8 +158,8 @@ REQUIREMENTS = [
         MUST,
         "the map is null where a link is attached again and not resumed",
         "link_that_is_attached_again_and_not_resumed_has_no_map",
-        "engine/test_resending:attach_says_no_map_when_the_link_is_new",
-        "engine/test_resuming:attach_says_no_map_when_the_link_is_new",
+        "engine/test_sender_resume:attach_says_no_map_when_the_link_is_new",
+        "engine/test_receiver_resume:attach_says_no_map_when_the_link_is_new",
         "sent_delivery_goes_on_under_its_id_when_the_peer_attaches_again_without_a_map",
         "received_delivery_goes_on_under_its_id_when_the_peer_attaches_again_without_a_map",
         mutants=(
@@ -192,7 +192,8 @@ REQUIREMENTS = [
         "new_delivery_is_refused_when_our_own_map_was_incomplete",
         "[incomplete-unsettled]",
         mutant=Change(
-            "link.fail(rules.INCOMPLETE_UNSETTLED.broken(", "str(rules.INCOMPLETE_UNSETTLED.broken("
+            "link.fail(rules.INCOMPLETE_UNSETTLED.broken(",
+            "str(rules.INCOMPLETE_UNSETTLED.broken(",
         ),
     ),
     need(

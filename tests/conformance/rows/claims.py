@@ -110,8 +110,8 @@ REQUIREMENTS = [
         "over a WebSocket the roles of SASL are those over TCP: the peer that dials is the client",
         "sasl_and_its_roles_are_inside_a_websocket_as_over_tcp",
         mutant=Change(
-            "        if mechanisms:\n            sasl = SaslClient(",
-            "        if False:\n            sasl = SaslClient(",
+            "        if mechanisms:\n            sasl = self._options.wire.sasl_client(",
+            "        if False:\n            sasl = self._options.wire.sasl_client(",
         ),
     ),
     need(

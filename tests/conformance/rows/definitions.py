@@ -7,8 +7,8 @@ from tests.conformance.requirement import MAY, MUST, RULE, SHOULD, SHOULD_NOT, C
 __all__ = ["REQUIREMENTS"]
 
 _REDIRECTED_HOSTNAME_FORGOTTEN = Change(
-    "return Place(replace(place.url, host=host, port=port), error.hostname or host)",
-    "return Place(replace(place.url, host=host, port=port), host)",
+    "return DialTarget(replace(place.url, host=host, port=port), error.hostname or host)",
+    "return DialTarget(replace(place.url, host=host, port=port), host)",
 )
 
 REQUIREMENTS = [

@@ -82,7 +82,10 @@ REQUIREMENTS = [
         "link_is_stolen_when_its_peer_attaches_it_on_another_connection",
         "[one-attachment]",
         mutants=(
-            Change('link.fail(rules.ONE_ATTACHMENT.broken("attached anew"), closed=False)', "link.detach()"),
+            Change(
+                'link.fail(rules.ONE_ATTACHMENT.broken("attached anew"), closed=False)',
+                "link.detach()",
+            ),
             Change("            holder.steal()\n", "            pass\n"),
         ),
     ),

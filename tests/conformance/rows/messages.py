@@ -150,8 +150,8 @@ REQUIREMENTS = [
         _TEN,
         _URGENT,
         mutants=(
-            Change("RANKS: Final = 10", "RANKS: Final = 9"),
-            Change("_LOWEST - priority if priority < _LOWEST else 0", "_LOWEST - priority % RANKS"),
+            Change("HIGHEST: Final = 9", "HIGHEST: Final = 8"),
+            Change("            priority = highest\n", "            priority = 0\n"),
         ),
     ),
     need(

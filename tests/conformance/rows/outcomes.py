@@ -228,8 +228,8 @@ REQUIREMENTS = [
         "consumer_with_a_filter_does_not_get_what_it_found_undeliverable",
         "queue_applies_undeliverable_here_by_default_to_the_link_that_comes_again",
         mutant=Change(
-            "        if undeliverable_here:\n            self.place",
-            "        if False:\n            self.place",
+            "        if undeliverable_here:\n            self.eligibility",
+            "        if False:\n            self.eligibility",
         ),
     ),
     need(

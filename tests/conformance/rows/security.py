@@ -176,8 +176,8 @@ REQUIREMENTS = [
         "a SASL frame holds one performative of SASL and nothing else",
         "row_9_layer_refuses_what_follows_the_performative_in_its_frame",
         mutant=Change(
-            "    if end != len(body):\n        raise SASL_FRAME_RULE",
-            "    if False:\n        raise SASL_FRAME_RULE",
+            "        if end != len(body):\n            raise SASL_FRAME_RULE",
+            "        if False:\n            raise SASL_FRAME_RULE",
         ),
     ),
     need(

@@ -112,7 +112,10 @@ REQUIREMENTS = [
                 "distribution_mode=DistributionMode.COPY if copying else DistributionMode.MOVE,",
                 "distribution_mode=None,",
             ),
-            Change("distribution_mode=DistributionMode.MOVE, **kept(interest))", "**kept(interest))"),
+            Change(
+                "distribution_mode=DistributionMode.MOVE, **expiry_fields(subscription_terms)",
+                "**expiry_fields(subscription_terms)",
+            ),
         ),
     ),
     need(
@@ -133,7 +136,15 @@ REQUIREMENTS = [
         "3.5.3-9",
         MUST,
         "a receiver checks that the filter in place will do, and detaches otherwise",
-        gap="not yet: the answer is in ``remote``, and the program has to check it",
+        "receiver_is_refused_when_a_filter_that_it_asked_for_is_not_in_place",
+        "receiver_that_is_attached_again_looks_for_its_filters_once_more",
+        mutants=(
+            Change('if not asked or options.filters == "optional":', "if True:"),
+            Change(
+                "            self.check_answer(memory.options)\n        except BaseException",
+                "            pass\n        except BaseException",
+            ),
+        ),
     ),
     need(
         "3.5.3-10",
@@ -284,7 +295,7 @@ REQUIREMENTS = [
         RULE,
         "a link that is attached again in time stops it",
         "timer_stops_when_the_link_is_attached_again_and_starts_from_the_full_time",
-        mutant=Change("kept.attached = True\n        _stop(kept)", "kept.attached = True"),
+        mutant=Change("retained.attached = True\n        _stop(retained)", "retained.attached = True"),
     ),
     need(
         "3.5.6-3",

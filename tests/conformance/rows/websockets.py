@@ -49,8 +49,8 @@ REQUIREMENTS = [
         "messages_cross_a_websocket",
         mutants=(
             Change(
-                "        if mechanisms:\n            sasl = SaslClient(",
-                "        if False:\n            sasl = SaslClient(",
+                "        if mechanisms:\n            sasl = self._options.wire.sasl_client(",
+                "        if False:\n            sasl = self._options.wire.sasl_client(",
             ),
             Change('"amqpwss": ("tls", "websocket"),', '"amqpwss": ("websocket",),'),
         ),

@@ -7,8 +7,8 @@ from typing import Any
 from trio_amqp10.container.broker.bindings import Binding, Destination
 from trio_amqp10.container.broker.matchers import Topical
 from trio_amqp10.container.broker.topology import Topology
+from trio_amqp10.container.container import Container
 from trio_amqp10.container.nodes.clock import Clock
-from trio_amqp10.container.service import Container
 
 __all__ = ["Connection", "broker", "matches", "names", "no_headers"]
 

@@ -16,8 +16,8 @@ from trio_amqp10.amqp091.values import Int8
 from trio_amqp10.container import Container
 from trio_amqp10.container.broker.durable import BINDINGS, EXCHANGES, QUEUES
 from trio_amqp10.container.stores.base import StoreError, StoreFullError
-from trio_amqp10.container.stores.memory import MemoryStore
-from trio_amqp10.container.stores.sqlite import SqliteStore
+from trio_amqp10.container.stores.memory_store import MemoryStore
+from trio_amqp10.container.stores.sqlite_store import SqliteStore
 
 if TYPE_CHECKING:
     from pathlib import Path

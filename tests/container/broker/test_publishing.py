@@ -11,11 +11,10 @@ from trio.testing import wait_all_tasks_blocked
 import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill
 from trio_amqp10.container import Container
-from trio_amqp10.container.protocols.amqp10.routed import headers_of
-from trio_amqp10.container.stores import journal as journal_module
+from trio_amqp10.container.stores import group_commit as journal_module
 from trio_amqp10.container.stores.base import StoreFullError
-from trio_amqp10.container.stores.memory import MemoryStore
-from trio_amqp10.container.stores.sqlite import SqliteStore
+from trio_amqp10.container.stores.memory_store import MemoryStore
+from trio_amqp10.container.stores.sqlite_store import SqliteStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +44,7 @@ class Stalled(MemoryStore):
 def fanned(store: Any, *queues: str, **options: Any) -> Container:
     """A container whose amq.fanout leads to these durable queues."""
     container = Container("c", strict=True, store=store)
-    broker = container.add_broker(headers_of=headers_of)
+    broker = container.add_broker()
     for name in queues:
         broker.declare_queue(name, **options)
         broker.bind("amq.fanout", "queue", name)

@@ -21,9 +21,9 @@ from trio_amqp10.container.broker.faults import (
 from trio_amqp10.container.broker.queues import BrokerQueue
 from trio_amqp10.container.broker.routing import further_keys
 from trio_amqp10.container.broker.topology import Topology
+from trio_amqp10.container.container import Container
 from trio_amqp10.container.nodes.clock import Clock
 from trio_amqp10.container.protocols.amqp10.content import content_of_message
-from trio_amqp10.container.service import Container
 from trio_amqp10.message import Message
 from trio_amqp10.wire.values import UInt
 
@@ -51,7 +51,7 @@ def outlet() -> Any:
         wants=None,
         key=object(),
         peer=ONE,
-        interest=SimpleNamespace(priority=0),
+        subscription_terms=SimpleNamespace(priority=0),
         max_message_size=None,
     )
 
@@ -151,7 +151,7 @@ def test_exclusive_queue_is_for_its_connection_alone() -> None:
         with pytest.raises(LockedError):
             attempt()
     with pytest.raises(LockedError):
-        queue.check_outlet(OTHER, copying=False, target=None, interest=None)  # type: ignore[arg-type]
+        queue.check_outlet(OTHER, copying=False, target=None, subscription_terms=None)  # type: ignore[arg-type]
     them.unbind("amq.fanout", "queue", "q", "not there", peer=OTHER)
     assert names(them, "amq.fanout", "") == ["q"], "all may publish to it"
     assert them.declare_queue("q", {"x-odd": 1}, exclusive=True, peer=ONE) == (queue, False)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from trio_amqp10.amqp091.values import Int8, Int64, LongString, ShortString, Timestamp
 from trio_amqp10.container.broker.values import comparable, from_json, to_json
+from trio_amqp10.wire.values import Timestamp as Moment
 
 PLAIN = st.one_of(
     st.none(),
@@ -38,6 +39,12 @@ def test_value_comes_back_from_json(value: Any) -> None:
     assert comparable(back) == comparable(value)
 
 
+def test_time_of_1_0_comes_back_from_json_with_its_seconds() -> None:
+    assert from_json(to_json(Moment(7_999))) == datetime.fromtimestamp(7, UTC)
+    assert from_json(to_json(Moment(-1))) == datetime.fromtimestamp(-1, UTC)
+    assert from_json(to_json(Moment(2**60))) == 2**60
+
+
 def test_number_that_is_none_comes_back_from_json() -> None:
     assert math.isnan(from_json(to_json(math.nan)))
     with pytest.raises(TypeError, match="object"):
@@ -50,6 +57,9 @@ def test_number_that_is_none_comes_back_from_json() -> None:
         (Int8(1), Int64(1)),
         (1, 1.0),
         (Timestamp(7), datetime.fromtimestamp(7, UTC)),
+        (Timestamp(7), Moment(7_999)),
+        (datetime.fromtimestamp(7, UTC), Moment(7_000)),
+        (Moment(2**60), 2**60),
         ("text", b"text"),
         (ShortString("text"), LongString(b"text")),
         ([1, "a"], (Int8(1), b"a")),

@@ -10,8 +10,8 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill, queue_of
-from trio_amqp10.container.service import Container
-from trio_amqp10.container.stores.memory import MemoryStore
+from trio_amqp10.container.container import Container
+from trio_amqp10.container.stores.memory_store import MemoryStore
 
 if TYPE_CHECKING:
     from trio_amqp10.container.broker.topology import Topology

@@ -7,7 +7,7 @@ declared, and messages are published and consumed. ``trio_amqp10.amqp091`` has a
 from trio_amqp10.amqp091.content import BasicProperties
 from trio_amqp10.amqp091.limits import Limits
 from trio_amqp10.net.backoff import Backoff
-from trio_amqp10.peer.changes import Change, Changes
+from trio_amqp10.peer.recovery_events import Change, Changes
 
 from .channel import Channel
 from .connection import Connection, ConnectionStatistics
@@ -26,12 +26,12 @@ from .errors import (
     PublishError,
     PublishInDoubtError,
     ResourceLockedError,
-    Returned,
     ReturnedError,
+    ReturnedMessage,
     TransactionInDoubtError,
 )
 from .login import AmqPlain
-from .messages import Properties
+from .messages import PublishProperties
 from .opening import ChannelOpening, Returns
 from .publisher import Outcome, Publisher, Ticket
 from .queues import Exchange, Queue
@@ -63,17 +63,17 @@ __all__ = [
     "NotFoundError",
     "Outcome",
     "PreconditionFailedError",
-    "Properties",
     "PublishError",
     "PublishInDoubtError",
+    "PublishProperties",
     "Publisher",
     "Queue",
     "ReplyLostError",
     "Requester",
     "RequesterOpening",
     "ResourceLockedError",
-    "Returned",
     "ReturnedError",
+    "ReturnedMessage",
     "Returns",
     "Ticket",
     "Transaction",

@@ -18,11 +18,11 @@ from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.events import Arrival
 from trio_amqp10.amqp091.states import ChannelState
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.net.waiting import Pace, Waiter
+from trio_amqp10.net.waiters import CheckpointThrottle, Waiter
 
 from .consumer import Consumer, Consuming
 from .delivery import Delivery
-from .errors import DeliveryLostError, Returned, channel_closed
+from .errors import DeliveryLostError, ReturnedMessage, channel_closed
 from .messages import content_of
 from .queues import DEFAULT, Default, Exchange, Queue
 from .reply import Reply, TransportLostError, anew
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp091.methods import Method
 
     from .connection import Connection
-    from .messages import Properties
+    from .messages import PublishProperties
     from .opening import Returns
 
 __all__ = ["Channel"]
@@ -86,7 +86,7 @@ class Channel(Waiter, trio.abc.AsyncResource):
         self.connection = connection
         self.engine: EngineChannel = cast("EngineChannel", None)
         self.epoch = 0
-        self.pace = Pace()
+        self.pace = CheckpointThrottle()
         self.prefetch = checked_prefetch(prefetch)
         self._replies: dict[int, tuple[Method, Reply]] = {}
         self._opened = Reply()
@@ -95,7 +95,7 @@ class Channel(Waiter, trio.abc.AsyncResource):
         self._acks: dict[int, None] = {}
         self._qos: int | None = None  # what consumers that start now have, as the server knows it
         self._shared_qos: int | None = None
-        self._returned: deque[Returned] = deque()
+        self._returned: deque[ReturnedMessage] = deque()
         self._returns = Waiter()
         self._attached = False
         self._closed = False
@@ -117,7 +117,7 @@ class Channel(Waiter, trio.abc.AsyncResource):
     async def open(self) -> None:
         """Open it on the server; ``ChannelOpening`` calls this."""
         connection = self.connection
-        await connection.until_up()
+        await connection.wait_recovered()
         connection.channels[self] = None
         connection.expect()
         try:
@@ -441,7 +441,7 @@ class Channel(Waiter, trio.abc.AsyncResource):
         *,
         mandatory: bool = False,
         properties: BasicProperties | None = None,
-        **fields: Unpack[Properties],
+        **fields: Unpack[PublishProperties],
     ) -> None:
         """Publish a message (0-9-1, basic.publish), and wait only until there is room to write it.
 
@@ -464,11 +464,11 @@ class Channel(Waiter, trio.abc.AsyncResource):
         Cancelled: nothing was sent.
         """
         content = content_of(body, properties, fields)
-        await self.until_clear()
+        await self.wait_unblocked()
         self.engine.publish(exchange, routing_key, content, mandatory=mandatory)
         self.connection.ring()
 
-    async def until_clear(self) -> None:
+    async def wait_unblocked(self) -> None:
         """Wait until a publish can be written; a checkpoint in any case."""
         if self._is_clear():
             await self.pace.checkpoint()
@@ -499,7 +499,7 @@ class Channel(Waiter, trio.abc.AsyncResource):
 
         return Returns(self)
 
-    async def next_returned(self) -> Returned:
+    async def next_returned(self) -> ReturnedMessage:
         """The next message that came back. Cancelled: none is lost."""
         await trio.lowlevel.checkpoint()
         while not self._returned:
@@ -727,11 +727,23 @@ class Channel(Waiter, trio.abc.AsyncResource):
     # -- what the engine and the connection report ------------------------------------------
 
     def _on_touch(self) -> None:
-        next_arrival, takes = self.engine.next_arrival, self._TAKES
-        while (arrival := next_arrival()) is not None:
-            takes.get(type(arrival.method), Channel._take_answer)(self, arrival)
+        self._take_arrivals()
         if self._parked is not None:
             self.wake()
+
+    def _take_arrivals(self) -> None:
+        next_arrival, takes, consumers = self.engine.next_arrival, self._TAKES, self._consumers
+        while (arrival := next_arrival()) is not None:
+            method, content = arrival.method, arrival.content
+            if type(method) is spec.BasicDeliver and content is not None:  # by far most of them
+                delivery = Delivery(self, method, content)
+                consumer = consumers.get(method.consumer_tag)
+                if consumer is None:
+                    self.put_back(delivery)
+                else:
+                    consumer.take(delivery)
+                continue
+            takes.get(type(arrival.method), Channel._take_answer)(self, arrival)
 
     def _take_answer(self, arrival: Arrival) -> None:
         found = self._replies.pop(id(arrival.request), None)
@@ -743,21 +755,10 @@ class Channel(Waiter, trio.abc.AsyncResource):
         if found is not None:
             found[1].settle(arrival)
 
-    def _take_deliver(self, arrival: Arrival) -> None:
-        method, content = arrival.method, arrival.content
-        assert isinstance(method, spec.BasicDeliver)
-        assert content is not None
-        delivery = Delivery(self, method, content)
-        consumer = self._consumers.get(method.consumer_tag)
-        if consumer is None:
-            self.put_back(delivery)
-        else:
-            consumer.take(delivery)
-
     def _take_cancel(self, arrival: Arrival) -> None:
         method = arrival.method
         assert isinstance(method, spec.BasicCancel)
-        if not method.no_wait:
+        if not method.no_wait and self.engine.state is ChannelState.OPEN:
             self.engine.send(spec.BasicCancelOk(consumer_tag=method.consumer_tag))
             self.connection.ring()
         consumer = self._consumers.pop(method.consumer_tag, None)
@@ -768,13 +769,13 @@ class Channel(Waiter, trio.abc.AsyncResource):
         method, content = arrival.method, arrival.content
         assert isinstance(method, spec.BasicReturn)
         assert content is not None
-        self.on_returned(Returned(method, content.properties, content.body), content)
+        self.on_returned(ReturnedMessage(method, content.properties, content.body), content)
 
     def _take_confirm(self, arrival: Arrival) -> None:
         assert isinstance(arrival.method, spec.BasicAck | spec.BasicNack)
         self.on_confirmed(arrival.tags, refused=isinstance(arrival.method, spec.BasicNack))
 
-    def on_returned(self, message: Returned, content: Content) -> None:
+    def on_returned(self, message: ReturnedMessage, content: Content) -> None:
         """A message came back."""
         _ = content
         if len(self._returned) >= _RETURNS:
@@ -791,14 +792,17 @@ class Channel(Waiter, trio.abc.AsyncResource):
         self._opened.settle(_OPENED)
 
     def on_closed(self, event: ChannelClosed) -> None:
-        """The server closed it, or we did for an error of the server's."""
+        """The server closed it, or we did for an error of the server's; what came before that counts."""
+        self._take_arrivals()
         if event.close.reply_code != 200 or not self._closed:
             self._failure = self._failure or channel_closed(self.number, event.close, event.by_peer)
             self.connection.attached.pop(event.channel, None)
             self.shut(self._failure)
 
     def on_lost(self, failure: Exception | None) -> None:
-        """The transport is lost; for good if there is a ``failure``."""
+        """The transport is lost, for good if there is a ``failure``; what came before that counts."""
+        if self._attached:
+            self._take_arrivals()  # now: a delivery that is made later would have the next epoch
         self._attached = False
         self.epoch += 1
         self._acks.clear()
@@ -817,14 +821,13 @@ class Channel(Waiter, trio.abc.AsyncResource):
         self.wake()
 
     _TAKES: ClassVar[dict[type[Method], Callable[[Channel, Arrival], None]]] = {
-        spec.BasicDeliver: _take_deliver,
         spec.BasicCancel: _take_cancel,
         spec.BasicReturn: _take_return,
         spec.BasicAck: _take_confirm,
         spec.BasicNack: _take_confirm,
         spec.ChannelFlowOk: _take_flow_ok,
     }
-    """What is no answer to a request; all else is."""
+    """What is no answer to a request, but for deliveries; all else is."""
 
     def __repr__(self) -> str:
         number = self.engine.number if self._attached else "none"

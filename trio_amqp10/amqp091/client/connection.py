@@ -40,9 +40,9 @@ from trio_amqp10.amqp091.spec import ConnectionUpdateSecretOk
 from trio_amqp10.amqp091.states import ConnectionState
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.net.pump import READ_SIZE, Pump
-from trio_amqp10.net.waiting import Waiter
-from trio_amqp10.peer.changes import Changes
-from trio_amqp10.peer.statistics import Totals
+from trio_amqp10.net.waiters import Waiter
+from trio_amqp10.peer.recovery_events import Changes
+from trio_amqp10.peer.statistics import ConnectionCounters
 
 from .channel import Channel
 from .errors import ConnectionClosedError, connection_closed, connection_lost
@@ -149,7 +149,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self.loss: ConnectionClosedError | RemoteProtocolError | None = None
         self.blocked: str | None = None
         self.braked = False
-        self.totals = Totals()
+        self.totals = ConnectionCounters()
         self.closed_here = False
         self._opened = False
         self._restored = False
@@ -201,9 +201,13 @@ class Connection(Waiter, trio.abc.AsyncResource):
             "blocked": self.blocked is not None,
         }
 
-    def changes(self) -> Changes:
-        """Iterate over losses and returns of a connection that reconnects; see ``Change``. Ends with the connection."""
-        return Changes(ended=True) if self.recovery is None else self.recovery.changes()
+    def changes(self, *, attempts: bool = False) -> Changes:
+        """Iterate over losses and returns of a connection that reconnects; see ``Change``. Ends with the connection.
+
+        Args:
+            attempts: report each attempt to dial that fails, too; those in a row that were not read yet are one change.
+        """
+        return Changes(ended=True) if self.recovery is None else self.recovery.changes(attempts=attempts)
 
     # -- what a program does ----------------------------------------------------------------
 
@@ -264,7 +268,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
 
         Cancelled: the server may have it or not.
         """
-        await self.until_up()
+        await self.wait_recovered()
         reply = Reply()
         self.engine.update_secret(secret, reason)
         self._secrets.append(reply)
@@ -287,7 +291,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         """
         await trio.lowlevel.checkpoint()
         while True:
-            await self.until_up()
+            await self.wait_recovered()
             if self.blocked is None:
                 return
             await self.wait()
@@ -353,7 +357,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         """There is something to write."""
         self.pump.ring()
 
-    async def until_up(self) -> None:
+    async def wait_recovered(self) -> None:
         """Wait until channels can be used; a checkpoint in any case.
 
         Raises:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from trio_amqp10.amqp091 import spec
-from trio_amqp10.net.waiting import Waiter
+from trio_amqp10.net.waiters import Waiter
 
 from .errors import ConsumerCancelledError
 from .reply import anew

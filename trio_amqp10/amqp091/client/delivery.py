@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from trio_amqp10.amqp091.content import BasicProperties
+from trio_amqp10.amqp091.fast import NO_PROPERTIES
+from trio_amqp10.amqp091.translate import to_sections
+from trio_amqp10.message import Message
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trio_amqp10.amqp091.content import BasicProperties, Content
+    from trio_amqp10.amqp091.content import Content
     from trio_amqp10.amqp091.spec import BasicDeliver, BasicGetOk
 
     from .channel import Channel
@@ -24,47 +29,77 @@ class Delivery:
     Attributes:
         body: its octets.
         tag: its delivery tag, from 1 for each channel.
-        redelivered: whether it was given out before.
-        exchange: the exchange to which it was published.
-        routing_key: the key with which it was published.
-        consumer_tag: the consumer that got it; empty after a ``get``.
-        message_count: messages that were left in the queue after a ``get``; None for a consumer's.
     """
 
-    __slots__ = (
-        "_channel",
-        "_content",
-        "_epoch",
-        "body",
-        "consumer_tag",
-        "exchange",
-        "message_count",
-        "redelivered",
-        "routing_key",
-        "tag",
-    )
+    __slots__ = ("_channel", "_content", "_epoch", "_method", "body", "tag")
 
     def __init__(self, channel: Channel, method: BasicDeliver | BasicGetOk, content: Content) -> None:
         self._channel = channel
         self._content = content
         self._epoch = channel.epoch
+        self._method = method
         self.body = content.body
         self.tag = method.delivery_tag
-        self.redelivered = method.redelivered
-        self.exchange = method.exchange
-        self.routing_key = method.routing_key
-        self.consumer_tag: str = getattr(method, "consumer_tag", "")
-        self.message_count: int | None = getattr(method, "message_count", None)
+
+    @property
+    def redelivered(self) -> bool:
+        """Whether it was given out before."""
+        return self._method.redelivered
+
+    @property
+    def exchange(self) -> str:
+        """The exchange to which it was published."""
+        return self._method.exchange
+
+    @property
+    def routing_key(self) -> str:
+        """The key with which it was published."""
+        return self._method.routing_key
+
+    @property
+    def consumer_tag(self) -> str:
+        """The consumer that got it; empty after a ``get``."""
+        tag: str = getattr(self._method, "consumer_tag", "")
+        return tag
+
+    @property
+    def message_count(self) -> int | None:
+        """Messages that were left in the queue after a ``get``; None for a consumer's."""
+        count: int | None = getattr(self._method, "message_count", None)
+        return count
 
     @property
     def properties(self) -> BasicProperties:
         """The fourteen properties of the basic class (0-9-1, basic); None for one that is absent."""
-        return self._content.properties
+        content = self._content
+        if content.octets == NO_PROPERTIES:  # then all deliveries share them, until a program may change them
+            self._content = content = content._replace(properties=BasicProperties(), octets=None)
+        properties: BasicProperties = content.properties
+        return properties
 
     @property
     def headers(self) -> Mapping[str, Any]:
         """The property ``headers``; empty if it is absent."""
         return self._content.properties.headers or {}
+
+    def to_message(self) -> Message:
+        """This message as one of AMQP 1.0, by the rules that RabbitMQ 4 publishes; see ``amqp091.translate``.
+
+        ``delivery_count`` is what a quorum queue says of failed deliveries in ``x-delivery-count``. What has no place in AMQP 1.0
+        is left out: ``cluster_id``, decimals, and headers that are tables or arrays unless their names begin with ``x-``.
+        """
+        content = self._content
+        failures = self.headers.get("x-delivery-count")
+        return Message.from_payload(
+            to_sections(
+                content.properties,
+                content.body,
+                exchange=self.exchange,
+                routing_key=self.routing_key,
+                failures=failures if isinstance(failures, int) and 0 <= failures < 2**32 else 0,
+                redelivered=self.redelivered,
+            )
+        )
 
     @property
     def settled(self) -> bool:

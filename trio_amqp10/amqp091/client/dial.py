@@ -13,18 +13,18 @@ import trio
 from trio_amqp10.amqp091.fields import STRICT, USUAL
 from trio_amqp10.amqp091.limits import Limits
 from trio_amqp10.amqp091.methods import Sender
-from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
+from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.net.backoff import Backoff
-from trio_amqp10.net.errors import ConnectionClosedError as AnyConnectionClosedError
-from trio_amqp10.net.layers import Transport, dial_layers, has_tls
+from trio_amqp10.net.redial import Redial
+from trio_amqp10.net.tls_options import TlsOptions
 from trio_amqp10.net.transports import connect, is_private
-from trio_amqp10.peer.dial_options import TlsOptions
+from trio_amqp10.peer.recovery_events import Change, Changes, Watchers
 from trio_amqp10.sasl import ClientContext, ClientMechanism, check_allowed
 
 from .connection import ClientEngine, Connection
 from .errors import connection_lost
 from .login import Login, mechanisms_for
-from .recovery import Recovery, is_final
+from .recovery import Recovery, is_final, log
 from .urls import Place, parse_place
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Mapping, Sequence
     from types import TracebackType
+
+    from trio_amqp10.net.transport_layers import Transport
 
 __all__ = ["Dialling", "open_connection"]
 
@@ -202,16 +204,25 @@ class Dialling:
         self._stream = stream
         self._options = options
         self._next = 0
+        self._watchers = Watchers()
         for place in self._places:  # what cannot be is found out before anything is dialled
             options.limits_at(place)
             options.tls_at(place).layers_for(None if place is None else place.url)
+
+    def changes(self) -> Changes:
+        """What happens to the connection, from the first dial on, each attempt that fails included.
+
+        For a task of its own: entering waits for as long as ``reconnect`` says. Ends at once without ``reconnect``.
+        """
+        if self._options.backoff is None:
+            return Changes(ended=True)
+        return self._watchers.changes(attempts=True)
 
     # -- one transport ----------------------------------------------------------------------
 
     async def _reach(self, place: Place | None, limits: Limits) -> tuple[trio.abc.Stream, Transport]:
         url = None if place is None else place.url
         tls = self._options.tls_at(place)
-        layers = tls.layers_for(url)
         seconds = inf if limits.handshake_timeout is None else limits.handshake_timeout
         with trio.move_on_after(seconds):
             if self._stream is not None:
@@ -219,23 +230,7 @@ class Dialling:
             else:
                 assert url is not None
                 stream = await connect(url)
-            try:
-                if not layers:
-                    return stream, Transport(stream=stream)
-                host = (url.host if url is not None and url.host else tls.server_hostname) or "localhost"
-                transport = await dial_layers(
-                    stream,
-                    layers,
-                    context=tls.make_context() if has_tls(layers) else None,
-                    server_hostname=tls.server_hostname or host,
-                    host=host if url is None or not url.port else url.authority,
-                    path="/" if url is None or url.scheme == "amqp+unix" else url.path,
-                    seconds=None,
-                )
-            except BaseException:
-                await trio.aclose_forcefully(stream)
-                raise
-            return stream, transport
+            return stream, await tls.put_on(stream, url)
         raise connection_lost(f"nobody answered within {seconds:g} s")
 
     def _mechanisms(
@@ -304,40 +299,21 @@ class Dialling:
         self._nursery = await self._manager.__aenter__()
         self._connection = Connection(self._options.close_timeout)
         self._dialled = False
+        connection, backoff, watchers = self._connection, self._options.backoff, self._watchers
         try:
-            await self._dial_first()
-            connection = self._connection
+            redial = Redial(backoff, is_final=is_final, log=log, failed=watchers.failed)
+            url = await redial.first(self._dial, len(self._places))
             self._dialled = True
-            if self._options.backoff is not None:
-                connection.recovery = Recovery(connection, self._dial, self._options.backoff)
+            if backoff is not None:
+                connection.recovery = Recovery(connection, self._dial, redial, watchers)
                 self._nursery.start_soon(connection.recovery.run)
+                watchers.tell(Change("restored", url=url))
             connection.on_ready()
-        except BaseException:
+        except BaseException as failure:
+            watchers.tell(Change("stopped", failure if isinstance(failure, Exception) else None))
             await self._leave()
             raise
-        return self._connection
-
-    async def _dial_first(self) -> None:
-        """Until one of the places answers: each once, or as often as the backoff says."""
-        backoff = self._options.backoff
-        pauses = iter(()) if backoff is None else backoff.pauses()
-        left = len(self._places)
-        while True:
-            left -= 1
-            try:
-                await self._dial()
-            except (OSError, AnyConnectionClosedError, RemoteProtocolError) as failure:
-                if is_final(failure) or (backoff is None and isinstance(failure, RemoteProtocolError)):
-                    raise
-                if left > 0:
-                    continue
-                pause = next(pauses, None)
-                if pause is None:
-                    raise
-                left = len(self._places)
-                await trio.sleep(pause)
-            else:
-                return
+        return connection
 
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None

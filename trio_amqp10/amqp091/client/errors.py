@@ -218,7 +218,7 @@ class ReturnedError(PublishError):
         message: what was returned.
     """
 
-    def __init__(self, ticket: Ticket, message: Returned) -> None:
+    def __init__(self, ticket: Ticket, message: ReturnedMessage) -> None:
         super().__init__(
             f"a message for {ticket.place} was returned: {message.code} {_printable(message.text)}; "
             "bind a queue for this routing key, or publish without mandatory",
@@ -248,7 +248,7 @@ class TransactionInDoubtError(AmqpError):
     """The answer to a commit was lost: the server may have done all of the transaction, or nothing."""
 
 
-class Returned:
+class ReturnedMessage:
     """A message that the server could not route.
 
     Attributes:
@@ -272,7 +272,7 @@ class Returned:
 
     def __repr__(self) -> str:
         return (
-            f"<Returned {self.code} {self.text!r}, exchange {self.exchange!r}, key {self.routing_key!r}, "
+            f"<ReturnedMessage {self.code} {self.text!r}, exchange {self.exchange!r}, key {self.routing_key!r}, "
             f"{len(self.body)} octets>"
         )
 

@@ -11,10 +11,10 @@ from trio_amqp10.errors import LocalProtocolError
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["Properties", "content_of"]
+__all__ = ["PublishProperties", "content_of"]
 
 
-class Properties(TypedDict, total=False):
+class PublishProperties(TypedDict, total=False):
     """The properties of a message that a publish may name (0-9-1, basic)."""
 
     content_type: str
@@ -32,7 +32,7 @@ class Properties(TypedDict, total=False):
     app_id: str
 
 
-def content_of(body: bytes, properties: BasicProperties | None, fields: Properties) -> Content:
+def content_of(body: bytes, properties: BasicProperties | None, fields: PublishProperties) -> Content:
     """What is published.
 
     Raises:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from .errors import Returned
+    from .errors import ReturnedMessage
 
 __all__ = ["ChannelOpening", "Returns"]
 
@@ -60,10 +60,10 @@ class Returns:
     def __aiter__(self) -> Returns:
         return self
 
-    async def __anext__(self) -> Returned:
+    async def __anext__(self) -> ReturnedMessage:
         """The next one; raises as calls of ``Channel`` if the channel is over. Cancelled: none is lost."""
         try:
-            found: Returned = await self._channel.next_returned()
+            found: ReturnedMessage = await self._channel.next_returned()
         except trio.ClosedResourceError:
             raise StopAsyncIteration from None
         return found

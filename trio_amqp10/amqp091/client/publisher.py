@@ -24,7 +24,7 @@ from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.content import write_header
 from trio_amqp10.amqp091.fields import USUAL
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.net.waiting import Waiter
+from trio_amqp10.net.waiters import Waiter
 
 from .channel import Channel
 from .errors import ChannelClosedError, NackedError, PublishInDoubtError, ReturnedError
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp091.methods import Method
 
     from .connection import Connection
-    from .errors import Returned
-    from .messages import Properties
+    from .errors import ReturnedMessage
+    from .messages import PublishProperties
 
 __all__ = ["Outcome", "Publisher", "Ticket"]
 
@@ -83,14 +83,15 @@ class Ticket:
         self.content = content
         self._seen = False
         self._waiter: Waiter | None = None
-        self.returned: Returned | None = None
+        self.returned: ReturnedMessage | None = None
         self.state: Outcome = "waiting"
         self.failure: Exception | None = None
 
     @property
     def properties(self) -> BasicProperties:
         """Its properties."""
-        return self.content.properties
+        properties: BasicProperties = self.content.properties
+        return properties
 
     @property
     def body(self) -> bytes:
@@ -199,7 +200,7 @@ class Publisher(Channel):
         *,
         mandatory: bool = False,
         properties: BasicProperties | None = None,
-        **fields: Unpack[Properties],
+        **fields: Unpack[PublishProperties],
     ) -> None:
         """Publish a message, and wait until the server has confirmed it; arguments as ``Channel.publish``.
 
@@ -222,7 +223,7 @@ class Publisher(Channel):
         *,
         mandatory: bool = False,
         properties: BasicProperties | None = None,
-        **fields: Unpack[Properties],
+        **fields: Unpack[PublishProperties],
     ) -> Ticket:
         """Publish a message once there is room in the window, and go on; arguments as ``Channel.publish``.
 
@@ -235,7 +236,7 @@ class Publisher(Channel):
         Cancelled: nothing was sent.
         """
         content = content_of(body, properties, fields)
-        await self.until_clear()
+        await self.wait_unblocked()
         ticket = Ticket(self, exchange, routing_key, mandatory, content)
         self._send(ticket)
         self.connection.ring()
@@ -306,7 +307,7 @@ class Publisher(Channel):
             else:
                 ticket.end("confirmed", None)
 
-    def on_returned(self, message: Returned, content: Content) -> None:
+    def on_returned(self, message: ReturnedMessage, content: Content) -> None:
         """A message came back: remember it until its confirm comes."""
         waiting = [
             ticket

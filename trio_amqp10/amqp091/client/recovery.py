@@ -16,29 +16,36 @@ What would only come again is final: errors of security, a URL or an option that
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
-from weakref import WeakSet
+from collections import deque
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.errors import LocalProtocolError, SecurityError
-from trio_amqp10.peer.changes import Change, Changes
+from trio_amqp10.net.redial import AttemptsUsedUpError
+from trio_amqp10.peer.recovery_events import Change
 
 from .channel import Channel
 from .errors import ChannelClosedError, ConnectionClosedError, ResourceLockedError, connection_lost
 from .reply import TransportLostError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable
 
-    from trio_amqp10.net.backoff import Backoff
+    from trio_amqp10.amqp091.methods import Method
+    from trio_amqp10.net.redial import Redial
+    from trio_amqp10.peer.recovery_events import Changes, Watchers
 
     from .connection import Connection
 
-__all__ = ["Recovery", "is_final"]
+__all__ = ["Recovery", "is_final", "log"]
 
-_log = logging.getLogger("trio_amqp10.amqp091")
+log = logging.getLogger("trio_amqp10.amqp091")
+
+_AHEAD: Final = 256
+"""Declarations that are sent before the first of them is answered."""
 
 
 def is_final(failure: Exception) -> bool:
@@ -54,21 +61,27 @@ class Recovery:
     Args:
         connection: which.
         dial: makes a transport and goes through the handshake; returns where it leads.
-        backoff: how often to try.
+        redial: makes the attempts.
+        watchers: what happens is reported to them.
 
     Attributes:
         stopped: whether it has given up, or was stopped.
     """
 
-    def __init__(self, connection: Connection, dial: Callable[[], Awaitable[str]], backoff: Backoff) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        dial: Callable[[], Awaitable[str]],
+        redial: Redial,
+        watchers: Watchers,
+    ) -> None:
+        assert redial.attempts is not None
         self._connection = connection
         self._dial = dial
-        self._backoff = backoff
+        self._redial = redial
+        self._attempts = redial.attempts
+        self._watchers = watchers
         self._scope = trio.CancelScope(shield=True)
-        self._watchers: WeakSet[Changes] = WeakSet()
-        self._row: Iterator[float] | None = None
-        self._pause = 0.0
-        self._since = trio.current_time()
         self.stopped = False
 
     def covers(self, loss: Exception) -> bool:
@@ -80,11 +93,9 @@ class Recovery:
         self._end(None)
         self._scope.cancel()
 
-    def changes(self) -> Changes:
+    def changes(self, *, attempts: bool = False) -> Changes:
         """What happens from now on."""
-        watcher = Changes(ended=self.stopped)
-        self._watchers.add(watcher)
-        return watcher
+        return self._watchers.changes(attempts=attempts)
 
     async def run(self) -> None:
         """Watch over the connection until it is stopped."""
@@ -96,40 +107,40 @@ class Recovery:
                 if not self.covers(loss):
                     self._give_up(loss)
                     break
-                _log.warning("the connection was lost, and will be dialled again: %s", loss)
-                self._tell(Change("lost", loss))
-                await self._come_back()
+                log.warning("the connection was lost, and will be dialled again: %s", loss)
+                self._watchers.tell(Change("lost", loss))
+                await self._come_back(loss)
 
-    async def _come_back(self) -> None:
+    async def _come_back(self, loss: Exception) -> None:
         connection = self._connection
-        if trio.current_time() - self._since > self._pause:
-            self._row = None  # it has lasted, so the next pause is a short one
-        while not self.stopped:
-            if self._row is None:
-                self._row = self._backoff.pauses()
-            pause = next(self._row, None)
-            if pause is None:
-                self._give_up(self._exhausted())
-                return
-            self._pause = pause
-            await trio.sleep(pause)
-            try:
-                url = await self._dial()
-                await self._restore()
-            except Exception as failure:
-                await connection.hang_up()
-                if is_final(failure):
-                    self._give_up(failure)
-                    return
-                _log.warning("the connection could not be brought back: %s", failure)
-                if isinstance(failure, ConnectionClosedError):
-                    connection.loss = failure
-            else:
-                self._since = trio.current_time()
-                connection.on_ready()
-                _log.info("the connection is back, at %s", url)
-                self._tell(Change("restored", url=url))
-                return
+        if self._attempts.lasted(trio.current_time()):
+            self._attempts.end()
+        try:
+            url = await self._redial.again(self._dial_and_restore, loss, self._clean_up)
+        except AttemptsUsedUpError as used_up:
+            last = used_up.__cause__
+            self._give_up(
+                connection_lost(f"{self._attempts} to bring it back have failed, the last with: {last}", last)
+            )
+        except Exception as failure:
+            self._give_up(failure)
+        else:
+            self._attempts.reached(trio.current_time())
+            connection.on_ready()
+            log.info("the connection is back, at %s", url)
+            self._watchers.tell(Change("restored", url=url))
+
+    async def _dial_and_restore(self) -> str:
+        """One attempt; where it leads."""
+        url = await self._dial()
+        await self._restore()
+        return url
+
+    async def _clean_up(self, failure: Exception) -> None:
+        """An attempt has failed."""
+        await self._connection.hang_up()
+        if isinstance(failure, ConnectionClosedError) and not is_final(failure):
+            self._connection.loss = failure
 
     # -- what was there ---------------------------------------------------------------------
 
@@ -141,11 +152,9 @@ class Recovery:
         for reply in replies:
             await self._result_of(reply.result)
         await self._declare()
-        for channel in channels:
-            if channel not in connection.channels:
-                continue  # the server has closed it meanwhile
-            for reply in channel.restart_consumers():
-                await self._result_of(reply.result)
+        channels = [channel for channel in channels if channel in connection.channels]  # not closed meanwhile
+        for reply in [reply for channel in channels for reply in channel.restart_consumers()]:
+            await self._result_of(reply.result)
 
     async def _result_of(self, call: Callable[[], Awaitable[object]]) -> None:
         """Wait for an answer; the end of one channel is its own affair."""
@@ -154,56 +163,66 @@ class Recovery:
         except ResourceLockedError:
             raise
         except (ChannelClosedError, trio.ClosedResourceError) as failure:
-            _log.warning("a channel could not be brought back: %s", failure)
+            log.warning("a channel could not be brought back: %s", failure)
         except TransportLostError as lost:
             raise connection_lost("while it was brought back", lost) from lost
 
     async def _declare(self) -> None:
-        """Exchanges, queues and bindings, on channels of their own: an error closes a channel."""
-        connection = self._connection
-        channel: Channel | None = None
+        """Exchanges and queues, then bindings, many of them before the first is answered.
+
+        A refusal closes the channel, and the server drops what was sent behind the request that it refused: that is the first
+        one without an answer. What is behind it is sent again, at first singly, so that refusals in a row cost one request each.
+        """
+        width, channel = _AHEAD, None
         try:
-            for method in connection.topology.requests():
-                if channel is None:
-                    channel = Channel(connection, None)
-                    connection.channels[channel] = None
-                    channel.attach()
-                try:
-                    answer = (await channel.ask(method).result()).method
-                except TransportLostError as lost:
-                    raise connection_lost("while it was brought back", lost) from lost
-                except ResourceLockedError:
-                    raise
-                except ChannelClosedError as failure:
-                    _log.warning("%r could not be declared again: %s", method, failure)
-                    channel = None
-                    continue
-                if isinstance(method, spec.QueueDeclare) and isinstance(answer, spec.QueueDeclareOk):
-                    connection.topology.renamed(method, answer.queue)
+            for stage in self._connection.topology.stages():
+                left = deque(stage)
+                while left:
+                    channel = channel or self._channel_of_our_own()
+                    sent = list(islice(left, width))
+                    refusal = await self._declared(channel, sent, left)
+                    width = min(2 * width, _AHEAD)
+                    if refusal is not None:
+                        log.warning("%r could not be declared again: %s", left.popleft(), refusal)
+                        width, channel = 1, None
             if channel is not None:
                 await channel.aclose()
         finally:
             if channel is not None:
-                connection.channels.pop(channel, None)
+                self._connection.channels.pop(channel, None)
+
+    def _channel_of_our_own(self) -> Channel:
+        channel = Channel(self._connection, None)
+        self._connection.channels[channel] = None
+        channel.attach()
+        return channel
+
+    async def _declared(
+        self, channel: Channel, sent: list[Method], left: deque[Method]
+    ) -> ChannelClosedError | None:
+        """Send requests, and take from ``left`` what was declared; the refusal that ended it, if one did."""
+        for method, reply in [(method, channel.ask(method)) for method in sent]:
+            try:
+                answer = (await reply.result()).method
+            except TransportLostError as lost:
+                raise connection_lost("while it was brought back", lost) from lost
+            except ResourceLockedError:
+                raise
+            except ChannelClosedError as refusal:
+                return refusal
+            left.popleft()
+            if isinstance(method, spec.QueueDeclare) and isinstance(answer, spec.QueueDeclareOk):
+                self._connection.topology.renamed(method, answer.queue)
+        return None
 
     # -- the end ----------------------------------------------------------------------------
 
-    def _exhausted(self) -> ConnectionClosedError:
-        loss = self._connection.loss
-        return connection_lost(
-            f"{self._backoff.attempts} attempts to bring it back have failed, the last with: {loss}", loss
-        )
-
     def _give_up(self, failure: Exception) -> None:
-        _log.warning("the connection is given up: %s", failure)
+        log.warning("the connection is given up: %s", failure)
         self._end(failure)
         self._connection.give_up(failure)
 
     def _end(self, failure: Exception | None) -> None:
         if not self.stopped:
             self.stopped = True
-            self._tell(Change("stopped", failure))
-
-    def _tell(self, change: Change) -> None:
-        for watcher in list(self._watchers):
-            watcher.add(change)
+            self._watchers.tell(Change("stopped", failure))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import trio
 
 from trio_amqp10.errors import AmqpError
-from trio_amqp10.net.waiting import Waiter
+from trio_amqp10.net.waiters import Waiter
 from trio_amqp10.peer.errors import anew as anew_of
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 import trio
 
 from trio_amqp10.errors import AmqpError
-from trio_amqp10.net.waiting import Waiter
+from trio_amqp10.net.waiters import Waiter
 
 from .publisher import Publisher
 from .reply import anew
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from .connection import Connection
     from .delivery import Delivery
-    from .messages import Properties
+    from .messages import PublishProperties
 
 __all__ = ["REPLY_TO", "ReplyLostError", "Requester", "RequesterOpening"]
 
@@ -78,7 +78,7 @@ class Requester:
         self._prefix = uuid.uuid4().hex
         self._numbers = itertools.count(1)
 
-    async def request(self, body: bytes, **fields: Unpack[Properties]) -> Delivery:
+    async def request(self, body: bytes, **fields: Unpack[PublishProperties]) -> Delivery:
         """Send a request and wait for its reply, which needs no acknowledgement.
 
         Args:
@@ -96,7 +96,7 @@ class Requester:
         channel = self._channel
         correlation = f"{self._prefix}-{next(self._numbers)}"
         pending = channel.pending[correlation] = _Pending()
-        properties: Properties = {**fields, "reply_to": REPLY_TO, "correlation_id": correlation}
+        properties: PublishProperties = {**fields, "reply_to": REPLY_TO, "correlation_id": correlation}
         channel.connection.expect()
         try:
             await channel.publish(self._exchange, self._routing_key, body, mandatory=True, **properties)

@@ -37,12 +37,11 @@ class QueueName:
 
 
 class _QueueRecord:
-    __slots__ = ("generated", "method", "name")
+    __slots__ = ("method", "name")
 
     def __init__(self, method: spec.QueueDeclare, name: QueueName) -> None:
         self.method = method
         self.name = name
-        self.generated = not method.queue
 
 
 class _BindingRecord:
@@ -154,23 +153,27 @@ class Topology:
 
     # -- declaring again --------------------------------------------------------------------
 
-    def requests(self) -> Iterator[Method]:
-        """All declarations, in the order in which they have to be made.
+    def stages(self) -> Iterator[list[Method]]:
+        """All declarations, in two stages: each request of one may be sent before the others of it are answered.
 
-        Report the answer to each ``QueueDeclare`` with ``renamed`` before the next is taken.
+        Report the answer to each ``QueueDeclare`` with ``renamed`` before the next stage is taken.
         """
-        yield from list(self._exchanges.values())
-        for record in list(self._queues.values()):
-            yield record.method
-        for binding in list(self._bindings.values()):
-            yield binding.request()
+        yield [*self._exchanges.values(), *(record.method for record in self._queues.values())]
+        self._bindings = {each.key: each for each in self._bindings.values()}  # queues may have new names
+        yield [binding.request() for binding in self._bindings.values()]
+
+    def requests(self) -> Iterator[Method]:
+        """All declarations, in an order in which they can be made."""
+        for stage in self.stages():
+            yield from stage
 
     def renamed(self, method: spec.QueueDeclare, name: str) -> None:
-        """The server answered the declaration of a queue whose name it chooses."""
-        for old, record in list(self._queues.items()):
-            if record.method is method and record.generated:
+        """The server answered the declaration of a queue whose name it chooses; any other keeps its name."""
+        if method.queue:
+            return
+        for old, record in self._queues.items():
+            if record.method is method:
                 del self._queues[old]
                 self._queues[name] = record
                 record.name.before, record.name.now = old, name
-                self._bindings = {each.key: each for each in self._bindings.values()}
                 return

@@ -11,20 +11,14 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.net.urls import parse_url
+from trio_amqp10.net.urls import parse_url, schemes_of
 
 if TYPE_CHECKING:
     from trio_amqp10.net.urls import Url
 
 __all__ = ["Place", "parse_place"]
 
-_SCHEMES: Final = {
-    "amqp091": "amqp",
-    "amqp091s": "amqps",
-    "amqp091ws": "amqpws",
-    "amqp091wss": "amqpwss",
-    "amqp091+unix": "amqp+unix",
-}
+_SCHEMES: Final = schemes_of("amqp091")
 """Our schemes, and the transports that they stand for; those of the transports are taken as well."""
 
 _PATH_IS_TRANSPORT: Final = ("amqpws", "amqpwss", "amqp+unix")
@@ -74,16 +68,13 @@ def parse_place(text: str) -> Place:
         LocalProtocolError: it is none of these; the message shows no password.
     """
     scheme, found, rest = text.partition("://")
+    scheme = scheme.lower()  # RFC 3986, section 3.1
     rest, query = _split_query(rest)
-    transport = _SCHEMES.get(scheme, scheme)
     if scheme == "amqp+tls":
         raise LocalProtocolError(
             "amqp+tls:// is TLS within AMQP 1.0, which 0-9-1 does not have: use amqp091s://"
         )
-    try:
-        url = parse_url(f"{transport}{found}{rest}")
-    except LocalProtocolError as error:
-        raise LocalProtocolError(str(error).replace(f"'{transport}://", f"'{scheme}://")) from None
+    url = parse_url(f"{scheme}{found}{rest}", _SCHEMES)
     words: dict[str, str] = {}
     numbers: dict[str, int] = {}
     mechanisms: list[str] = []
@@ -106,7 +97,7 @@ def parse_place(text: str) -> Place:
             "the query of the URL: verify=verify_none would take any server: use insecure=True if that is meant"
         )
     named = words.pop("vhost", None)
-    host = (named if transport in _PATH_IS_TRANSPORT else url.address if named is None else named) or "/"
+    host = (named if url.scheme in _PATH_IS_TRANSPORT else url.address if named is None else named) or "/"
     return Place(replace(url, address=None), host, numbers, words, tuple(mechanisms))
 
 

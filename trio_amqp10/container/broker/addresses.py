@@ -1,5 +1,7 @@
 """Addresses of exchanges in a container: ``/exchanges/NAME`` and ``/exchanges/NAME/KEY``, in percent-encoding.
 
+Names and keys of 0-9-1 are octets; those that are no UTF-8 have lone surrogates in their place, and keep their octets here.
+
 Knows how they are written; does not know what is there.
 """
 
@@ -15,7 +17,7 @@ _EXCHANGES: Final = "/exchanges/"
 
 def exchange_address(name: str, key: str | None = None) -> str:
     """The address of an exchange, where messages have this routing key if there is one."""
-    return f"{_EXCHANGES}{quote(name, safe='')}" + ("" if key is None else f"/{quote(key, safe='')}")
+    return f"{_EXCHANGES}{_quoted(name)}" + ("" if key is None else f"/{_quoted(key)}")
 
 
 def parse_exchange(address: str) -> tuple[str, str] | None:
@@ -23,4 +25,12 @@ def parse_exchange(address: str) -> tuple[str, str] | None:
     if not address.startswith(_EXCHANGES):
         return None
     name, slash, key = address.removeprefix(_EXCHANGES).partition("/")
-    return (unquote(name), unquote(key)) if slash and "/" not in key else None
+    return (_unquoted(name), _unquoted(key)) if slash and "/" not in key else None
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="", errors="surrogateescape")
+
+
+def _unquoted(text: str) -> str:
+    return unquote(text, errors="surrogateescape")

@@ -14,7 +14,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from trio_amqp10.container.stores.base import Table
+from trio_amqp10.container.stores.base import StoreTable
 from trio_amqp10.errors import AmqpError
 
 from .bindings import Binding, Destination
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from trio_amqp10.container.stores.base import StoreError
-    from trio_amqp10.container.stores.journal import Journal
+    from trio_amqp10.container.stores.group_commit import Journal
 
     from .bindings import Bindings
     from .exchanges import Exchange
@@ -35,12 +35,12 @@ __all__ = ["BINDINGS", "EXCHANGES", "QUEUES", "Definitions"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
-EXCHANGES: Final = Table("exchanges", ("name", "row"), str)
-QUEUES: Final = Table("queue_arguments", ("name", "row"), str)
-BINDINGS: Final = Table("bindings", ("key", "row"), str)
+EXCHANGES: Final = StoreTable("exchanges", ("name", "row"), str)
+QUEUES: Final = StoreTable("queue_arguments", ("name", "row"), str)
+BINDINGS: Final = StoreTable("bindings", ("key", "row"), str)
 
 
-class Restored(Protocol):
+class RestoreTarget(Protocol):
     """What makes what the store has, as far as this needs it."""
 
     @property
@@ -70,14 +70,14 @@ class Definitions:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._written: dict[tuple[Table, str], object] = {}
+        self._written: dict[tuple[StoreTable, str], object] = {}
         self._exchanges = list(journal.rows(EXCHANGES))
         self._queues = list(journal.rows(QUEUES))
         self._bindings = list(journal.rows(BINDINGS))
 
     # -- after a restart --------------------------------------------------------------------
 
-    def restore(self, broker: Restored) -> None:
+    def restore(self, broker: RestoreTarget) -> None:
         """Make what the store had, once: exchanges, then queues, then bindings.
 
         What cannot be made, for instance because the program has added a node of its own under the same address, is
@@ -93,7 +93,7 @@ class Definitions:
                 self._make(table, key, partial(make, broker, key, **_read(row)))
             rows.clear()
 
-    def _make(self, table: Table, key: str, make: Callable[[], object]) -> None:
+    def _make(self, table: StoreTable, key: str, make: Callable[[], object]) -> None:
         try:
             make()
         except AmqpError as fault:
@@ -134,7 +134,7 @@ class Definitions:
         """It is gone; this is the binding that was added, not one that equals it."""
         self._drop(BINDINGS, _key(binding))
 
-    def _add(self, table: Table, key: str, row: dict[str, Any], undo: Callable[[], object]) -> None:
+    def _add(self, table: StoreTable, key: str, row: dict[str, Any], undo: Callable[[], object]) -> None:
         def after(failure: StoreError | None) -> None:
             if failure is not None:
                 if self._written.get((table, key)) is undo:
@@ -146,7 +146,7 @@ class Definitions:
         self._journal.note(table, key, (key, text), len(text))
         self._journal.after(after)
 
-    def _drop(self, table: Table, key: str) -> None:
+    def _drop(self, table: StoreTable, key: str) -> None:
         if (table, key) in self._written:
             del self._written[table, key]
             self._journal.drop(table, key)
@@ -172,16 +172,16 @@ def _key(binding: Binding) -> str:
     return json.dumps(to_json(_row(binding)), sort_keys=True)
 
 
-def _make_exchange(broker: Restored, name: str, **row: Any) -> None:
+def _make_exchange(broker: RestoreTarget, name: str, **row: Any) -> None:
     broker.build_exchange(name, **row)
 
 
-def _make_queue(broker: Restored, name: str, **row: Any) -> None:
+def _make_queue(broker: RestoreTarget, name: str, **row: Any) -> None:
     broker.build_queue(name, durable=True, **row)
 
 
 def _make_binding(
-    broker: Restored,
+    broker: RestoreTarget,
     _: str,
     *,
     source: str,

@@ -15,6 +15,7 @@ from trio_amqp10.container.nodes.node import Node
 
 from .addresses import exchange_address
 from .arguments import ALTERNATE
+from .exchange_route import ExchangeRoute
 from .faults import AccessRefusedError
 from .letters import LetterRoute
 
@@ -74,8 +75,7 @@ class Exchange(Node):
         self.figures = {"arrived": 0, "unroutable": 0}
         self.publisher = publisher
         self._on_closed = on_closed
-        self._routes: dict[str, Route] = {}
-        self._letter_routes: dict[str | None, LetterRoute] = {}
+        self._routes: dict[tuple[type[ExchangeRoute], str | None], ExchangeRoute] = {}
 
     @property
     def properties(self) -> dict[str, Any]:
@@ -92,32 +92,24 @@ class Exchange(Node):
     def storing(self) -> bool:
         return self.publisher.storing
 
-    def with_key(self, key: str) -> Route:
+    def with_key(self, key: str) -> Node:
         """The node for messages with this routing key."""
-        return self._routes.get(key) or Route(self, key)
+        return self._routes.get((Route, key)) or Route(self, key)
 
-    def join(self, route: Route) -> None:
-        """The route has a link now."""
-        self._routes[route.key] = route
+    def join(self, route: ExchangeRoute) -> None:
+        """The route has an inlet now."""
+        self._routes[type(route), route.key] = route
 
-    def leave(self, route: Route) -> None:
-        """The route has no link any more."""
-        self._routes.pop(route.key, None)
+    def leave(self, route: ExchangeRoute) -> None:
+        """The route has no inlet any more."""
+        self._routes.pop((type(route), route.key), None)
 
     def for_dead_letters(self) -> Node:
         return self.letters_with(None)
 
-    def letters_with(self, key: str | None) -> LetterRoute:
+    def letters_with(self, key: str | None) -> Node:
         """The node for dead letters, with this routing key; with None for those that keep their own."""
-        return self._letter_routes.get(key) or LetterRoute(self, key)
-
-    def join_letters(self, route: LetterRoute) -> None:
-        """Dead letters come by the route now."""
-        self._letter_routes[route.key] = route
-
-    def leave_letters(self, route: LetterRoute) -> None:
-        """None come any more."""
-        self._letter_routes.pop(route.key, None)
+        return self._routes.get((LetterRoute, key)) or LetterRoute(self, key)
 
     def check_publish(self) -> None:
         """Raise ``AccessRefusedError`` if no peer may publish here."""
@@ -144,7 +136,7 @@ class Exchange(Node):
         self.publisher.forget(inlet)
 
     def close(self) -> None:
-        nodes: list[Node] = [*self._routes.values(), *self._letter_routes.values()]
+        nodes = list(self._routes.values())
         for inlet in [inlet for node in (self, *nodes) for inlet in node.inlets]:
             self.publisher.forget(inlet)
         super().close()
@@ -157,20 +149,10 @@ class Exchange(Node):
         return super().statistics() | self.figures
 
 
-class Route(Node):
+class Route(ExchangeRoute):
     """An exchange, with the routing key that an address names."""
 
-    takes = True
     capabilities = ("topic",)
-
-    def __init__(self, exchange: Exchange, key: str) -> None:
-        super().__init__(exchange_address(exchange.name, key))
-        self.key = key
-        self._exchange = exchange
-
-    @property
-    def storing(self) -> bool:
-        return self._exchange.storing
 
     def for_dead_letters(self) -> Node:
         return self._exchange.letters_with(self.key)
@@ -178,15 +160,5 @@ class Route(Node):
     def check_inlet(self, peer: Peer) -> None:
         self._exchange.check_inlet(peer)
 
-    def add_inlet(self, inlet: Inlet) -> None:
-        super().add_inlet(inlet)
-        self._exchange.join(self)
-
     def on_arrivals(self, inlet: Inlet) -> None:
-        self._exchange.publish(inlet, self.key, self)
-
-    def remove_inlet(self, inlet: Inlet) -> None:
-        super().remove_inlet(inlet)
-        self._exchange.publisher.forget(inlet)
-        if not self.inlets:
-            self._exchange.leave(self)
+        self._exchange.publish(inlet, self.key or "", self)

@@ -11,10 +11,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, cast
 
-from trio_amqp10.container.nodes.node import Node
-
-from .addresses import exchange_address
 from .deaths import REASONS, is_cycle
+from .exchange_route import ExchangeRoute
 from .queues import BrokerQueue
 
 if TYPE_CHECKING:
@@ -22,44 +20,17 @@ if TYPE_CHECKING:
     from trio_amqp10.container.nodes.node import Inlet, Peer
     from trio_amqp10.container.nodes.queue import Queue
 
-    from .exchanges import Exchange
 
 __all__ = ["LetterRoute"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
 
-class LetterRoute(Node):
-    """An exchange, as the node that dead letters go to. No peer can name it.
-
-    Args:
-        exchange: that they go through.
-        key: the routing key of all of them; None if each keeps its own.
-    """
-
-    takes = True
-
-    def __init__(self, exchange: Exchange, key: str | None) -> None:
-        super().__init__(exchange_address(exchange.name, key))
-        self.key = key
-        self._exchange = exchange
-
-    @property
-    def storing(self) -> bool:
-        return self._exchange.storing
+class LetterRoute(ExchangeRoute):
+    """An exchange, as the node that dead letters go to. No peer can name it."""
 
     def check_inlet(self, peer: Peer) -> None:
         """An exchange that is internal takes them too: no peer publishes them."""
-
-    def add_inlet(self, inlet: Inlet) -> None:
-        super().add_inlet(inlet)
-        self._exchange.join_letters(self)
-
-    def remove_inlet(self, inlet: Inlet) -> None:
-        super().remove_inlet(inlet)
-        self._exchange.publisher.forget(inlet)
-        if not self.inlets:
-            self._exchange.leave_letters(self)
 
     def on_arrivals(self, inlet: Inlet) -> None:
         publisher = self._exchange.publisher

@@ -23,9 +23,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from trio_amqp10.container.nodes.answers import answer
+from trio_amqp10.container.nodes.answers import accept, answer, refuse, release
 from trio_amqp10.container.nodes.origins import origin_of
-from trio_amqp10.container.nodes.refusals import accept, refuse, release
 from trio_amqp10.errors import Condition
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from trio_amqp10.container.nodes.node import Arrival, Inlet, Node
     from trio_amqp10.container.nodes.queue import Queue
     from trio_amqp10.container.stores.base import StoreError
-    from trio_amqp10.container.stores.journal import Journal
+    from trio_amqp10.container.stores.group_commit import Journal
 
     from .exchanges import Exchange
     from .matchers import Headers
@@ -49,20 +48,18 @@ class LazyHeaders:
     """The headers of a message, read when an exchange first compares them, and once.
 
     Args:
-        read: gives the headers of a message.
         content: the message.
     """
 
-    __slots__ = ("_content", "_found", "_read")
+    __slots__ = ("_content", "_found")
 
-    def __init__(self, read: Callable[[Content], Mapping[str, Any]], content: Content) -> None:
-        self._read = read
+    def __init__(self, content: Content) -> None:
         self._content = content
         self._found: Mapping[str, Any] | None = None
 
     def __call__(self) -> Mapping[str, Any]:
         if self._found is None:
-            self._found = self._read(self._content)
+            self._found = self._content.headers
         return self._found
 
 
@@ -72,21 +69,11 @@ class Publisher:
     Args:
         routing: the queues that a message reaches from an exchange, each once.
         journal: what is on its way to the store; None without one.
-        headers_of: gives the headers of a message, for exchanges of type headers.
-        annotate: gives the message that says through which exchange and with which key it came.
     """
 
-    def __init__(
-        self,
-        routing: Routing,
-        journal: Journal | None,
-        headers_of: Callable[[Content], Mapping[str, Any]],
-        annotate: Callable[[Content, str, str], Content],
-    ) -> None:
+    def __init__(self, routing: Routing, journal: Journal | None) -> None:
         self._routing = routing
         self._journal = journal
-        self._headers_of = headers_of
-        self._annotate = annotate
         self._waiting: dict[Inlet, tuple[Queue, Arrival, Callable[[], object]]] = {}
 
     @property
@@ -133,6 +120,7 @@ class Publisher:
         *,
         admits: Callable[[Queue], bool] | None = None,
         node: Node | None = None,
+        origin: str | None = None,
     ) -> None:
         """Hand a message on, and answer for it.
 
@@ -145,10 +133,11 @@ class Publisher:
             headers: gives its headers; None if they are to be read from the message.
             admits: whether it may go to a queue; None if it may go to all.
             node: what takes more from the inlet when there is room again; None if it cannot wait for that.
+            origin: of the messages of the inlet; None if it is to be found out.
         """
         content = arrival.content
         if headers is None:
-            headers = LazyHeaders(self._headers_of, content)
+            headers = LazyHeaders(content)
         queues = self._routing(exchange, (key, *further), headers)
         if admits is not None:
             queues = [queue for queue in queues if admits(queue)]
@@ -160,7 +149,9 @@ class Publisher:
         if full is not None:
 
             def go_on() -> None:
-                self.publish(inlet, arrival, exchange, key, further, headers, admits=admits, node=node)
+                self.publish(
+                    inlet, arrival, exchange, key, further, headers, admits=admits, node=node, origin=origin
+                )
                 if node is not None and inlet in node.inlets:
                     node.on_arrivals(inlet)
 
@@ -172,9 +163,18 @@ class Publisher:
             exchange.figures["unroutable"] += 1
             release(arrival)
             return
-        marked = self._annotate(content, exchange.name, key)
-        gather = partial(_gather, content=marked, origin=origin_of(inlet.peer), beyond=committing)
-        if journal is not None and committing:
+        marked = content.published_to(exchange.name, key)
+        if origin is None:
+            origin = origin_of(inlet.peer)
+        if journal is None:
+            refusing = _gather(queues, content=marked, origin=origin, beyond=False)
+            if refusing is None:
+                accept(arrival)
+            else:
+                refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, f"{refusing.address!r} is full")
+            return
+        gather = partial(_gather, content=marked, origin=origin, beyond=committing)
+        if committing:
             # What stores nothing gets it when the commit has succeeded.
             later = [queue for queue in queues if not queue.storing]
             queues = [queue for queue in queues if queue.storing]
@@ -182,7 +182,7 @@ class Publisher:
         refusing = gather(queues)
         if refusing is not None:
             refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, f"{refusing.address!r} is full")
-        elif journal is not None and (journal.committing or _is_stored(queues, marked)):
+        elif journal.committing or _is_stored(queues, marked):
             if _is_stored(queues, marked):
                 arrival.foretell()
             journal.after(partial(exchange.attempt, inlet, answer, inlet, arrival))

@@ -9,7 +9,7 @@ Knows peers and outlets; knows no links.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from trio_amqp10.container.nodes.content import Publication
 from trio_amqp10.container.nodes.queue import Queue
@@ -22,12 +22,19 @@ if TYPE_CHECKING:
 
     from trio_amqp10.container.nodes.clock import Clock
     from trio_amqp10.container.nodes.content import Content, Death
-    from trio_amqp10.container.nodes.ledger import Book
-    from trio_amqp10.container.nodes.node import Arrival, Inlet, Interest, Node, Outlet, Peer
+    from trio_amqp10.container.nodes.entry import Entry
+    from trio_amqp10.container.nodes.message_store import QueueStore
+    from trio_amqp10.container.nodes.node import Arrival, Inlet, Node, Outlet, Peer, SubscriptionTerms
 
-    from .exchanges import Exchange
+__all__ = ["BrokerQueue", "LetterExchange"]
 
-__all__ = ["BrokerQueue"]
+
+class LetterExchange(Protocol):
+    """An exchange that dead letters go through: see ``Exchange``."""
+
+    def letters_with(self, key: str | None) -> Node:
+        """The node for dead letters, with this routing key; with None for those that keep their own."""
+        ...
 
 
 class BrokerQueue(Queue):
@@ -44,8 +51,7 @@ class BrokerQueue(Queue):
         queue_address: gives the address of a queue from its name.
         find_exchange: gives the exchange of a name, or raises ``NotFoundError``; None for a queue of no broker, whose
             dead letters go to an address.
-        annotate: gives a message that says through which exchange and with which key it came; None to leave it as it is.
-        book: keeps its durable messages; None if it does not survive the process.
+        queue_store: keeps its durable messages; None if it does not survive the process.
 
     Attributes:
         name, arguments, wants_durable, auto_delete, owner: as given.
@@ -63,12 +69,13 @@ class BrokerQueue(Queue):
         on_unused: Callable[[Queue], object],
         on_closed: Callable[[BrokerQueue], object] | None = None,
         queue_address: Callable[[str], str] = str,
-        find_exchange: Callable[[str], Exchange] | None = None,
-        annotate: Callable[[Content, str, str], Content] | None = None,
-        book: Book | None = None,
+        find_exchange: Callable[[str], LetterExchange] | None = None,
+        queue_store: QueueStore | None = None,
     ) -> None:
         policy = policy_of(name, arguments, queue_address)
-        super().__init__(queue_address(name), policy=policy, clock=clock, book=book, on_unused=on_unused)
+        super().__init__(
+            queue_address(name), policy=policy, clock=clock, queue_store=queue_store, on_unused=on_unused
+        )
         self.name = name
         self.arguments = dict(arguments)
         self.wants_durable = durable
@@ -77,7 +84,6 @@ class BrokerQueue(Queue):
         self._gone = on_unused
         self._dead_letter = policy.dead_letter
         self._find_exchange = find_exchange
-        self._annotate = annotate
         self._on_closed = on_closed
 
     @property
@@ -104,11 +110,17 @@ class BrokerQueue(Queue):
     ) -> bool:
         return super().put(self._published(content, inlet), origin, inlet, arrival)
 
+    def _offer(self, entry: Entry) -> None:
+        """As of any queue; but a message without any time to live goes to a consumer that can have it now, if there is one."""
+        over = entry.deadline is not None and entry.deadline <= self._clock.now()
+        if over and not entry.turn and entry.group is None and self._dispatch(entry):
+            self._on_change()
+        else:
+            super()._offer(entry)
+
     def _published(self, content: Content, inlet: Inlet | None) -> Content:
         """The message that says that it came straight here; through an exchange it comes without an inlet."""
-        if inlet is None or self._annotate is None:
-            return content
-        return self._annotate(content, "", self.name)
+        return content if inlet is None else content.published_to("", self.name)
 
     def _turn_away(self, content: Content, inlet: Inlet | None = None) -> None:
         super()._turn_away(self._published(content, inlet), inlet)
@@ -126,11 +138,13 @@ class BrokerQueue(Queue):
         self, content: Content, reason: Death, condition: str | None, description: str | None
     ) -> Content:
         now = self._clock.wall()
-        return content.died(self.name, reason, self.publication_of(content), now, condition, description)
+        return content.dead(self.name, reason, now, self.publication_of(content), condition, description)
 
-    def check_outlet(self, peer: Peer, *, copying: bool, target: str | None, interest: Interest) -> None:
+    def check_outlet(
+        self, peer: Peer, *, copying: bool, target: str | None, subscription_terms: SubscriptionTerms
+    ) -> None:
         self.check_owner(peer)
-        super().check_outlet(peer, copying=copying, target=target, interest=interest)
+        super().check_outlet(peer, copying=copying, target=target, subscription_terms=subscription_terms)
 
     def remove_outlet(self, outlet: Outlet) -> None:
         super().remove_outlet(outlet)

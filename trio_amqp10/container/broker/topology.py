@@ -17,7 +17,7 @@ import base64
 import secrets
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
-from trio_amqp10.container.nodes.ledger import Book
+from trio_amqp10.container.nodes.message_store import QueueStore
 from trio_amqp10.container.nodes.queue import Queue
 
 from .addresses import parse_exchange
@@ -36,12 +36,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from trio_amqp10.container.nodes.clock import Clock
-    from trio_amqp10.container.nodes.content import Content
-    from trio_amqp10.container.nodes.ledger import Ledger
+    from trio_amqp10.container.nodes.message_store import MessageStore
     from trio_amqp10.container.nodes.node import Node, Peer
     from trio_amqp10.container.stores.base import Done
 
-    from .exchanges import Route
     from .matchers import Headers
 
 __all__ = ["Nodes", "Topology"]
@@ -83,9 +81,7 @@ class Topology:
         home: the container that the queues and exchanges are nodes of.
         clock: its clock.
         queue_address: gives the address of a queue from its name.
-        headers_of: gives the headers of a message, for exchanges of type headers.
-        annotate: gives a message that says through which exchange and with which key it came.
-        ledger: keeps what is durable; None without a store.
+        message_store: keeps what is durable; None without a store.
 
     Attributes:
         queues, exchanges: by name; those that were declared.
@@ -103,23 +99,18 @@ class Topology:
         clock: Clock,
         *,
         queue_address: Callable[[str], str] = str,
-        headers_of: Callable[[Content], Mapping[str, Any]] | None = None,
-        annotate: Callable[[Content, str, str], Content] | None = None,
-        ledger: Ledger | None = None,
+        message_store: MessageStore | None = None,
     ) -> None:
         self.queues: dict[str, BrokerQueue] = {}
         self.exchanges: dict[str, Exchange] = {}
         self.bindings = Bindings()
-        journal = None if ledger is None else ledger.journal
+        journal = None if message_store is None else message_store.journal
         self._home = home
         self._router = Router(self.exchanges, self.bindings, self.find_node)
-        self._annotate = annotate
-        self.publisher = Publisher(
-            self._router.route, journal, headers_of or _no_headers, annotate or _not_annotated
-        )
+        self.publisher = Publisher(self._router.route, journal)
         self._clock = clock
         self.queue_address = queue_address
-        self._ledger = ledger
+        self._message_store = message_store
         self._definitions: Definitions | None = None
         self.exchanges[DEFAULT] = Exchange(DEFAULT, "direct", self.publisher)
         for name, kind in _FIRST:
@@ -133,10 +124,10 @@ class Topology:
 
         Without a store it is called at once. What failed has been undone when ``done`` is called.
         """
-        if self._ledger is None:
+        if self._message_store is None:
             done(None)
         else:
-            self._ledger.journal.after(done)
+            self._message_store.journal.after(done)
 
     # -- queues -----------------------------------------------------------------------------
 
@@ -215,7 +206,7 @@ class Topology:
         owner: Peer | None = None,
     ) -> BrokerQueue:
         """Make a queue and add it to the container, without any check; what is restored begins so."""
-        lasting = durable and owner is None and self._ledger is not None
+        lasting = durable and owner is None and self._message_store is not None
         address = self.queue_address(name)
         queue = BrokerQueue(
             name,
@@ -228,8 +219,9 @@ class Topology:
             on_closed=self._forget_queue,
             queue_address=self.queue_address,
             find_exchange=self.get_exchange,
-            annotate=self._annotate,
-            book=Book(self._ledger, address) if lasting and self._ledger is not None else None,
+            queue_store=QueueStore(self._message_store, address)
+            if lasting and self._message_store is not None
+            else None,
         )
         self._drop_bindings(self.bindings.of_destination(Destination("queue", name)))
         self._home.add_node(queue)
@@ -541,7 +533,7 @@ class Topology:
         """The queues that a message gets to from an exchange; see ``Router.route``."""
         return self._router.route(exchange, keys, headers)
 
-    def find_route(self, address: str) -> Route | None:
+    def find_route(self, address: str) -> Node | None:
         """The node behind the address of an exchange with a routing key; None for any other address.
 
         The default exchange has none: its queues have addresses.
@@ -567,11 +559,3 @@ def _check_ends(source: str, kind: str, destination: str) -> None:
 def _generated() -> str:
     """A name that no client can guess: 128 bits."""
     return "amq.gen-" + base64.urlsafe_b64encode(secrets.token_bytes(16)).rstrip(b"=").decode()
-
-
-def _no_headers(content: Content) -> Mapping[str, Any]:  # noqa: ARG001
-    return {}
-
-
-def _not_annotated(content: Content, exchange: str, key: str) -> Content:  # noqa: ARG001
-    return content

@@ -7,9 +7,10 @@ are equal. A boolean equals no number.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from math import floor
 from typing import Any, Final, cast
 
 __all__ = ["comparable", "from_json", "to_json"]
@@ -24,6 +25,8 @@ def comparable(value: object) -> Hashable:
             return None
         case bool():
             return "boolean", value
+        case int() if (seconds := _seconds(value)) is not None:
+            return "number", seconds
         case int() | float():
             return "number", value + 0  # without the subclass, whose own ``==`` may differ
         case datetime():
@@ -41,6 +44,17 @@ def comparable(value: object) -> Hashable:
             return type(value).__name__, value if isinstance(value, Hashable) else repr(value)
 
 
+def _seconds(value: int) -> int | None:
+    """The seconds of a timestamp that is a number of some other unit, as that of AMQP 1.0; None for any other number."""
+    moment: Callable[[], datetime] | None = getattr(value, "to_datetime", None)
+    if moment is None:
+        return None
+    try:
+        return floor(moment().timestamp())
+    except (ValueError, OverflowError):  # outside of the years that Python has
+        return None
+
+
 def to_json(value: object) -> Any:
     """The value in types that JSON has; what JSON has not becomes a table with one key, ``$``.
 
@@ -52,6 +66,8 @@ def to_json(value: object) -> Any:
     match value:
         case None | bool():
             return value
+        case int() if (seconds := _seconds(value)) is not None:
+            return {_NOT_PLAIN: ["time", seconds]}
         case int():
             return int(value)
         case float():

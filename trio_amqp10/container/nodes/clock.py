@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from .alarm import Alarm
+from .deadline_timer import DeadlineTimer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .alarm import CallAt
+    from .deadline_timer import CallAt
 
 __all__ = ["Clock"]
 
@@ -31,7 +31,7 @@ class Clock:
             only by messages with a ttl or an expiry time.
 
     Attributes:
-        call_at: has a function called at a time on that clock; None where nobody is there to do so.
+        call_at: has a function called at a time on that clock; None if there is no timer.
     """
 
     __slots__ = ("call_at", "now", "wall")
@@ -43,9 +43,9 @@ class Clock:
         self.now = now
         self.call_at: CallAt | None = None
 
-    def alarm(self, due: Callable[[], float], ring: Callable[[], object]) -> Alarm:
-        """What has ``ring`` called when the time has come that ``due`` gives; see ``Alarm``."""
-        return Alarm(due, ring, self.call_at)
+    def deadline_timer(self, due: Callable[[], float], ring: Callable[[], object]) -> DeadlineTimer:
+        """What has ``ring`` called when the time has come that ``due`` gives; see ``DeadlineTimer``."""
+        return DeadlineTimer(due, ring, self.call_at)
 
     def deadline(self, now: float, ttl: int | None, expiry: int | None, limit: int | None = None) -> float:
         """When a message that arrives ``now`` is no longer worth delivering: the earliest of those that are given.

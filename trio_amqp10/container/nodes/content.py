@@ -86,21 +86,18 @@ class Content:
 
     Attributes:
         number, octets, terms, durable: as given.
+        size: how many octets these are.
     """
 
-    __slots__ = ("_standard", "durable", "number", "octets", "terms")
+    __slots__ = ("_standard", "durable", "number", "octets", "size", "terms")
 
     def __init__(self, number: int, octets: bytes, terms: Terms = USUAL, *, durable: bool = False) -> None:
         self.number = number
         self.octets = octets
+        self.size = len(octets)
         self.terms = terms
         self.durable = durable
         self._standard: Any = None
-
-    @property
-    def size(self) -> int:
-        """Its octets."""
-        return len(self.octets)
 
     @property
     def to(self) -> str | None:
@@ -120,46 +117,49 @@ class Content:
         """
         return self
 
-    def dead(self, source: str, reason: Death, condition: str | None, description: str | None) -> Content:
-        """The dead letter that it becomes, which does not expire.
+    def dead(
+        self,
+        source: str,
+        reason: Death,
+        now: float,
+        publication: Publication | None = None,
+        condition: str | None = None,
+        description: str | None = None,
+    ) -> Content:
+        """The dead letter that it becomes, which does not expire; in a queue of a broker its history has one more entry (``deaths``).
 
         Args:
-            source: the address of the queue that it died in.
+            source: the address of the queue that it died in; the name of a queue of a broker.
             reason: why.
+            now: seconds since 1970.
+            publication: where it was published to before it died, if that was in a queue of a broker; None otherwise.
             condition, description: the error that its receiver gave.
         """
         return self
+
+    @property
+    def headers(self) -> Mapping[str, Any]:
+        """Its headers, which exchanges of type headers compare; empty if it has none, or they cannot be read."""
+        return {}
 
     @property
     def publication(self) -> Publication | None:
         """Where it was published to; None if it does not say."""
         return None
 
+    def published_to(self, exchange: str, routing_key: str) -> Content:
+        """The same, which says that it was published there (``publication``); itself in a form that cannot say it.
+
+        Args:
+            exchange: the name of the exchange; empty for the default one.
+            routing_key: its routing key.
+        """
+        return self
+
     @property
     def deaths(self) -> Sequence[PastDeath]:
         """Where it has died before, the last death first; empty if it does not say."""
         return ()
-
-    def died(
-        self,
-        queue: str,
-        reason: Death,
-        publication: Publication,
-        now: float,
-        condition: str | None,
-        description: str | None,
-    ) -> Content:
-        """As ``dead``, of a message that died in a queue of a broker: its history has one more entry (``deaths``).
-
-        Args:
-            queue: the name of the queue.
-            reason: why.
-            publication: where it was published to before it died.
-            now: seconds since 1970.
-            condition, description: the error that its receiver gave.
-        """
-        _ = publication, now
-        return self.dead(queue, reason, condition, description)
 
     def standard(self) -> Content:
         """The same message in the form 0, that of AMQP 1.0; translated once."""

@@ -1,10 +1,10 @@
 """Dead letters: what becomes of messages that a queue can do no more for.
 
 The message goes to another node; its content says in the way of its form why (``Content.dead``). It loses its ttl, and
-expires no more. It stays in its queue, where nobody gets it any more, until the
+expires no more. It stays in its queue, where no consumer gets it any more, until the
 other node has accepted it: so a letter waits where that node is full, and one that should be stored there and
 cannot be stays on the disk where it was, to die again after a restart. Where it is stored, one commit has the
-letter come and the message go. One that nobody takes, because
+letter come and the message go. One that no node takes, because
 there is no such node or the node rejects it, is gone, and the log says so.
 
 The queue says which node that is, and what the content becomes (``Source``): those of a broker lead to exchanges, which
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .content import Content, Death, Publication
-    from .node import House, Node
+    from .node import ContainerPeer, Node
 
 __all__ = ["DeadLetters", "Letter", "Source"]
 
@@ -38,7 +38,7 @@ class Source(Protocol):
     """The queue, as far as its dead letters need it."""
 
     address: str
-    house: House | None
+    container: ContainerPeer | None
 
     def find_dead_letters(self, address: str) -> Node:
         """The node that dead letters go to. Raises ``RefusedError``."""
@@ -100,12 +100,12 @@ class DeadLetters:
     def _reach(self) -> tuple[Node, Feed]:
         if self._node is not None and self._feed is not None:
             return self._node, self._feed
-        house = self._source.house
-        if house is None:
+        container = self._source.container
+        if container is None:
             raise RefusedError(Condition.NOT_FOUND, "the queue is in no container")
         node = self._source.find_dead_letters(self.address)
-        node.check_inlet(house)
-        feed = Feed(house, on_gone=self._on_gone)
+        node.check_inlet(container)
+        feed = Feed(container, on_gone=self._on_gone)
         self._node, self._feed = node, feed
         node.add_inlet(feed)
         return node, feed

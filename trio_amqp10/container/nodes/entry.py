@@ -1,7 +1,8 @@
-"""Entry: a message that a queue holds, and the lease on it while it is given out.
+"""A message that a queue holds, and the lease on it while a link has it.
 
-What each answer to a lease does is told in ``queue``; what it leaves in the message is for the content to
-say. Knows one message; knows no links.
+``queue`` describes what each answer to a lease does; the content says how the answer changes the message.
+
+Knows one message; knows no links.
 """
 
 from __future__ import annotations
@@ -16,33 +17,46 @@ if TYPE_CHECKING:
 
     from .content import Content
 
-__all__ = ["EVERYWHERE", "RANKS", "SHIFT", "Entry", "Keeper", "Place", "order_of", "rank_of", "sequence_of"]
+__all__ = [
+    "ANYONE",
+    "BEFORE_ALL",
+    "HIGHEST",
+    "SHIFT",
+    "Eligibility",
+    "Entry",
+    "EntryQueue",
+    "first_order_of_rank",
+    "unpack_rank",
+    "unpack_sequence",
+]
 
 _log = logging.getLogger("trio_amqp10.container")
 
-RANKS: Final = 10
-"""Priorities that are told apart, as JMS has them; those above 9 are as 9, which 3.2.1 permits."""
+HIGHEST: Final = 9
+"""The highest priority that counts where a queue names none: ten levels, as JMS has them, which 3.2.1 permits."""
 SHIFT: Final = 48
-"""Bits of an order for the place among those of its priority."""
+"""Bits of an order (``rank << SHIFT | sequence``) for the place among those of its priority, above which is its rank."""
+BEFORE_ALL: Final = -256 << SHIFT
+"""Lower than any order."""
 
 
-def order_of(priority: int, sequence: int) -> int:
-    """The place among all messages: by priority, highest first, and then as they came."""
-    return (RANKS - 1 - min(priority, RANKS - 1)) << SHIFT | sequence
-
-
-def sequence_of(order: int) -> int:
+def unpack_sequence(order: int) -> int:
     """Where a message with this order stands among those of its priority."""
     return order & (1 << SHIFT) - 1
 
 
-def rank_of(order: int) -> int:
-    """Which of the priorities has this order, 0 for the highest."""
+def unpack_rank(order: int) -> int:
+    """The rank of an order: ``HIGHEST`` less its priority, so it may be negative."""
     return order >> SHIFT
 
 
-class Place(NamedTuple):
-    """Who may have a message.
+def first_order_of_rank(rank: int) -> int:
+    """The lowest order of a rank."""
+    return rank << SHIFT
+
+
+class Eligibility(NamedTuple):
+    """Which links may have a message.
 
     Attributes:
         excluded: the keys of links that may not.
@@ -57,12 +71,12 @@ class Place(NamedTuple):
         return key not in self.excluded and (self.reserved is None or self.reserved == key)
 
 
-EVERYWHERE: Final = Place()
-"""Where nearly all messages are: everybody may have them."""
+ANYONE: Final = Eligibility()
+"""Of nearly all messages: every link may have them."""
 
 
-class Keeper(Protocol):
-    """The queue, as far as an entry needs it."""
+class EntryQueue(Protocol):
+    """The queue, as its entries see it."""
 
     def put_back(self, entry: Entry) -> None:
         """Its lease has ended, and it is available again."""
@@ -77,8 +91,8 @@ class Keeper(Protocol):
         ...
 
 
-class Keeping(Protocol):
-    """The book of a queue, as far as an entry needs it."""
+class EntryStore(Protocol):
+    """The stored messages of a queue, as its entries see them."""
 
     def write(self, entry: Entry) -> None:
         """It has changed."""
@@ -98,13 +112,13 @@ class Entry:
 
     Attributes:
         order: its place in the queue.
-        origin: who sent it, as ``origins`` has it; None where nobody knows.
+        origin: who sent it, as ``origins`` has it; None if that is not known.
         content: the message, as the queue has it now.
         ages: whether its ttl shrinks while it is here.
-        available: whether nobody has a lease on it.
+        available: whether no link has a lease on it.
         ended: whether it is gone for good.
-        place: who may have it.
-        group: the messages that it belongs to; None where that is nobody's business.
+        eligibility: which links may have it.
+        group: the messages that it belongs to; None if the queue has no groups.
         size: its octets, as it came.
         length: its octets, as it goes out.
         turn: how often it was leased; one more after a restart, since it may have been leased before.
@@ -113,18 +127,18 @@ class Entry:
         deadline: when it expires, in seconds on the queue's clock; None for never.
         timer: its place among the messages that expire, once it has one.
         noted: whether a consumer that had passed its place was told to look at it again.
-        book: where it is kept on disk, under the key ``row``; None if it is not.
+        queue_store: where it is kept on disk, under the key ``row``; None if it is not.
     """
 
     __slots__ = (
         "_arrived",
-        "_keeper",
+        "_queue",
         "_ttl",
         "ages",
         "available",
-        "book",
         "content",
         "deadline",
+        "eligibility",
         "ended",
         "failures",
         "group",
@@ -133,15 +147,15 @@ class Entry:
         "order",
         "origin",
         "outlet_key",
-        "place",
+        "queue_store",
         "row",
         "size",
         "timer",
         "turn",
     )
 
-    def __init__(self, keeper: Keeper, order: int, content: Content, origin: str | None) -> None:
-        self._keeper = keeper
+    def __init__(self, queue: EntryQueue, order: int, content: Content, origin: str | None) -> None:
+        self._queue = queue
         self._arrived = 0.0
         self._ttl: int | None = None
         self.ages = False
@@ -150,16 +164,16 @@ class Entry:
         self.origin = origin
         self.available = False
         self.ended = False
-        self.place = EVERYWHERE
+        self.eligibility = ANYONE
         self.group: str | None = None
-        self.size = self.length = len(content.octets)
+        self.size = self.length = content.size
         self.turn = 0
         self.failures = 0
         self.outlet_key: object = None
         self.deadline: float | None = None
         self.timer: Timer[Entry] | None = None
         self.noted = False
-        self.book: Keeping | None = None
+        self.queue_store: EntryStore | None = None
         self.row = 0
 
     def limit(self, now: float, deadline: float, ttl: int | None) -> None:
@@ -185,7 +199,7 @@ class Entry:
     @property
     def record(self) -> int | None:
         """As ``Lease.record``: its key in the table of messages."""
-        return None if self.book is None else self.row
+        return None if self.queue_store is None else self.row
 
     @property
     def redelivered(self) -> bool:
@@ -194,10 +208,10 @@ class Entry:
 
     def strike(self) -> Callable[[], object] | None:
         """As ``Lease.strike``."""
-        return None if self.book is None else self.book.strike(self)
+        return None if self.queue_store is None else self.queue_store.strike(self)
 
     def accepted(self) -> None:
-        self._keeper.drop(self)
+        self._queue.drop(self)
 
     def rejected(
         self,
@@ -205,25 +219,27 @@ class Entry:
         description: str | None,
         info: Mapping[Any, Any] | None = None,  # noqa: ARG002
     ) -> None:
-        _log.debug("%r: a message was rejected, %.100s: %.1000s", self._keeper, condition, description)
+        _log.debug("%r: a message was rejected, %.100s: %.1000s", self._queue, condition, description)
         self._acquired(failed=True)  # it counts as an attempt too (3.4.3)
-        self._keeper.reject(self, condition, description)
+        self._queue.reject(self, condition, description)
 
     def released(self) -> None:
         self._acquired()
-        self._keeper.put_back(self)
+        self._queue.put_back(self)
 
     def modified(
         self, *, failed: bool, undeliverable_here: bool, annotations: Mapping[Any, Any] | None
     ) -> None:
         self._acquired(failed=failed, annotations=annotations)
         if undeliverable_here:
-            self.place = Place(self.place.excluded | {self.outlet_key}, self.place.reserved)
-        self._keeper.put_back(self)
+            self.eligibility = Eligibility(
+                self.eligibility.excluded | {self.outlet_key}, self.eligibility.reserved
+            )
+        self._queue.put_back(self)
 
     def lost(self) -> None:
         self._acquired(failed=True)
-        self._keeper.put_back(self)
+        self._queue.put_back(self)
 
     def _acquired(self, *, failed: bool = False, annotations: Mapping[Any, Any] | None = None) -> None:
         """Have the content note what happened."""
@@ -233,5 +249,5 @@ class Entry:
         if changed:
             self.content = content
             self.length = content.size
-        if self.book is not None and (changed or failed):
-            self.book.write(self)
+        if self.queue_store is not None and (changed or failed):
+            self.queue_store.write(self)

@@ -1,6 +1,7 @@
 """Forms: which number stands for which form of content, and what reads it.
 
-A protocol registers what it brings when it is imported. Stores write the numbers, so they never change:
+A protocol registers what it brings when it is imported; one that is not always needed is imported when the first of its
+octets are to be read (``register_later``). Stores write the numbers, so they never change:
 
 =========  ======================================================================================
 0          AMQP 1.0: sections (3.2)
@@ -15,12 +16,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from .content import Content
 
-__all__ = ["Form", "Selection", "Wants", "content_of", "forget", "register", "register_rest", "selection_of"]
+__all__ = [
+    "Form",
+    "Selection",
+    "Wants",
+    "content_of",
+    "forget",
+    "register",
+    "register_later",
+    "register_rest",
+    "selection_of",
+]
 
 _log = logging.getLogger("trio_amqp10.container")
 
@@ -58,6 +70,7 @@ class Form(NamedTuple):
 
 
 _forms: Final[dict[int, Form]] = {}
+_later: Final[dict[int, str]] = {}
 _rest: Final[list[Callable[[int, bytes], Content]]] = []
 _missed: Final[set[int]] = set()
 
@@ -68,9 +81,22 @@ def register(number: int, form: Form) -> None:
     _missed.discard(number)
 
 
+def register_later(number: int, module: str) -> None:
+    """Have content of this number read by the form that this module registers; it is imported when that is first needed."""
+    _later[number] = module
+
+
 def forget(number: int) -> None:
     """Read content of this number as that of a form that is not known."""
     _forms.pop(number, None)
+
+
+def _form_of(number: int) -> Form | None:
+    form = _forms.get(number)
+    if form is None and number in _later:
+        import_module(_later.pop(number))
+        form = _forms.get(number)
+    return form
 
 
 def register_rest(read: Callable[[int, bytes], Content]) -> None:
@@ -83,12 +109,14 @@ def content_of(number: int, octets: bytes) -> Content:
 
     One that no protocol has registered is held as it is; the log names it once.
     """
-    form = _forms.get(number)
+    form = _form_of(number)
     if form is not None:
         return form.read(octets)
     if number < 0 and number not in _missed:
         _missed.add(number)
         _log.error("messages of the form %d, which nothing here can read, are held as they are", number)
+    if not _rest:
+        _form_of(0)  # that of AMQP 1.0 reads all others too
     return _rest[0](number, octets)
 
 
@@ -98,7 +126,7 @@ def selection_of(number: int, octets: bytes, owner: tuple[str, str | None]) -> t
     Raises:
         ValueError: it cannot be read, or nothing here reads those of this form.
     """
-    form = _forms.get(number)
+    form = _form_of(number)
     if form is None or form.select is None:
         raise ValueError(f"nothing here reads selections of the form {number}")
     return form.select(octets, owner)

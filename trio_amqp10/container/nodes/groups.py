@@ -1,10 +1,10 @@
-"""Groups: messages that belong together go to one consumer at a time, in order (``group-id``, 3.2.4).
+"""Messages of a group go to one consumer at a time, in order (3.2.4).
 
 A group belongs to the link that has a lease on one of its messages, and is free again when all of
 them are answered. Of those that wait only the first is *shown*: to its owner, or to all while it is free.
-The others are in stock too, where browsers see them and where they expire, but reserved for nobody.
+The others are available too, where browsers see them and where they expire, but reserved for no link.
 
-So a group stands still while nobody may have its first message, or wants it: order goes before haste.
+So a group waits while no consumer may have its first message, or wants it: order goes before speed.
 A message that comes back goes before those behind it, which its consumer may have had meanwhile.
 
 Knows entries and the keys of links; knows no queue.
@@ -15,12 +15,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .entry import Entry
-from .shelf import Shelf
+from .sorted_blocks import SortedBlocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .stock import Stock
+    from .available import AvailableMessages
 
 __all__ = ["Groups"]
 
@@ -32,17 +32,17 @@ class _Group:
     """One group, while one of its messages is here.
 
     Attributes:
-        waiting: its messages that nobody has.
+        waiting: its messages that are not leased.
         shown: the one of them that may be taken.
-        leases: how many of its messages somebody has.
-        owner: who has them.
-        settling: whether somebody up the stack is about to look at it again.
+        leases: how many of its messages are leased.
+        owner: the link that has them.
+        settling: whether a caller is about to look at it again.
     """
 
     __slots__ = ("leases", "owner", "settling", "shown", "waiting")
 
     def __init__(self) -> None:
-        self.waiting = Shelf[Entry]()
+        self.waiting = SortedBlocks[Entry]()
         self.shown: Entry | None = None
         self.leases = 0
         self.owner: object = None
@@ -64,15 +64,15 @@ class Groups:
     """The groups of one queue.
 
     Args:
-        stock: where their messages lie.
-        offer: gives an entry to one of those who wait, if it may have it.
+        available: where their messages are.
+        offer: leases an entry to a waiting consumer that may have it; False if there is none.
     """
 
-    __slots__ = ("_groups", "_offer", "_stock")
+    __slots__ = ("_available", "_groups", "_offer")
 
-    def __init__(self, stock: Stock, offer: Callable[[Entry], bool]) -> None:
+    def __init__(self, available: AvailableMessages, offer: Callable[[Entry], bool]) -> None:
         self._groups: dict[str, _Group] = {}
-        self._stock = stock
+        self._available = available
         self._offer = offer
 
     def __len__(self) -> int:
@@ -121,7 +121,7 @@ class Groups:
         self.settle(name)
 
     def removed(self, name: str, entry: Entry) -> None:
-        """One that waited was taken out of stock for good."""
+        """A waiting message is gone for good."""
         group = self._groups[name]
         group.waiting.remove(entry)
         if group.shown is entry:
@@ -129,7 +129,7 @@ class Groups:
         self.settle(name)
 
     def settle(self, name: str) -> None:
-        """Show the first of those that wait to whoever may have it, or give it right away."""
+        """Show the first waiting message to the links that may have it, or lease it at once."""
         group = self._groups.get(name)
         if group is None or group.settling:
             return
@@ -146,21 +146,21 @@ class Groups:
         """Whether it was given, so that there is another first."""
         first, shown = group.waiting.first(), group.shown
         if shown is not None:
-            if shown is first and shown.place.reserved == group.owner:
+            if shown is first and shown.eligibility.reserved == group.owner:
                 return False
-            self._stock.remove(shown)
+            self._available.remove(shown)
             self._hide(shown)
             group.shown = None
         if first is None:
             return False
-        self._stock.remove(first)
-        first.place = first.place._replace(reserved=group.owner)
+        self._available.remove(first)
+        first.eligibility = first.eligibility._replace(reserved=group.owner)
         if self._offer(first):
             return True
-        self._stock.add(first)
+        self._available.add(first)
         group.shown = first
         return False
 
     def _hide(self, entry: Entry) -> None:
-        entry.place = entry.place._replace(reserved=_NOBODY)
-        self._stock.add(entry)
+        entry.eligibility = entry.eligibility._replace(reserved=_NOBODY)
+        self._available.add(entry)

@@ -34,35 +34,37 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from trio_amqp10.errors import AmqpError, Condition
+from trio_amqp10.renamed import RenamedAttribute, with_renamed_argument
 
 from .watermark import Watermark
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from trio_amqp10.container.stores.journal import Journal
+    from trio_amqp10.container.stores.group_commit import Journal
 
     from .content import Content
     from .forms import Selection, Wants
 
 __all__ = [
     "Arrival",
-    "House",
+    "ContainerPeer",
     "Inlet",
-    "Interest",
     "Lease",
     "Node",
+    "NodeLink",
     "Outlet",
     "Owner",
     "Peer",
     "RefusedError",
+    "SubscriptionTerms",
 ]
 
 _log = logging.getLogger("trio_amqp10.container")
 
 
 class RefusedError(AmqpError):
-    """A node, or the container, does not want this: the peer is told why.
+    """A node, or the container, does not want this; the peer sees why.
 
     Args:
         condition: an error condition, e.g. ``amqp:not-found``.
@@ -96,7 +98,7 @@ class Peer(Protocol):
         ...
 
 
-class House(Peer, Protocol):
+class ContainerPeer(Peer, Protocol):
     """The container that a node is in: the peer of what it does by itself."""
 
     def find(self, address: str) -> Node:
@@ -193,7 +195,7 @@ class Lease(Protocol):
     """A message that was given out and not yet answered for; exactly one of the five answers is called, once.
 
     The answers are ``accepted``, ``rejected``, ``released``, ``modified`` and ``lost``. Those of a node that
-    ``confirms`` may raise ``RefusedError``: the peer is told, if it waits for an answer.
+    ``confirms`` may raise ``RefusedError``: the peer sees it, if it waits for an answer.
 
     Subclass it: ``record``, ``redelivered`` and ``strike`` then say that the message is not stored, and was not
     given out before.
@@ -206,7 +208,7 @@ class Lease(Protocol):
         """Names the message in the store, among all of the container; None if it is not stored.
 
         A node with a table of its own uses strings that begin with its address. While a link that survives the
-        process has the message, the store knows that by this name: see ``House.resume_lease``.
+        process has the message, the store knows that by this name: see ``ContainerPeer.resume_lease``.
         """
         return None
 
@@ -286,7 +288,7 @@ Owner: TypeAlias = tuple[str, str | None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Interest:
+class SubscriptionTerms:
     """What a peer wants to have, apart from the outlet by which it has it: that one may be one of several, or come again.
 
     Attributes:
@@ -309,7 +311,7 @@ class Interest:
 
     @property
     def key(self) -> object:
-        """Equal for the same interest."""
+        """Equal for the same subscription."""
         return self.owner, self.name, self.shared, self.lasting > 0
 
 
@@ -342,7 +344,7 @@ class Outlet(Protocol):
         ...
 
     @property
-    def interest(self) -> Interest:
+    def subscription_terms(self) -> SubscriptionTerms:
         """What the peer wants to have by it, for nodes that keep that when the outlet goes."""
         ...
 
@@ -409,6 +411,14 @@ class Outlet(Protocol):
         ...
 
 
+class NodeLink(Protocol):
+    """What a node gives to or takes from: an inlet, an outlet, or something that only one kind of node knows."""
+
+    def close(self, condition: str | None = None, description: str | None = None) -> None:
+        """Take or give no more; the peer sees the error."""
+        ...
+
+
 class Node:
     """Something in a container that has an address. Subclass it, and ``container.add_node(node)``.
 
@@ -418,15 +428,15 @@ class Node:
     Attributes:
         takes: whether peers may send to it.
         gives: whether peers may receive from it.
-        filters: whether it asks ``outlet.wants``; where not, peers are told that their filters are not applied.
+        filters: whether it asks ``outlet.wants``; if not, the answer to an attach says that filters are not applied.
         confirms: whether its leases may refuse what a peer says: one that waits for our answer then gets a
             rejection with an error, and else, to a rejection too, an answer without one.
         leasing: whether what it gives may come back by its lease, so that a transaction can acquire it.
-        keeps: whether it keeps ``outlet.interest``; where not, peers are told that nothing stays of their links.
+        keeps: whether it keeps ``outlet.subscription_terms``; if not, the answer to an attach says that nothing stays of the link.
         pairs: whether it answers on the link that is paired with that of a request.
         capabilities: what kind of node it is, told to peers that ask, e.g. ``("queue",)``.
         inlets, outlets: the links to it, in the order in which they came.
-        house: the container that it is in, once it is added to one.
+        container: the container that it is in, once it is added to one.
         watermark: counts the octets of the messages that it holds; the container's, once it is added to one.
     """
 
@@ -442,11 +452,19 @@ class Node:
     entering = 0
     """Links that are being attached to it, and are neither inlets nor outlets yet."""
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        check = vars(cls).get("check_outlet")
+        if check is not None:
+            cls.check_outlet = with_renamed_argument(check, "interest", "subscription_terms")  # type: ignore[method-assign]
+
+    house = RenamedAttribute("container")
+
     def __init__(self, address: str) -> None:
         self.address = address
         self.inlets: dict[Inlet, None] = {}
         self.outlets: dict[Outlet, None] = {}
-        self.house: House | None = None
+        self.container: ContainerPeer | None = None
         self.watermark = Watermark()
 
     @property
@@ -508,19 +526,24 @@ class Node:
 
     # -- peers that receive from us ---------------------------------------------------------
 
-    def check_outlet(self, peer: Peer, *, copying: bool, target: str | None, interest: Interest) -> None:
+    def check_outlet(
+        self, peer: Peer, *, copying: bool, target: str | None, subscription_terms: SubscriptionTerms
+    ) -> None:
         """Raise ``RefusedError`` if this peer may not receive from here; see ``Outlet`` for what it wants."""
         if not self.gives:
             raise RefusedError(Condition.NOT_ALLOWED, f"{self.address!r} gives no messages")
+
+    if not TYPE_CHECKING:
+        check_outlet = with_renamed_argument(check_outlet, "interest", "subscription_terms")
 
     def add_outlet(self, outlet: Outlet) -> None:
         """A peer receives from now on; ``on_demand`` follows."""
         self.outlets[outlet] = None
 
-    def recall(self, owner: Owner | None, name: str) -> Interest | None:
-        """What is kept under this name, for a peer that wants to be done with it; see ``Interest``.
+    def recall(self, owner: Owner | None, name: str) -> SubscriptionTerms | None:
+        """What is kept under this name, for a peer that wants to be done with it; see ``SubscriptionTerms``.
 
-        Raise ``RefusedError`` where somebody has it.
+        Raise ``RefusedError`` if a link has it.
         """
         return None
 
@@ -545,14 +568,14 @@ class Node:
 
     # -- the end ----------------------------------------------------------------------------
 
-    def attempt(self, link: Inlet | Outlet, call: Callable[..., object], *args: Any) -> None:
+    def attempt(self, link: NodeLink, call: Callable[..., object], *args: Any) -> None:
         """Call a method of ``link``, or what is done for it alone: if that raises, the link ends, and nothing else does."""
         try:
             call(*args)
         except Exception:
             self.end_link(link)
 
-    def end_link(self, link: Inlet | Outlet) -> None:
+    def end_link(self, link: NodeLink) -> None:
         """A link has raised an exception, which is being handled: end that link, whatever it raises now."""
         _log.exception("%r: the link %r failed", self, link)
         try:

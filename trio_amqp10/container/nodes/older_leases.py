@@ -1,4 +1,4 @@
-"""Leases of nodes that were written when a lease was five methods; they still work, with a ``DeprecationWarning``.
+"""Leases of nodes that were written when a lease was five methods.
 
 Knows leases; knows no node.
 """

@@ -1,4 +1,4 @@
-"""Origins: who sent a message, for receivers that want none of their own (``no-local``).
+"""Who sent a message, for receivers that want none of their own (``no-local``).
 
 A container-id proves nothing, so the peer is the same if it proved to be the same user, too. An origin is a str, for the
 store: the container-id of a peer that is not authenticated, as stores have it that knew no more, else both as JSON. None can

@@ -1,4 +1,4 @@
-"""QueuePolicy: what a queue does when it is full, when a message dies, and who may take from it.
+"""What a queue does when it is full or a message dies, and who may take from it.
 
 Knows names and numbers; does not know how a queue keeps to them (``queue``, ``groups``, ``deadletters``).
 """
@@ -33,11 +33,11 @@ class QueuePolicy:
             ``amqp:resource-limit-exceeded``; one that came settled is gone, and a transaction that
             holds too much is rolled back. ``"reject-dead-letter"``: the same, and it goes to the dead-letter address as
             well, which a transaction that is rolled back does not do. ``"drop-oldest"``: the oldest of the least urgent that
-            nobody has makes room, and dies.
+            is not leased makes room, and dies.
         ttl: milliseconds that any message lives here at most; None for no such limit. It is the queue's alone: a message that
             leaves in time does not know of it. With 0 a message goes at once to a receiver that waits, or dies.
-        max_priority: the highest priority that counts; messages of a higher one are as those of this. None: all that are
-            told apart here count, 0 to 9. With 0 all messages keep the order in which they came.
+        max_priority: the highest priority that counts; messages of a higher one are as those of this. None: 0 to 9
+            count. With 0 all messages keep the order in which they came.
         bound: what ``max_length`` and ``max_octets`` count. ``"held"``: all messages, those under lease among them.
             ``"ready"``: those that no receiver has; then a message that comes back to a full queue with
             ``"drop-oldest"`` makes the oldest go, which it may be itself.

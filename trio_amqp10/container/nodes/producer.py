@@ -1,4 +1,4 @@
-"""Producer: a node that is a function of the user's, which sends to each peer that wants to receive.
+"""A node that calls a function of the user for each peer that receives from it.
 
 The function is cancelled when its link is gone, because there is nothing else for it to work on.
 

@@ -18,19 +18,19 @@ lost              the outcome that its source has by default (3.5.3); without on
 
 An outlet that is ready and finds nothing waits in turn. So either none waits, or no available
 message may go to those that do; a message that becomes available is offered to them first: to those of the highest
-priority (``Interest.priority``), round robin, then to those of the next.
+priority (``SubscriptionTerms.priority``), round robin, then to those of the next.
 
 A message larger than the peer of an outlet takes (2.7.3) is passed over for that outlet and stays for the others. An
 outlet for which only such messages are left is ended, with ``amqp:link:message-size-exceeded``; so is a browser that
 has seen all others. An outlet that raises is ended too, and what it was given in that moment is given to another.
 
-The queue decides who gets what; ``held`` has the messages, and ends them. Where dead ones go is described in ``deadletters``; what is
-available, and to whom, in ``stock``; how messages of a group stay together, in ``groups``; the rules, in ``policy``; what
-survives the process, in ``ledger``.
+The queue decides who gets what; ``held_messages`` has the messages, and ends them. Where dead ones go is described in ``deadletters``; what is
+available, and to whom, in ``available``; how messages of a group stay together, in ``groups``; the rules, in ``policy``; what
+survives the process, in ``message_store``.
 
 Knows inlets and outlets; knows no links.
 
-Longer than 400 lines: what comes in, goes out and comes back shares the order of what is told above.
+Longer than 400 lines: what comes in, goes out and comes back shares the order that is described above.
 """
 
 from __future__ import annotations
@@ -45,26 +45,25 @@ import trio
 
 from trio_amqp10.errors import Condition, LocalProtocolError
 
-from .answers import answer
+from .answers import accept, answer, refuse, refuse_durable
 from .clock import Clock
-from .entry import EVERYWHERE, Entry
+from .consumers import QueueBrowser, QueueConsumer
+from .entry import ANYONE, Entry
 from .groups import Groups
-from .held import Held
+from .held_messages import HeldMessages
 from .node import Node, Outlet, Peer, RefusedError
 from .origins import origin_of
 from .policy import QueuePolicy
-from .refusals import accept, refuse, refuse_durable
-from .takers import Browser, Consumer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trio_amqp10.container.stores.base import StoreError
 
+    from .consumers import QueueReader
     from .content import Content, Death, Publication
-    from .ledger import Book
-    from .node import Arrival, Inlet, Interest
-    from .takers import Taker
+    from .message_store import QueueStore
+    from .node import Arrival, Inlet, SubscriptionTerms
     from .watermark import Watermark
 
 __all__ = ["Queue"]
@@ -76,7 +75,7 @@ _STALE: Final = 64
 
 
 class Queue(Node):
-    """Holds messages until somebody takes them, or they expire.
+    """Holds messages until consumers take them, or they expire.
 
     Args:
         address: what links name to reach it.
@@ -85,7 +84,7 @@ class Queue(Node):
             ``"messages"``; None for a queue that stays.
         on_unused: called when nothing keeps it any more, or it was not used for ``policy.expires`` seconds.
         clock: what messages expire by.
-        book: what keeps messages that are to survive; None for a queue that is gone with the process.
+        queue_store: what keeps messages that are to survive; None for a queue that is gone with the process.
 
     Attributes:
         policy: as given; ``update`` changes it.
@@ -94,7 +93,7 @@ class Queue(Node):
 
     takes = gives = filters = leasing = sheds = True
     capabilities = ("queue",)
-    held_class: ClassVar[type[Held]] = Held
+    held_class: ClassVar[type[HeldMessages]] = HeldMessages
 
     def __init__(
         self,
@@ -104,31 +103,31 @@ class Queue(Node):
         kept_by: frozenset[str] | None = None,
         on_unused: Callable[[Queue], object] | None = None,
         clock: Clock | None = None,
-        book: Book | None = None,
+        queue_store: QueueStore | None = None,
     ) -> None:
         super().__init__(address)
         self.policy = policy or QueuePolicy()
         self._bounded = self.policy.is_bounded
         self._clock = clock or Clock()
-        self.held = self.held_class(self, self._clock, book)
+        self.held = self.held_class(self, self._clock, queue_store)
         self.held.watermark = self.watermark
         self.has_maker = False
         self._closed = False
         self._kept_by = kept_by
         self._on_unused = on_unused
         self._origins: dict[Inlet, str] = {}
-        self._stock = self.held.stock
-        self._groups = Groups(self._stock, self._dispatch)
-        self._consumers: dict[Outlet, Consumer] = {}
-        self._active: Consumer | None = None
-        self._browsers: dict[Outlet, Browser] = {}
-        self._waiting: tuple[tuple[int, deque[Consumer]], ...] = ()
+        self._available = self.held.available
+        self._groups = Groups(self._available, self._dispatch)
+        self._consumers: dict[Outlet, QueueConsumer] = {}
+        self._active: QueueConsumer | None = None
+        self._browsers: dict[Outlet, QueueBrowser] = {}
+        self._waiting: tuple[tuple[int, deque[QueueConsumer]], ...] = ()
         """Consumers that wait, for each priority that one has had, highest first."""
         self._pulled: dict[Entry, int] = {}
         """Those that were leased by ``pull``, of a queue with a single active consumer, and which ``turn`` that was."""
         self._blocked: dict[Inlet, Callable[[Inlet], object]] = {}
         """Those that wait for room, and what is called then; those of exchanges among them."""
-        self._alarm = self._clock.alarm(self._next_due, self.sweep)
+        self._deadline_timer = self._clock.deadline_timer(self._next_due, self.sweep)
         self._unused_since: float | None = None
 
     def update(self, policy: QueuePolicy) -> None:
@@ -163,21 +162,21 @@ class Queue(Node):
 
     @property
     def storing(self) -> bool:
-        return self.held.book is not None
+        return self.held.queue_store is not None
 
     @property
     def durable(self) -> bool:
         """Whether all its messages go to the store, not only those that ask for it."""
-        return self.held.book is not None and self.held.book.everything
+        return self.held.queue_store is not None and self.held.queue_store.everything
 
     @property
     def available(self) -> int:
-        """Messages that nobody has a lease on."""
-        return len(self._stock)
+        """Messages that are not leased."""
+        return len(self._available)
 
     @property
     def leased(self) -> int:
-        """Messages that somebody has a lease on."""
+        """Messages that are leased."""
         return self.held.leased
 
     def statistics(self) -> dict[str, int]:
@@ -204,12 +203,14 @@ class Queue(Node):
 
     def on_arrivals(self, inlet: Inlet) -> None:
         held = self.held
-        if held.deadlines:
+        if held.deadlines.places:  # its length would be a call for each message
             self.sweep()
         origin = self._origins.get(inlet) or origin_of(inlet.peer)
         while not self._closed:
             full = self._bounded and held.is_full()
-            if (full or held.book is not None) and self._must_wait(full and self.policy.overflow == "wait"):
+            if (full or held.queue_store is not None) and self._must_wait(
+                full and self.policy.overflow == "wait"
+            ):
                 self._blocked[inlet] = self.on_arrivals
                 return
             arrival = inlet.take()
@@ -229,13 +230,13 @@ class Queue(Node):
                 accept(arrival)
 
     def _must_wait(self, full: bool) -> bool:
-        book = self.held.book
-        if book is None:
+        queue_store = self.held.queue_store
+        if queue_store is None:
             return full
-        if book.committing:
+        if queue_store.committing:
             return False  # a transaction that is committed has no time to wait
-        if book.crowded:
-            book.when_roomy(self._unblock)
+        if queue_store.crowded:
+            queue_store.when_roomy(self._unblock)
             return True
         return full
 
@@ -268,8 +269,10 @@ class Queue(Node):
         """
         held = self.held
         entry = held.enter(content, origin)
-        if held.book is not None and held.store(entry, partial(self._on_stored, entry, inlet, arrival)):
-            if arrival is not None and entry.book is not None:
+        if held.queue_store is not None and held.store(
+            entry, partial(self._on_stored, entry, inlet, arrival)
+        ):
+            if arrival is not None and entry.queue_store is not None:
                 arrival.foretell()
             return False
         if entry.deadline is None and entry.group is None and self._dispatch(entry):
@@ -331,7 +334,7 @@ class Queue(Node):
         """Whether it is not full any more."""
         # Dead letters that wait for room elsewhere take theirs here: to drop more would not help.
         while self.policy.overflow == "drop-oldest" and not self.held.bound_for_death:
-            entry = self._stock.oldest()
+            entry = self._available.oldest()
             if entry is None:
                 return self.policy.holds_nothing
             self._remove_available(entry, "overflow")
@@ -346,11 +349,11 @@ class Queue(Node):
                 self.held.end(entry, "expired")
                 self._on_change()
                 return
-            self._alarm.expect(entry.deadline)
+            self._deadline_timer.expect(entry.deadline)
         if entry.group is not None:
             self._groups.enter(entry.group, entry)
         elif not self._dispatch(entry):
-            self._stock.add(entry)
+            self._available.add(entry)
         if entry.available:
             for browser in list(self._browsers.values()):
                 self.attempt(browser.outlet, self._show, browser)
@@ -372,10 +375,10 @@ class Queue(Node):
                 self._groups.go_on_lending(entry.group, entry.outlet_key)
 
     def purge(self) -> int:
-        """Remove what nobody has a lease on; returns how many messages that were."""
+        """Remove what is not leased; returns how many messages that were."""
         count = 0
-        while (entry := self._stock.oldest()) is not None:
-            self._stock.remove(entry)
+        while (entry := self._available.oldest()) is not None:
+            self._available.remove(entry)
             if entry.group is not None:
                 self._groups.removed(entry.group, entry)
             self.held.forget(entry)
@@ -384,9 +387,11 @@ class Queue(Node):
 
     # -- out --------------------------------------------------------------------------------
 
-    def check_outlet(self, peer: Peer, *, copying: bool, target: str | None, interest: Interest) -> None:
+    def check_outlet(
+        self, peer: Peer, *, copying: bool, target: str | None, subscription_terms: SubscriptionTerms
+    ) -> None:
         self._check_open()
-        super().check_outlet(peer, copying=copying, target=target, interest=interest)
+        super().check_outlet(peer, copying=copying, target=target, subscription_terms=subscription_terms)
         if self.policy.exclusive and self._consumers and not copying:
             raise RefusedError(Condition.RESOURCE_LOCKED, f"{self.address!r} has its one consumer already")
 
@@ -395,11 +400,11 @@ class Queue(Node):
         wants = outlet.wants
         self._unused_since = None
         if outlet.copying:
-            self._browsers[outlet] = Browser(outlet, wants)
+            self._browsers[outlet] = QueueBrowser(outlet, wants)
             return
-        consumer = self._consumers[outlet] = Consumer(outlet, wants)
+        consumer = self._consumers[outlet] = QueueConsumer(outlet, wants)
         if wants is not None:
-            self._stock.begin_search(consumer)
+            self._available.begin_search(consumer)
         if self._active is None and self.policy.single_active and not self._consumers_have_some:
             self._active = consumer
 
@@ -419,7 +424,7 @@ class Queue(Node):
             outlet.rest(0)
             return
         while outlet.ready():
-            entry = self._stock.take(consumer)
+            entry = self._available.take(consumer)
             if entry is None:
                 self._on_nothing(consumer)
                 return
@@ -446,22 +451,22 @@ class Queue(Node):
             return False
 
     def _show_first(self, outlet: Outlet) -> bool:
-        browser = Browser(outlet, outlet.wants)
-        entry = browser.find(self._stock.shelves)
+        browser = QueueBrowser(outlet, outlet.wants)
+        entry = browser.find(self._available.all_blocks)
         while entry is None and browser.pauses:
-            entry = browser.find(self._stock.shelves)
+            entry = browser.find(self._available.all_blocks)
         if entry is not None:
             outlet.give(entry.aged(self._clock.now()) if entry.ages else entry.content, None)
         return entry is not None
 
     def _lease_first(self, outlet: Outlet) -> bool:
-        consumer = Consumer(outlet, outlet.wants)
+        consumer = QueueConsumer(outlet, outlet.wants)
         try:
-            entry = self._stock.take(consumer)
+            entry = self._available.take(consumer)
             while entry is None and consumer.search is not None and consumer.search.pauses:
-                entry = self._stock.take(consumer)
+                entry = self._available.take(consumer)
         finally:
-            self._stock.searches.pop(consumer, None)
+            self._available.searches.pop(consumer, None)
         if entry is None:
             return False
         if self.policy.single_active:
@@ -488,7 +493,7 @@ class Queue(Node):
             if entry.ended or entry.available or entry.turn != turn:
                 del self._pulled[entry]
 
-    def _on_nothing(self, consumer: Consumer) -> None:
+    def _on_nothing(self, consumer: QueueConsumer) -> None:
         """A consumer is ready, and has found no message that it takes: it waits, unless there is a reason not to."""
         outlet = consumer.outlet
         if consumer.search is not None and consumer.search.pauses:
@@ -507,7 +512,7 @@ class Queue(Node):
         self._browsers.pop(outlet, None)
         consumer = self._consumers.pop(outlet, None)
         if consumer is not None:
-            self._stock.searches.pop(consumer, None)
+            self._available.searches.pop(consumer, None)
             queue = self._queue_of(consumer.priority)
             if consumer.waits:
                 consumer.waits = False
@@ -521,12 +526,12 @@ class Queue(Node):
             self.touch()
         self.check_used()
 
-    def _queue_of(self, priority: int) -> deque[Consumer]:
+    def _queue_of(self, priority: int) -> deque[QueueConsumer]:
         """Where consumers of this priority wait."""
         for each, queue in self._waiting:
             if each == priority:
                 return queue
-        made = deque[Consumer]()
+        made = deque[QueueConsumer]()
         self._waiting = tuple(sorted([*self._waiting, (priority, made)], key=_priority, reverse=True))
         return made
 
@@ -552,7 +557,9 @@ class Queue(Node):
                     limit = consumer.limit
                     # Most take anything: asked here, to save a call for each message.
                     takes_all = consumer.search is None and (limit is None or entry.length <= limit)
-                    if not (takes_all and entry.place is EVERYWHERE) and not self._may_have(consumer, entry):
+                    if not (takes_all and entry.eligibility is ANYONE) and not self._may_have(
+                        consumer, entry
+                    ):
                         continue
                 except Exception:
                     self.end_link(consumer.outlet)
@@ -565,9 +572,9 @@ class Queue(Node):
                 tries = len(waiting)
         return False
 
-    def _may_have(self, consumer: Consumer, entry: Entry) -> bool:
+    def _may_have(self, consumer: QueueConsumer, entry: Entry) -> bool:
         """Whether a consumer that waits takes the message."""
-        if entry.place is not EVERYWHERE and not entry.place.admits(consumer.key):
+        if entry.eligibility is not ANYONE and not entry.eligibility.admits(consumer.key):
             return False
         if consumer.search is None and (consumer.limit is None or entry.length <= consumer.limit):
             return True
@@ -577,13 +584,13 @@ class Queue(Node):
             self._resume(consumer)  # later: another may take it
         return False
 
-    def _lease(self, entry: Entry, consumer: Consumer) -> bool:
-        """Lease it; False if the outlet failed, so that the message is in stock no more, and not leased either."""
+    def _lease(self, entry: Entry, consumer: QueueConsumer) -> bool:
+        """Lease it; False if the outlet failed: then the message is neither available nor leased."""
         entry.available = False
         entry.outlet_key = consumer.key
         entry.turn = turn = entry.turn + 1
         if entry.noted:
-            self._stock.forget_note(entry)
+            self._available.forget_note(entry)
         if entry.group is not None:
             self._groups.leased(entry.group, entry, consumer.key)
         try:
@@ -603,13 +610,13 @@ class Queue(Node):
         if entry.group is not None:
             self._groups.returned(entry.group, entry)
         elif not self._dispatch(entry):
-            self._stock.add(entry)
+            self._available.add(entry)
         self._on_change()
 
-    def _show(self, browser: Browser) -> None:
+    def _show(self, browser: QueueBrowser) -> None:
         outlet = browser.outlet
         while outlet.ready():
-            entry = browser.find(self._stock.shelves)
+            entry = browser.find(self._available.all_blocks)
             if entry is None:
                 if browser.pauses:
                     self._resume(browser)
@@ -622,13 +629,13 @@ class Queue(Node):
             outlet.give(entry.aged(self._clock.now()) if entry.ages else entry.content, None)
         outlet.rest(self.available)
 
-    def _resume(self, taker: Taker) -> None:
+    def _resume(self, taker: QueueReader) -> None:
         """Go on looking when others have had their turn."""
         if not taker.resumes:
             taker.resumes = True
             taker.outlet.peer.start_soon(self._look_on, taker)
 
-    async def _look_on(self, taker: Taker) -> None:
+    async def _look_on(self, taker: QueueReader) -> None:
         await trio.lowlevel.checkpoint()
         taker.resumes = False
         if taker.outlet in self.outlets:
@@ -648,7 +655,7 @@ class Queue(Node):
         elif entry.group is not None:
             self._groups.returned(entry.group, entry)
         elif not self._dispatch(entry):
-            self._stock.add(entry)
+            self._available.add(entry)
         if self._bounded and self.policy.bound == "ready":
             self._drop_excess()
         self._on_change()
@@ -656,7 +663,7 @@ class Queue(Node):
     def _drop_excess(self) -> None:
         """What came back may be more than there is room for, where only what is ready counts."""
         while self.held.is_full(-1, -1) and self.policy.overflow == "drop-oldest":
-            entry = self._stock.oldest()
+            entry = self._available.oldest()
             if entry is None or self.held.bound_for_death:
                 return
             self._remove_available(entry, "overflow")
@@ -686,7 +693,7 @@ class Queue(Node):
         self.held.end(entry, reason, condition, description)
 
     def _remove_available(self, entry: Entry, reason: Death) -> None:
-        self._stock.remove(entry)
+        self._available.remove(entry)
         if entry.group is not None:
             self._groups.removed(entry.group, entry)
         self.held.end(entry, reason)
@@ -715,11 +722,11 @@ class Queue(Node):
 
     def find_dead_letters(self, address: str) -> Node:
         """As ``deadletters.Source``."""
-        if self.house is None:
+        if self.container is None:
             raise RefusedError(Condition.NOT_FOUND, f"{self.address!r} is in no container")
         if address == self.address:
             raise RefusedError(Condition.NOT_ALLOWED, "a queue cannot be its own dead-letter address")
-        return self.house.find(address).for_dead_letters()
+        return self.container.find(address).for_dead_letters()
 
     def publication_of(self, content: Content) -> Publication | None:
         """As ``deadletters.Source``."""
@@ -729,12 +736,14 @@ class Queue(Node):
         self, content: Content, reason: Death, condition: str | None, description: str | None
     ) -> Content:
         """As ``deadletters.Source``."""
-        return content.dead(self.address, reason, condition, description)
+        return content.dead(
+            self.address, reason, self._clock.wall(), condition=condition, description=description
+        )
 
     # -- time -------------------------------------------------------------------------------
 
     def sweep(self) -> None:
-        """End what has expired and nobody has; go, if nobody has used the queue for too long."""
+        """End what has expired and is not leased; delete the queue if it was not used for too long."""
         if self.held.deadlines:
             for entry in self.held.expired():
                 self._remove_available(entry, "expired")
@@ -745,7 +754,7 @@ class Queue(Node):
         """The queue is used: ``policy.expires`` counts from now on, while there is no receiver; under trio."""
         if self.policy.expires is not None and not self.outlets:
             self._unused_since = self._clock.now()
-            self._alarm.expect(self._end_of_use())
+            self._deadline_timer.expect(self._end_of_use())
 
     def _end_of_use(self) -> float:
         since, expires = self._unused_since, self.policy.expires
@@ -757,15 +766,15 @@ class Queue(Node):
     # -- the end ----------------------------------------------------------------------------
 
     def check_used(self) -> None:
-        """Whether a temporary queue is still kept by something; the container is told if not."""
+        """Whether a temporary queue is still needed; the container is notified if not."""
         if self._closed or self._kept_by is None:
             return
-        keepers = {
+        retaining_nodes = {
             "maker": self.has_maker,
             "links": bool(self.inlets or self.outlets or self.entering),
             "messages": self.held.length > 0,
         }
-        if not any(keepers[keeper] for keeper in self._kept_by):
+        if not any(retaining_nodes[queue] for queue in self._kept_by):
             self._go()
 
     def _go(self) -> None:
@@ -778,7 +787,7 @@ class Queue(Node):
             return
         self._closed = True
         self._unused_since = None
-        self._alarm.stop()
+        self._deadline_timer.stop()
         self.held.close()
         super().close()
         self._unblock()  # what waits for room here may go elsewhere
@@ -793,5 +802,5 @@ class Queue(Node):
         )
 
 
-def _priority(waiting: tuple[int, deque[Consumer]]) -> int:
+def _priority(waiting: tuple[int, deque[QueueConsumer]]) -> int:
     return waiting[0]

@@ -1,4 +1,4 @@
-"""Messages without a link of their own: routed by their ``to``, or sent from within the service.
+"""Messages without a link of their own: routed by ``to``, or sent from within.
 
 ``Feed`` is an inlet that is filled by hand; ``Relay`` is the node behind the anonymous terminus
 ("Using the Anonymous Terminus for Message Routing"), and ``post`` is how the service itself sends.
@@ -18,8 +18,8 @@ import trio
 
 from trio_amqp10.errors import Condition, RemoteProtocolError
 
+from .answers import refuse, release
 from .node import Arrival, Inlet, Node, Peer, RefusedError
-from .refusals import refuse, release
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +38,7 @@ Route = Callable[[str], Node]
 
 
 class Feed:
-    """An inlet that somebody in this process fills."""
+    """An inlet that is filled in this process."""
 
     __slots__ = ("_arrivals", "_on_gone", "_on_taken", "key", "peer")
 
@@ -50,18 +50,23 @@ class Feed:
     ) -> None:
         self.peer = peer
         self.key: object = self
-        self._arrivals: deque[Arrival] = deque()
+        self._arrivals: deque[Arrival] | None = None  # as long as there are any: an empty deque takes 0.7 KiB
         self._on_taken = on_taken
         self._on_gone = on_gone
 
     def push(self, arrival: Arrival) -> None:
         """One more; ``node.on_arrivals`` is the caller's to call."""
+        if self._arrivals is None:
+            self._arrivals = deque()
         self._arrivals.append(arrival)
 
     def take(self) -> Arrival | None:
-        if not self._arrivals:
+        arrivals = self._arrivals
+        if arrivals is None:
             return None
-        arrival = self._arrivals.popleft()
+        arrival = arrivals.popleft()
+        if not arrivals:
+            self._arrivals = None
         if self._on_taken is not None:
             self._on_taken()
         return arrival
@@ -78,7 +83,7 @@ class Feed:
             release(arrival)
 
     def __len__(self) -> int:
-        return len(self._arrivals)
+        return 0 if self._arrivals is None else len(self._arrivals)
 
 
 # From within the service ------------------------------------------------------------------------

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .held import Held
-from .node import Inlet, Node, Outlet
+from .consumers import QueueConsumer
+from .held_messages import HeldMessages
+from .node import Node, NodeLink, Outlet
 from .policy import QueuePolicy
 from .queue import Queue
-from .takers import Consumer
 from .watermark import SharedWeight
 
 if TYPE_CHECKING:
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from .clock import Clock
     from .entry import Entry
     from .forms import Wants
-    from .held import Owner
-    from .ledger import Book
-    from .node import Interest
+    from .held_messages import OwningQueue
+    from .message_store import QueueStore
+    from .node import SubscriptionTerms
     from .policy import Overflow
     from .topic import Topic
 
 __all__ = ["Subscription"]
 
 
-class SharedHeld(Held):
+class SharedHeldMessages(HeldMessages):
     """What a subscription holds: the octets of a message count once for all subscriptions that have it.
 
     Attributes:
@@ -38,8 +38,8 @@ class SharedHeld(Held):
 
     __slots__ = ("_weights", "weight")
 
-    def __init__(self, owner: Owner, clock: Clock, book: Book | None) -> None:
-        super().__init__(owner, clock, book)
+    def __init__(self, owner: OwningQueue, clock: Clock, queue_store: QueueStore | None) -> None:
+        super().__init__(owner, clock, queue_store)
         self._weights: dict[Entry, SharedWeight] = {}
         self.weight: SharedWeight | None = None
 
@@ -60,29 +60,29 @@ class Subscription(Queue):
     """What one subscription has yet to give, or to get an answer for.
 
     Attributes:
-        interest: which one.
+        subscription_terms: which one.
         wants: its filter.
-        until: when it is over if nobody comes, on the clock of the topic; None while somebody is there.
+        until: when it is over if no link comes, on the clock of the topic; None while it has a link.
     """
 
-    held_class = SharedHeld
-    held: SharedHeld
+    held_class = SharedHeldMessages
+    held: SharedHeldMessages
 
     def __init__(
         self,
         topic: Topic,
-        interest: Interest,
+        subscription_terms: SubscriptionTerms,
         wants: Wants | None,
         clock: Clock,
         on_room: Callable[[], object],
-        book: Book | None,
+        queue_store: QueueStore | None,
     ) -> None:
         overflow: Overflow = "drop-oldest" if topic.overflow == "drop-oldest" else "wait"
         policy = QueuePolicy(max_length=topic.max_backlog, overflow=overflow)
-        super().__init__(topic.address, policy=policy, clock=clock, book=book)
-        self.house = topic.house
+        super().__init__(topic.address, policy=policy, clock=clock, queue_store=queue_store)
+        self.container = topic.container
         self.watermark = self.held.watermark = topic.watermark
-        self.interest = interest
+        self.subscription_terms = subscription_terms
         self.wants = wants
         self.until: float | None = None
         self._tell_room = on_room
@@ -92,10 +92,10 @@ class Subscription(Queue):
         # What its filter does not pass is not here, and to look without taking would only mean to be shown
         # the same again.
         Node.add_outlet(self, outlet)
-        self._consumers[outlet] = Consumer(outlet, None)
+        self._consumers[outlet] = QueueConsumer(outlet, None)
         self.until = None
 
-    def end_link(self, link: Inlet | Outlet) -> None:
+    def end_link(self, link: NodeLink) -> None:
         self._end_link(link)
 
     def _on_room(self) -> None:

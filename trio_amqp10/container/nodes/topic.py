@@ -4,7 +4,7 @@ Behind each subscription is a queue that is its alone; all of these hold the sam
 copies. What is sent while it is there and passes its filter waits in it, and nothing of what was
 before. Its outcomes are its own: what a receiver releases goes back to its subscription, and no other.
 
-A link makes a subscription of its own, which goes with it, unless it asks for more (``interests``):
+A link makes a subscription of its own, which goes with it, unless it asks for more (``subscription_terms``):
 one that several links share, whose messages are divided among them; and one that stays when
 they detach, and gathers messages until one of them comes again, or a link to it is closed.
 
@@ -13,8 +13,8 @@ them, the topic does as ``overflow`` says:
 
 ================  ==================================================================================
 ``detach``        the subscription is over: its links are detached with ``amqp:resource-limit-exceeded``, so
-                  that they know that they have missed something; nobody else feels it
-``drop-oldest``   it loses its oldest message, or the new one where all are out; nobody else feels it
+                  that they know that they have missed something; no other is affected
+``drop-oldest``   it loses its oldest message, or the new one where all are out; no other is affected
 ``reject``        the message is rejected, and no subscription gets it
 ``wait``          senders get no more credit: the slowest sets the pace
 ================  ==================================================================================
@@ -35,12 +35,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from trio_amqp10.errors import Condition, LocalProtocolError
 
-from .answers import answer
+from .answers import accept, answer, refuse, refuse_durable
 from .clock import Clock
-from .node import Inlet, Interest, Node, Outlet, Peer, RefusedError
+from .node import Inlet, Node, Outlet, Peer, RefusedError, SubscriptionTerms
 from .origins import origin_of
-from .refusals import accept, refuse, refuse_durable
-from .subscribers import Subscribers
+from .stored_subscriptions import StoredSubscriptions
 from .subscription import Subscription
 from .watermark import SharedWeight
 
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
 
     from .content import Content
     from .forms import Wants
-    from .ledger import Ledger
+    from .message_store import MessageStore
     from .node import Owner
 
 __all__ = ["MAX_BACKLOG", "MAX_SUBSCRIPTIONS", "Spill", "Topic"]
@@ -72,9 +71,9 @@ class Topic(Node):
         max_backlog: messages that a subscription may be behind, those that are not settled among them;
             None for any number.
         overflow: what happens then: ``"detach"``, ``"drop-oldest"``, ``"reject"`` or ``"wait"``.
-        max_subscriptions: how many there may be, those that nobody is attached to among them; None for any number.
+        max_subscriptions: how many there may be, those without a link among them; None for any number.
         clock: what messages and subscriptions expire by.
-        ledger: what keeps durable subscriptions; None where all is gone with the process.
+        message_store: what keeps durable subscriptions; None where all is gone with the process.
 
     Attributes:
         subscriptions: those there are, by what names them.
@@ -94,7 +93,7 @@ class Topic(Node):
         overflow: Spill = "detach",
         max_subscriptions: int | None = MAX_SUBSCRIPTIONS,
         clock: Clock | None = None,
-        ledger: Ledger | None = None,
+        message_store: MessageStore | None = None,
     ) -> None:
         super().__init__(address)
         for name, limit in (("max_backlog", max_backlog), ("max_subscriptions", max_subscriptions)):
@@ -109,12 +108,14 @@ class Topic(Node):
         self.max_subscriptions = max_subscriptions
         self.subscriptions: dict[object, Subscription] = {}
         self._clock = clock or Clock()
-        self._alarm = self._clock.alarm(self._next_end, self._forget_expired)
+        self._deadline_timer = self._clock.deadline_timer(self._next_end, self._forget_expired)
         self._having: dict[Outlet, Subscription] = {}
         self._blocked: dict[Inlet, None] = {}
         self._arrived = 0
-        self._journal = None if ledger is None else ledger.journal
-        self._subscribers = None if ledger is None else Subscribers(ledger, address)
+        self._journal = None if message_store is None else message_store.journal
+        self._stored_subscriptions = (
+            None if message_store is None else StoredSubscriptions(message_store, address)
+        )
 
     @property
     def storing(self) -> bool:
@@ -122,11 +123,15 @@ class Topic(Node):
 
     def recover(self) -> None:
         """Take back the durable subscriptions that the store has, and their messages; under trio."""
-        for interest, wants, book in () if self._subscribers is None else self._subscribers.recover():
-            subscription = Subscription(self, interest, wants, self._clock, self._on_room, book)
-            subscription.until = self._clock.now() + interest.lasting
-            self.subscriptions[interest.key] = subscription
-            self._alarm.expect(subscription.until)
+        for subscription_terms, wants, queue_store in (
+            () if self._stored_subscriptions is None else self._stored_subscriptions.recover()
+        ):
+            subscription = Subscription(
+                self, subscription_terms, wants, self._clock, self._on_room, queue_store
+            )
+            subscription.until = self._clock.now() + subscription_terms.lasting
+            self.subscriptions[subscription_terms.key] = subscription
+            self._deadline_timer.expect(subscription.until)
             subscription.recover()
 
     # -- in ---------------------------------------------------------------------------------
@@ -202,7 +207,7 @@ class Topic(Node):
     def _gather(self, content: Content, origin: str | None, wanting: list[Subscription]) -> None:
         weight = SharedWeight(self.watermark, content.size)
         for subscription in wanting:
-            if self.subscriptions.get(subscription.interest.key) is not subscription:
+            if self.subscriptions.get(subscription.subscription_terms.key) is not subscription:
                 continue
             subscription.held.weight = weight
             if not subscription.gather(content, origin) and self.overflow == "detach":
@@ -234,10 +239,12 @@ class Topic(Node):
 
     # -- out --------------------------------------------------------------------------------
 
-    def check_outlet(self, peer: Peer, *, copying: bool, target: str | None, interest: Interest) -> None:
-        super().check_outlet(peer, copying=copying, target=target, interest=interest)
+    def check_outlet(
+        self, peer: Peer, *, copying: bool, target: str | None, subscription_terms: SubscriptionTerms
+    ) -> None:
+        super().check_outlet(peer, copying=copying, target=target, subscription_terms=subscription_terms)
         self._forget_expired()
-        there = self.subscriptions.get(interest.key)
+        there = self.subscriptions.get(subscription_terms.key)
         if there is None:
             limit = self.max_subscriptions
             if limit is not None and len(self.subscriptions) >= limit:
@@ -245,30 +252,43 @@ class Topic(Node):
                     Condition.RESOURCE_LIMIT_EXCEEDED,
                     f"{self.address!r} has max_subscriptions={limit} already",
                 )
-        elif interest.shared and there.outlets and there.interest.selection != interest.selection:
+        elif (
+            subscription_terms.shared
+            and there.outlets
+            and there.subscription_terms.selection != subscription_terms.selection
+        ):
             raise RefusedError(
                 Condition.PRECONDITION_FAILED,
-                f"others share the subscription {interest.name!r} with another filter",
+                f"others share the subscription {subscription_terms.name!r} with another filter",
             )
 
     def add_outlet(self, outlet: Outlet) -> None:
         super().add_outlet(outlet)
-        interest = outlet.interest
-        there = self.subscriptions.get(interest.key)
+        subscription_terms = outlet.subscription_terms
+        there = self.subscriptions.get(subscription_terms.key)
         if there is not None:
-            if not interest.shared:
+            if not subscription_terms.shared:
                 for old in list(there.outlets):  # the same link, attached anew (2.6.1)
                     self.attempt(
                         old, old.close, Condition.STOLEN.value, f"attached again to {self.address!r}"
                     )
-            if interest.key in self.subscriptions and there.interest.selection != interest.selection:
+            if (
+                subscription_terms.key in self.subscriptions
+                and there.subscription_terms.selection != subscription_terms.selection
+            ):
                 self._end(there, Condition.RESOURCE_DELETED, "subscribed anew, with another filter")
-        subscription = self.subscriptions.get(interest.key)
+        subscription = self.subscriptions.get(subscription_terms.key)
         if subscription is None:
-            book = None if self._subscribers is None else self._subscribers.enter(interest)
-            subscription = Subscription(self, interest, outlet.wants, self._clock, self._on_room, book)
-            self.subscriptions[interest.key] = subscription
-        subscription.interest = interest
+            queue_store = (
+                None
+                if self._stored_subscriptions is None
+                else self._stored_subscriptions.enter(subscription_terms)
+            )
+            subscription = Subscription(
+                self, subscription_terms, outlet.wants, self._clock, self._on_room, queue_store
+            )
+            self.subscriptions[subscription_terms.key] = subscription
+        subscription.subscription_terms = subscription_terms
         self._having[outlet] = subscription
         subscription.add_outlet(outlet)
 
@@ -283,19 +303,22 @@ class Topic(Node):
         if subscription is None:
             return
         subscription.remove_outlet(outlet)
-        if subscription.outlets or self.subscriptions.get(subscription.interest.key) is not subscription:
+        if (
+            subscription.outlets
+            or self.subscriptions.get(subscription.subscription_terms.key) is not subscription
+        ):
             return
-        if outlet.final or not subscription.interest.lasting:
+        if outlet.final or not subscription.subscription_terms.lasting:
             self._end(subscription, Condition.RESOURCE_DELETED, "nobody subscribes any more")
         else:
-            subscription.until = self._clock.now() + subscription.interest.lasting
-            self._alarm.expect(subscription.until)
+            subscription.until = self._clock.now() + subscription.subscription_terms.lasting
+            self._deadline_timer.expect(subscription.until)
 
-    def recall(self, owner: Owner | None, name: str) -> Interest | None:
+    def recall(self, owner: Owner | None, name: str) -> SubscriptionTerms | None:
         """The lasting subscription of this name, for a peer that knows no more of it."""
         for shared in (False, True):
             there = self.subscriptions.get(
-                Interest(name=name, owner=owner, shared=shared, lasting=math.inf).key
+                SubscriptionTerms(name=name, owner=owner, shared=shared, lasting=math.inf).key
             )
             if there is not None and there.until is not None and there.until <= self._clock.now():
                 self._forget_expired()
@@ -304,7 +327,7 @@ class Topic(Node):
                     raise RefusedError(
                         Condition.RESOURCE_LOCKED, f"the subscription {name!r} of {self.address!r} is in use"
                     )
-                return there.interest
+                return there.subscription_terms
         return None
 
     # -- the end ----------------------------------------------------------------------------
@@ -323,8 +346,8 @@ class Topic(Node):
         )
 
     def _end(self, subscription: Subscription, condition: Condition, description: str) -> None:
-        """What it has yet to give is gone, and what comes back by its leases has nobody to go to."""
-        del self.subscriptions[subscription.interest.key]
+        """What it has yet to give is gone, and what comes back by its leases goes nowhere."""
+        del self.subscriptions[subscription.subscription_terms.key]
         self._erase(subscription)
         for outlet in list(subscription.outlets):
             self.attempt(outlet, outlet.close, condition.value, description)
@@ -332,12 +355,12 @@ class Topic(Node):
         self._on_room()
 
     def _erase(self, subscription: Subscription) -> None:
-        if self._subscribers is not None and subscription.storing:
-            self._subscribers.erase(subscription.interest)
+        if self._stored_subscriptions is not None and subscription.storing:
+            self._stored_subscriptions.erase(subscription.subscription_terms)
 
     def close(self) -> None:
         super().close()
-        self._alarm.stop()
+        self._deadline_timer.stop()
         for subscription in self.subscriptions.values():
             self._erase(subscription)
             subscription.close()

@@ -1,4 +1,4 @@
-"""Watermark: how much memory the messages of a container take, and whether more may come.
+"""How much memory the messages of a container take, and whether more may come.
 
 Counted are the octets of message bodies with their other sections, and ``OVERHEAD`` for each message. A message counts
 while a node holds it, leased or not; while it waits at its link because the node has no room; and while it waits for the end of its
@@ -77,7 +77,7 @@ class Watermark:
         self._waiting.pop(call, None)
 
     def describe(self) -> str:
-        """What a peer is told of which nothing is taken."""
+        """The description for a peer from which nothing is taken."""
         return f"the container holds as many octets of messages as it may, {self.limit}"
 
     def rise(self) -> None:

@@ -1,1 +1,1 @@
-"""Who may do what in a container, and how much of it: asked before anything is done."""
+"""Who may do what in a container, and how much of it."""

@@ -1,4 +1,4 @@
-"""Who may do what in a container: the question, what answers it, and a table that does (2.8.15, unauthorized-access).
+"""Who may do what in a container: the question, and a table that answers it.
 
 ================  ==========================================  ==================
 action            a peer wants to                             address
@@ -10,7 +10,7 @@ create            have a dynamic node made for it (3.5.3)     None
 transact          declare transactions (4.1)                  None
 ================  ==========================================  ==================
 
-A link to the anonymous terminus is nobody's question; each message on it is one, by its ``to``. So
+A link to the anonymous terminus needs no permission; each message on it needs one, by its ``to``. So
 is a reply that a node is to send where the request says: or who may ask could have others write
 for it. Nodes that were made for a connection are that connection's own, and need no permission.
 
@@ -79,7 +79,7 @@ class Access:
         return any(claim.permits(self.action, self.address) for claim in self.claims)
 
     def refusal(self) -> str:
-        """What a peer is told that may not."""
+        """The description for a peer that may not."""
         who = "a peer that is not authenticated" if self.user is None else shown(self.user)
         where = "" if self.address is None else f" {shown(self.address)}"
         return f"{who} may not {_DOINGS[self.action]}{where}"

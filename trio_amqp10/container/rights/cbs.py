@@ -1,4 +1,4 @@
-"""``$cbs``: the node that takes the tokens of peers ("claims-based security", as Azure Service Bus has it).
+"""``$cbs``: the node that takes tokens ("claims-based security", as in Azure).
 
 A request puts a token: ``operation`` is ``put-token``, ``type`` the type of the token, ``name`` its
 audience and ``expiration`` its end, as application properties, and the token is the body. The reply
@@ -27,9 +27,9 @@ from .claims import Claim, TokenOffer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_amqp10.container.connected import ConnectedPeer
+    from trio_amqp10.container.connected_peer import ConnectedPeer
     from trio_amqp10.container.handlers import Post
-    from trio_amqp10.container.nodes.node import Interest, Peer
+    from trio_amqp10.container.nodes.node import Peer, SubscriptionTerms
 
     from .claims import Verify
 
@@ -62,8 +62,10 @@ class Cbs(Answering):
         self._verify = verify
         self._wall = wall
 
-    def check_outlet(self, peer: Peer, *, copying: bool, target: str | None, interest: Interest) -> None:
-        Node.check_outlet(self, peer, copying=copying, target=target, interest=interest)
+    def check_outlet(
+        self, peer: Peer, *, copying: bool, target: str | None, subscription_terms: SubscriptionTerms
+    ) -> None:
+        Node.check_outlet(self, peer, copying=copying, target=target, subscription_terms=subscription_terms)
 
     async def _ask(self, peer: Peer, request: Message) -> Message:
         status, description = await self._put(request, cast("ConnectedPeer", peer))

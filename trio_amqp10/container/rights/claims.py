@@ -1,4 +1,4 @@
-"""Claims: what the tokens of one connection permit, and until when; and SAS tokens as a source of claims.
+"""What the tokens of one connection permit, and until when; SAS tokens.
 
 "Claims-based security" (an OASIS draft, as Azure Service Bus and Event Hubs have it) lets a client
 connect as nobody, and put a token for each node that it wants to use. What a token says is a claim,

@@ -1,4 +1,4 @@
-"""Guard: asks whether a peer may, for each thing that it wants to do, and lets nothing pass meanwhile.
+"""Asks for permission for what a peer wants to do, and holds it back meanwhile.
 
 One for each connection. An answer may be there at once, or take a task; either way what was asked
 for goes on, or is refused, from a callback. A hook that raises refuses with ``amqp:internal-error``,
@@ -27,10 +27,9 @@ from .access import Access, Action
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from trio_amqp10.container.connected import ConnectedPeer
-
     from .access import Authorise
     from .claims import Claim
+    from .subject import Subject
 
 __all__ = ["Guard", "Wish"]
 
@@ -57,7 +56,7 @@ class Guard:
 
     def __init__(
         self,
-        peer: ConnectedPeer,
+        peer: Subject,
         hook: Authorise | None,
         resolve: Callable[[str], str],
         unasked: Callable[[str], bool],

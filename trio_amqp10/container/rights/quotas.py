@@ -1,4 +1,4 @@
-"""Quotas: how much of a container one identity may have, over all its connections, and how many links one node.
+"""How much one identity may have over all its connections, and links of a node.
 
 Who proved a name is that identity, with all connections that it has. Who proved nothing is as many identities as
 there are addresses that they come from: an IPv4 address, or the /64 of an IPv6 address; all who come in memory or by a
@@ -18,15 +18,16 @@ from weakref import WeakSet
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.container.nodes.origins import user_of
 from trio_amqp10.errors import Condition, LocalProtocolError
-from trio_amqp10.net.failures import place_of
+from trio_amqp10.net.login_failures import place_of
 
 from .access import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sized
 
-    from trio_amqp10.container.connected import ConnectedPeer
     from trio_amqp10.container.nodes.node import Node
+
+    from .subject import Subject
 
 __all__ = ["Account", "Accounts", "Quotas"]
 
@@ -100,14 +101,14 @@ class Account:
     def __init__(self, name: str, quotas: Quotas, figures: dict[str, int]) -> None:
         self.name = name
         self.quotas = quotas
-        self.connections: WeakSet[ConnectedPeer] = WeakSet()
+        self.connections: WeakSet[Subject] = WeakSet()
         self.unsettled = 0
         self.octets = 0
         self._figures = figures
         self._waiting: dict[Callable[[], object], None] = {}
 
     @property
-    def open(self) -> list[ConnectedPeer]:
+    def open(self) -> list[Subject]:
         """The connections that are not over."""
         return [peer for peer in self.connections if not peer.closed]
 
@@ -157,12 +158,12 @@ class Account:
         """Do not call back."""
         self._waiting.pop(call, None)
 
-    def retain(self, size: int) -> None:
+    def add_unsettled(self, size: int) -> None:
         """It was given a delivery."""
         self.unsettled += 1
         self.octets += size
 
-    def let_go(self, size: int) -> None:
+    def remove_unsettled(self, size: int) -> None:
         """A delivery has its outcome."""
         self.unsettled -= 1
         self.octets -= size
@@ -196,7 +197,7 @@ class Accounts:
     def __len__(self) -> int:
         return len(self._accounts)
 
-    def of(self, peer: ConnectedPeer) -> Account:
+    def of(self, peer: Subject) -> Account:
         """The account of the peer's identity."""
         user = user_of(peer.identity)
         if user is not None:
@@ -210,7 +211,7 @@ class Accounts:
             account = self._accounts[key] = Account(name, quotas, self.figures)
         return account
 
-    def admit(self, peer: ConnectedPeer) -> RefusedError | None:
+    def admit(self, peer: Subject) -> RefusedError | None:
         """Count a peer that has connected, or return why it is refused."""
         account = self.of(peer)
         if peer in account.connections:
@@ -226,7 +227,7 @@ class Accounts:
             self._most = 2 * len(self._accounts) + _IDLE
         return None
 
-    def discard(self, peer: ConnectedPeer) -> None:
+    def discard(self, peer: Subject) -> None:
         """It is over."""
         self.of(peer).connections.discard(peer)
 

@@ -1,9 +1,9 @@
-"""What a container asks of a store: tables of rows, read once at the start, changed in atomic batches.
+"""What a container asks of a store: tables of rows, changed in atomic batches.
 
 The smallest thing that queues, subscriptions and link state can share: a row is a tuple of plain
 values whose first is its key. A store never learns what a row means, and there is no query.
 
-One batch is written at a time; whoever calls gathers the next meanwhile (``container/journal``), which
+One batch is written at a time; the caller gathers the next meanwhile (``group_commit``), which
 makes a group commit of it.
 
 Knows no message, no node, and no dialect of the protocol.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-__all__ = ["Batch", "Cell", "Done", "Row", "Store", "StoreError", "StoreFullError", "Table", "reading"]
+__all__ = ["Batch", "Cell", "Done", "Row", "Store", "StoreError", "StoreFullError", "StoreTable", "reading"]
 
 
 class StoreError(AmqpError):
@@ -50,7 +50,7 @@ def reading(store: Store) -> Generator[None]:
         ) from fault
 
 
-class Table(NamedTuple):
+class StoreTable(NamedTuple):
     """A table.
 
     Attributes:
@@ -66,7 +66,7 @@ class Table(NamedTuple):
 
 Cell = int | float | str | bytes | None
 Row = tuple[Cell, ...]
-Batch = Mapping[Table, Mapping[Cell, Row | None]]
+Batch = Mapping[StoreTable, Mapping[Cell, Row | None]]
 """For each table, by key: the row to write in place of what was there, or None to delete it."""
 
 Done = Callable[[StoreError | None], object]
@@ -75,7 +75,7 @@ Done = Callable[[StoreError | None], object]
 class Store(Protocol):
     """What keeps rows. Used from the thread that runs trio."""
 
-    def rows(self, table: Table) -> Iterable[Row]:
+    def rows(self, table: StoreTable) -> Iterable[Row]:
         """All rows, by key, before the first write; the table is made if there is none.
 
         Raises:

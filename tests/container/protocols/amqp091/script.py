@@ -6,19 +6,16 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import trio
-from trio.testing import memory_stream_pair
 
 from tests.amqp091 import naive
 from tests.amqp091.pairs import CLIENT_PROPERTIES, written
+from tests.container.protocols.served import served
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.content import BasicProperties, Content, write_header
 from trio_amqp10.amqp091.fields import USUAL
 from trio_amqp10.amqp091.frames import BODY, HEADER, METHOD, PROTOCOL_HEADER, body_frames, frame
 from trio_amqp10.container import Container
 from trio_amqp10.container.protocols.amqp091.dialect import Amqp091
-from trio_amqp10.net.dialect import AcceptedConnection
-from trio_amqp10.net.failures import Failures, HostFailures
-from trio_amqp10.net.layers import Transport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp091.methods import Method
     from trio_amqp10.sasl import Server
 
-__all__ = ["Client", "Heard", "accepted", "dialled", "opened"]
+__all__ = ["Client", "Heard", "dialled", "opened"]
 
 CAPABLE = {
     "capabilities": {
@@ -139,6 +136,14 @@ class Client:
 
     async def open(self, *, user: str = "guest", password: str = "guest", **properties: Any) -> None:
         """The handshake, and channel 1."""
+        await self.log_in(user=user, password=password, **properties)
+        assert (await self.ask(spec.ConnectionOpen(), 0)).name == "connection.open-ok"
+        assert (await self.ask(spec.ChannelOpen())).name == "channel.open-ok"
+
+    async def log_in(
+        self, *, user: str = "guest", password: str = "guest", frame_max: int = 131_072, **properties: Any
+    ) -> None:
+        """The handshake, but for the virtual host."""
         await self.stream.send_all(PROTOCOL_HEADER)
         start = await self.hear()
         assert start is not None
@@ -147,24 +152,7 @@ class Client:
         )
         tune = await self.ask(answer, 0)
         assert tune.name == "connection.tune"
-        await self.say(spec.ConnectionTuneOk(channel_max=2047, frame_max=131_072, heartbeat=0), channel=0)
-        assert (await self.ask(spec.ConnectionOpen(), 0)).name == "connection.open-ok"
-        assert (await self.ask(spec.ChannelOpen())).name == "channel.open-ok"
-
-
-def accepted(stream: trio.abc.Stream, sasl: Server | None = None) -> AcceptedConnection:
-    """A stream as a listener would have it."""
-    return AcceptedConnection(
-        stream=stream,
-        transport=Transport(stream=stream),
-        name="memory",
-        host=None,
-        private=True,
-        began=trio.current_time(),
-        opened=lambda: None,
-        failures=HostFailures(Failures(None, trio.current_time), None),
-        sasl=sasl,
-    )
+        await self.say(spec.ConnectionTuneOk(channel_max=2047, frame_max=frame_max, heartbeat=0), channel=0)
 
 
 @asynccontextmanager
@@ -172,15 +160,8 @@ async def dialled(
     container: Container, sasl: Server | None = None, dialect: Amqp091 | None = None
 ) -> AsyncGenerator[Client]:
     """A client whose handshake is to come."""
-    made = dialect or Amqp091(container)
-    ours, theirs = memory_stream_pair()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(made.serve, accepted(ours, sasl))
-        try:
-            yield Client(theirs)
-        finally:
-            await theirs.aclose()
-            nursery.cancel_scope.cancel()
+    async with served(dialect or Amqp091(container), sasl) as stream:
+        yield Client(stream)
 
 
 @asynccontextmanager

@@ -9,6 +9,7 @@ import trio
 from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
+from tests.container.protocols.served import accepted
 from trio_amqp10 import amqp091, sasl
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.fields import USUAL, write_table
@@ -16,7 +17,7 @@ from trio_amqp10.amqp091.frames import PROTOCOL_HEADER
 from trio_amqp10.container import Container, Quotas, Rules
 from trio_amqp10.container.protocols.amqp091.dialect import Amqp091
 
-from .script import CAPABLE, Client, accepted, dialled, opened
+from .script import CAPABLE, Client, dialled, opened
 
 USERS = sasl.Server({"ada": "secret"})
 
@@ -269,6 +270,12 @@ async def test_unacknowledged_message_goes_back_at_once_when_a_method_ends_the_c
         await other.say(spec.BasicNack(delivery_tag=1))
     async with opened(container) as client, opened(container) as other:
         await client.ask(spec.BasicGet(queue="q"))
+        close = await client.ask(spec.ChannelOpen())
+        assert (close.name, close["reply_code"]) == ("connection.close", 504)
+        assert (await other.ask(spec.BasicGet(queue="q"))).body == b"1"
+        await other.say(spec.BasicNack(delivery_tag=1))
+    async with opened(container) as client, opened(container) as other:
+        await client.ask(spec.BasicGet(queue="q"))
         container.connected[0].close("amqp:connection:forced", "enough")
         close = await client.hear()
         assert close is not None
@@ -292,6 +299,19 @@ async def test_connection_is_shown_to_management_with_its_consumers() -> None:
         assert peer.statistics()["protocol"] == "AMQP 0-9-1"
         (link,) = peer.links()
         assert (link.role, link.name, link.statistics()["address"]) == ("sender", "1/c", "q")
+
+
+async def test_management_closes_a_connection_with_320() -> None:
+    container = Container()
+    container.add_management()
+    asked = {"operation": "DELETE", "type": "connection", "identity": "1"}
+    async with opened(container) as client:
+        async with container.connect() as conn, conn.open_requester("$management") as requester:
+            reply = await requester.request(amqp.Message(None, application_properties=asked))
+            assert reply.application_properties["statusCode"] == 204
+        close = await client.hear()
+        assert close is not None
+        assert (close.name, close["reply_code"]) == ("connection.close", 320)
 
 
 async def test_both_dialects_are_served_at_one_port() -> None:
@@ -333,3 +353,42 @@ async def test_unknown_dialect_is_refused_by_name() -> None:
 async def test_header_tells_the_dialect(head: bytes, claim: bool | None) -> None:
     await trio.lowlevel.checkpoint()
     assert Amqp091(Container()).claims(head) is claim
+
+
+async def test_connection_ends_quietly_when_the_client_leaves_after_its_limits_were_refused(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    container = Container()
+    ours, theirs = memory_stream_pair()
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(Amqp091(container).serve, accepted(ours))
+            client = Client(theirs)
+            await started(client)
+            await client.ask(spec.ConnectionStartOk(response=b"\0guest\0guest"), 0)
+            close = await client.ask(spec.ConnectionTuneOk(frame_max=0xFFFFFFFF), 0)
+            assert (close.name, close["reply_code"]) == ("connection.close", 530)
+            await theirs.aclose()
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+async def test_connection_ends_quietly_when_its_permission_comes_too_late(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    _ = autojump_clock
+
+    async def authorise(_access: object) -> bool:
+        await trio.sleep(100)
+        return True
+
+    container = Container(authorise=authorise)
+    with trio.fail_after(1000):
+        async with dialled(container) as client:
+            await started(client)
+            await client.ask(spec.ConnectionStartOk(response=b"\0guest\0guest"), 0)
+            await client.say(spec.ConnectionTuneOk(channel_max=1, frame_max=4096), channel=0)
+            await client.say(spec.ConnectionOpen(), channel=0)
+            assert await client.hear() is None
+            await trio.sleep(200)
+            assert not container.connected
+    assert not [record for record in caplog.records if record.exc_info]

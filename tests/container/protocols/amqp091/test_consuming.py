@@ -9,6 +9,8 @@ import trio
 
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.container import Container
+from trio_amqp10.container.protocols.amqp091.consuming import _Replies
+from trio_amqp10.container.protocols.amqp091.dialect import Amqp091
 
 from .script import Client, Heard, dialled, opened
 
@@ -364,6 +366,58 @@ async def test_direct_reply_goes_straight_to_its_consumer() -> None:
         assert await server.refused(spec.QueueDeclare(queue=reply_to, passive=True)) == 404
 
 
+async def requested(client: Client, server: Client) -> str:
+    """A request, whose reply ``client`` consumes: where the server is to publish that."""
+    await filled(server)
+    await consuming(client, name="amq.rabbitmq.reply-to", no_ack=True)
+    await client.publish("", "q", b"ask", reply_to="amq.rabbitmq.reply-to")
+    await client.ask(spec.QueueDeclare(queue="mark"))
+    asked = await server.ask(spec.BasicGet(queue="q", no_ack=True))
+    reply_to: str = asked.properties[6].decode()
+    return reply_to
+
+
+async def test_reply_larger_than_its_consumer_takes_is_refused_and_nothing_else_ends() -> None:
+    container = Container()
+    async with opened(container, frame_max=4096) as client, opened(container) as server:
+        reply_to = await requested(client, server)
+        await server.ask(spec.ConfirmSelect())
+        await server.publish("", reply_to, b"1", headers={"h": "x" * 8000})
+        heard = await server.hear()
+        assert heard is not None
+        assert (heard.name, heard["delivery_tag"]) == ("basic.nack", 1)
+        await server.publish("", reply_to, b"2")
+        heard = await server.hear()
+        assert heard is not None
+        assert (heard.name, heard["delivery_tag"]) == ("basic.ack", 2)
+        (reply,) = await delivered(client, 1)
+        assert (reply["delivery_tag"], reply.body) == (1, b"2")
+
+
+async def test_consumer_of_direct_replies_that_fails_ends_and_its_publisher_does_not(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(self: _Replies, content: Any) -> None:
+        raise RuntimeError("a bug")
+
+    container = Container()
+    async with opened(container) as client, opened(container) as server:
+        reply_to = await requested(client, server)
+        await server.ask(spec.ConfirmSelect())
+        monkeypatch.setattr(_Replies, "deliver", fail)
+        await server.publish("", reply_to, b"1", mandatory=True)
+        await server.publish("", reply_to, b"2")
+        heard = [await server.hear() for _ in range(3)]
+        assert [each.name for each in heard if each] == ["basic.return", "basic.ack", "basic.ack"]
+        cancelled = await client.hear()
+        assert cancelled is not None
+        assert (cancelled.name, cancelled["consumer_tag"]) == ("basic.cancel", b"c")
+        assert await server.refused(spec.QueueDeclare(queue=reply_to, passive=True)) == 404
+        monkeypatch.undo()
+        await consuming(client, tag="d", name="amq.rabbitmq.reply-to", no_ack=True)
+    assert "a bug" in caplog.text
+
+
 async def test_consumer_of_direct_replies_cannot_acknowledge() -> None:
     async with opened() as client:
         assert await client.refused(spec.BasicConsume(queue="amq.rabbitmq.reply-to")) == 406
@@ -382,6 +436,21 @@ async def test_function_answers_a_request_of_0_9_1() -> None:
         await client.publish("", "double", b"ab", reply_to="amq.rabbitmq.reply-to", correlation_id="7")
         (reply,) = await delivered(client, 1)
         assert (reply.body, reply.properties[5]) == (b"abab", b"7")
+
+
+async def test_text_that_a_function_returns_is_the_body_of_the_reply() -> None:
+    container = Container()
+
+    @container.function("greet")
+    async def greet(message: Any) -> str:
+        await trio.lowlevel.checkpoint()
+        return f"hello {bytes(message.body).decode()}"
+
+    async with opened(container) as client:
+        await consuming(client, name="amq.rabbitmq.reply-to", no_ack=True)
+        await client.publish("", "greet", b"ada", reply_to="amq.rabbitmq.reply-to")
+        (reply,) = await delivered(client, 1)
+        assert (reply.body, reply.properties[0]) == (b"hello ada", b"text/plain; charset=utf-8")
 
 
 async def test_queue_methods_are_refused_for_a_function() -> None:
@@ -413,3 +482,126 @@ async def test_client_that_is_gone_before_it_opens_leaves_nothing() -> None:
     async with dialled(container) as client:
         await client.stream.aclose()
     assert not container.connected
+
+
+@pytest.mark.parametrize(("product", "delivered"), [("trio-amqp10", 2), ("RabbitMQ", 1)])
+async def test_qos_reaches_consumers_that_run_unless_clients_take_it_for_rabbitmq(
+    product: str, delivered: int
+) -> None:
+    container = Container()
+    dialect = Amqp091(container, properties={"product": product})
+    async with opened(container, dialect=dialect) as client:
+        await client.ask(spec.QueueDeclare(queue="q"))
+        await client.ask(spec.BasicQos(prefetch_count=1))
+        await client.ask(spec.BasicConsume(queue="q", consumer_tag="c"))
+        for _ in range(3):
+            await client.publish("", "q", b"tea")
+        assert (await client.hear() or {}).get("delivery_tag") == 1
+        await client.say(spec.BasicQos(prefetch_count=2), spec.QueueDeclare(queue="q", passive=True))
+        names = []
+        while not names or names[-1] != "queue.declare-ok":
+            heard = await client.hear()
+            assert heard is not None
+            names.append(heard.name)
+        assert names.count("basic.deliver") == delivered - 1
+
+
+async def test_end_of_a_channel_counts_as_a_failed_attempt_on_a_quorum_queue() -> None:
+    async with opened() as client:
+        await client.ask(spec.QueueDeclare(queue="q", durable=True, arguments={"x-queue-type": "quorum"}))
+        await client.publish("", "q", b"tea")
+        assert (await client.ask(spec.BasicGet(queue="q"))).properties[2] is None
+        assert (await client.ask(spec.ChannelClose(reply_code=200))).name == "channel.close-ok"
+        assert (await client.ask(spec.ChannelOpen())).name == "channel.open-ok"
+        again = await client.ask(spec.BasicGet(queue="q"))
+        assert again.properties[2] == [(b"x-delivery-count", ("l", 1))]
+
+
+async def test_get_takes_what_is_ready_beside_an_exclusive_or_a_single_active_consumer() -> None:
+    async with opened() as client:
+        for name, arguments, exclusive in (("e", {}, True), ("s", {"x-single-active-consumer": True}, False)):
+            await filled(client, b"1", b"2", name=name, **arguments)
+            await client.ask(spec.BasicQos(prefetch_count=1))
+            await consuming(client, tag=f"c-{name}", name=name, exclusive=exclusive)
+            assert bodies_of(await delivered(client, 1)) == [b"1"]
+            assert (await client.ask(spec.BasicGet(queue=name))).body == b"2"
+            assert (await client.ask(spec.BasicGet(queue=name))).name == "basic.get-empty"
+
+
+async def test_get_is_refused_when_a_quorum_queue_has_a_single_active_consumer() -> None:
+    async with opened() as client:
+        await filled(client, b"1", **{"x-queue-type": "quorum", "x-single-active-consumer": True})
+        assert await client.refused(spec.BasicGet(queue="q")) == 405
+
+
+async def test_single_active_consumer_is_followed_by_the_next_when_it_goes() -> None:
+    async with opened() as client:
+        await filled(client, b"1", **{"x-single-active-consumer": True})
+        await consuming(client, tag="a", no_ack=True)
+        assert bodies_of(await delivered(client, 1)) == [b"1"]
+        await consuming(client, tag="b", no_ack=True)
+        await client.publish("", "q", b"2")
+        assert [each["consumer_tag"] for each in await delivered(client, 1)] == [b"a"]
+        await client.ask(spec.BasicCancel(consumer_tag="a"))
+        await client.publish("", "q", b"3")
+        assert [each["consumer_tag"] for each in await delivered(client, 1)] == [b"b"]
+
+
+async def test_full_channel_holds_its_no_ack_consumers_back_too() -> None:
+    async with opened() as client:
+        await filled(client, b"1", name="a")
+        await filled(client, name="n")
+        await client.ask(spec.BasicQos(prefetch_count=1, global_=True))
+        await consuming(client, tag="a", name="a")
+        await delivered(client, 1)
+        await consuming(client, tag="n", name="n", no_ack=True)
+        await client.publish("", "n", b"2")
+        assert await is_quiet(client)
+        await client.say(spec.BasicAck(delivery_tag=1))
+        assert bodies_of(await delivered(client, 1)) == [b"2"]
+
+
+async def test_recover_sends_what_goes_back_in_order_and_redelivered() -> None:
+    async with opened() as client:
+        await filled(client, b"1", b"2", b"3")
+        await consuming(client)
+        assert [each["redelivered"] for each in await delivered(client, 3)] == [False] * 3
+        await client.say(spec.BasicAck(delivery_tag=2))
+        await client.say(spec.BasicRecover(requeue=True))
+        heard = [await client.hear() for _ in range(3)]
+        names = [each.name for each in heard if each is not None]
+        assert sorted(names) == ["basic.deliver", "basic.deliver", "basic.recover-ok"]
+        again = [each for each in heard if each is not None and each.name == "basic.deliver"]
+        assert [(each.body, each["redelivered"], each["delivery_tag"]) for each in again] == [
+            (b"1", True, 4),
+            (b"3", True, 5),
+        ]
+        assert await client.refused(spec.BasicAck(delivery_tag=1)) == 406
+
+
+async def test_message_whose_time_is_over_at_once_is_given_to_a_consumer_that_waits_only() -> None:
+    async with opened() as client:
+        await filled(client)
+        await client.publish("", "q", b"lost", expiration="0")
+        assert (await client.ask(spec.BasicGet(queue="q"))).name == "basic.get-empty"
+        await consuming(client, no_ack=True)
+        await client.publish("", "q", b"given", expiration="0")
+        assert bodies_of(await delivered(client, 1)) == [b"given"]
+
+
+async def test_requeue_into_a_full_queue_drops_its_head() -> None:
+    async with opened() as client:
+        await filled(client, b"1", **{"x-max-length": 1})
+        assert (await client.ask(spec.BasicGet(queue="q"))).body == b"1"
+        await client.publish("", "q", b"2")
+        await client.say(spec.BasicNack(delivery_tag=1, requeue=True))
+        assert (await client.ask(spec.BasicGet(queue="q", no_ack=True))).body == b"2"
+        assert (await client.ask(spec.BasicGet(queue="q"))).name == "basic.get-empty"
+
+
+async def test_publish_that_wants_direct_replies_is_refused_when_nothing_consumes_them() -> None:
+    async with opened() as client:
+        await client.publish("", "q", b"", reply_to="amq.rabbitmq.reply-to")
+        assert await client.close_code(await client.hear()) == 406
+        pseudo = spec.QueueDeclare(queue="amq.rabbitmq.reply-to", passive=True)
+        assert (await client.ask(pseudo))["consumer_count"] == 1

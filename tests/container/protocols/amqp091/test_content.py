@@ -122,9 +122,15 @@ def test_aged_message_keeps_its_octets_and_is_translated_with_what_is_left() -> 
     assert aged.as_message().ttl == 400
 
 
+def test_mark_on_an_aged_message_leaves_what_it_has_left_to_live() -> None:
+    aged = of(expiration="1000").aged(400)
+    for marked in (aged.acquired(failed=True), aged.published_to("other", "key")):
+        assert marked.terms.ttl == marked.as_message().ttl == 400
+
+
 def test_deaths_are_counted_by_queue_and_reason() -> None:
-    dead = of(expiration="5").dead("q", "expired", None, None).dead("r", "rejected", None, None)
-    dead = dead.dead("q", "expired", None, None)
+    dead = of(expiration="5").dead("q", "expired", 5.0).dead("r", "rejected", 5.0)
+    dead = dead.dead("q", "expired", 5.0)
     assert isinstance(dead, Published)
     deaths = dead.headers["x-death"]
     assert [(each["queue"], each["reason"], each["count"]) for each in deaths] == [
@@ -132,13 +138,14 @@ def test_deaths_are_counted_by_queue_and_reason() -> None:
         ("r", "rejected", 1),
     ]
     assert deaths[0]["original-expiration"] == "5"
+    assert {each["time"].timestamp() for each in deaths} == {5.0}
     assert dead.headers["x-first-death-queue"] == "q"
     assert dead.properties.expiration is None
     assert dead.terms.ttl is None
 
 
 def test_header_that_is_no_history_is_replaced_by_one() -> None:
-    dead = of(headers={"x-death": [{"queue": "q"}, 7, {}]}).dead("q", "overflow", None, None)
+    dead = of(headers={"x-death": [{"queue": "q"}, 7, {}]}).dead("q", "overflow", 5.0)
     assert isinstance(dead, Published)
     assert [each["reason"] for each in dead.headers["x-death"]] == ["maxlen"]
 
@@ -288,8 +295,25 @@ def test_values_of_1_0_without_a_place_are_left_out() -> None:
     assert published(found.octets).headers == found.headers
 
 
+def test_text_of_1_0_is_the_body_that_every_client_can_read() -> None:
+    found = from_message(Value("t\u00e9a"), annotations={"x-basic-type": "drink"})
+    assert found.body == b"t\xc3\xa9a"
+    assert (found.properties.content_type, found.properties.type) == ("text/plain; charset=utf-8", "drink")
+    assert from_message("{}", content_type="application/json").properties.content_type == "application/json"
+    binary = from_message(Value(b"\xff"))
+    assert (binary.body, binary.properties.content_type, binary.properties.type) == (b"\xff", None, None)
+
+
+def test_message_of_1_0_is_translated_as_by_rabbitmq_where_clients_expect_it() -> None:
+    found = to_published(content_of_message(Message("text")), "q", like_rabbitmq=True)
+    assert (found.properties.type, found.properties.content_type) == ("amqp-1.0", None)
+    assert found.body == Message("text").to_payload()
+    assert found.properties.delivery_mode == 2
+    assert from_message("text").properties.delivery_mode == 1
+
+
 def test_bodies_of_1_0_that_are_no_data_go_as_sections() -> None:
-    for body in (Value("text"), Sequence([1, 2]), Value(None)):
+    for body in (Value(5), Sequence([1, 2]), Value(None), Value(Symbol("text"))):
         found = from_message(body)
         assert found.properties.type == "amqp-1.0"
         assert found.body == Message(body).to_payload()

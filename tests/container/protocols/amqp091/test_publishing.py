@@ -254,3 +254,17 @@ async def test_persistent_message_in_a_durable_queue_outlives_the_container(tmp_
             await client.publish("e", "again", b"routed")
             assert (await client.ask(spec.BasicGet(queue="q"))).body == b"routed"
         await container.flush()
+
+
+async def test_names_and_keys_keep_octets_that_are_no_text() -> None:
+    odd = b"\xff\xfe".decode(errors="surrogateescape")
+    async with opened() as client:
+        assert (await client.ask(spec.QueueDeclare(queue="q"))).name == "queue.declare-ok"
+        assert (await client.ask(spec.ExchangeDeclare(exchange=odd, type="direct"))).name == (
+            "exchange.declare-ok"
+        )
+        bind = spec.QueueBind(queue="q", exchange=odd, routing_key=odd)
+        assert (await client.ask(bind)).name == "queue.bind-ok"
+        await client.publish(odd, odd, b"tea")
+        got = await client.ask(spec.BasicGet(queue="q"))
+        assert (got["exchange"], got["routing_key"], got.body) == (b"\xff\xfe", b"\xff\xfe", b"tea")

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVarTuple
 
-from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.amqp091.states import ChannelState
 from trio_amqp10.container.nodes.node import RefusedError
@@ -44,6 +43,8 @@ __all__ = ["ServerChannel"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
+Ts = TypeVarTuple("Ts")
+
 
 class ServerChannel:
     """One channel.
@@ -61,20 +62,43 @@ class ServerChannel:
         over: whether it is closed, and nothing more is done on it.
     """
 
+    __slots__ = (
+        "_closing",
+        "_method",
+        "_running",
+        "_transaction",
+        "_waits",
+        "consuming",
+        "engine",
+        "over",
+        "peer",
+        "publishing",
+        "queue",
+        "transactional",
+    )
+
     def __init__(self, peer: ServedConnection, engine: Channel) -> None:
         self.peer = peer
         self.engine = engine
         self.queue: str | None = None
         self.transactional = False
         self.over = False
-        self.publishing = Publishing(self)
-        self.consuming = Consuming(self)
+        self.publishing = self.make_publishing()
+        self.consuming = self.make_consuming()
         self._transaction: Transaction | None = None
         self._closing = False
         self._running = False
         self._waits = 0
         self._method: Method | None = None
         engine.on_touch = self.run
+
+    def make_publishing(self) -> Publishing:
+        """What it publishes."""
+        return Publishing(self)
+
+    def make_consuming(self) -> Consuming:
+        """What it receives."""
+        return Consuming(self)
 
     @property
     def number(self) -> int:
@@ -104,7 +128,7 @@ class ServerChannel:
             while not self._waits and (arrival := self.engine.next_arrival()) is not None:
                 if not self.over:
                     self._method = arrival.method
-                    self.attempt(partial(self._obey, arrival))
+                    self.attempt(self._obey, arrival)
         finally:
             self._running = False
         if self.over:
@@ -112,19 +136,23 @@ class ServerChannel:
         self.publishing.confirm()
         self.consuming.resume()
         self.peer.pump.ring()
+        if (
+            self.engine.state is ChannelState.CLOSED
+        ):  # the connection is over too, or the client has closed the channel
+            self._closing = True
         if self._closing and not self._waits:
             self.end()
 
     def _obey(self, arrival: Arrival) -> None:
-        react = _REACTIONS.get(type(arrival.method))
+        react = self.REACTIONS.get(arrival.method.plan.name)
         if react is None:
             raise ReplyError(ReplyCode091.NOT_IMPLEMENTED, arrival.method.plan.name)
         react(self, arrival)
 
-    def attempt(self, call: Callable[[], object]) -> None:
+    def attempt(self, call: Callable[[*Ts], object], *args: *Ts) -> None:
         """Do a part of a method; what it is refused with closes the channel or the connection."""
         try:
-            call()
+            call(*args)
         except ReplyError as fault:
             self._fail(fault)
         except RefusedError as refusal:
@@ -145,6 +173,10 @@ class ServerChannel:
         self.publishing.confirm()
         self.engine.close(fault.code, fault.reply_text, fault.class_id, fault.method_id)
         self.end()
+
+    def make(self, name: str, **arguments: Any) -> Any:
+        """A method of the version that the client speaks, by its name."""
+        return self.peer.engine.methods.make(name, **arguments)
 
     def reply(self, method: Method, content: Content | None = None) -> None:
         """Send a method, unless the client has closed the channel meanwhile."""
@@ -204,13 +236,13 @@ class ServerChannel:
 
     def _select_tx(self) -> None:
         self.transactional = True
-        self.reply(spec.TxSelectOk())
+        self.reply(self.make("tx.select-ok"))
 
     def on_tx_commit(self, _arrival: Arrival) -> None:
         """tx.commit: publishes and acknowledgements count now, or not at all; the answer comes when they are stored."""
         transaction, self._transaction = self._transaction, None
         if transaction is None:
-            self.reply(spec.TxCommitOk())
+            self.reply(self.make("tx.commit-ok"))
             return
         self._waits += 1
         self.publishing.refused = None
@@ -222,14 +254,14 @@ class ServerChannel:
                 raise ReplyError(ReplyCode091.INTERNAL_ERROR, transaction.fate[1])
             if self.publishing.refused is not None:
                 raise ReplyError(ReplyCode091.PRECONDITION_FAILED, "partial tx completion")
-            self.reply(spec.TxCommitOk())
+            self.reply(self.make("tx.commit-ok"))
 
         self._go_on(go_on, method)
 
     def on_tx_rollback(self, _arrival: Arrival) -> None:
         """tx.rollback."""
         self._roll_back()
-        self.reply(spec.TxRollbackOk())
+        self.reply(self.make("tx.rollback-ok"))
 
     def _roll_back(self) -> None:
         transaction, self._transaction = self._transaction, None
@@ -240,7 +272,7 @@ class ServerChannel:
 
     def on_access_request(self, _arrival: Arrival) -> None:
         """access.request, which clients of 0-8 send: everybody gets the ticket 1."""
-        self.reply(spec.AccessRequestOk())
+        self.reply(self.make("access.request-ok"))
 
     def on_flow_ok(self, _arrival: Arrival) -> None:
         """channel.flow-ok: the client obeys."""
@@ -263,25 +295,24 @@ class ServerChannel:
         self.run()  # what still waits is dropped
         self.peer.forget(self)
 
-
-_REACTIONS: Final[Mapping[type[Method], Callable[[ServerChannel, Arrival], object]]] = {
-    **DECLARING,
-    spec.BasicPublish: lambda channel, arrival: channel.publishing.publish(arrival),
-    spec.ConfirmSelect: lambda channel, arrival: channel.publishing.select(arrival),
-    spec.BasicConsume: lambda channel, arrival: channel.consuming.consume(arrival),
-    spec.BasicCancel: lambda channel, arrival: channel.consuming.cancel(arrival),
-    spec.BasicGet: lambda channel, arrival: channel.consuming.get(arrival),
-    spec.BasicAck: lambda channel, arrival: channel.consuming.acknowledge(arrival),
-    spec.BasicNack: lambda channel, arrival: channel.consuming.reject(arrival),
-    spec.BasicReject: lambda channel, arrival: channel.consuming.reject(arrival),
-    spec.BasicRecover: lambda channel, arrival: channel.consuming.recover(arrival),
-    spec.BasicRecoverAsync: lambda channel, arrival: channel.consuming.recover(arrival),
-    spec.BasicQos: lambda channel, arrival: channel.consuming.qos(arrival),
-    spec.BasicCancelOk: lambda channel, arrival: None,  # noqa: ARG005
-    spec.TxSelect: ServerChannel.on_tx_select,
-    spec.TxCommit: ServerChannel.on_tx_commit,
-    spec.TxRollback: ServerChannel.on_tx_rollback,
-    spec.AccessRequest: ServerChannel.on_access_request,
-    spec.ChannelFlowOk: ServerChannel.on_flow_ok,
-}
-"""What is done with each method; any other is answered with 540."""
+    REACTIONS: ClassVar[Mapping[str, Callable[[Any, Arrival], object]]] = {
+        **DECLARING,
+        "basic.publish": lambda channel, arrival: channel.publishing.publish(arrival),
+        "confirm.select": lambda channel, arrival: channel.publishing.select(arrival),
+        "basic.consume": lambda channel, arrival: channel.consuming.consume(arrival),
+        "basic.cancel": lambda channel, arrival: channel.consuming.cancel(arrival),
+        "basic.get": lambda channel, arrival: channel.consuming.get(arrival),
+        "basic.ack": lambda channel, arrival: channel.consuming.acknowledge(arrival),
+        "basic.nack": lambda channel, arrival: channel.consuming.reject(arrival),
+        "basic.reject": lambda channel, arrival: channel.consuming.reject(arrival),
+        "basic.recover": lambda channel, arrival: channel.consuming.recover(arrival),
+        "basic.recover-async": lambda channel, arrival: channel.consuming.recover(arrival),
+        "basic.qos": lambda channel, arrival: channel.consuming.qos(arrival),
+        "basic.cancel-ok": lambda channel, arrival: None,  # noqa: ARG005
+        "tx.select": on_tx_select,
+        "tx.commit": on_tx_commit,
+        "tx.rollback": on_tx_rollback,
+        "access.request": on_access_request,
+        "channel.flow-ok": on_flow_ok,
+    }
+    """What is done with each method; any other is answered with 540."""

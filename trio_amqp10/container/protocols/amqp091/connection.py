@@ -1,8 +1,4 @@
-"""One connection of a client of 0-9-1 to a container: its channels, its memory of permissions, and when it is not read.
-
-A connection is not read while a node has not taken what was published on it, while the store is crowded, and, once it has
-published while the container holds too many octets (``Container.watermark``), until that is over; a client that understands
-``connection.blocked`` is told so.
+"""One connection of a client of 0-9-1 to a container: its channels, its secret, and what the container sees of it.
 
 Knows the container and the engine; what methods of a channel do is in ``channel``.
 """
@@ -10,11 +6,12 @@ Knows the container and the engine; what methods of a channel do is in ``channel
 from __future__ import annotations
 
 import uuid
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.engine import Engine
 from trio_amqp10.amqp091.events import (
     ChannelClosed,
@@ -23,187 +20,170 @@ from trio_amqp10.amqp091.events import (
     ConnectionLost,
     SecretUpdated,
 )
-from trio_amqp10.container.connected import LinkView, ServedPeer
-from trio_amqp10.container.endpoints import Publisher
+from trio_amqp10.amqp091.faults import ReplyError
+from trio_amqp10.container.connected_peer import LinkView
 from trio_amqp10.container.nodes.node import RefusedError
+from trio_amqp10.container.nodes.origins import origin_of
+from trio_amqp10.container.protocols.channel_peer import ChannelPeer
 from trio_amqp10.errors import Condition
-from trio_amqp10.reply_codes import reply_text
+from trio_amqp10.reply_codes import ReplyCode091, reply_text
 
 from .channel import ServerChannel
 from .faults import connection_code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
-    from trio_amqp10.amqp091.faults import ReplyError
     from trio_amqp10.container.broker.topology import Topology
+    from trio_amqp10.container.connected_peer import ServingContainer
     from trio_amqp10.container.nodes.node import Node
-    from trio_amqp10.container.rights.guard import Wish
-    from trio_amqp10.container.service import Container
     from trio_amqp10.net.pump import Pump, Traffic
-    from trio_amqp10.sasl.mechanism import Identity
 
-__all__ = ["ServedConnection", "ServerEngine"]
+    from .login import Login
 
-_MOST_GRANTS: Final = 1024
-"""Permissions that one connection remembers; above it all are asked for again."""
+__all__ = ["Habits", "ServedConnection"]
 
 _BLOCKED: Final = "low on memory"
 
 
-class ServerEngine(Engine):
-    """The engine, which asks whether the container can take more.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Habits:
+    """What a server does one way or the other.
 
     Attributes:
-        crowded: whether it cannot.
+        like_rabbitmq: do what clients expect of a server that calls itself RabbitMQ: ``basic.qos`` of consumers does not reach
+            those that run, and messages of AMQP 1.0 are translated as RabbitMQ does it: one whose body is a text is delivered
+            as encoded sections, and one that does not say whether it is durable is.
+        no_local: obey the bit ``no-local`` of ``basic.consume``; RabbitMQ ignores it.
     """
 
-    crowded: Callable[[], bool] | None = None
-
-    def wants_data(self) -> bool:
-        self.braked = self.is_open and self.crowded is not None and self.crowded()
-        return super().wants_data()
+    like_rabbitmq: bool = False
+    no_local: bool = False
 
 
-class _Grant:
-    """A permission that was asked for once, as the guard reviews it."""
-
-    def __init__(self, forget: Callable[[], object]) -> None:
-        self._forget = forget
-
-    def close(self, condition: str, description: str) -> None:
-        """It is no longer there: the next use asks again."""
-        _ = condition, description
-        self._forget()
-
-
-class ServedConnection(ServedPeer):
-    """One client, for as long as its connection lasts.
+class ServedConnection(ChannelPeer[Engine, ServerChannel]):
+    """One client; see ``ChannelPeer``. One that understands ``connection.blocked`` is told why it is not read.
 
     Args:
         container: that serves it.
         broker: its exchanges and queues.
         engine, pump, traffic: of the connection.
-        identity: who the client proved to be.
+        login: by which the client came in.
         host: the IP address that it dialled from.
-        reaches_running: whether ``basic.qos`` of consumers reaches those that run.
+        habits: what differs from one server to the next.
 
     Attributes:
-        broker, engine, pump, reaches_running: as given.
-        channels: those that are open.
-        publisher: an inlet of each node that is published to by its address.
-        over: set when nothing more comes.
+        broker, habits: as given.
+        origin: of what it publishes.
     """
+
+    protocol = "AMQP 0-9-1"
+
+    __slots__ = ("_login", "_token_scope", "_updates", "broker", "habits", "origin")
 
     def __init__(
         self,
-        container: Container,
+        container: ServingContainer,
         broker: Topology,
-        engine: ServerEngine,
+        engine: Engine,
         pump: Pump,
         traffic: Traffic,
         *,
-        identity: Identity | None,
+        login: Login,
         host: str | None,
-        reaches_running: bool = True,
+        habits: Habits,
     ) -> None:
-        self._identity = identity
-        self._host_address = host
         name = engine.peer_properties.get("connection_name")
-        self._name = name if isinstance(name, str) and name else str(uuid.uuid4())
-        super().__init__(container)
+        super().__init__(
+            container,
+            self._find,
+            engine,
+            pump,
+            traffic,
+            name=name if isinstance(name, str) and name else str(uuid.uuid4()),
+            identity=login.identity,
+            host=host,
+        )
+        self.origin = origin_of(self)
         self.broker = broker
-        self.engine = engine
-        self.pump = pump
-        self.reaches_running = reaches_running
-        self.channels: dict[Any, ServerChannel] = {}
-        self.publisher = Publisher(self, self._find, pump.ring)
-        self.over = trio.Event()
-        self._traffic = traffic
-        self._grants: dict[Wish, _Grant] = {}
-        self._blocked = False
-        self._roomy = True
-        self._idle = trio.Event()
-        engine.crowded = self._is_crowded
+        self.habits = habits
+        self._login = login
+        self._updates: list[bytes] = []
+        self._token_scope: trio.CancelScope | None = None
 
-    # -- who it is --------------------------------------------------------------------------
-
-    @property
-    def container_id(self) -> str:
-        """The client's ``connection_name``, or a name made up here."""
-        return self._name
-
-    @property
-    def identity(self) -> Any:
-        """Who the client proved to be, or None."""
-        return self._identity
-
-    @property
-    def host(self) -> str | None:
-        """The IP address that the client dialled from; None in memory or on a Unix socket."""
-        return self._host_address
-
-    @property
-    def closed(self) -> bool:
-        """Whether the connection is over, by either end."""
-        return not self.engine.is_open
-
-    def links(self) -> Iterator[LinkView]:
-        """Its consumers, and the places that it publishes to."""
+    def outgoing_links(self) -> Iterator[LinkView]:
+        """Its consumers."""
         for channel in self.channels.values():
             for tag, outlet in channel.consuming.outlets.items():
-                name = f"{channel.number}/{tag}"
-                yield LinkView("sender", name, partial(dict, state="attached", address=outlet.address))
-        for address in self.publisher.inlets:
-            yield LinkView("receiver", address, partial(dict, state="attached", address=address))
-
-    def statistics(self) -> Mapping[str, Any]:
-        """Octets and calls of the transport, and how many channels there are."""
-        traffic = self._traffic
-        return {
-            "state": self.engine.state.name.lower(),
-            "protocol": "AMQP 0-9-1",
-            "channels": len(self.channels),
-            "octets_in": traffic.octets_in,
-            "octets_out": traffic.octets_out,
-            "reads": traffic.reads,
-            "writes": traffic.writes,
-        }
+                yield LinkView("sender", f"{channel.number}/{tag}", outlet.statistics)
 
     def close(self, condition: str, description: str, info: Mapping[Any, Any] | None = None) -> None:
         """As for ``ConnectedPeer``."""
         _ = info
         code = connection_code(condition)
         self.engine.close(trio.current_time(), code, reply_text(code, description))
-        self._end_channels()
+        self.end_channels()
 
     def fail(self, fault: ReplyError) -> None:
         """A method broke a rule that ends the connection."""
         now = trio.current_time()
         self.engine.close(now, fault.code, fault.reply_text, fault.class_id, fault.method_id)
-        self._end_channels()
-
-    def _end_channels(self) -> None:
-        """We close the connection: what came and is not done is dropped."""
-        for channel in list(self.channels.values()):
-            channel.end()
-        self.pump.ring()
-        self.over.set()
+        self.end_channels()
 
     # -- what happens -----------------------------------------------------------------------
 
     def on_event(self, event: Any) -> None:
         """What the engine reports of an open connection."""
         if isinstance(event, ChannelOpened):
-            self.channels[event.channel] = ServerChannel(self, event.channel)
+            self.channels[event.channel] = self.make_channel(event)
         elif isinstance(event, ChannelClosed):
             channel = self.channels.get(event.channel)
             if channel is not None:
                 channel.close()
         elif isinstance(event, SecretUpdated):
-            self.engine.accept_secret()
+            self._updates.append(event.secret)
+            if len(self._updates) == 1:
+                self.start_soon(self._renew)
         elif isinstance(event, (ConnectionClosed, ConnectionLost)):
             self.on_over()
+
+    def make_channel(self, opened: ChannelOpened) -> ServerChannel:
+        """A channel that the client has opened."""
+        return ServerChannel(self, opened.channel)
+
+    async def _renew(self) -> None:
+        """Answer new secrets, in order; the connection ends with 530 if one is a token that is not good."""
+        while self._updates:
+            accepted = await self._login.renew(self._updates[0])
+            del self._updates[0]
+            if not self.engine.is_open:
+                return
+            if not accepted:
+                method = spec.ConnectionUpdateSecret.plan
+                fault = ReplyError(ReplyCode091.NOT_ALLOWED, "the new token is not accepted")
+                self.fail(fault.about(method.class_id, method.method_id))
+                return
+            self.engine.accept_secret()
+            self.pump.ring()
+            self._forget_token()
+            self.watch_token()
+
+    def watch_token(self) -> None:
+        """End the connection with 530 when the token of the client ends, unless another takes its place."""
+        if self._login.expires is not None and self.open:
+            assert self.nursery is not None
+            self._token_scope = trio.CancelScope()
+            self.nursery.start_soon(self._expire, self._token_scope, self._login.expires)
+
+    def _forget_token(self) -> None:
+        scope, self._token_scope = self._token_scope, None
+        if scope is not None:
+            scope.cancel()
+
+    async def _expire(self, scope: trio.CancelScope, expires: float) -> None:
+        with scope:
+            await trio.sleep(max(0.0, expires - self._container.clock.wall()))
+            self.fail(ReplyError(ReplyCode091.NOT_ALLOWED, "the token has expired"))
 
     def on_over(self) -> None:
         """Nothing more comes; what came is still done."""
@@ -211,76 +191,19 @@ class ServedConnection(ServedPeer):
             channel.close()
         self.over.set()
 
-    def forget(self, channel: ServerChannel) -> None:
-        """The channel is over, and nothing that came on it waits."""
-        self.channels.pop(channel.engine, None)
-        if not self.channels:
-            self._idle.set()
-
-    async def until_done(self, seconds: float) -> None:
-        """Wait, so long at most, until what came on all channels is done. Cancelled: it is not waited for."""
-        with trio.move_on_after(seconds):
-            while self.channels:
-                self._idle = trio.Event()
-                await self._idle.wait()
-
     def ended(self) -> None:
         """As for ``ConnectedPeer``."""
         super().ended()
-        self.over.set()
-        for channel in list(self.channels.values()):
-            channel.end()
-        self.channels.clear()
-        self.publisher.close()
-        self.watermark.forget(self._on_low)
+        self._forget_token()
         self.broker.disown(self)
 
-    # -- permissions ------------------------------------------------------------------------
+    def on_blocked(self) -> None:
+        """As for ``ChannelPeer``: connection.blocked."""
+        self.engine.block(_BLOCKED)
 
-    def is_granted(self, wish: Wish) -> bool:
-        """Whether this needs no question: nothing is refused here, or it was asked before."""
-        return not self.guard.asks or wish in self._grants
-
-    def grant(self, wish: Wish) -> None:
-        """It was permitted."""
-        if len(self._grants) >= _MOST_GRANTS:
-            for each in list(self._grants):
-                self._revoke(each)
-        grant = self._grants[wish] = _Grant(partial(self._revoke, wish))
-        self.guard.remember(grant, wish)
-
-    def _revoke(self, wish: Wish) -> None:
-        grant = self._grants.pop(wish, None)
-        if grant is not None:
-            self.guard.forget(grant)
-
-    # -- when it is not read ----------------------------------------------------------------
-
-    def on_publish(self) -> None:
-        """A message has come: where the container holds too many, no more of them are read."""
-        if self.watermark.high and not self._blocked and self.engine.is_open:
-            self._blocked = True
-            self.engine.block(_BLOCKED)
-            self.watermark.when_low(self._on_low)
-
-    def _on_low(self) -> None:
-        self._blocked = False
-        if self.engine.is_open:
-            self.engine.unblock()
-        self.pump.ring()
-
-    def _is_crowded(self) -> bool:
-        journal = self._container.journal
-        if journal is not None and journal.crowded:
-            if self._roomy:
-                self._roomy = False
-                journal.when_roomy(self._on_roomy)
-            return True
-        return self._blocked or bool(self.publisher.waiting)
-
-    def _on_roomy(self) -> None:
-        self._roomy = True
-        self.pump.ring()
+    def on_unblocked(self) -> None:
+        """As for ``ChannelPeer``: connection.unblocked."""
+        self.engine.unblock()
 
     def _find(self, address: str) -> Node:
         """A node that is there: what nobody declared is not made by publishing to it."""

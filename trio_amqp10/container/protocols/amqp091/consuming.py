@@ -17,14 +17,14 @@ from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.content import Content as Carried
 from trio_amqp10.amqp091.states import ChannelState
 from trio_amqp10.container.broker.faults import AccessRefusedError, LockedError, PreconditionError
-from trio_amqp10.container.nodes.node import Interest, Node
+from trio_amqp10.container.nodes.node import Node, SubscriptionTerms
 from trio_amqp10.container.nodes.topic import Topic
 from trio_amqp10.container.transactions import LeaseAnswer
 
 from .content import to_published
 from .declaring import last_declared
 from .outlets import NOTHING, ChannelOutlet, ConsumerOutlet, GetOutlet, is_quorum
-from .replying import REPLY_TO, ReplyNode, find_reply_node, reply_name
+from .replying import REPLY_TO, ReplyNode, reply_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -36,7 +36,56 @@ if TYPE_CHECKING:
 
     from .channel import ServerChannel
 
-__all__ = ["Consuming"]
+__all__ = ["Consuming", "is_of_another", "new_tag"]
+
+
+class _Replies:
+    """The consumer of the direct replies to a channel; a ``ReplyConsumer``.
+
+    Args:
+        channel: that receives them.
+        tag: its consumer tag.
+
+    Attributes:
+        tag: as given.
+        name: to which replies are published; nobody can guess it.
+    """
+
+    __slots__ = ("_channel", "_node", "name", "tag")
+
+    def __init__(self, channel: ServerChannel, tag: str) -> None:
+        self._channel = channel
+        self.tag = tag
+        self.name = reply_name()
+        self._node = ReplyNode(channel.broker.queue_address(self.name), self)
+
+    def begin(self) -> None:
+        """It receives from now on."""
+        self._channel.broker.add_node(self._node)
+
+    def end(self) -> None:
+        """It receives no more."""
+        self._channel.broker.remove_node(self._node)
+
+    def deliver(self, content: Content) -> None:
+        """As of ``ReplyConsumer``."""
+        channel = self._channel
+        published = to_published(content, self.name, like_rabbitmq=channel.peer.habits.like_rabbitmq)
+        channel.reply(
+            spec.BasicDeliver(
+                consumer_tag=self.tag,
+                delivery_tag=channel.engine.numbers.deliveries.last + 1,
+                redelivered=False,
+                exchange=published.exchange,
+                routing_key=published.routing_key,
+            ),
+            Carried(NOTHING, published.body, published.raw),
+        )
+        channel.peer.pump.ring()
+
+    def close(self, condition: str | None = None, description: str | None = None) -> None:
+        """End it from here, and tell the client, as for any consumer."""
+        self._channel.consuming.on_cancelled(self.tag, condition, description)
 
 
 class Consuming:
@@ -50,21 +99,37 @@ class Consuming:
         unacked: deliveries that wait for an acknowledgement, by delivery tag.
         out: how many of these, or of those that wait for a commit, came by consumers.
         settling: whether several are acknowledged at once: outlets are woken behind that.
-        reply_name: where direct replies are published to; None without a consumer of them.
     """
+
+    __slots__ = (
+        "_channel",
+        "_limit",
+        "_prefetch",
+        "_replies",
+        "_stalled",
+        "_to_wake",
+        "out",
+        "outlets",
+        "settling",
+        "unacked",
+    )
 
     def __init__(self, channel: ServerChannel) -> None:
         self.outlets: dict[str, ConsumerOutlet] = {}
         self.unacked: dict[int, GivenLease] = {}
         self.out = 0
         self.settling = False
-        self.reply_name: str | None = None
-        self._reply_tag = ""
+        self._replies: _Replies | None = None
         self._channel = channel
         self._prefetch: int | None = None
         self._limit: int | None = None
         self._stalled = False
-        self._to_wake: dict[ConsumerOutlet, None] = {}
+        self._to_wake: dict[ConsumerOutlet, None] | None = None
+
+    @property
+    def reply_name(self) -> str | None:
+        """Where direct replies are published to; None without a consumer of them."""
+        return None if self._replies is None else self._replies.name
 
     # -- consumers --------------------------------------------------------------------------
 
@@ -94,7 +159,7 @@ class Consuming:
             method.exclusive and others
         ):
             raise AccessRefusedError(f"queue '{name}' in vhost '/' in exclusive use")
-        tag = method.consumer_tag or f"amq.ctag-{_token()}"
+        tag = method.consumer_tag or new_tag()
         # Of a topic it is a subscription of its own, which ends with it.
         own = f"{peer.number}/{channel.number}/{tag}" if isinstance(node, Topic) else node.address
         outlet = ConsumerOutlet(
@@ -105,76 +170,60 @@ class Consuming:
             no_ack=method.no_ack,
             exclusive=method.exclusive,
             window=self._prefetch,
-            interest=Interest(name=own, owner=peer.owner, priority=priority),
+            wants=partial(is_of_another, peer.origin) if method.no_local and peer.habits.no_local else None,
+            subscription_terms=SubscriptionTerms(name=own, owner=peer.owner, priority=priority),
         )
         peer.check_link()
-        peer.check_outlet(node, copying=False, target=None, interest=outlet.interest)
+        peer.check_outlet(node, copying=False, target=None, subscription_terms=outlet.subscription_terms)
         self._answer(method, tag)
         self.outlets[tag] = outlet
         peer.guard.remember(outlet, ("receive", node.address))
         outlet.begin()
 
     def _answer(self, method: Any, tag: str) -> None:
-        if method.no_wait:
+        if getattr(method, "no_wait", False):
             self._channel.engine.numbers.consumers[tag] = method.no_ack
         else:
-            self._channel.reply(spec.BasicConsumeOk(consumer_tag=tag))
+            self._channel.reply(self._channel.make(f"{method.plan.name}-ok", consumer_tag=tag))
 
     def _consume_replies(self, method: Any) -> None:
         if not method.no_ack:
             raise PreconditionError("reply consumer cannot acknowledge")
-        if self.reply_name is not None:
+        if self._replies is not None:
             raise PreconditionError("reply consumer already set")
-        tag = method.consumer_tag or f"amq.ctag-{_token()}"
-        name = reply_name()
-        broker = self._channel.broker
-        broker.add_node(ReplyNode(broker.queue_address(name), self._deliver_reply))
-        self.reply_name, self._reply_tag = name, tag
-        self._answer(method, tag)
-
-    def _deliver_reply(self, content: Content) -> None:
-        assert self.reply_name is not None
-        channel = self._channel
-        published = to_published(content, self.reply_name)
-        channel.reply(
-            spec.BasicDeliver(
-                consumer_tag=self._reply_tag,
-                delivery_tag=channel.engine.numbers.deliveries.last + 1,
-                redelivered=False,
-                exchange=published.exchange,
-                routing_key=published.routing_key,
-            ),
-            Carried(NOTHING, published.body, published.raw),
-        )
-        channel.peer.pump.ring()
+        replies = _Replies(self._channel, method.consumer_tag or new_tag())
+        replies.begin()
+        self._replies = replies
+        self._answer(method, replies.tag)
 
     def _end_replies(self) -> None:
-        if self.reply_name is not None:
-            node = find_reply_node(self._channel.broker, self.reply_name)
-            if node is not None:
-                self._channel.broker.remove_node(node)
-            self.reply_name = None
+        replies, self._replies = self._replies, None
+        if replies is not None:
+            replies.end()
 
     def cancel(self, arrival: Arrival) -> None:
         """basic.cancel."""
         method: Any = arrival.method
         tag = method.consumer_tag
-        if self.reply_name is not None and tag == self._reply_tag:
+        if self._replies is not None and tag == self._replies.tag:
             self._end_replies()
         outlet = self.outlets.pop(tag, None)
         if outlet is not None:
             self._channel.peer.guard.forget(outlet)
             outlet.stop()
-        if not method.no_wait:
-            self._channel.reply(spec.BasicCancelOk(consumer_tag=tag))
+        if not getattr(method, "no_wait", False):
+            self._channel.reply(self._channel.make(f"{method.plan.name}-ok", consumer_tag=tag))
 
     def on_cancelled(self, tag: str, condition: str | None, description: str | None) -> None:
         """The node has ended a consumer, e.g. because the queue was deleted; clients that understand it are told."""
         _ = condition, description
         outlet, channel = self.outlets.pop(tag, None), self._channel
-        if outlet is None:
+        if outlet is not None:
+            channel.peer.guard.forget(outlet)
+        elif self._replies is not None and tag == self._replies.tag:
+            self._end_replies()
+        else:
             return
-        channel.peer.guard.forget(outlet)
         if channel.peer.engine.capabilities.get("consumer_cancel_notify") is True:
             channel.reply(spec.BasicCancel(consumer_tag=tag, no_wait=True))
             channel.peer.pump.ring()
@@ -193,9 +242,9 @@ class Consuming:
         self._channel.ask(("receive", queue.address), partial(self._get, method, name, queue))
 
     def _get(self, method: Any, name: str, queue: Queue) -> None:
-        outlet = GetOutlet(self._channel, queue, name, _nothing, no_ack=method.no_ack, window=1)
+        outlet = GetOutlet(self._channel, queue, name, no_ack=method.no_ack, window=1)
         if not outlet.pull():
-            self._channel.reply(spec.BasicGetEmpty())
+            self._channel.reply(self._channel.make("basic.get-empty"))
 
     # -- acknowledgements -------------------------------------------------------------------
 
@@ -259,7 +308,7 @@ class Consuming:
             self._limit = count
         else:
             self._prefetch = count
-            if self._channel.peer.reaches_running:
+            if not self._channel.peer.habits.like_rabbitmq:
                 for outlet in list(self.outlets.values()):
                     outlet.resize(count)
         self._channel.reply(spec.BasicQosOk())
@@ -287,11 +336,13 @@ class Consuming:
 
     def wake_later(self, outlet: ConsumerOutlet) -> None:
         """Wake it when all is acknowledged."""
+        if self._to_wake is None:
+            self._to_wake = {}
         self._to_wake[outlet] = None
 
     def _wake(self) -> None:
-        woken, self._to_wake = self._to_wake, {}
-        for outlet in woken:
+        woken, self._to_wake = self._to_wake, None
+        for outlet in woken or ():
             outlet.wake()
 
     # -- the end ----------------------------------------------------------------------------
@@ -308,8 +359,9 @@ class Consuming:
             lease.lost()
 
 
-def _nothing(condition: str | None, description: str | None) -> None:
-    """A get ends by itself."""
+def is_of_another(own: str, _content: object, origin: str | None) -> bool:
+    """Whether a message was published by another than this origin, for consumers that ask for no messages of their own."""
+    return origin != own
 
 
 def _requeue(lease: GivenLease) -> None:
@@ -324,5 +376,6 @@ def _refuse(lease: GivenLease) -> None:
     lease.rejected(None, None)
 
 
-def _token() -> str:
-    return base64.urlsafe_b64encode(secrets.token_bytes(16)).rstrip(b"=").decode()
+def new_tag() -> str:
+    """A tag of 128 bits for a consumer that names none."""
+    return "amq.ctag-" + base64.urlsafe_b64encode(secrets.token_bytes(16)).rstrip(b"=").decode()

@@ -21,7 +21,6 @@ Knows properties and headers; knows no channel.
 from __future__ import annotations
 
 import struct
-import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -30,14 +29,13 @@ from trio_amqp10.amqp091.content import BasicProperties
 from trio_amqp10.amqp091.fast import NO_PROPERTIES
 from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.amqp091.fields import USUAL
+from trio_amqp10.amqp091.translate import to_publication, to_sections
 from trio_amqp10.amqp091.values import Int64
 from trio_amqp10.container.broker.deaths import REASONS, recorded, summary
 from trio_amqp10.container.broker.deaths import Death as Recorded
 from trio_amqp10.container.nodes.content import Content, Publication, Terms
 from trio_amqp10.container.nodes.forms import Form, register
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
-
-from .translate import to_publication, to_sections
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,6 +53,16 @@ _HEAD: Final = struct.Struct(">BI")
 _SIZE: Final = struct.Struct(">I")
 _MOST_FAILURES: Final = 0xFFFFFFFF
 _DEATHS: Final = "x-death"
+
+
+_LEAST: Final = _HEAD.size + 1 + 1 + _SIZE.size
+"""Octets of a message whose names, properties and body are empty."""
+
+_LOWEST: Final = Terms(0)
+
+
+def _encoded(name: str) -> bytes:
+    return name.encode(errors="surrogateescape")
 
 
 class Published(Content):
@@ -75,7 +83,7 @@ class Published(Content):
 
     __slots__ = ("_properties", "body", "exchange", "failures", "raw", "redelivered", "routing_key")
 
-    def __init__(
+    def __init__(  # pyright: ignore[reportMissingSuperCall] - it would make the octets of every message
         self,
         exchange: str,
         routing_key: str,
@@ -96,23 +104,26 @@ class Published(Content):
         if properties is None:
             properties = BasicProperties.decode(raw, 0, USUAL) if raw != NO_PROPERTIES else BasicProperties()
         self._properties = properties
-        expiration = properties.expiration
+        expiration, priority = properties.expiration, properties.priority
         ttl = int(expiration) if left is None and expiration is not None else left
-        place = exchange.encode(errors="surrogateescape"), routing_key.encode(errors="surrogateescape")
-        octets = b"".join(
+        self.number = NUMBER
+        self.terms = Terms(priority or 0, ttl) if priority or ttl is not None else _LOWEST
+        self.durable = properties.delivery_mode == _PERSISTENT
+        self._standard = None
+        self.size = _LEAST + len(raw) + len(body) + len(_encoded(exchange)) + len(_encoded(routing_key))
+
+    @property
+    def octets(self) -> bytes:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The message in this form; made each time, as most messages never need it."""
+        place = _encoded(self.exchange), _encoded(self.routing_key)
+        return b"".join(
             (
-                _HEAD.pack(_REDELIVERED if redelivered else 0, failures),
+                _HEAD.pack(_REDELIVERED if self.redelivered else 0, self.failures),
                 *(part for name in place for part in (bytes((len(name),)), name)),
-                _SIZE.pack(len(raw)),
-                raw,
-                body,
+                _SIZE.pack(len(self.raw)),
+                self.raw,
+                self.body,
             )
-        )
-        super().__init__(
-            NUMBER,
-            octets,
-            Terms(properties.priority or 0, ttl),
-            durable=properties.delivery_mode == _PERSISTENT,
         )
 
     @property
@@ -122,67 +133,61 @@ class Published(Content):
 
     @property
     def headers(self) -> Mapping[str, Any]:
-        """Its headers; empty without any."""
         return self._properties.headers or {}
 
-    def changed(self, properties: BasicProperties, **others: Any) -> Published:
-        """The same with these properties; and with ``redelivered`` and ``failures`` as given."""
-        raw = properties.encode(USUAL)
-        return Published(self.exchange, self.routing_key, raw, self.body, properties, **others)
+    def _with(self, **changes: Any) -> Published:
+        """The same, but for these arguments."""
+        same: dict[str, Any] = {
+            "exchange": self.exchange,
+            "routing_key": self.routing_key,
+            "raw": self.raw,
+            "body": self.body,
+            "properties": self._properties,
+            "redelivered": self.redelivered,
+            "failures": self.failures,
+            "left": self.terms.ttl,
+        }
+        return Published(**same | changes)
 
     def aged(self, left: int) -> Content:
         """What consumers of 0-9-1 see stays as it was published; a translation has what is left."""
-        return Published(
-            self.exchange,
-            self.routing_key,
-            self.raw,
-            self.body,
-            self._properties,
-            redelivered=self.redelivered,
-            failures=self.failures,
-            left=left,
-        )
+        return self._with(left=left)
 
     def acquired(self, *, failed: bool = False, annotations: Mapping[Any, Any] | None = None) -> Content:  # noqa: ARG002
         """It was given out before, and perhaps in vain; 0-9-1 has no place for annotations of a receiver."""
         if self.redelivered and not failed:
             return self
-        return Published(
-            self.exchange,
-            self.routing_key,
-            self.raw,
-            self.body,
-            self._properties,
-            redelivered=True,
-            failures=min(self.failures + failed, _MOST_FAILURES),
-        )
+        return self._with(redelivered=True, failures=min(self.failures + failed, _MOST_FAILURES))
 
     @property
     def publication(self) -> Publication:
         return Publication(self.exchange, keys_of(self))
 
+    def published_to(self, exchange: str, routing_key: str) -> Content:
+        if self.exchange == exchange and self.routing_key == routing_key:
+            return self
+        return self._with(exchange=exchange, routing_key=routing_key)
+
     @property
     def deaths(self) -> list[Recorded]:
         return deaths_of(self.headers)
 
-    def dead(self, source: str, reason: Death, condition: str | None, description: str | None) -> Content:
-        """With one more death in its headers, in a queue of the program."""
-        return self.died(source, reason, self.publication, time.time(), condition, description)
-
-    def died(
+    def dead(
         self,
-        queue: str,
+        source: str,
         reason: Death,
-        publication: Publication,
         now: float,
-        condition: str | None,
-        description: str | None,
+        publication: Publication | None = None,
+        condition: str | None = None,
+        description: str | None = None,
     ) -> Content:
         """With one more death in its headers; 0-9-1 has no place for the error of the receiver."""
         _ = condition, description
         properties, headers = self._properties, self.headers
+        if publication is None:
+            publication = self.publication
         death = Recorded(
-            queue=queue,
+            queue=source,
             reason=REASONS[reason],
             time=int(now),
             exchange=publication.exchange,
@@ -192,7 +197,8 @@ class Published(Content):
         deaths = recorded(self.deaths, death)
         before = {key: value for key, value in headers.items() if isinstance(value, str)}
         marked = {**headers, _DEATHS: [_entry(each) for each in deaths], **summary(before, death)}
-        return self.changed(replace(properties, headers=marked, expiration=None))
+        dead = replace(properties, headers=marked, expiration=None)
+        return Published(self.exchange, self.routing_key, dead.encode(USUAL), self.body, dead)
 
     def translated(self) -> bytes:
         properties, ttl = self._properties, self.terms.ttl
@@ -234,17 +240,21 @@ def published(octets: bytes) -> Published:
         raise ValueError(f"no message of the form -91: {fault}") from fault
 
 
-def to_published(content: Content, key: str) -> Published:
+def to_published(content: Content, key: str, *, like_rabbitmq: bool = False) -> Published:
     """What a consumer of 0-9-1 gets of any content.
 
     Args:
         content: in any form.
         key: the routing key of a message that names none: the name of its queue.
+        like_rabbitmq: whether a message of AMQP 1.0 that does not say whether it is durable is, and whether one whose body is a
+            text is delivered as encoded sections.
     """
     if isinstance(content, Published):
         return content
     try:
-        made = to_publication(content.as_message(), reply_to=_queue_name)
+        made = to_publication(
+            content.as_message(), durable=like_rabbitmq, plain_text=not like_rabbitmq, reply_to=_queue_name
+        )
         raw = made.properties.encode(USUAL)
     except (
         RemoteProtocolError,

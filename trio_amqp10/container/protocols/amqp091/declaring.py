@@ -1,7 +1,7 @@
 """Methods that make, bind and delete exchanges and queues (0-9-1, exchange and queue).
 
 Names: an empty name of a queue is the one that was declared last on the channel. Whoever declares or deletes needs
-permission to ``create``; who binds or purges a queue that is there needs it too.
+permission to ``create``; who binds a queue that is there needs it too. To purge a queue is to receive from it.
 
 Knows the broker of the container; knows no message.
 """
@@ -180,7 +180,9 @@ def _purge_queue(channel: ServerChannel, arrival: Arrival) -> None:
         if not method.no_wait:
             channel.reply(spec.QueuePurgeOk(message_count=count))
 
-    channel.ask(("create", None), purge)
+    # Whoever may take the messages may throw them away; RabbitMQ asks for ``read`` too.
+    queue = channel.broker.get_queue(name, channel.peer)
+    channel.ask(("receive", queue.address), purge)
 
 
 def _delete_queue(channel: ServerChannel, arrival: Arrival) -> None:
@@ -197,15 +199,15 @@ def _delete_queue(channel: ServerChannel, arrival: Arrival) -> None:
     channel.ask(("create", None), delete)
 
 
-DECLARING: Final[Mapping[type[Method], Callable[[ServerChannel, Arrival], object]]] = {
-    spec.ExchangeDeclare: _declare_exchange,
-    spec.ExchangeDelete: _delete_exchange,
-    spec.ExchangeBind: _bind_exchange,
-    spec.ExchangeUnbind: _unbind_exchange,
-    spec.QueueDeclare: _declare_queue,
-    spec.QueueBind: _bind_queue,
-    spec.QueueUnbind: _unbind_queue,
-    spec.QueuePurge: _purge_queue,
-    spec.QueueDelete: _delete_queue,
+DECLARING: Final[Mapping[str, Callable[[ServerChannel, Arrival], object]]] = {
+    "exchange.declare": _declare_exchange,
+    "exchange.delete": _delete_exchange,
+    "exchange.bind": _bind_exchange,
+    "exchange.unbind": _unbind_exchange,
+    "queue.declare": _declare_queue,
+    "queue.bind": _bind_queue,
+    "queue.unbind": _unbind_queue,
+    "queue.purge": _purge_queue,
+    "queue.delete": _delete_queue,
 }
 """What is done with each method of the classes exchange and queue."""

@@ -5,35 +5,34 @@ Knows listeners and connections; what is done on a connection is in ``connection
 
 from __future__ import annotations
 
-import logging
-import math
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import trio
 
-from trio_amqp10.amqp091 import spec
+from trio_amqp10.amqp091.engine import Engine
 from trio_amqp10.amqp091.frames import PROTOCOL_HEADER, PROTOCOL_HEADER_09
 from trio_amqp10.amqp091.limits import Limits
 from trio_amqp10.amqp091.methods import Sender
-from trio_amqp10.container.nodes.node import RefusedError
-from trio_amqp10.net.pump import READ_SIZE, Pump, Traffic
+from trio_amqp10.amqp091.profile import V091
+from trio_amqp10.container.protocols.conversation import Conversation
 from trio_amqp10.reply_codes import ReplyCode091, reply_text
 
-from .connection import ServedConnection, ServerEngine
+from .connection import Habits, ServedConnection
 from .login import Login, mechanisms_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from trio_amqp10.amqp091.profile import Profile
     from trio_amqp10.container.broker.topology import Topology
-    from trio_amqp10.container.service import Container
+    from trio_amqp10.container.connected_peer import ServingContainer
+    from trio_amqp10.container.nodes.node import RefusedError
     from trio_amqp10.net.dialect import AcceptedConnection
-    from trio_amqp10.sasl.mechanism import Identity
 
-__all__ = ["Amqp091"]
+    FindVirtualHost = Callable[[str, str | None], ServingContainer | None]
 
-_log = logging.getLogger("trio_amqp10.listen")
+__all__ = ["Amqp091", "Conversation091", "broker_of"]
 
 _VERSION: Final = b"AMQP\x00\x00\x09"
 """How headers of this family begin; another revision of it is answered with ours (4.2.2)."""
@@ -54,6 +53,11 @@ _RABBITMQ: Final = "RabbitMQ"
 """Under this product name clients expect of ``basic.qos`` that consumers that run keep their window."""
 
 
+def broker_of(container: ServingContainer) -> Topology:
+    """The broker of a container, which gets one if it has none."""
+    return container.broker or container.add_broker()
+
+
 class Amqp091:
     """The dialect. ``Container.serve(dialects=["0-9-1"])`` makes one.
 
@@ -61,23 +65,37 @@ class Amqp091:
         container: whose nodes clients reach. It gets a broker if it has none.
         limits: what is proposed and borne.
         properties: what clients are told of the server, on top of the defaults.
-        virtual_host: the one that there is.
+        virtual_host: the name of the container as a virtual host.
+        virtual_hosts: the containers of all virtual hosts, by name, or a function of the name that a client asks for and of the
+            name of the server in its TLS (None without), which gives the container or None; in place of ``virtual_host``.
+        no_local: obey the bit ``no-local`` of ``basic.consume``: a consumer is given no message of a client that has the same
+            ``connection_name`` and logged in as the same user; without a name, of its own connection.
         close_timeout: seconds for the answer to our close, and for what came before the client's.
     """
 
     name = "AMQP 0-9-1"
+    profile: ClassVar[Profile] = V091
 
     def __init__(
         self,
-        container: Container,
+        container: ServingContainer,
         *,
         limits: Limits | None = None,
         properties: Mapping[str, Any] | None = None,
         virtual_host: str = "/",
+        virtual_hosts: Mapping[str, ServingContainer] | FindVirtualHost | None = None,
+        no_local: bool = False,
         close_timeout: float = 5.0,
     ) -> None:
-        self._container = container
-        self._broker: Topology = container.broker or container.add_broker()
+        if virtual_hosts is None or callable(virtual_hosts):
+            containers = {virtual_host: container}
+        else:
+            containers = dict(virtual_hosts)
+        for each in containers.values():
+            broker_of(each)
+        self._find: FindVirtualHost = (
+            virtual_hosts if callable(virtual_hosts) else lambda name, _: containers.get(name)
+        )
         self._limits = limits or Limits()
         self._properties = {
             "product": _PRODUCT,
@@ -87,7 +105,7 @@ class Amqp091:
             "capabilities": dict.fromkeys(_CAPABILITIES, True),
             **(properties or {}),
         }
-        self._virtual_host = virtual_host
+        self._habits = Habits(like_rabbitmq=self._properties["product"] == _RABBITMQ, no_local=no_local)
         self._close_timeout = close_timeout
 
     def claims(self, head: bytes) -> bool | None:
@@ -100,50 +118,28 @@ class Amqp091:
 
     async def serve(self, accepted: AcceptedConnection) -> None:
         """As of ``Dialect``. Cancelled: the connection is closed with 320 (connection-forced)."""
-        now = trio.current_time()
-        start = spec.ConnectionStart(
+        start = self.profile.methods.make(
+            "connection.start",
             server_properties=self._properties,
             mechanisms=" ".join(each.name for each in mechanisms_for(accepted)).encode(),
         )
-        engine = ServerEngine(Sender.SERVER, now, self._limits, start=start)
-        talk = _Talk(self, accepted, engine)
-        async with trio.open_nursery() as nursery:
-            talk.pump.start(nursery)
-            if accepted.transport.head:
-                talk.pump.feed(engine.receive_slice, accepted.transport.head, now)
-            try:
-                await talk.run()
-            finally:
-                with trio.CancelScope(shield=True, deadline=trio.current_time() + self._close_timeout):
-                    await talk.close()
-                talk.pump.cancel()
-            nursery.cancel_scope.cancel()
+        engine = Engine(Sender.SERVER, trio.current_time(), self._limits, profile=self.profile, start=start)
+        await self.converse(accepted, engine).serve()
 
-    # -- what a talk asks -------------------------------------------------------------------
+    def converse(self, accepted: AcceptedConnection, engine: Engine) -> Conversation091:
+        """A new connection."""
+        return Conversation091(self, accepted, engine)
 
-    def has_virtual_host(self, name: str) -> bool:
-        """Whether there is this virtual host."""
-        return name == self._virtual_host
+    # -- what a conversation asks -------------------------------------------------------------------
 
-    def connect(
-        self, engine: ServerEngine, pump: Pump, traffic: Traffic, identity: Identity | None, host: str | None
-    ) -> ServedConnection:
-        """The client, that has come in."""
-        return ServedConnection(
-            self._container,
-            self._broker,
-            engine,
-            pump,
-            traffic,
-            identity=identity,
-            host=host,
-            reaches_running=self._properties["product"] != _RABBITMQ,
-        )
+    def find_container(self, virtual_host: str, server_name: str | None) -> ServingContainer | None:
+        """The container of a virtual host, for a client that asked for this server in TLS."""
+        return self._find(virtual_host, server_name)
 
     @property
-    def container(self) -> Container:
-        """As given."""
-        return self._container
+    def habits(self) -> Habits:
+        """What this server does one way or the other."""
+        return self._habits
 
     @property
     def close_timeout(self) -> float:
@@ -151,76 +147,64 @@ class Amqp091:
         return self._close_timeout
 
 
-class _Talk:
-    """One connection: first the handshake, then the client."""
+class Conversation091(Conversation[Engine, ServedConnection]):
+    """One connection of 0-9-1, or of a version that is much the same."""
 
-    def __init__(self, dialect: Amqp091, accepted: AcceptedConnection, engine: ServerEngine) -> None:
+    __slots__ = ("_dialect",)
+
+    def __init__(self, dialect: Amqp091, accepted: AcceptedConnection, engine: Engine) -> None:
+        super().__init__(accepted, engine, dialect.close_timeout)
         self._dialect = dialect
-        self._accepted = accepted
-        self._engine = engine
-        self._say, self._hear = trio.open_memory_channel[Any](math.inf)
-        self._client: ServedConnection | None = None
-        self._traffic = Traffic()
-        self.pump = Pump(
-            engine, accepted.transport.stream, self._on_event, self._on_over, totals=self._traffic
+
+    async def log_in(
+        self, events: trio.MemoryReceiveChannel[Any]
+    ) -> tuple[ServingContainer, ServedConnection] | None:
+        """As of ``Conversation``: the client, unless there is no such virtual host."""
+        login = Login(self.engine, self.pump, self.accepted)
+        virtual_host = await login.run(events)
+        if virtual_host is None or self.turned_away(login):
+            return None
+        container = self._dialect.find_container(virtual_host, self.accepted.transport.server_name)
+        if container is None:
+            self._refuse(f"vhost {virtual_host} not found")
+            return None
+        return container, self.make_client(
+            container,
+            broker_of(container),
+            self.engine,
+            self.pump,
+            self.traffic,
+            login=login,
+            host=self.accepted.host,
+            habits=self._dialect.habits,
         )
 
-    def _on_event(self, event: Any) -> None:
-        if self._client is None:
-            self._say.send_nowait(event)
-        else:
-            self._client.on_event(event)
+    def turned_away(self, login: Login) -> bool:
+        """Whether the client has been told to go elsewhere; never in 0-9-1."""
+        _ = login
+        return False
 
-    def _on_over(self) -> None:
-        self._say.close()
-        if self._client is not None:
-            self._client.on_over()
+    def make_client(self, *args: Any, **options: Any) -> ServedConnection:
+        """The client, as ``ServedConnection`` takes it."""
+        return ServedConnection(*args, **options)
 
-    async def run(self) -> None:
-        """The connection, to its end."""
-        login = Login(self._engine, self.pump, self._accepted, self._hear)
-        virtual_host = await login.run()
-        if virtual_host is None:
-            _log.info("%s came no further than the handshake", self._accepted.name)
-            return
-        if not self._dialect.has_virtual_host(virtual_host):
-            self._refuse(ReplyCode091.NOT_ALLOWED, f"vhost {virtual_host} not found")
-            return
-        client = self._dialect.connect(
-            self._engine, self.pump, self._traffic, login.identity, self._accepted.host
-        )
-        async with trio.open_nursery() as nursery:
-            try:
-                await self._serve(client, nursery)
-            finally:
-                self._client = None
-                self._dialect.container.leave(client)
+    def on_enter(self, client: ServedConnection) -> None:
+        """As of ``Conversation``: a token that ends is watched."""
+        client.watch_token()
 
-    async def _serve(self, client: ServedConnection, nursery: trio.Nursery) -> None:
-        try:
-            self._dialect.container.enter(client, nursery)
-            await client.guard.check("open", None)
-        except RefusedError as refusal:
-            self._refuse(ReplyCode091.NOT_ALLOWED, refusal.description)
-            return
-        self._client = client
-        self._accepted.opened()
-        self.pump.read_size = READ_SIZE
-        self.pump.feed(self._engine.accept_open, trio.current_time())
-        await client.over.wait()
-        await client.until_done(self._dialect.close_timeout)
+    def refuse(self, refusal: RefusedError) -> None:
+        """As of ``Conversation``: with 530 (not-allowed)."""
+        self._refuse(refusal.description)
 
-    def _refuse(self, code: ReplyCode091, explanation: str) -> None:
-        """Close it in answer to connection.open."""
-        open_ = spec.ConnectionOpen.plan
+    def _refuse(self, explanation: str) -> None:
+        open_ = self.engine.methods.by_name["connection.open"]
+        code = ReplyCode091.NOT_ALLOWED
         text = reply_text(code, explanation)
         self.pump.feed(
-            partial(self._engine.close, trio.current_time(), code, text, open_.class_id, open_.method_id)
+            partial(self.engine.close, trio.current_time(), code, text, open_.class_id, open_.method_id)
         )
 
-    async def close(self) -> None:
-        """Close it if it is open, and wait until the client has answered."""
+    def close(self) -> None:
+        """As of ``Conversation``: with 320 (connection-forced)."""
         code = ReplyCode091.CONNECTION_FORCED
-        self._engine.close(trio.current_time(), code, reply_text(code, "the service ends"))
-        self.pump.ring()
-        await self.pump.finished.wait()
+        self.engine.close(trio.current_time(), code, reply_text(code, "the service ends"))

@@ -17,11 +17,11 @@ import trio
 from trio_amqp10.amqp091.events import ChallengeAnswered, OpenRequested, StartAnswered
 from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.amqp091.fields import USUAL, Scan, read_table
+from trio_amqp10.container.protocols.server_login import ServerLogin, context_of
 from trio_amqp10.sasl.config import Server
 from trio_amqp10.sasl.mechanism import (
     Challenge,
     Identity,
-    Question,
     Refused,
     ServerContext,
     ServerExchange,
@@ -38,12 +38,9 @@ if TYPE_CHECKING:
     from trio_amqp10.net.pump import Pump
     from trio_amqp10.sasl.mechanism import ServerStep
 
-__all__ = ["AmqPlainServer", "Login", "context_of", "mechanisms_for"]
+__all__ = ["AmqPlainServer", "Login", "mechanisms_for"]
 
 _log = logging.getLogger("trio_amqp10.listen")
-
-_ROUNDS: Final = 16
-"""Challenges that one login may take."""
 
 _JITTER: Final = 0.5
 """Seconds at most, by which refusals are spread: how long one takes tells a guesser nothing."""
@@ -95,14 +92,6 @@ class _AmqPlainExchange(ServerExchange):
         return self._plain.answer(value)
 
 
-def context_of(accepted: AcceptedConnection) -> ServerContext:
-    """What mechanisms may know of a connection."""
-    transport = accepted.transport
-    return ServerContext(
-        channel_bindings=transport.channel_bindings, peer_certificate=transport.peer_certificate
-    )
-
-
 def mechanisms_for(accepted: AcceptedConnection) -> list[ServerMechanism]:
     """What is offered, best first; PLAIN, then AMQPLAIN, for ``guest`` alone where everybody is let in."""
     server: Server = accepted.sasl or Server()
@@ -115,115 +104,115 @@ def mechanisms_for(accepted: AcceptedConnection) -> list[ServerMechanism]:
     return offered
 
 
-class Login:
+class Login(ServerLogin):
     """One handshake, from the answer to connection.start to the wish for a virtual host.
 
     Args:
         engine: of the connection.
         pump: that drives it.
         accepted: what is known of the peer.
-        events: what the engine reports meanwhile.
 
     Attributes:
         identity: who the peer proved to be, once it logged in.
+        expires: when the token ends that proved it, in seconds since 1970; None if it does not end.
+        virtual_host: that the peer asks for, once it did.
+        insists: whether it asks not to be redirected.
     """
+
+    __slots__ = ("_engine", "_mechanism", "_pump", "expires", "insists", "virtual_host")
 
     def __init__(
         self,
         engine: Engine,
         pump: Pump,
         accepted: AcceptedConnection,
-        events: trio.MemoryReceiveChannel[Any],
     ) -> None:
-        self.identity: Identity | None = None
+        super().__init__(accepted)
+        self.expires: float | None = None
+        self.virtual_host = ""
+        self.insists = False
         self._engine = engine
         self._pump = pump
-        self._accepted = accepted
-        self._events = events
-        self._exchange: ServerExchange | None = None
         self._mechanism: ServerMechanism | None = None
-        self._rounds = 0
 
-    async def run(self) -> str | None:
-        """The virtual host that the peer asks for; None if it came no further.
+    async def run(self, events: trio.MemoryReceiveChannel[Any]) -> str | None:
+        """The virtual host that the peer asks for; None if it came no further. ``events`` are what the engine reports.
 
         Cancelled: the connection is of no use.
         """
-        async for event in self._events:
+        async for event in events:
             if isinstance(event, StartAnswered):
                 if not await self._begin(event.answer):
                     return None
             elif isinstance(event, ChallengeAnswered):
-                assert self._exchange is not None
-                if not await self._take(self._attempt(self._exchange.response, event.response)):
+                exchange = self.exchange
+                assert exchange is not None
+                if not await self._take(await self.outcome(exchange, exchange.response, event.response)):
                     return None
             elif isinstance(event, OpenRequested):
-                return event.virtual_host
+                self.virtual_host, self.insists = event.virtual_host, event.insist
+                return self.virtual_host
         return None
 
     async def _begin(self, answer: spec.ConnectionStartOk) -> bool:
-        offered = {each.name: each for each in mechanisms_for(self._accepted)}
+        offered = {each.name: each for each in mechanisms_for(self.accepted)}
         mechanism = offered.get(answer.mechanism)
-        if mechanism is None or not self._accepted.failures.permits(None):
+        if mechanism is None or not self.accepted.failures.permits(None):
             return await self._refuse(answer.mechanism)
         self._mechanism = mechanism
-        self._exchange = mechanism.begin(context_of(self._accepted))
+        exchange = self.begin(mechanism)
         # An empty response is none for a mechanism in which the server speaks first.
         first = answer.response or (b"" if mechanism.name in ("EXTERNAL", "ANONYMOUS") else None)
-        return await self._take(self._attempt(self._exchange.start, first))
+        return await self._take(await self.outcome(exchange, exchange.start, first))
 
-    def _attempt(self, step: Any, value: object) -> ServerStep:
-        try:
-            return step(value)  # type: ignore[no-any-return]
-        except Exception:
-            # A mechanism may be a user's, and the octets are a stranger's.
-            _log.debug("a login failed", exc_info=True)
-            return Refused()
-
-    async def _take(self, step: ServerStep) -> bool:
+    async def _take(self, step: Challenge | Verified | Refused) -> bool:
         """Go on with a step of the mechanism; False if the peer may not come in."""
-        exchange, mechanism = self._exchange, self._mechanism
-        assert exchange is not None
+        mechanism = self._mechanism
         assert mechanism is not None
-        while isinstance(step, Question):
-            try:
-                work = step.work
-                value = await (step.ask() if work is None else trio.to_thread.run_sync(work))
-            except Exception:
-                _log.exception("a login could not be checked")
-                step = Refused()
-            else:
-                step = self._attempt(exchange.answer, value)
         now = trio.current_time()
-        if isinstance(step, Challenge) and self._rounds < _ROUNDS:
-            self._rounds += 1
+        if isinstance(step, Challenge):
             self._pump.feed(self._engine.challenge, step.data, now)
             return True
-        if not isinstance(step, Verified) or not self._accepted.failures.permits(exchange.claimed_name):
+        if not isinstance(step, Verified):
             return await self._refuse(mechanism.name)
-        if step.data is not None and self._rounds < _ROUNDS:
+        if step.data is not None:
             # There is no outcome that carries it: it is one more challenge, whose answer is empty (SCRAM).
-            self._rounds += 1
-            self._exchange = _Done(step.name)
+            self.exchange = _Done(step.name)
             self._pump.feed(self._engine.challenge, step.data, now)
             return True
         proves = not isinstance(mechanism, PlainServer | AmqPlainServer) or self._accepted_users
         self.identity = Identity(step.name, mechanism.name if proves else "ANONYMOUS")
+        self.expires = step.expires
         self._pump.feed(self._engine.accept_login, step.name, now)
+        return True
+
+    async def renew(self, secret: bytes) -> bool:
+        """Whether a secret that replaces that of the login is accepted: a token, if it lets in the same user.
+
+        Any other login has no secret that ends: nothing is verified. Cancelled: nothing has changed.
+        """
+        exchange, identity = self.exchange, self.identity
+        assert exchange is not None
+        assert identity is not None
+        step = self.attempt(exchange.renewed, secret)
+        if step is None:
+            return True
+        step = await self.answered(exchange, step)
+        if not isinstance(step, Verified) or step.name != identity.name:
+            _log.info("%s: the new token of %r is not accepted", self.accepted.name, identity.name)
+            return False
+        self.expires = step.expires
         return True
 
     @property
     def _accepted_users(self) -> bool:
         """Whether a password proves anything here."""
-        server: Server | None = self._accepted.sasl
+        server: Server | None = self.accepted.sasl
         return server is not None and server.requires_sasl
 
     async def _refuse(self, mechanism: str) -> bool:
         """The same for every cause, after the same time."""
-        claimed = None if self._exchange is None else self._exchange.claimed_name
-        failures = self._accepted.failures
-        if failures.permits(claimed):
-            failures.failed(claimed)
+        self.count_failure()
         await trio.sleep(FAILURE_PENALTY + random.random() * _JITTER)
         self._engine.refuse_login(f"Login was refused using authentication mechanism {mechanism[:20]}")
         self._pump.ring()

@@ -6,10 +6,8 @@ Know leases and deliveries; what the client answers is in ``consuming``.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.content import BasicProperties
 from trio_amqp10.amqp091.content import Content as Carried
 from trio_amqp10.amqp091.values import Int64
@@ -21,10 +19,9 @@ from trio_amqp10.errors import Condition, LocalProtocolError
 from .content import to_published
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from trio_amqp10.container.nodes.content import Content
-    from trio_amqp10.container.nodes.node import Interest, Node
+    from trio_amqp10.container.nodes.forms import Wants
+    from trio_amqp10.container.nodes.node import Node, SubscriptionTerms
 
     from .channel import ServerChannel
     from .content import Published
@@ -59,41 +56,51 @@ class ChannelOutlet(WindowOutlet):
         channel: ServerChannel,
         node: Node,
         name: str,
-        on_closed: Callable[[str | None, str | None], object],
         *,
         no_ack: bool,
         window: int | None,
-        interest: Interest | None = None,
+        wants: Wants | None = None,
+        subscription_terms: SubscriptionTerms | None = None,
     ) -> None:
-        super().__init__(channel.peer, node, self._deliver, on_closed, window=window, interest=interest)
+        super().__init__(
+            channel.peer,
+            node,
+            window=window,
+            wants=wants,
+            subscription_terms=subscription_terms,
+        )
         self.address = node.address
         self.quorum = is_quorum(node)
         self._channel = channel
         self._name = name
         self._no_ack = no_ack
 
-    def _deliver(self, content: Content, lease: GivenLease) -> None:
+    def deliver(self, content: Content, lease: GivenLease) -> bool:
+        """Send a message to the client; whether it waits for an acknowledgement."""
         channel = self._channel
-        published = to_published(content, self._name)
-        raw = published.raw
-        if self.quorum and published.failures:
-            headers = {**published.headers, _ATTEMPTS: Int64(published.failures)}
-            carried = Carried(replace(published.properties, headers=headers), published.body)
-        else:
-            carried = Carried(NOTHING, published.body, raw)
-        tag = channel.engine.numbers.deliveries.last + 1
+        published = to_published(content, self._name, like_rabbitmq=channel.peer.habits.like_rabbitmq)
         try:
-            channel.engine.send(self._method(tag, published, lease), carried)
+            tag = self._write(published, lease, self._carried(published))
         except LocalProtocolError as fault:  # its properties are larger than a frame
             lease.rejected(Condition.RESOURCE_LIMIT_EXCEEDED.value, str(fault))
-            return
+            return False
+        channel.peer.messages_out += 1
         channel.peer.pump.ring()
         if self._no_ack:
             lease.accepted()
-        else:
-            channel.consuming.unacked[tag] = lease
+            return False
+        channel.consuming.unacked[tag] = lease
+        return True
 
-    def _method(self, tag: int, published: Published, lease: GivenLease) -> Any:
+    def _carried(self, published: Published) -> Carried:
+        """The content that the client gets: its octets as they came, but for the count of attempts of a quorum queue."""
+        if self.quorum and published.failures:
+            headers = {**published.headers, _ATTEMPTS: Int64(published.failures)}
+            return Carried(replace(published.properties, headers=headers), published.body)
+        return Carried(NOTHING, published.body, published.raw)
+
+    def _write(self, published: Published, lease: GivenLease, carried: Carried) -> int:
+        """Send it; returns the delivery tag."""
         raise NotImplementedError
 
 
@@ -106,6 +113,7 @@ class ConsumerOutlet(ChannelOutlet):
 
     Attributes:
         tag, exclusive: as given.
+        messages: that it was given.
     """
 
     def __init__(
@@ -118,34 +126,37 @@ class ConsumerOutlet(ChannelOutlet):
         no_ack: bool,
         exclusive: bool,
         window: int | None,
-        interest: Interest,
+        wants: Wants | None,
+        subscription_terms: SubscriptionTerms,
     ) -> None:
         super().__init__(
             channel,
             node,
             name,
-            partial(channel.consuming.on_cancelled, tag),
             no_ack=no_ack,
             window=None if no_ack else window,
-            interest=interest,
+            wants=wants,
+            subscription_terms=subscription_terms,
         )
         self.tag = tag
         self.exclusive = exclusive
-        self._giving = False
+        self.messages = 0
+
+    def statistics(self) -> dict[str, Any]:
+        """As those of a link: its credit is what it may be given now, None for any number."""
+        unsettled = len(self.unsettled)
+        return {
+            "state": "GONE" if self.closed else "ATTACHED",
+            "address": self.address,
+            "messages": self.messages,
+            "credit": None if self._window is None else max(0, self._window - unsettled),
+            "unsettled": unsettled,
+        }
 
     def ready(self) -> bool:
-        return not self._giving and self._channel.consuming.has_room() and super().ready()
-
-    def give(self, content: Content | Any, lease: Any, tag: bytes | None = None) -> None:
-        self._giving = True
-        try:
-            super().give(content, lease, tag)
-        finally:
-            self._giving = False
+        return self._channel.consuming.has_room() and super().ready()
 
     def wake(self) -> None:
-        if self._giving:  # the node goes on by itself
-            return
         if self._channel.consuming.settling:
             self._channel.consuming.wake_later(self)
         else:
@@ -161,30 +172,35 @@ class ConsumerOutlet(ChannelOutlet):
         """Nothing more is given; what was given stays with the client."""
         self._detach()
 
-    def _deliver(self, content: Content, lease: GivenLease) -> None:
-        super()._deliver(content, lease)
-        if not self._no_ack:
+    def deliver(self, content: Content, lease: GivenLease) -> bool:
+        self.messages += 1
+        waits = super().deliver(content, lease)
+        if waits:
             self._channel.consuming.out += 1
+        return waits
 
-    def _method(self, tag: int, published: Published, lease: GivenLease) -> Any:
-        return spec.BasicDeliver(
-            consumer_tag=self.tag,
-            delivery_tag=tag,
-            redelivered=lease.redelivered,
-            exchange=published.exchange,
-            routing_key=published.routing_key,
+    def ended_by_node(self, condition: str | None, description: str | None) -> None:
+        self._channel.consuming.on_cancelled(self.tag, condition, description)
+
+    def _write(self, published: Published, lease: GivenLease, carried: Carried) -> int:
+        return self._channel.engine.deliver(
+            self.tag, published.exchange, published.routing_key, carried, redelivered=lease.redelivered
         )
 
 
 class GetOutlet(ChannelOutlet):
     """One basic.get."""
 
-    def _method(self, tag: int, published: Published, lease: GivenLease) -> Any:
-        node = self._node
-        return spec.BasicGetOk(
+    def _write(self, published: Published, lease: GivenLease, carried: Carried) -> int:
+        node, engine = self._node, self._channel.engine
+        tag = engine.numbers.deliveries.last + 1
+        method = self._channel.make(
+            "basic.get-ok",
             delivery_tag=tag,
             redelivered=lease.redelivered,
             exchange=published.exchange,
             routing_key=published.routing_key,
             message_count=node.available if isinstance(node, Queue) else 0,
         )
+        engine.send(method, carried)
+        return tag

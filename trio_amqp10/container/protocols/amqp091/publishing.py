@@ -37,7 +37,7 @@ from .content import Published
 from .replying import REPLY_TO
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from trio_amqp10.amqp091.content import BasicProperties
     from trio_amqp10.amqp091.events import Arrival
@@ -46,16 +46,16 @@ if TYPE_CHECKING:
 
     from .channel import ServerChannel
 
-__all__ = ["Publishing"]
+__all__ = ["Publish", "Publishing"]
 
 _MOST_EXPIRATION: Final = 0xFFFFFFFF
 """Milliseconds; about 49 days, as RabbitMQ has it."""
 
 
-class _Publish(PublishedArrival):
+class Publish(PublishedArrival):
     """A publish that waits for its answer, and where it goes."""
 
-    __slots__ = ("exchange", "further", "key", "mandatory", "number", "published")
+    __slots__ = ("_publishing", "exchange", "further", "key", "mandatory", "method", "number", "published")
 
     def __init__(
         self,
@@ -63,16 +63,24 @@ class _Publish(PublishedArrival):
         published: Published,
         further: Sequence[str],
         number: int,
-        *,
-        mandatory: bool,
+        method: Any,
     ) -> None:
-        super().__init__(published, partial(publishing.on_answer, self))
+        super().__init__(published, _nothing)
+        self._publishing = publishing
         self.published = published
         self.exchange = published.exchange
         self.key = published.routing_key
         self.further = further
-        self.mandatory = mandatory
+        self.mandatory: bool = method.mandatory
+        self.method = method
         self.number = number
+
+    def answered(self, refusal: RefusedError | None) -> None:
+        self._publishing.on_answer(self, refusal)
+
+
+def _nothing(_refusal: RefusedError | None) -> None:
+    """The publish itself knows whom to tell."""
 
 
 class _Posts(Node):
@@ -91,7 +99,7 @@ class _Posts(Node):
 
     def on_arrivals(self, inlet: Inlet) -> None:
         while (arrival := inlet.take()) is not None:
-            assert isinstance(arrival, _Publish)
+            assert isinstance(arrival, Publish)
             self._publishing.route(inlet, arrival)
 
 
@@ -105,19 +113,21 @@ class Publishing:
         refused: why one of them was not taken, since a commit began; None if all were.
     """
 
+    __slots__ = ("_acked", "_channel", "_inlet", "_nacked", "_posts", "refused")
+
     def __init__(self, channel: ServerChannel) -> None:
         self.refused: RefusedError | None = None
         self._channel = channel
-        self._inlet = Feed(channel.peer)
-        self._posts = _Posts(self, storing=channel.broker.publisher.storing)
-        self._confirming = False
-        self._acked: set[int] = set()
-        self._nacked: set[int] = set()
+        self._inlet: Feed | None = (
+            None  # this and the others are made when first used: most channels only consume
+        )
+        self._posts: _Posts | None = None
+        self._acked: set[int] | None = None
+        self._nacked: set[int] | None = None
 
     def select(self, arrival: Arrival) -> None:
         """confirm.select."""
         method: Any = arrival.method
-        self._confirming = True
         if not method.no_wait:
             self._channel.reply(spec.ConfirmSelectOk())
 
@@ -129,6 +139,9 @@ class Publishing:
         channel = self._channel
         exchange = channel.broker.get_exchange(method.exchange)
         exchange.check_publish()
+        if not channel.peer.guard.asks:
+            self._take(arrival)
+            return
         if exchange.name == DEFAULT:
             wish: Wish = ("send", channel.broker.queue_address(method.routing_key))
         else:
@@ -145,20 +158,28 @@ class Publishing:
         further: Sequence[str] = ()
         changed = self._changed(properties)
         if properties.headers:
-            further = further_keys(properties.headers)
-            if "BCC" in properties.headers:
+            further = self._further(properties.headers)
+            if isinstance(properties.headers.get("BCC"), list):
                 rest = {name: value for name, value in properties.headers.items() if name != "BCC"}
                 changed = replace(changed or properties, headers=rest)
         if changed is not None:
             properties, raw = changed, changed.encode(USUAL)
         assert raw is not None
         published = Published(method.exchange, method.routing_key, raw, body, properties)
-        publish = _Publish(self, published, further, arrival.number, mandatory=method.mandatory)
+        publish = Publish(self, published, further, arrival.number, method)
         if self._channel.transactional:
+            if self._posts is None:
+                self._posts = _Posts(self, storing=self._channel.broker.publisher.storing)
             self._channel.transaction.post(self._posts, publish, published.size)
         else:
+            if self._inlet is None:
+                self._inlet = Feed(self._channel.peer)
             self.route(self._inlet, publish)
         self._channel.peer.on_publish()
+
+    def _further(self, headers: Mapping[str, Any]) -> Sequence[str]:
+        """Routing keys beside its own: those of the headers CC and BCC."""
+        return further_keys(headers)
 
     def _changed(self, properties: BasicProperties) -> BasicProperties | None:
         """The properties as they go on, if they cannot go on as they came."""
@@ -172,7 +193,7 @@ class Publishing:
             raise PreconditionError("fast reply consumer does not exist")
         return replace(properties, reply_to=address)
 
-    def route(self, inlet: Inlet, publish: _Publish) -> None:
+    def route(self, inlet: Inlet, publish: Publish) -> None:
         """Hand a message on to the queues that its exchange reaches, or to the node that its key names."""
         broker = self._channel.broker
         exchange = broker.exchanges.get(publish.exchange)
@@ -188,9 +209,17 @@ class Publishing:
                 self._send(node, publish)
                 return
         headers = publish.published.headers
-        broker.publisher.publish(inlet, publish, exchange, publish.key, publish.further, lambda: headers)
+        broker.publisher.publish(
+            inlet,
+            publish,
+            exchange,
+            publish.key,
+            publish.further,
+            lambda: headers,
+            origin=self._channel.peer.origin,
+        )
 
-    def _send(self, node: Node, publish: _Publish) -> None:
+    def _send(self, node: Node, publish: Publish) -> None:
         """To a node of the program: it takes the message when it likes to, and the client waits until then."""
         try:
             self._channel.peer.publisher.publish(node.address, publish)
@@ -199,7 +228,7 @@ class Publishing:
 
     # -- answers ----------------------------------------------------------------------------
 
-    def on_answer(self, publish: _Publish, refusal: RefusedError | None) -> None:
+    def on_answer(self, publish: Publish, refusal: RefusedError | None) -> None:
         """What became of a publish: a return at once, a confirm with the next others."""
         channel = self._channel
         if channel.over:
@@ -211,26 +240,32 @@ class Publishing:
             self.refused = refusal
         if publish.number:
             gone = refusal is not None and publish.state != "released"
+            if self._acked is None or self._nacked is None:
+                self._acked, self._nacked = set(), set()
             (self._nacked if gone else self._acked).add(publish.number)
             channel.peer.engine.touch(channel.engine)
             channel.peer.pump.ring()
 
-    def _return(self, publish: _Publish) -> None:
-        published = publish.published
-        self._channel.reply(
-            spec.BasicReturn(
-                reply_code=ReplyCode091.NO_ROUTE,
-                reply_text="NO_ROUTE",
-                exchange=publish.exchange,
-                routing_key=publish.key,
-            ),
-            Content(published.properties, published.body, published.raw),
+    def _return(self, publish: Publish, code: ReplyCode091 = ReplyCode091.NO_ROUTE) -> None:
+        kind, _, _ = publish.method.plan.name.partition(".")
+        method = self._channel.make(
+            f"{kind}.return",
+            reply_code=code,
+            reply_text=code.name,
+            exchange=publish.exchange,
+            routing_key=publish.key,
         )
+        self._channel.reply(method, self._returned(publish.published, kind))
+
+    def _returned(self, published: Published, kind: str) -> Content:
+        """The content of a return of the class ``kind``."""
+        _ = kind
+        return Content(published.properties, published.body, published.raw)
 
     def confirm(self) -> None:
         """Send the confirms that are due."""
         acked, nacked, engine = self._acked, self._nacked, self._channel.engine
-        if not (acked or nacked) or engine.state is not ChannelState.OPEN:
+        if acked is None or nacked is None or not (acked or nacked) or engine.state is not ChannelState.OPEN:
             return
         front = engine.numbers.publishes.front(acked)
         if front:
@@ -246,5 +281,4 @@ class Publishing:
 
     def end(self) -> None:
         """The channel is over: nothing is answered any more."""
-        self._acked.clear()
-        self._nacked.clear()
+        self._acked = self._nacked = None

@@ -4,6 +4,9 @@ Each such consumer is a node of the connection, whose address nobody can guess. 
 ``reply-to`` goes out with that address; what is published to it by the default exchange, or sent there by a function or by
 a peer of another protocol, goes straight to the consumer.
 
+A reply that its consumer cannot be sent, as its properties are larger than a frame there, is rejected: nothing ends. Whatever else
+fails is the consumer's, and ends that: the peer that sent the reply goes on.
+
 Knows one consumer; knows no queue.
 """
 
@@ -11,19 +14,18 @@ from __future__ import annotations
 
 import base64
 import secrets
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
-from trio_amqp10.container.nodes.node import Node
-from trio_amqp10.container.nodes.refusals import accept
+from trio_amqp10.container.nodes.answers import accept, refuse, release
+from trio_amqp10.container.nodes.node import Node, NodeLink
+from trio_amqp10.errors import Condition, LocalProtocolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from trio_amqp10.container.broker.topology import Topology
     from trio_amqp10.container.nodes.content import Content
     from trio_amqp10.container.nodes.node import Inlet
 
-__all__ = ["REPLY_TO", "REPLY_TO_ADDRESS", "ReplyNode", "find_reply_node", "reply_name"]
+__all__ = ["REPLY_TO", "REPLY_TO_ADDRESS", "ReplyConsumer", "ReplyNode", "find_reply_node", "reply_name"]
 
 REPLY_TO: Final = "amq.rabbitmq.reply-to"
 """The pseudo-queue that a client consumes."""
@@ -32,25 +34,40 @@ REPLY_TO_ADDRESS: Final = f"{REPLY_TO}."
 """How the names begin to which replies are published."""
 
 
+class ReplyConsumer(NodeLink, Protocol):
+    """What replies are given to."""
+
+    def deliver(self, content: Content) -> None:
+        """Send the client a reply. Raises ``LocalProtocolError`` if its properties are larger than a frame: nothing was sent."""
+        ...
+
+
 class ReplyNode(Node):
     """Where the replies to one consumer are sent.
 
     Args:
         address: that nobody can guess.
-        deliver: gives the consumer a reply.
+        consumer: that is given them.
     """
 
     takes = True
     unasked = True
 
-    def __init__(self, address: str, deliver: Callable[[Content], object]) -> None:
+    def __init__(self, address: str, consumer: ReplyConsumer) -> None:
         super().__init__(address)
-        self._deliver = deliver
+        self._consumer = consumer
 
     def on_arrivals(self, inlet: Inlet) -> None:
         while (arrival := inlet.take()) is not None:
-            self._deliver(arrival.content)
-            accept(arrival)
+            try:
+                self._consumer.deliver(arrival.content)
+            except LocalProtocolError as fault:
+                refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED.value, str(fault))
+            except Exception:
+                release(arrival)
+                self.end_link(self._consumer)
+            else:
+                accept(arrival)
 
 
 def reply_name() -> str:

@@ -1,9 +1,9 @@
-"""AMQP 1.0 in the container: its links as inlets and outlets of nodes, its messages as content, and its filters.
+"""AMQP 1.0 in the container: links as inlets and outlets, messages as content.
 
 No task for a link and none for a delivery: an inlet or outlet is the owner of an engine's link, whose
 ``wake``, which the connection calls when something came for it, calls its node at once; a watch
 hangs on each delivery that went out, and is woken with its outcome. So a message that comes in for
-somebody with credit is on its way out before the next octets are read.
+a receiver with credit is on its way out before the next octets are read.
 
 What nodes raise stops here: it is logged, and the link is detached with ``amqp:internal-error``.
 """

@@ -1,4 +1,4 @@
-"""Annotations of messages that came from peers, with more of them on top (3.2.3, 3.4.5).
+"""Annotations of received messages, with more of them on top (3.2.3, 3.4.5).
 
 Keys are symbols or ulongs (3.2.10), yet a peer may send others, and a message is not to be lost for that: they go on as they came.
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trio_amqp10.wire.pairs import PairMap
+from trio_amqp10.wire.pair_map import PairMap
 from trio_amqp10.wire.values import Symbol
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ Deliveries are made ``Arriving``, so that a node has their content. Knows messag
 from __future__ import annotations
 
 import logging
+from copy import copy
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from trio_amqp10.container.nodes.content import USUAL, Content, Publication
@@ -27,9 +28,7 @@ from trio_amqp10.peer.delivery import Delivery
 
 from .annotations import merged
 from .deaths import deaths_of, to_annotations
-from .durability import is_durable
-from .hops import for_next_hop
-from .terms import CONDITION, DESCRIPTION, REASON, SOURCE, terms_of
+from .quick_reads import CONDITION, DESCRIPTION, REASON, SOURCE, for_next_hop, is_durable, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,6 +69,7 @@ class Sections(Content):
                 self._standard = None
             self.terms = terms_of(self.octets)
             self.durable = is_durable(self.octets)
+        self.size = len(self.octets)
 
     @property
     def to(self) -> str | None:
@@ -99,8 +99,24 @@ class Sections(Content):
             _log.debug("a message goes on unchanged: %s", fault)
             return self
 
-    def dead(self, source: str, reason: Death, condition: str | None, description: str | None) -> Content:
-        return self._marked({SOURCE: source, REASON: reason, CONDITION: condition, DESCRIPTION: description})
+    def dead(
+        self,
+        source: str,
+        reason: Death,
+        now: float,
+        publication: Publication | None = None,
+        condition: str | None = None,
+        description: str | None = None,
+    ) -> Content:
+        if publication is None:
+            marks: dict[str, Any] = {SOURCE: source, REASON: reason}
+        else:
+            try:
+                ttl = self.as_message().ttl
+            except RemoteProtocolError:
+                ttl = None
+            marks = to_annotations(self._annotations, source, reason, publication, now, ttl)
+        return self._marked({**marks, CONDITION: condition, DESCRIPTION: description})
 
     def _marked(self, marks: Mapping[str, Any]) -> Content:
         """Without a ttl, and with these annotations; those that are None are removed."""
@@ -119,6 +135,18 @@ class Sections(Content):
             return self
 
     @property
+    def headers(self) -> Mapping[str, Any]:
+        """Its application-properties, and annotations whose names begin with ``x-``, as RabbitMQ 4 reads them."""
+        message = self.as_message()
+        try:
+            notes = {
+                str(name): value for name, value in message.annotations.items() if str(name).startswith("x-")
+            }
+            return {**message.application_properties, **notes}
+        except RemoteProtocolError:
+            return {}
+
+    @property
     def publication(self) -> Publication | None:
         """What ``x-exchange`` and ``x-routing-key`` say."""
         notes = self._annotations
@@ -127,25 +155,18 @@ class Sections(Content):
             return None
         return Publication(exchange, (key,))
 
+    def published_to(self, exchange: str, routing_key: str) -> Content:
+        """With ``x-exchange`` and ``x-routing-key``; itself if it cannot be annotated."""
+        marked = copy(self.as_message())
+        try:
+            marked.annotations = {**marked.annotations, _EXCHANGE: exchange, _KEY: routing_key}
+            return Sections(marked.to_payload())
+        except (RemoteProtocolError, LocalProtocolError):
+            return self
+
     @property
     def deaths(self) -> Sequence[PastDeath]:
         return deaths_of(self._annotations)
-
-    def died(
-        self,
-        queue: str,
-        reason: Death,
-        publication: Publication,
-        now: float,
-        condition: str | None,
-        description: str | None,
-    ) -> Content:
-        try:
-            ttl = self.as_message().ttl
-        except RemoteProtocolError:
-            ttl = None
-        marks = to_annotations(self._annotations, queue, reason, publication, now, ttl)
-        return self._marked({**marks, CONDITION: condition, DESCRIPTION: description})
 
     @property
     def _annotations(self) -> Mapping[Any, Any]:

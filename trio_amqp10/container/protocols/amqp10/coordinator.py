@@ -1,4 +1,4 @@
-"""Coordinator: declares and discharges the transactions of one connection (4.2, 4.3).
+"""Declares and discharges the transactions of one connection (4.2, 4.3).
 
 A node for control links only, made for each peer: a transaction is its controller's, may be used
 on every session of the connection, and ends with the control link that declared it. A transaction
@@ -8,7 +8,7 @@ that lasts too long is rolled back, and remembered until its controller asks: th
 A control link takes its turn after all else that came in the same read, so that every transfer
 and outcome that went before a discharge is part of it, on whichever link it came.
 
-Knows control links and which transactions there are; what is done in them is the business of ``work``.
+Knows control links and which transactions there are; what is done in them is the business of ``transactional_work``.
 """
 
 from __future__ import annotations
@@ -30,17 +30,16 @@ from trio_amqp10.spec.transactions import Declare, Declared, Discharge, Transact
 from trio_amqp10.spec.transport import Error
 
 from .inlets import ReceiverInlet
-from .work import Work
+from .transactional_work import TransactionalWork
 
 if TYPE_CHECKING:
-    from trio_amqp10.container.nodes.clock import Clock
     from trio_amqp10.container.nodes.node import Inlet, RefusedError
     from trio_amqp10.container.protocols.amqp10.content import Arriving
-    from trio_amqp10.container.stores.journal import Journal
     from trio_amqp10.peer.delivery import Delivery
 
-    from .conversation import Conversation
-    from .watch import Watch
+    from .delivery_watch import DeliveryWatch, WatchedWork
+    from .link_end import LinkEnd
+    from .link_peer import LinkPeer
 
 __all__ = ["CAPABILITIES", "CONTROL_CREDIT", "ControlInlet", "Coordinator"]
 
@@ -98,29 +97,23 @@ class Coordinator(Node):
     Args:
         peer: whose they are.
         timeout: seconds that a transaction may take; None for any time.
-        max_octets: octets of messages that one transaction may hold back; None for any number.
-        clock: by which a node that failed on a commit is called again.
-        journal: what commits go through; None for a container without a store.
+
+    Attributes:
+        works: its transactions, by the names that they have on the wire.
     """
 
     takes = spared = True
 
     def __init__(
         self,
-        peer: Conversation,
+        peer: LinkPeer,
         *,
         timeout: float | None,
-        max_octets: int | None,
-        clock: Clock,
-        journal: Journal | None = None,
     ) -> None:
         super().__init__("")
         self.peer = peer
-        self.clock = clock
-        self.journal = journal
-        self.max_octets = max_octets
         self._timeout = timeout
-        self._works: dict[bytes, Work] = {}
+        self.works: dict[bytes, TransactionalWork] = {}
 
     # -- control links ----------------------------------------------------------------------
 
@@ -170,12 +163,13 @@ class Coordinator(Node):
     def remove_inlet(self, inlet: Inlet) -> None:
         """A control link is gone: its transactions are rolled back (4.1)."""
         super().remove_inlet(inlet)
-        for work in [work for work in self._works.values() if work.control is inlet]:
+        assert isinstance(inlet, ControlInlet)
+        for work in [work for work in self.works.values() if work.control is inlet]:
             self._end(work)
 
     def close(self) -> None:
         """The connection is over."""
-        for work in list(self._works.values()):
+        for work in list(self.works.values()):
             self._end(work)
 
     # -- declare (4.2) ----------------------------------------------------------------------
@@ -185,18 +179,18 @@ class Coordinator(Node):
             self._refuse(
                 inlet, request, Condition.NOT_IMPLEMENTED.value, "no distributed transactions here (4.5.7)"
             )
-        elif len(self._works) >= _MOST or self.peer.resting:
+        elif len(self.works) >= _MOST or self.peer.resting:
             reason = "the service ends" if self.peer.resting else f"{_MOST} transactions are open"
             self._refuse(inlet, request, Condition.RESOURCE_LIMIT_EXCEEDED.value, reason)
         else:
-            work = Work(self, inlet, uuid.uuid4().bytes)
-            self._works[work.id] = work
+            work = TransactionalWork(self.peer, inlet, uuid.uuid4().bytes)
+            self.works[work.id] = work
             self._say(request, Declared(txn_id=work.id))
             if self._timeout is not None:
                 assert self.peer.nursery is not None
                 self.peer.nursery.start_soon(self._expire, work, self._timeout)
 
-    async def _expire(self, work: Work, seconds: float) -> None:
+    async def _expire(self, work: TransactionalWork, seconds: float) -> None:
         with work.timer:
             await trio.sleep(seconds)
             work.doom(Condition.TRANSACTION_TIMEOUT, f"it took longer than {seconds:g} s")
@@ -215,7 +209,7 @@ class Coordinator(Node):
                 Condition.TRANSACTION_ROLLBACK.value, "discharged while a message was partly sent (4.4.1)"
             )
             return
-        del self._works[work.id]
+        del self.works[work.id]
         if discharge.fail:
             work.end()
             self._say(request, None)
@@ -224,14 +218,14 @@ class Coordinator(Node):
         else:
             work.commit(partial(self._discharged, inlet, request, work))
 
-    def _discharged(self, inlet: ControlInlet, request: Delivery, work: Work) -> None:
+    def _discharged(self, inlet: ControlInlet, request: Delivery, work: TransactionalWork) -> None:
         work.end()
         if work.fate is None:
             self._say(request, None)
         else:
             self._refuse(inlet, request, *work.fate)
 
-    def _has_partial(self, work: Work) -> bool:
+    def _has_partial(self, work: TransactionalWork) -> bool:
         for link in self.peer.connection.engine.names:
             if isinstance(link, ReceiverLink) and link.incoming is not None:
                 state = link.incoming.delivery.remote_state
@@ -239,16 +233,16 @@ class Coordinator(Node):
                     return True
         return False
 
-    def _end(self, work: Work) -> None:
+    def _end(self, work: TransactionalWork) -> None:
         """Forget a transaction; one that was not committed is rolled back."""
-        del self._works[work.id]
+        del self.works[work.id]
         work.end()
 
     # -- answers ----------------------------------------------------------------------------
 
     @staticmethod
     def _say(request: Delivery, outcome: Any) -> None:
-        with suppress(LocalProtocolError):  # its link is gone: nobody wants to know
+        with suppress(LocalProtocolError):  # its link is gone: there is no one to answer
             if outcome is None:
                 request.accept()
             else:
@@ -265,22 +259,17 @@ class Coordinator(Node):
 
     # -- work (4.4) -------------------------------------------------------------------------
 
-    @property
-    def busy(self) -> bool:
-        """Whether there are transactions."""
-        return bool(self._works)
-
-    def find(self, txn_id: object) -> Work | None:
+    def find(self, txn_id: object) -> TransactionalWork | None:
         """The transaction of this id, whether it lives or was rolled back here."""
-        return self._works.get(txn_id) if isinstance(txn_id, bytes) else None
+        return self.works.get(txn_id) if isinstance(txn_id, bytes) else None
 
-    def live(self, txn_id: object) -> Work | None:
+    def live(self, txn_id: object) -> TransactionalWork | None:
         """The transaction of this id, if there is still work to be done in it."""
         work = self.find(txn_id)
         return None if work is None or work.fate is not None else work
 
     def post(
-        self, inlet: ReceiverInlet, node: Node, delivery: Delivery, refusal: RefusedError | None = None
+        self, inlet: LinkEnd[Any], node: Node, delivery: Delivery, refusal: RefusedError | None = None
     ) -> None:
         """A message came that is part of a transaction (4.4.1); ``refusal`` says that its sender may not send it."""
         work = self.find(delivery.remote_state.txn_id)
@@ -296,7 +285,7 @@ class Coordinator(Node):
             with suppress(LocalProtocolError):  # its link is gone: no answer reaches its sender
                 delivery.reject(*fate)
 
-    def retire(self, watch: Watch) -> bool:
+    def retire(self, watch: DeliveryWatch) -> bool:
         """The peer has spoken of a delivery in a transaction, or its link is gone; True if that counts now (4.4.2)."""
         delivery, work = watch.delivery, watch.work
         if work is not None and work.deciding:
@@ -325,7 +314,7 @@ class Coordinator(Node):
         return False
 
     @staticmethod
-    def _conflict(work: Work, watch: Watch) -> bool:
+    def _conflict(work: WatchedWork, watch: DeliveryWatch) -> bool:
         """An outcome outside of the transaction that the delivery is part of ends that (4.4.2).
 
         True if the delivery was acquired in it, so that it went back.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from trio_amqp10.container.broker.deaths import REASONS, Death, recorded, summary
 from trio_amqp10.wire.values import Array, Symbol, Timestamp, UInt, ULong
 
-from .terms import DEATHS
+from .quick_reads import DEATHS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

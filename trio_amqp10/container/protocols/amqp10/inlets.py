@@ -15,8 +15,8 @@ from trio_amqp10.spec.messaging import RELEASED, Modified, Rejected
 from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Error
 
-from .archive import InletKeeper, why
-from .ends import LinkEnd
+from .link_end import LinkEnd
+from .link_store import InletStore, why
 
 if TYPE_CHECKING:
     from collections import deque
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from trio_amqp10.container.protocols.amqp10.content import Arriving
     from trio_amqp10.container.stores.base import StoreError
     from trio_amqp10.engine.receiver import ReceiverLink
-    from trio_amqp10.engine.terminus import ReceiverTerminus
+    from trio_amqp10.engine.unsettled_state import ReceiverTerminus
     from trio_amqp10.peer.delivery import Delivery, Outcome
-    from trio_amqp10.peer.incoming import IncomingLink
-    from trio_amqp10.peer.options import LinkOptions
+    from trio_amqp10.peer.incoming_links import IncomingLink
+    from trio_amqp10.peer.link_options import LinkOptions
     from trio_amqp10.peer.session import Session
 
-    from .conversation import Conversation
+    from .link_peer import LinkPeer
 
 __all__ = ["ReceiverInlet"]
 
@@ -40,17 +40,20 @@ _ATTACHED = LinkState.ATTACHED
 
 
 class ReceiverInlet(LinkEnd["ReceiverLink"]):
-    """A link on which a peer sends to a node. See ``LinkEnd`` for its attributes."""
+    """A link on which a peer sends to a node. See ``LinkEnd`` for more attributes.
 
-    __slots__ = ("_is_stored", "_keeper", "_spares", "_watermark", "_weighed", "_window")
+    Attributes:
+        peer: whose link it is.
+    """
 
-    def __init__(
-        self, session: Session, link: ReceiverLink, credit: int, node: Node, peer: Conversation
-    ) -> None:
-        super().__init__(session, link, node, peer)
+    __slots__ = ("_is_stored", "_keeper", "_spares", "_watermark", "_weighed", "_window", "peer")
+
+    def __init__(self, session: Session, link: ReceiverLink, credit: int, node: Node, peer: LinkPeer) -> None:
+        super().__init__(session, link, node, peer.owner)
+        self.peer = peer
         self._window = CreditWindow(credit)
         self._is_stored = True
-        self._keeper: InletKeeper | None = None
+        self._keeper: InletStore | None = None
         self._watermark = peer.watermark
         self._spares = node.spared
         link.sheds = node.sheds
@@ -70,7 +73,7 @@ class ReceiverInlet(LinkEnd["ReceiverLink"]):
     def inherit(self, terminus: ReceiverTerminus) -> None:
         """Deliveries of an older link are this one's now."""
         self._link.terminus = terminus
-        if isinstance(terminus.keeper, InletKeeper):
+        if isinstance(terminus.keeper, InletStore):
             self._keeper = terminus.keeper
 
     def await_store(self) -> Callable[[StoreError | None], object]:
@@ -200,14 +203,14 @@ class ReceiverInlet(LinkEnd["ReceiverLink"]):
 
     def _post(self) -> None:
         """What came in transactions waits for their end, not for room in the node (4.4.1)."""
-        kept: list[Delivery] = []
+        retained: list[Delivery] = []
         posted: list[Delivery] = []
         for delivery in self._queue:
-            (posted if isinstance(delivery.remote_state, TransactionalState) else kept).append(delivery)
+            (posted if isinstance(delivery.remote_state, TransactionalState) else retained).append(delivery)
         if posted:
             self._unweigh_all()
             self._queue.clear()
-            self._queue.extend(kept)
+            self._queue.extend(retained)
             for delivery in posted:
                 self.peer.coordinator.post(self, self._node, delivery)
 
@@ -218,7 +221,7 @@ class ReceiverInlet(LinkEnd["ReceiverLink"]):
         try:
             if self._watermark.high:
                 self._refuse_more()
-            if link.queue and self.peer.coordinator.busy:
+            if link.queue and self.peer.coordinator.works:
                 self._post()
             if self._over:
                 return  # what came in a transaction that there is none of has ended it

@@ -1,4 +1,4 @@
-"""What a dynamic node is called, how long it lives, and what its maker is told of it (3.5.3, 3.5.9 to 3.5.13).
+"""The address, lifetime and properties of a dynamic node (3.5.3, 3.5.9 to 3.5.13).
 
 ================================  =================================================================
 delete-on-close                   as long as the link that made it; so too where nothing is asked for
@@ -43,7 +43,7 @@ _LIFETIMES: Final[dict[type, frozenset[str]]] = {
 
 
 def temporary_address(container_id: str, link_name: str) -> str:
-    """An address that nobody can guess, and that says who had it made, as it should (3.5.3).
+    """An address that cannot be guessed, and that says who had it made, as it should (3.5.3).
 
     Of both names there are 64 characters at most, and ``_`` in place of all that a path would have to quote.
     """

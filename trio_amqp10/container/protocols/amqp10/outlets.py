@@ -1,7 +1,7 @@
 """Links on which peers receive, as outlets of nodes.
 
-Knows where outcomes go (3.4); what the peer makes of one delivery is heard in ``watch``, and what must be on disk
-before it may leave waits in ``loans``.
+Knows where outcomes go (3.4); what the peer makes of one delivery is heard in ``delivery_watch``, and what must be on disk
+before it may leave waits in ``pending_sends``.
 """
 
 from __future__ import annotations
@@ -15,30 +15,31 @@ from trio_amqp10.engine.delivery import OUTCOMES
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.errors import Condition, LocalProtocolError, MessageSizeError
 from trio_amqp10.peer.statistics import SenderStatistics, sending_figures
+from trio_amqp10.renamed import RenamedAttribute
 from trio_amqp10.spec.messaging import Accepted, ExpiryPolicy
 from trio_amqp10.spec.transport import SenderSettleMode
 
-from .archive import OutletKeeper
-from .ends import LinkEnd
-from .loans import Loans
-from .watch import Absent, Watch, accept_sent, return_unsent, tell
+from .delivery_watch import AbsentWatch, DeliveryWatch, accept_sent, return_unsent, tell
+from .link_end import LinkEnd
+from .link_store import OutletStore
+from .pending_sends import PendingSends
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trio_amqp10.container.nodes.content import Content
     from trio_amqp10.container.nodes.forms import Wants
-    from trio_amqp10.container.nodes.node import Interest, Lease, Node
+    from trio_amqp10.container.nodes.node import Lease, Node, SubscriptionTerms
     from trio_amqp10.engine.delivery import OutgoingDelivery
     from trio_amqp10.engine.events import LinkDetached
     from trio_amqp10.engine.sender import SenderLink
-    from trio_amqp10.engine.terminus import SenderTerminus
+    from trio_amqp10.engine.unsettled_state import SenderTerminus
     from trio_amqp10.message import Message
     from trio_amqp10.peer.sender import Sender
     from trio_amqp10.peer.session import Session
 
-    from .conversation import Conversation
-    from .work import Work
+    from .link_peer import LinkPeer
+    from .transactional_work import TransactionalWork
 
 __all__ = ["SenderOutlet"]
 
@@ -55,29 +56,33 @@ class SenderOutlet(LinkEnd["SenderLink"]):
     """A link on which a peer receives from a node. See ``LinkEnd`` for more attributes.
 
     Attributes:
+        peer: whose link it is.
         copying: whether messages are copied to it (3.5.7).
-        interest: what the peer wants to have by it.
+        subscription_terms: what the peer wants to have by it.
         wants: its filter, given a message and its sender's container-id; None for all (3.5.8).
     """
 
-    __slots__ = ("_loans", "_sender", "copying", "interest", "wants")
+    __slots__ = ("_pending_sends", "_sender", "copying", "peer", "subscription_terms", "wants")
+
+    interest = RenamedAttribute("subscription_terms")
 
     def __init__(
         self,
         session: Session,
         link: SenderLink,
         node: Node,
-        peer: Conversation,
+        peer: LinkPeer,
         *,
         copying: bool,
-        interest: Interest,
+        subscription_terms: SubscriptionTerms,
         wants: Wants | None = None,
     ) -> None:
-        super().__init__(session, link, node, peer)
+        super().__init__(session, link, node, peer.owner)
+        self.peer = peer
         self.copying = copying
-        self.interest = interest
+        self.subscription_terms = subscription_terms
         self.wants = wants
-        self._loans: Loans | None = None
+        self._pending_sends: PendingSends | None = None
         self._sender: Sender | None = None
         link.confirms = node.confirms
 
@@ -148,7 +153,9 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         if link.sendable():
             if self.peer.is_full(self):
                 return False  # it wakes us
-            if self._loans and (link.txn_id is not None or not self._loans.has_room(link.credit)):
+            if self._pending_sends and (
+                link.txn_id is not None or not self._pending_sends.has_room(link.credit)
+            ):
                 return False  # they wake us
             if link.txn_id is not None and not self.copying and not self.peer.coordinator.live(link.txn_id):
                 return False
@@ -160,7 +167,7 @@ class SenderOutlet(LinkEnd["SenderLink"]):
     def give(self, content: Content | Message, lease: Lease | None, tag: bytes | None = None) -> None:
         """Send now, without waiting; the lease hears of the outcome. What fails ends this link, and is not raised."""
         link = self._link
-        work: Work | None = None
+        work: TransactionalWork | None = None
         try:
             payload, message_format = to_transfer(content)
             link.check_size(len(payload))
@@ -169,10 +176,15 @@ class SenderOutlet(LinkEnd["SenderLink"]):
                     lease = completed(lease)
                 if link.txn_id is not None:
                     work = self.peer.coordinator.live(link.txn_id)
-            if self._loans is None or lease is None or work is not None or link.snd_settle_mode == _SETTLED:
+            if (
+                self._pending_sends is None
+                or lease is None
+                or work is not None
+                or link.snd_settle_mode == _SETTLED
+            ):
                 self._send(payload, message_format, lease, tag, work)
             else:
-                self._loans.add(payload, message_format, lease)
+                self._pending_sends.add(payload, message_format, lease)
         except MessageSizeError as too_large:
             self._return(lease, Condition.MESSAGE_SIZE_EXCEEDED, str(too_large))
         except Exception:
@@ -186,7 +198,7 @@ class SenderOutlet(LinkEnd["SenderLink"]):
             return_unsent(lease)
 
     def can_send(self) -> bool:
-        """Whether ``send_lent`` would send; if not, the loans hear when it may."""
+        """Whether ``send_lent`` would send; if not, the pending sends are notified when it may."""
         link = self._link
         if link.credit and link.state is _ATTACHED and not link.sendable():
             link.await_sendable()
@@ -199,7 +211,7 @@ class SenderOutlet(LinkEnd["SenderLink"]):
     def outgrow(self, size: int) -> None:
         """All that the node has for us is too large: detach, once nothing is unsettled."""
         link = self._link
-        if link.unsettled or self._loans or link.in_progress:
+        if link.unsettled or self._pending_sends or link.in_progress:
             link.watch_unsettled = True
             link.await_sendable()
         else:
@@ -210,14 +222,19 @@ class SenderOutlet(LinkEnd["SenderLink"]):
             )
 
     def _send(
-        self, payload: bytes, message_format: int, lease: Lease | None, tag: bytes | None, work: Work | None
+        self,
+        payload: bytes,
+        message_format: int,
+        lease: Lease | None,
+        tag: bytes | None,
+        work: TransactionalWork | None,
     ) -> None:
         state = None if work is None else work.state
         delivery = self._link.send(payload, lease is None, tag, message_format, state)
         if delivery is None:
             raise LocalProtocolError(f"{self!r} is not ready to send")
         if not delivery.settled:
-            delivery.watcher = watch = Watch(self, delivery, len(payload) + _OVERHEAD, lease)
+            delivery.watcher = watch = DeliveryWatch(self, delivery, len(payload) + _OVERHEAD, lease)
             if work is not None:
                 work.acquire(watch)
         elif lease is not None:
@@ -232,7 +249,7 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         if self._over:
             return
         link.available = more
-        busy = link.in_progress or self._waiting or self._loans
+        busy = link.in_progress or self._waiting or self._pending_sends
         # What waits until something is settled is not available to a receiver that drains.
         if link.drain and not busy and (not (more and link.credit) or self.peer.is_full(self)):
             link.drained()
@@ -251,8 +268,8 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         link = self._link
         try:
             attached = link.state is _ATTACHED
-            if attached and self._loans:
-                self._loans.send()
+            if attached and self._pending_sends:
+                self._pending_sends.send()
                 attached = link.state is _ATTACHED
             if not attached:
                 self._end()
@@ -292,8 +309,8 @@ class SenderOutlet(LinkEnd["SenderLink"]):
             self._over = True
             try:
                 self._node.remove_outlet(self)
-                if self._loans:
-                    self._loans.release()
+                if self._pending_sends:
+                    self._pending_sends.release()
             finally:
                 if self._link.state is _GONE and self._ends_with_link:
                     self._link.session.settlement.forget(self._link)
@@ -309,16 +326,16 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         """Deliveries of an older link are this one's now."""
         self._link.terminus = terminus
         for sent in terminus.unsettled.values():
-            if isinstance(sent.delivery.watcher, (Watch, Absent)):
+            if isinstance(sent.delivery.watcher, (DeliveryWatch, AbsentWatch)):
                 sent.delivery.watcher.move(self)
-        if isinstance(terminus.keeper, OutletKeeper):
-            self._loans = Loans(self, terminus.keeper)
+        if isinstance(terminus.keeper, OutletStore):
+            self._pending_sends = PendingSends(self, terminus.keeper)
 
     def expire(self) -> None:
         """Nobody came back: what became of all that is unsettled will not be known."""
         terminus = self._link.terminus
         for sent in () if terminus is None else list(terminus.unsettled.values()):
-            if isinstance(sent.delivery.watcher, Watch):
+            if isinstance(sent.delivery.watcher, DeliveryWatch):
                 sent.delivery.watcher.expire()
 
     def verdict(self, delivery: OutgoingDelivery, lease: Lease) -> None:
@@ -345,6 +362,6 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         link = self._link
         return link.permitted(outcome) if isinstance(outcome, OUTCOMES) else link.default_outcome
 
-    def check_delivery(self, delivery: Any) -> None:
-        """As ``LinkOwner.check_delivery``: only the sender has deliveries that are awaited."""
-        self.sender.check_delivery(delivery)
+    def raise_if_outcome_lost(self, delivery: Any) -> None:
+        """As ``LinkOwner.raise_if_outcome_lost``: only the sender has deliveries that are awaited."""
+        self.sender.raise_if_outcome_lost(delivery)

@@ -1,8 +1,8 @@
-"""AMQP 1.0 over the nodes of a container: lets connections in, and serves the links of each.
+"""AMQP 1.0 over the nodes of a container: lets connections in and serves them.
 
 What an emulator of another service does otherwise in AMQP 1.0 is set on ``container.amqp10`` before anybody connects.
 
-Knows connections of ``peer``; does not know what becomes of their links (``conversation``).
+Knows connections of ``peer``; does not know what becomes of their links (``connection``).
 """
 
 from __future__ import annotations
@@ -13,19 +13,18 @@ import trio
 
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.filters import capabilities
-from trio_amqp10.peer.kinds import Kinds
-from trio_amqp10.peer.options import ANONYMOUS_RELAY
-from trio_amqp10.peer.sole import CAPABILITY
+from trio_amqp10.peer.link_classes import LinkClasses
+from trio_amqp10.peer.link_options import ANONYMOUS_RELAY
+from trio_amqp10.peer.sole_connection import CAPABILITY
 from trio_amqp10.spec.transport import Error
 
-from .conversation import Conversation
+from .connection import Amqp10Connection, Amqp10Container
 from .outlets import SenderOutlet
-from .sole import answer
+from .sole_connection import answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_amqp10.container.service import Container
     from trio_amqp10.peer.connection import Connection
 
 __all__ = ["Amqp10"]
@@ -47,13 +46,13 @@ class Amqp10:
         converse: makes what admits the links of a connection, given the container and the connection.
     """
 
-    def __init__(self, container: Container) -> None:
+    def __init__(self, container: Amqp10Container) -> None:
         self._container = container
-        self.kinds = Kinds()
+        self.kinds = LinkClasses()
         self.outlet_class = SenderOutlet
         self.echoes = False
         self.settles_first = False
-        self.converse: Callable[[Container, Connection], Conversation] = Conversation
+        self.converse: Callable[[Amqp10Container, Connection], Amqp10Connection] = Amqp10Connection
 
     @staticmethod
     def offered_capabilities() -> tuple[str, ...]:
@@ -94,10 +93,10 @@ class Amqp10:
         if loss is not None:
             raise loss
 
-    def _conversation(self, connection: Connection) -> Conversation:
+    def _conversation(self, connection: Connection) -> Amqp10Connection:
         """What serves this connection, from the time that the peer has opened it."""
         known = connection.owner
-        if isinstance(known, Conversation) and known.serves(self._container):
+        if isinstance(known, Amqp10Connection) and known.serves(self._container):
             return known
         connection.owner = made = self.converse(self._container, connection)
         return made

@@ -1,4 +1,4 @@
-"""What a link asks for permission to do, and the links where each message asks: those to the anonymous terminus.
+"""What a link needs permission for; to the anonymous terminus, each message.
 
 Knows links, and what ``rights`` is asked; does not know who answers.
 """
@@ -9,7 +9,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from trio_amqp10.errors import RemoteProtocolError
-from trio_amqp10.peer.incoming import IncomingReceiver, IncomingSender
+from trio_amqp10.peer.incoming_links import IncomingReceiver, IncomingSender
 from trio_amqp10.spec.messaging import Source, Target
 from trio_amqp10.spec.transactions import Coordinator as CoordinatorTarget
 from trio_amqp10.spec.transactions import TransactionalState
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from trio_amqp10.container.rights.access import Action
     from trio_amqp10.container.rights.guard import Wish
     from trio_amqp10.peer.delivery import Delivery
-    from trio_amqp10.peer.incoming import IncomingLink
+    from trio_amqp10.peer.incoming_links import IncomingLink
 
-    from .conversation import Conversation
+    from .link_peer import LinkPeer
 
 __all__ = ["RelayInlet", "wanted"]
 
@@ -59,7 +59,7 @@ class RelayInlet(ReceiverInlet):
 
     __slots__ = ("_asking", "_at_once", "_verdicts")
 
-    def __init__(self, session: Any, link: Any, credit: int, node: Node, peer: Conversation) -> None:
+    def __init__(self, session: Any, link: Any, credit: int, node: Node, peer: LinkPeer) -> None:
         super().__init__(session, link, credit, node, peer)
         self._asking = False
         self._at_once = False

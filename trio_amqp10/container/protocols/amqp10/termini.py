@@ -1,4 +1,4 @@
-"""Termini that outlive their links, until they expire or their peer attaches the link again (2.6.1, 3.5).
+"""Termini that outlive their links, until they expire or are resumed (2.6.1, 3.5).
 
 The expiry policy says when the timer of a terminus starts (3.5.6): when its link is detached, when the
 session of that link ends, when the connection is closed, or never. A peer that attaches a link of the
@@ -32,26 +32,26 @@ from collections import Counter
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.container.nodes.alarm import Alarm
+from trio_amqp10.container.nodes.deadline_timer import DeadlineTimer
 from trio_amqp10.container.nodes.watermark import Watermark
 from trio_amqp10.engine.settlement import REMEMBERED
-from trio_amqp10.engine.terminus import ReceiverTerminus
-from trio_amqp10.net.shares import Shares
-from trio_amqp10.peer.memory import Retention
+from trio_amqp10.engine.unsettled_state import ReceiverTerminus
+from trio_amqp10.net.owner_shares import OwnerShares
+from trio_amqp10.peer.terminus_store import Retention
 from trio_amqp10.spec.messaging import ExpiryPolicy, TerminusDurability
 from trio_amqp10.spec.transport import Role
 from trio_amqp10.timer_heap import TimerHeap
 
-from .kept import NOTHING, Kept
+from .retained_terminus import NOTHING, RetainedTerminus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from trio_amqp10.container.nodes.alarm import CallAt
+    from trio_amqp10.container.nodes.deadline_timer import CallAt
     from trio_amqp10.spec.messaging import Source, Target
 
-    from .archive import Archive
-    from .kept import Holder, Key
+    from .link_store import LinkStore
+    from .retained_terminus import Key, TerminusHolder
 
 __all__ = ["LONGEST", "Termini"]
 
@@ -74,7 +74,7 @@ class Termini:
     Args:
         now: seconds on any clock.
         call_at: has ``sweep`` called at a time on that clock.
-        archive: has those that are to survive the container; None without a store.
+        link_store: has those that are to survive the container; None without a store.
         limit: how many are kept.
         limit_each: how many of one origin: a user, or a network for peers that are not authenticated.
         longest: seconds that one is kept at most without a link, whatever its peer asks for; infinite for no limit.
@@ -86,47 +86,47 @@ class Termini:
         now: Callable[[], float],
         call_at: CallAt,
         *,
-        archive: Archive | None = None,
+        link_store: LinkStore | None = None,
         limit: int = 10_000,
         limit_each: int = 2_500,
         longest: float = LONGEST,
         watermark: Watermark | None = None,
     ) -> None:
         self._now = now
-        self._archive = archive
+        self._link_store = link_store
         self._limit = limit
         self._limit_each = limit_each
         self._longest = longest
         self._watermark = Watermark() if watermark is None else watermark
-        self._kept: dict[Key, Kept] = {}
-        self._attached: dict[Key, Holder] = {}
+        self._retained: dict[Key, RetainedTerminus] = {}
+        self._attached: dict[Key, TerminusHolder] = {}
         self._counts: Counter[str] = Counter()
         self._anonymous = 0
-        self._orphans = (Shares[Kept](), Shares[Kept]())
+        self._orphans = (OwnerShares[RetainedTerminus](), OwnerShares[RetainedTerminus]())
         """Those without a link: of users, and of peers that are not authenticated."""
         self._full: set[str] = set()
-        self._deadlines: TimerHeap[Kept] = TimerHeap()
-        self._alarm = Alarm(self._deadlines.next, self.sweep, call_at)
+        self._deadlines: TimerHeap[RetainedTerminus] = TimerHeap()
+        self._deadline_timer = DeadlineTimer(self._deadlines.next, self.sweep, call_at)
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._retained)
 
     def __iter__(self) -> Iterator[Key]:
-        return iter(self._kept)
+        return iter(self._retained)
 
     def restore(self) -> None:
         """Take back what the store has, once, before the nodes do: what was attached has lost its link."""
-        if self._archive is None:
+        if self._link_store is None:
             return
-        for kept in self._archive.restore():
-            self._add(kept)
-            self._orphans[kept.key.user is None].add(kept.origin, kept)
-            if kept.retention.expiry_policy == ExpiryPolicy.NEVER:
-                kept.retention = self._bounded(kept.retention)
-            if kept.deadline == inf and kept.retention.expiry_policy != ExpiryPolicy.NEVER:
-                kept.deadline = self._now() + kept.retention.timeout
-                self._archive.write(kept)
-            self._expect(kept)
+        for retained in self._link_store.restore():
+            self._add(retained)
+            self._orphans[retained.key.user is None].add(retained.origin, retained)
+            if retained.retention.expiry_policy == ExpiryPolicy.NEVER:
+                retained.retention = self._bounded(retained.retention)
+            if retained.deadline == inf and retained.retention.expiry_policy != ExpiryPolicy.NEVER:
+                retained.deadline = self._now() + retained.retention.timeout
+                self._link_store.write(retained)
+            self._expect(retained)
 
     # -- what is granted --------------------------------------------------------------------
 
@@ -141,10 +141,10 @@ class Termini:
         """
         policy = asked.expiry_policy if asked.expiry_policy in _POLICIES else ExpiryPolicy.SESSION_END
         durable = TerminusDurability.NONE
-        if storable and self._archive is not None:
+        if storable and self._link_store is not None:
             durable = TerminusDurability(min(asked.durable, TerminusDurability.UNSETTLED_STATE))
         given = self._bounded(Retention(durable, policy, asked.timeout))
-        if not given.survives or (key not in self._kept and not self._has_room(key, key.origin(host))):
+        if not given.survives or (key not in self._retained and not self._has_room(key, key.origin(host))):
             return NOTHING
         return given
 
@@ -179,9 +179,9 @@ class Termini:
     def _is_full(self, key: Key) -> bool:
         if key.user is None and self._anonymous >= (self._limit + 1) // 2:
             return True
-        return len(self._kept) >= self._limit
+        return len(self._retained) >= self._limit
 
-    def _expendable(self, key: Key, origin: str) -> Kept | None:
+    def _expendable(self, key: Key, origin: str) -> RetainedTerminus | None:
         """What a new one of this origin would take the place of: that of a user, for a user only."""
         most, found = self._counts[origin], None
         for orphans in self._orphans[key.user is None :]:
@@ -198,176 +198,180 @@ class Termini:
         if holder is not None:
             holder.steal()
 
-    def attach(self, key: Key, holder: Holder) -> None:
+    def attach(self, key: Key, holder: TerminusHolder) -> None:
         """``holder`` is attached under this name from now on; what was attached under it before is stolen."""
         self.steal(key)
         self._attached[key] = holder
 
-    def detach(self, key: Key, holder: Holder) -> None:
+    def detach(self, key: Key, holder: TerminusHolder) -> None:
         """``holder`` is not attached any more. Nothing happens if another link has the name by now."""
         if self._attached.get(key) is holder:
             del self._attached[key]
 
     # -- termini that are kept --------------------------------------------------------------
 
-    def recall(self, key: Key) -> Kept | None:
+    def recall(self, key: Key) -> RetainedTerminus | None:
         """What is kept for this link, of which the peer knows nothing but the name (2.6.3); None if there is nothing."""
         self.sweep()
-        kept = self._kept.get(key)
-        return kept if kept is not None and kept.end is not None else None
+        retained = self._retained.get(key)
+        return retained if retained is not None and retained.end is not None else None
 
     def claim(
         self,
         key: Key,
         host: str | None,
         retention: Retention,
-        holder: Holder,
+        holder: TerminusHolder,
         end: Source | Target,
         *,
         forgotten: bool,
-    ) -> Kept:
+    ) -> RetainedTerminus:
         """The terminus of this link, for ``holder`` from now on; a new one if there is none.
 
         If the peer has ``forgotten`` the link, what it was sent before goes back first.
         """
         self.sweep()
         origin = key.origin(host)
-        kept = self._kept.get(key)
-        if kept is None:
+        retained = self._retained.get(key)
+        if retained is None:
             self._make_room(key, origin)
-            kept = Kept(key, origin)
-            self._add(kept)
+            retained = RetainedTerminus(key, origin)
+            self._add(retained)
         else:
-            self._orphans[kept.key.user is None].discard(kept.origin, kept)
-            self._unweigh(kept)
-            self._uncount(kept)
-            kept.origin = origin
-            self._count(kept)
+            self._orphans[retained.key.user is None].discard(retained.origin, retained)
+            self._unweigh(retained)
+            self._uncount(retained)
+            retained.origin = origin
+            self._count(retained)
         if forgotten and key.role is Role.SENDER:
-            self._expire(kept)
-            kept.terminus = kept.new_terminus()
-        kept.retention = retention
-        kept.end = end
-        kept.holder = holder
-        kept.attached = True
-        _stop(kept)
-        if self._archive is not None:
-            self._archive.keep(kept)
-        return kept
+            self._expire(retained)
+            retained.terminus = retained.new_terminus()
+        retained.retention = retention
+        retained.end = end
+        retained.holder = holder
+        retained.attached = True
+        _stop(retained)
+        if self._link_store is not None:
+            self._link_store.keep(retained)
+        return retained
 
-    def has(self, kept: Kept) -> bool:
+    def has(self, retained: RetainedTerminus) -> bool:
         """Whether it is kept still."""
-        return self._kept.get(kept.key) is kept
+        return self._retained.get(retained.key) is retained
 
-    def held_by(self, key: Key, holder: Holder) -> Kept | None:
+    def held_by(self, key: Key, holder: TerminusHolder) -> RetainedTerminus | None:
         """The terminus of this name, if ``holder`` has it, or had it last."""
-        kept = self._kept.get(key)
-        return kept if kept is not None and kept.holder is holder else None
+        retained = self._retained.get(key)
+        return retained if retained is not None and retained.holder is holder else None
 
-    def release(self, kept: Kept, holder: Holder, *, closed: bool) -> None:
+    def release(self, retained: RetainedTerminus, holder: TerminusHolder, *, closed: bool) -> None:
         """The link of ``holder`` is gone, for good or for now. A link that was stolen says nothing here."""
-        if kept.holder is holder and kept.attached:
-            kept.attached = False
-            self._orphans[kept.key.user is None].add(kept.origin, kept)
-            self._weigh(kept)
+        if retained.holder is holder and retained.attached:
+            retained.attached = False
+            self._orphans[retained.key.user is None].add(retained.origin, retained)
+            self._weigh(retained)
             if closed:
-                self._remove(kept)
-            elif kept.retention.expiry_policy == ExpiryPolicy.LINK_DETACH:
-                self._start(kept)
+                self._remove(retained)
+            elif retained.retention.expiry_policy == ExpiryPolicy.LINK_DETACH:
+                self._start(retained)
 
-    def session_ended(self, kept: Kept, holder: Holder) -> None:
+    def session_ended(self, retained: RetainedTerminus, holder: TerminusHolder) -> None:
         """The session that the link of ``holder`` was on is over."""
-        if kept.holder is holder and kept.retention.expiry_policy == ExpiryPolicy.SESSION_END:
-            self._start(kept)
+        if retained.holder is holder and retained.retention.expiry_policy == ExpiryPolicy.SESSION_END:
+            self._start(retained)
 
-    def connection_closed(self, kept: Kept, holder: Holder) -> None:
+    def connection_closed(self, retained: RetainedTerminus, holder: TerminusHolder) -> None:
         """The connection that the link of ``holder`` was on is over, however it went."""
-        if kept.holder is holder and kept.retention.expiry_policy != ExpiryPolicy.NEVER:
-            self._start(kept)
+        if retained.holder is holder and retained.retention.expiry_policy != ExpiryPolicy.NEVER:
+            self._start(retained)
 
-    def _start(self, kept: Kept) -> None:
-        if not kept.attached and kept.deadline == inf and self._kept.get(kept.key) is kept:
-            kept.deadline = self._now() + kept.retention.timeout
-            if kept.retention.timeout:
-                self._expect(kept)
-                if self._archive is not None:
-                    self._archive.write(kept)
+    def _start(self, retained: RetainedTerminus) -> None:
+        if (
+            not retained.attached
+            and retained.deadline == inf
+            and self._retained.get(retained.key) is retained
+        ):
+            retained.deadline = self._now() + retained.retention.timeout
+            if retained.retention.timeout:
+                self._expect(retained)
+                if self._link_store is not None:
+                    self._link_store.write(retained)
             else:
-                self._expire(kept)
-                self._remove(kept)
+                self._expire(retained)
+                self._remove(retained)
 
     def sweep(self) -> None:
         """Forget what has expired."""
         if self._deadlines:
-            for kept in self._deadlines.due(self._now()):
-                self._expire(kept)
-                self._remove(kept)
+            for retained in self._deadlines.due(self._now()):
+                self._expire(retained)
+                self._remove(retained)
 
-    def _expect(self, kept: Kept) -> None:
+    def _expect(self, retained: RetainedTerminus) -> None:
         """Its deadline is set; infinite for never."""
-        kept.timer = self._deadlines.add(kept.deadline, kept)
-        self._alarm.expect(kept.deadline)
+        retained.timer = self._deadlines.add(retained.deadline, retained)
+        self._deadline_timer.expect(retained.deadline)
 
     def _make_room(self, key: Key, origin: str) -> None:
-        if self._is_full(key) and (kept := self._expendable(key, origin)) is not None:
+        if self._is_full(key) and (retained := self._expendable(key, origin)) is not None:
             _log.warning(
-                "the oldest terminus of %s without a link is given up for one of %s", kept.origin, origin
+                "the oldest terminus of %s without a link is given up for one of %s", retained.origin, origin
             )
-            self._expire(kept)
-            self._remove(kept)
+            self._expire(retained)
+            self._remove(retained)
 
-    def _expire(self, kept: Kept) -> None:
+    def _expire(self, retained: RetainedTerminus) -> None:
         """What is unsettled never will be settled; said before the rows go, so that both are in one commit."""
-        if kept.holder is not None:
-            kept.holder.expire()
-        elif self._archive is not None:
-            self._archive.expire(kept)
-        if self._archive is not None:
-            self._archive.forget(kept)
+        if retained.holder is not None:
+            retained.holder.expire()
+        elif self._link_store is not None:
+            self._link_store.expire(retained)
+        if self._link_store is not None:
+            self._link_store.forget(retained)
 
-    def _add(self, kept: Kept) -> None:
-        self._kept[kept.key] = kept
-        self._count(kept)
+    def _add(self, retained: RetainedTerminus) -> None:
+        self._retained[retained.key] = retained
+        self._count(retained)
 
-    def _remove(self, kept: Kept) -> None:
-        del self._kept[kept.key]
-        _stop(kept)
-        self._uncount(kept)
-        self._unweigh(kept)
-        self._orphans[kept.key.user is None].discard(kept.origin, kept)
-        if self._archive is not None:
-            self._archive.forget(kept)
+    def _remove(self, retained: RetainedTerminus) -> None:
+        del self._retained[retained.key]
+        _stop(retained)
+        self._uncount(retained)
+        self._unweigh(retained)
+        self._orphans[retained.key.user is None].discard(retained.origin, retained)
+        if self._link_store is not None:
+            self._link_store.forget(retained)
 
-    def _weigh(self, kept: Kept) -> None:
+    def _weigh(self, retained: RetainedTerminus) -> None:
         """Count what came on the link and is not taken or not settled; what came in part is given up where that is too much."""
-        terminus = kept.terminus
+        terminus = retained.terminus
         if isinstance(terminus, ReceiverTerminus):
             if self._watermark.high:
                 for tag in list(terminus.partials):
                     terminus.forget(tag)
-            kept.octets = sum(map(len, terminus.partials.values()))
-            kept.octets += sum(len(each.payload) for each in terminus.queue)
-            kept.octets += REMEMBERED * len(terminus.unsettled)
-            self._watermark.add(kept.octets, 0)
+            retained.octets = sum(map(len, terminus.partials.values()))
+            retained.octets += sum(len(each.payload) for each in terminus.queue)
+            retained.octets += REMEMBERED * len(terminus.unsettled)
+            self._watermark.add(retained.octets, 0)
 
-    def _unweigh(self, kept: Kept) -> None:
-        octets, kept.octets = kept.octets, 0
+    def _unweigh(self, retained: RetainedTerminus) -> None:
+        octets, retained.octets = retained.octets, 0
         self._watermark.remove(octets, 0)
 
-    def _count(self, kept: Kept) -> None:
-        self._counts[kept.origin] += 1
-        self._anonymous += kept.key.user is None
+    def _count(self, retained: RetainedTerminus) -> None:
+        self._counts[retained.origin] += 1
+        self._anonymous += retained.key.user is None
 
-    def _uncount(self, kept: Kept) -> None:
-        self._anonymous -= kept.key.user is None
-        self._counts[kept.origin] -= 1
-        if not self._counts[kept.origin]:
-            del self._counts[kept.origin]
-            self._full.discard(kept.origin)
+    def _uncount(self, retained: RetainedTerminus) -> None:
+        self._anonymous -= retained.key.user is None
+        self._counts[retained.origin] -= 1
+        if not self._counts[retained.origin]:
+            del self._counts[retained.origin]
+            self._full.discard(retained.origin)
 
 
-def _stop(kept: Kept) -> None:
+def _stop(retained: RetainedTerminus) -> None:
     """It does not expire: it is attached, or not kept any more."""
-    kept.deadline = inf
-    if kept.timer is not None:
-        kept.timer.cancel()
+    retained.deadline = inf
+    if retained.timer is not None:
+        retained.timer.cancel()

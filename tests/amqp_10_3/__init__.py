@@ -1,0 +1,1 @@
+"""AMQ Protocol 10.3: codec and engine, against vectors, a second reader, and each other."""

@@ -1,0 +1,1 @@
+"""AMQP/Fast: codec and engine, against vectors, a second reader, and each other."""

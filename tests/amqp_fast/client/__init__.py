@@ -1,0 +1,1 @@
+"""The client of AMQP/Fast against the server over a container, in memory."""

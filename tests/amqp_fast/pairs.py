@@ -1,0 +1,228 @@
+"""Two engines and what lies between them, and one engine with a peer made of octets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trio_amqp10.amqp_fast import spec
+from trio_amqp10.amqp_fast.commands import Sender
+from trio_amqp10.amqp_fast.engine import Engine
+from trio_amqp10.amqp_fast.events import Arrival, Challenged, Initiated, OpenRequested, Responded
+from trio_amqp10.amqp_fast.faults import ReplyError
+from trio_amqp10.amqp_fast.frames import INITIATION, frame_of
+from trio_amqp10.amqp_fast.message import Message, head_octets
+
+from . import naive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trio_amqp10.amqp_fast.channel import Channel
+    from trio_amqp10.amqp_fast.commands import Command
+    from trio_amqp10.amqp_fast.handle import Handle
+    from trio_amqp10.amqp_fast.limits import Limits
+    from trio_amqp10.amqp_fast.partials import PartialMessages
+
+NAMES = {plan.id: plan.name for plan in spec.COMMANDS}
+HELLO = Message(spec.MessageHead(identifier="id-1"), b"hello")
+
+
+def written(*commands: Command, fragment: bytes = b"") -> bytes:
+    """Frames, and a fragment behind the last."""
+    return b"".join(map(frame_of, commands)) + fragment
+
+
+def block_of(message: Message) -> bytes:
+    """Head and body of a message."""
+    return head_octets(message.head, len(message.body), 1 << 20) + message.body
+
+
+def sending(message: Message = HELLO, **fields: Any) -> bytes:
+    """HANDLE SEND with a whole message."""
+    block = block_of(message)
+    return written(spec.HandleSend(handle_id=1, fragment_size=len(block), **fields), fragment=block)
+
+
+def notifying(message: Message = HELLO, **fields: Any) -> bytes:
+    """HANDLE NOTIFY with a whole message."""
+    block = block_of(message)
+    return written(spec.HandleNotify(handle_id=1, fragment_size=len(block), **fields), fragment=block)
+
+
+def refusal(call: Callable[..., object], *args: object) -> ReplyError | None:
+    """What a call refuses; None if it goes well. Any other exception is a failure of the test."""
+    try:
+        call(*args)
+    except ReplyError as fault:
+        return fault
+    return None
+
+
+def events_of(engine: Engine) -> list[Any]:
+    found = []
+    while (event := engine.next_event()) is not None:
+        found.append(event)
+    return found
+
+
+def arrivals_of(channel: Any) -> list[Arrival]:
+    found = []
+    while (arrival := channel.next_arrival()) is not None:
+        found.append(arrival)
+    return found
+
+
+def octets_of(engine: Engine) -> bytes:
+    """All that the engine has to send now."""
+    out = b""
+    while data := engine.data_to_send():
+        out += data
+    return out
+
+
+def said(engine: Engine) -> list[tuple[Any, ...]]:
+    """Name and fields of each command that the engine has to send, as the second reader reads them."""
+    return [(NAMES[number], *values) for number, values, _ in naive.read(octets_of(engine))]
+
+
+def names(engine: Engine) -> list[str]:
+    """The names of the commands that the engine has to send."""
+    return [each[0] for each in said(engine)]
+
+
+class Pair:
+    """A client and a server; ``run`` carries octets until neither has any, and decides what is asked."""
+
+    def __init__(
+        self,
+        chunk: int = 0,
+        client: Limits | None = None,
+        server: Limits | None = None,
+        partials: tuple[PartialMessages | None, PartialMessages | None] = (None, None),
+    ) -> None:
+        self.chunk = chunk
+        self.now = 0.0
+        opening = spec.ConnectionOpen(confirm_tag=1, virtual_path="/", client_name="ada")
+        self.client = Engine(Sender.CLIENT, self.now, client, opening=opening, partials=partials[0])
+        self.server = Engine(Sender.SERVER, self.now, server, partials=partials[1])
+        self.events: dict[str, list[Any]] = {"client": [], "server": []}
+
+    def run(self) -> None:
+        while True:
+            moved = self._carry(self.client, self.server) | self._carry(self.server, self.client)
+            for engine in (self.client, self.server):
+                for event in events_of(engine):
+                    moved = True
+                    self.events[engine.role.value].append(event)
+                    self._decide(event)
+            if not moved:
+                return
+
+    def _carry(self, source: Engine, target: Engine) -> bool:
+        data = source.data_to_send()
+        if not data:
+            return False
+        step = self.chunk or len(data)
+        for start in range(0, len(data), step):
+            target.receive_data(data[start : start + step], self.now)
+        return True
+
+    def _decide(self, event: Any) -> None:
+        if isinstance(event, Initiated):
+            self.server.challenge("NONE", {}, self.now)
+        elif isinstance(event, Challenged):
+            self.client.respond("NONE", {}, self.now)
+        elif isinstance(event, Responded):
+            self.server.accept_login(self.now)
+        elif isinstance(event, OpenRequested):
+            self.server.owner = event.open.client_name
+            self.server.accept_open(self.now)
+
+    def channels(self, **fields: Any) -> tuple[Channel, Channel]:
+        """One channel, at both ends."""
+        ours = self.client.open_channel(spec.ChannelOpen(**fields))
+        self.run()
+        return ours, self.events["server"][-1].channel
+
+    def handles(self, channels: tuple[Channel, Channel], **fields: Any) -> tuple[Handle, Handle]:
+        """One handle, at both ends."""
+        ours = channels[0].open_handle(spec.HandleOpen(**fields))
+        self.run()
+        theirs = arrivals_of(channels[1])[-1].handle
+        assert theirs is not None
+        return ours, theirs
+
+
+def connected(**options: Any) -> Pair:
+    pair = Pair(**options)
+    pair.run()
+    return pair
+
+
+QUEUE: dict[str, Any] = {"producer": True, "consumer": True, "browser": True, "dest_name": "q"}
+"""A handle to a queue, with all there is."""
+
+
+def opening_of_server(limits: Limits | None = None) -> Engine:
+    """A server that waits for the client's response."""
+    server = Engine(Sender.SERVER, 0.0, limits)
+    server.receive_data(INITIATION, 0.0)
+    server.challenge("NONE PLAIN", {}, 0.0)
+    octets_of(server)
+    return server
+
+
+def tuning_server(limits: Limits | None = None) -> Engine:
+    """A server that waits for the client's open, or a tune."""
+    server = opening_of_server(limits)
+    server.receive_data(written(spec.ConnectionResponse(mechanism="NONE")), 0.0)
+    server.accept_login(0.0)
+    octets_of(server)
+    events_of(server)
+    return server
+
+
+def open_server(limits: Limits | None = None) -> Engine:
+    """A server whose client is made of octets; what both said so far is forgotten."""
+    server = tuning_server(limits)
+    server.receive_data(written(spec.ConnectionOpen(client_name="ada")), 0.0)
+    server.accept_open(0.0)
+    octets_of(server)
+    events_of(server)
+    return server
+
+
+def server_with(*, limits: Limits | None = None, **fields: Any) -> tuple[Engine, Channel]:
+    """A server with channel 1, and in it handle 1, to a queue unless said."""
+    channel_fields = {name: fields.pop(name) for name in ("transacted", "restartable") if name in fields}
+    server = open_server(limits)
+    server.receive_data(written(spec.ChannelOpen(channel_id=1, **channel_fields)), 0.0)
+    (event,) = events_of(server)
+    opened = spec.HandleOpen(channel_id=1, handle_id=1, **(QUEUE | fields))
+    server.receive_data(written(opened), 0.0)
+    arrivals_of(event.channel)
+    octets_of(server)
+    return server, event.channel
+
+
+def open_client(limits: Limits | None = None, *, tune: dict[str, Any] | None = None) -> Engine:
+    """A client whose server is made of octets."""
+    client = Engine(Sender.CLIENT, 0.0, limits)
+    client.receive_data(written(spec.ConnectionChallenge(mechanisms="NONE")), 0.0)
+    client.respond("NONE", {}, 0.0)
+    options = {"FRAME_MAX": 8192} if tune is None else tune
+    reply = spec.ConnectionReply(confirm_tag=1)
+    client.receive_data(written(spec.ConnectionTune(options=options), reply), 0.0)
+    octets_of(client)
+    events_of(client)
+    return client
+
+
+def client_with(**fields: Any) -> tuple[Engine, Channel, Handle]:
+    """A client with channel 1, and in it handle 1, to a queue unless said."""
+    channel_fields = {name: fields.pop(name) for name in ("transacted", "restartable") if name in fields}
+    client = open_client()
+    channel = client.open_channel(spec.ChannelOpen(**channel_fields))
+    handle = channel.open_handle(spec.HandleOpen(**(QUEUE | fields)))
+    octets_of(client)
+    return client, channel, handle

@@ -1,0 +1,224 @@
+"""What a command says about a failure, and how it takes signals; frames for people to read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import memory_stream_pair
+
+import trio_amqp10 as amqp
+from tests.naive.performatives import frame, header
+from trio_amqp10.cli.command_runner import CommandError, Interrupts, explain
+from trio_amqp10.cli.demo import shown
+from trio_amqp10.cli.receive import ReceiveOptions, receive
+from trio_amqp10.peer.errors import ConnectionClosedError, LinkRefusedError
+from trio_amqp10.spec.transport import Error
+
+
+def refused(condition: str) -> LinkRefusedError:
+    return LinkRefusedError(f"refused, {condition}", Error(condition=condition))
+
+
+def because(failure: Exception, cause: BaseException) -> Exception:
+    failure.__cause__ = cause
+    return failure
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (amqp.LocalProtocolError("a rule"), "a rule"),
+        (refused("amqp:not-found"), "the address is everything after the first /"),
+        (refused("amqp:unauthorized-access"), "user and password belong in the URL"),
+        (amqp.SecurityError("no"), "not authenticated: no"),
+        (because(ConnectionClosedError("failed"), amqp.SecurityError("no")), "not authenticated: no"),
+        (amqp.AmqpError("two\nlines"), "two lines"),
+        (OSError(2, "No such file", "name"), "name: No such file"),
+        (because(OSError("all failed"), ConnectionRefusedError(111, "refused")), "all failed: refused; is"),
+        (because(OSError("all"), ExceptionGroup("", [OSError(1, "b"), OSError(2, "a")])), "all: a, b; is"),
+        (ExceptionGroup("", [OSError(1, "b"), ExceptionGroup("", [OSError(2, "a")])]), "a; b"),
+    ],
+)
+def test_failure_is_one_line(failure: Exception, said: str) -> None:
+    text = explain(failure)
+    assert text is not None
+    assert said in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize("failure", [KeyError("bug"), ExceptionGroup("", [OSError(1, "a"), KeyError("bug")])])
+def test_failure_that_is_a_bug_is_not_explained_away(failure: Exception) -> None:
+    assert explain(failure) is None
+
+
+async def test_interrupt_ends_the_innermost_part_first_and_everything_next() -> None:
+    with trio.CancelScope() as everything:
+        interrupts = Interrupts(everything)
+        with interrupts.here() as outer:
+            with interrupts.here() as inner:
+                interrupts.interrupt()
+                await trio.sleep_forever()
+            assert inner.cancelled_caught
+            assert not outer.cancel_called
+            with interrupts.here() as late:
+                await trio.sleep_forever()
+            assert late.cancelled_caught
+            interrupts.interrupt()
+            await trio.sleep_forever()
+    assert everything.cancelled_caught
+
+
+async def test_receive_never_grants_more_than_it_was_asked_for(capfd: pytest.CaptureFixture[str]) -> None:
+    count = 2500
+    granted: list[int] = []
+
+    async def handle(connection: amqp.Connection) -> None:
+        async for link in connection.incoming_links():
+            assert isinstance(link, amqp.IncomingSender)
+            async with link.accept() as sender:
+                for sent in range(count):
+                    await sender.wait_sendable()
+                    granted.append(sent + sender.credit)
+                    await sender.transmit(str(sent))
+                await sender.flush()
+                granted.append(count + sender.credit)
+
+    async with trio.open_nursery() as nursery:
+        listeners: Any = await nursery.start(amqp.serve, handle, "amqp://127.0.0.1:0")
+        options = ReceiveOptions(url=listeners[0].url, address="numbers", count=count, timeout=5, json=False)
+        await receive(options, Interrupts(trio.CancelScope()))
+        nursery.cancel_scope.cancel()
+    assert capfd.readouterr().out.split() == [str(number) for number in range(count)]
+    assert max(granted) == count
+
+
+async def test_receive_releases_what_it_cannot_decode_at_the_end_and_fails(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    outcomes: list[Any] = []
+    bad = amqp.Message.from_payload(b"\x00\x53\x77\xc1\xff")
+
+    async def handle(connection: amqp.Connection) -> None:
+        async for link in connection.incoming_links():
+            assert isinstance(link, amqp.IncomingSender)
+            async with link.accept() as sender:
+                deliveries = [await sender.transmit(message) for message in (bad, "good")]
+                outcomes.extend([await delivery.outcome() for delivery in deliveries])
+
+    async with trio.open_nursery() as nursery:
+        listeners: Any = await nursery.start(amqp.serve, handle, "amqp://127.0.0.1:0")
+        options = ReceiveOptions(url=listeners[0].url, address="q", count=2, timeout=5, json=False)
+        with pytest.raises(CommandError, match="1 of 2"):
+            await receive(options, Interrupts(trio.CancelScope()))
+        nursery.cancel_scope.cancel()
+    assert [type(outcome) for outcome in outcomes] == [amqp.Released, amqp.Accepted]
+    captured = capfd.readouterr()
+    assert captured.out == "good\n"
+    assert "could not be decoded" in captured.err
+
+
+async def test_receive_prints_maps_with_keys_that_only_the_standard_tells_apart(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    pairs: Any = amqp.PairMap([(amqp.Symbol("k"), 1), ("k", 2), ([1], 3)])
+    message = amqp.Message(pairs, annotations={"x-opt": pairs})
+    container = amqp.Container("shop")
+    container.add_queue("q")
+    async with trio.open_nursery() as nursery:
+        listeners: Any = await nursery.start(container.serve, "amqp://127.0.0.1:0")
+        url = listeners[0].url
+        async with amqp.open_connection(url) as conn, conn.open_sender("q") as sender:
+            for _ in range(2):
+                await sender.send(message)
+        for json, shown in (
+            (True, '"body": [["k", 1], ["k", 2], [[1], 3]]'),
+            (False, '[["k", 1], ["k", 2], [[1], 3]]'),
+        ):
+            options = ReceiveOptions(url=url, address="q", count=1, timeout=5, json=json)
+            await receive(options, Interrupts(trio.CancelScope()))
+            assert shown in capfd.readouterr().out
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("guarantee", ["at-least-once", "at-most-once"])
+async def test_receive_says_where_a_message_is_that_it_could_not_print(
+    guarantee: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    bad = amqp.Message.from_payload(b"\x00\x53\x77\xc1\xff")
+    container = amqp.Container("shop")
+    queue = container.add_queue("q")
+    async with trio.open_nursery() as nursery:
+        listeners: Any = await nursery.start(container.serve, "amqp://127.0.0.1:0")
+        async with amqp.open_connection(listeners[0].url) as conn, conn.open_sender("q") as sender:
+            await sender.send(bad)
+        options = ReceiveOptions(
+            url=listeners[0].url, address="q", count=1, timeout=5, json=True, guarantee=guarantee
+        )
+        with pytest.raises(CommandError, match="0 of 1"):
+            await receive(options, Interrupts(trio.CancelScope()))
+        if guarantee == "at-least-once":
+            async with amqp.open_connection(listeners[0].url) as conn, conn.open_receiver("q") as receiver:
+                (await receiver.receive()).accept()
+        else:
+            assert not len(queue)
+        nursery.cancel_scope.cancel()
+    where = "stays at the peer" if guarantee == "at-least-once" else "is gone"
+    assert where in capfd.readouterr().err
+
+
+async def test_receive_ends_when_more_cannot_be_decoded_than_it_holds(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("trio_amqp10.cli.receive._MOST_WITHHELD", 2)
+    outcomes: list[Any] = []
+    bad = amqp.Message.from_payload(b"\x00\x53\x77\xc1\xff")
+
+    async def handle(connection: amqp.Connection) -> None:
+        async for link in connection.incoming_links():
+            assert isinstance(link, amqp.IncomingSender)
+            async with link.accept() as sender:
+                deliveries = [await sender.transmit(bad) for _ in range(2)]
+                outcomes.extend([await delivery.outcome() for delivery in deliveries])
+
+    async with trio.open_nursery() as nursery:
+        listeners: Any = await nursery.start(amqp.serve, handle, "amqp://127.0.0.1:0")
+        options = ReceiveOptions(url=listeners[0].url, address="q", count=None, timeout=None, json=False)
+        with pytest.raises(CommandError, match="2 of the messages"):
+            await receive(options, Interrupts(trio.CancelScope()))
+        nursery.cancel_scope.cancel()
+    assert [type(outcome) for outcome in outcomes] == [amqp.Released] * 2
+    assert not capfd.readouterr().out
+
+
+async def test_shown_stream_passes_octets_on_and_shows_frames() -> None:
+    ours, theirs = memory_stream_pair()
+    lines: list[str] = []
+    stream: Any = shown(ours, lines.append)
+    out = header("sasl") + frame("sasl-init", mechanism="PLAIN", initial_response=b"\x00ada\x00enigma")
+    await stream.send_all(out[:11])
+    await stream.send_all(out[11:])
+    assert await theirs.receive_some() == out
+    back = frame("open", container_id="c") + frame(
+        "transfer", handle=0, delivery_id=0, delivery_tag=b"t", payload=b"12345", channel=3
+    )
+    back += bytes.fromhex("0000000802000000") + bytes.fromhex("0000000902000000ff")
+    for octet in back:
+        await theirs.send_all(bytes((octet,)))
+    received = b""
+    while len(received) < len(back):
+        received += await stream.receive_some()
+    assert received == back
+    assert lines == [
+        "-> header AMQP 3 1.0.0 (SASL)",
+        "-> SaslInit(mechanism=Symbol('PLAIN'), initial_response=<11 octets>)",
+        "<- [0] Open(container_id='c')",
+        "<- [3] Transfer(handle=0, delivery_id=0, delivery_tag=b't') + 5 octets",
+        "<- empty frame",
+        "<- 9 octets: 0xff where a performative is due (2.3.2)",
+    ]
+    await stream.wait_send_all_might_not_block()
+    await stream.send_eof()
+    assert await theirs.receive_some() == b""
+    await stream.aclose()

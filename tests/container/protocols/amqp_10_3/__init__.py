@@ -1,0 +1,1 @@
+"""AMQ Protocol 10.3 served by a container."""

@@ -1,0 +1,230 @@
+"""A client of 10.3 that is a script: it says methods, and hears what the second reader makes of the octets."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from tests.amqp_10_3 import naive
+from tests.amqp_10_3.pairs import written
+from tests.container.protocols.served import served
+from trio_amqp10.amqp091.content import BasicProperties, Content, Properties, write_header
+from trio_amqp10.amqp091.fields import FIVE
+from trio_amqp10.amqp091.frames import BODY, HEADER, METHOD
+from trio_amqp10.amqp_10_3 import spec
+from trio_amqp10.amqp_10_3.frames import FRAMES, PROTOCOL_HEADER
+from trio_amqp10.container import Container
+from trio_amqp10.container.protocols.amqp_10_3.dialect import Amqp103
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from trio_amqp10.amqp091.methods import Method
+    from trio_amqp10.sasl import Server
+
+__all__ = ["Client", "Heard", "connect", "dialled", "opened"]
+
+CONTENTS = {plan.name for plan in spec.METHODS if plan.content}
+NAMES = {plan.name: [name for name, _ in plan.arguments] for plan in spec.METHODS}
+
+
+class Heard(dict[str, Any]):
+    """A method: its name, its channel, its arguments, and what it carries."""
+
+    def __init__(self, channel: int, name: str, arguments: list[Any]) -> None:
+        super().__init__(zip(NAMES[name], arguments, strict=True))
+        self.channel = channel
+        self.name = name
+        self.body = b""
+        self.properties: list[Any] = []
+
+    def __repr__(self) -> str:
+        return f"{self.name}{dict(self)!r}{self.body!r}"
+
+
+class Client:
+    """The other end of one connection.
+
+    Attributes:
+        ticket: that publishes and consumers name.
+    """
+
+    def __init__(self, stream: trio.abc.Stream) -> None:
+        self.stream = stream
+        self.ticket = 0
+        self._read = b""
+
+    async def say(self, *methods: Method, channel: int = 1) -> None:
+        """Write methods without a content."""
+        await self.stream.send_all(b"".join(written(method, channel) for method in methods))
+
+    async def carry(
+        self,
+        method: Method,
+        body: bytes = b"",
+        properties: Properties | None = None,
+        *,
+        channel: int = 1,
+        cut: int | None = None,
+    ) -> None:
+        """Write a method with its content; with ``cut`` only so many octets of the body."""
+        content = Content(properties or BasicProperties(), body)
+        octets = written(method, channel)
+        octets += FRAMES.frame(HEADER, channel, write_header(content, FIVE, method.plan.class_id))
+        await self.stream.send_all(octets + b"".join(FRAMES.body_frames(channel, body[:cut], 4000)))
+
+    async def publish(
+        self,
+        exchange: str,
+        key: str,
+        body: bytes = b"",
+        *,
+        channel: int = 1,
+        mandatory: bool = False,
+        immediate: bool = False,
+        **properties: Any,
+    ) -> None:
+        """Write a basic.publish with its content."""
+        method = spec.BasicPublish(
+            ticket=self.ticket,
+            exchange=exchange,
+            routing_key=key,
+            mandatory=mandatory,
+            immediate=immediate,
+        )
+        await self.carry(method, body, BasicProperties(**properties), channel=channel)
+
+    async def hear(self) -> Heard | None:
+        """The next method with what it carries; None at the end of the transport."""
+        kind, channel, payload = await self._frame()
+        if not kind:
+            return None
+        assert kind == METHOD
+        heard = Heard(channel, *naive.method(payload))
+        if heard.name in CONTENTS:
+            kind, _, payload = await self._frame()
+            assert kind == HEADER
+            _, _, size, heard.properties = naive.header(payload)
+            while len(heard.body) < size:
+                kind, _, octets = await self._frame()
+                assert kind == BODY
+                heard.body += octets
+        return heard
+
+    async def heard(self, name: str) -> Heard:
+        """The next method, which has this name."""
+        heard = await self.hear()
+        assert heard is not None
+        assert heard.name == name, heard
+        return heard
+
+    async def ask(self, method: Method, channel: int = 1) -> Heard:
+        """Say a method, and hear the next one."""
+        await self.say(method, channel=channel)
+        heard = await self.hear()
+        assert heard is not None
+        return heard
+
+    async def quiet(self, channel: int = 1) -> bool:
+        """Whether nothing is heard before the answer to a test."""
+        heard = await self.ask(spec.TestInteger(), channel)
+        return heard.name == "test.integer-ok"
+
+    async def refused(self, method: Method, channel: int = 1) -> tuple[str, int]:
+        """Say a method that is refused: what is closed, and with which code; a channel is opened again."""
+        return await self.closed(await self.ask(method, channel), channel)
+
+    async def closed(self, heard: Heard | None, channel: int = 1) -> tuple[str, int]:
+        """What a close closes, and its code; it is answered."""
+        assert heard is not None
+        kind, _, what = heard.name.partition(".")
+        assert what == "close", heard
+        if kind == "channel":
+            await self.say(spec.ChannelCloseOk(), channel=channel)
+            assert (await self.ask(spec.ChannelOpen(), channel)).name == "channel.open-ok"
+        else:
+            await self.say(spec.ConnectionCloseOk(), channel=0)
+        return kind, int(heard["reply_code"])
+
+    async def _frame(self) -> tuple[int, int, bytes]:
+        with trio.fail_after(60):
+            while True:
+                size = 9 + int.from_bytes(self._read[4:8], "big") if len(self._read) >= 8 else 9
+                if len(self._read) >= size:
+                    octets, self._read = self._read[:size], self._read[size:]
+                    kind, channel, payload = naive.frames(octets)[0]
+                    if kind != 8:
+                        return kind, channel, payload
+                    continue
+                data = await self.stream.receive_some()
+                if not data:
+                    return 0, 0, b""
+                self._read += data
+
+    async def open(self, *, prefetch_max: int = 0, tickets: bool = False, **login: Any) -> None:
+        """The handshake, and channel 1."""
+        await self.log_in(**login)
+        assert (await self.ask(spec.ConnectionOpen(), 0)).name == "connection.open-ok"
+        opened = await self.ask(spec.ChannelOpen(prefetch_max=prefetch_max))
+        assert opened.name == "channel.open-ok"
+        if tickets:
+            self.ticket = (await self.ask(ALL))["ticket"]
+
+    async def log_in(self, *, user: str = "guest", password: str = "guest", name: str = "") -> None:
+        """The handshake, but for the virtual host."""
+        await self.stream.send_all(PROTOCOL_HEADER)
+        await self.heard("connection.start")
+        properties = {"connection_name": name} if name else {}
+        response = f"\0{user}\0{password}".encode()
+        answer = spec.ConnectionStartOk(client_properties=properties, response=response)
+        assert (await self.ask(answer, 0)).name == "connection.tune"
+        await self.say(spec.ConnectionTuneOk(channel_max=2047, frame_max=131_072, heartbeat=0), channel=0)
+
+    async def declare(self, queue: str = "q", **arguments: Any) -> None:
+        """queue.declare, which is accepted."""
+        heard = await self.ask(spec.QueueDeclare(ticket=self.ticket, queue=queue, **arguments))
+        assert heard.name == "queue.declare-ok", heard
+
+    async def consume(self, method: Any = spec.BasicConsume, **arguments: Any) -> None:
+        """A consumer ``c`` of the queue ``q``, unless said."""
+        request = method(**{"ticket": self.ticket, "queue": "q", "consumer_tag": "c", **arguments})
+        heard = await self.ask(request)
+        assert heard.name == f"{request.plan.name}-ok", heard
+
+
+ALL = spec.AccessRequest(passive=True, active=True, write=True, read=True)
+
+
+@asynccontextmanager
+async def dialled(
+    container: Container, sasl: Server | None = None, dialect: Amqp103 | None = None
+) -> AsyncGenerator[Client]:
+    """A client whose handshake is to come."""
+    async with served(dialect or Amqp103(container, tickets=False), sasl) as stream:
+        yield Client(stream)
+
+
+@asynccontextmanager
+async def opened(
+    container: Container | None = None,
+    sasl: Server | None = None,
+    dialect: Amqp103 | None = None,
+    **login: Any,
+) -> AsyncGenerator[Client]:
+    """A client with channel 1; it needs no tickets, unless its dialect says so."""
+    async with dialled(container or Container(), sasl, dialect) as client:
+        await client.open(**login)
+        yield client
+
+
+async def connect(
+    container: Container, number: int, nursery_clients: Any, dialect: Amqp103 | None = None, **login: Any
+) -> list[Client]:
+    """So many clients with channel 1 each, of one dialect, entered in an exit stack."""
+    dialect = dialect or Amqp103(container, tickets=False)
+    return [
+        await nursery_clients.enter_async_context(opened(container, dialect=dialect, **login))
+        for _ in range(number)
+    ]

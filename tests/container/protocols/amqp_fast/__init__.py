@@ -1,0 +1,1 @@
+"""AMQP/Fast over the nodes of a container."""

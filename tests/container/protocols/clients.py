@@ -1,0 +1,330 @@
+"""The clients of every wire behind one small interface: send a message to a queue, and receive it from there."""
+
+from __future__ import annotations
+
+import time
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+import trio
+
+import trio_amqp10 as amqp
+from trio_amqp10 import amqp091, amqp_fast
+from trio_amqp10.amqp_10_3 import spec as spec_10_3
+
+from .amqp_10_3.script import Client as Script
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from contextlib import AbstractAsyncContextManager
+
+__all__ = ["CLIENTS", "Client", "Fields"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fields:
+    """What a message carries on every wire that has a place for it.
+
+    Attributes:
+        lifetime: seconds until it expires; None for never.
+        redelivered: whether it says that it was delivered before.
+    """
+
+    body: bytes
+    durable: bool = False
+    priority: int = 4
+    lifetime: float | None = None
+    message_id: str | None = None
+    correlation_id: str | None = None
+    reply_to: str | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    redelivered: bool = False
+
+
+class Client(Protocol):
+    """A client of one wire."""
+
+    @property
+    def lacks(self) -> frozenset[str]:
+        """The fields that the wire has no place for."""
+        ...
+
+    async def send(self, port: int, queue: str, message: Fields) -> None:
+        """Send it, and wait until the queue has it."""
+        ...
+
+    def receive(self, port: int, queue: str) -> AbstractAsyncContextManager[Receiving]:
+        """Receive from a queue, as long as the context is."""
+        ...
+
+
+class Receiving(Protocol):
+    """What receives."""
+
+    async def next(self, *, keep: bool) -> Fields:
+        """The next message, which is acknowledged, or else put back."""
+        ...
+
+
+class _Amqp10:
+    """AMQP 1.0, or its draft of 2010, which has binary message ids."""
+
+    def __init__(self, dialect: str) -> None:
+        self._dialect = dialect
+
+    lacks: Final = frozenset[str]()
+
+    def _dial(self, port: int) -> AbstractAsyncContextManager[amqp.Connection]:
+        url = f"amqp://127.0.0.1:{port}"
+        return amqp.open_connection(url, dialect=self._dialect, sasl=amqp.sasl.Anonymous())
+
+    async def send(self, port: int, queue: str, message: Fields) -> None:
+        made = amqp.Message(
+            message.body,
+            durable=message.durable,
+            priority=message.priority,
+            ttl=None if message.lifetime is None else int(message.lifetime * 1000),
+            message_id=message.message_id,
+            correlation_id=message.correlation_id,
+            reply_to=message.reply_to,
+            application_properties=message.headers,
+        )
+        async with (
+            self._dial(port) as connection,
+            connection.open_sender(queue) as sender,
+        ):
+            await sender.send(made)
+
+    @asynccontextmanager
+    async def receive(self, port: int, queue: str) -> AsyncGenerator[Receiving]:
+        async with (
+            self._dial(port) as connection,
+            connection.open_receiver(queue, credit=1) as receiver,
+        ):
+            yield _Receiving10(receiver)
+
+
+class _Receiving10:
+    def __init__(self, receiver: amqp.Receiver) -> None:
+        self._receiver = receiver
+
+    async def next(self, *, keep: bool) -> Fields:
+        delivery = await self._receiver.receive()
+        message = delivery.message
+        if keep:
+            delivery.accept()
+        else:
+            delivery.modify(delivery_failed=True)
+        lifetime = None if message.ttl is None else message.ttl / 1000
+        if message.absolute_expiry_time is not None:
+            lifetime = int(message.absolute_expiry_time) / 1000 - time.time()
+        return Fields(
+            body=bytes(message.body),
+            durable=bool(message.durable),
+            priority=message.priority,
+            lifetime=lifetime,
+            message_id=_text(message.message_id),
+            correlation_id=_text(message.correlation_id),
+            reply_to=message.reply_to,
+            headers={str(name): str(value) for name, value in message.application_properties.items()},
+            redelivered=message.delivery_count > 0,
+        )
+
+
+def _text(identifier: object) -> str | None:
+    if isinstance(identifier, bytes):  # all that the draft has
+        return identifier.decode()
+    assert identifier is None or isinstance(identifier, str)
+    return identifier
+
+
+class _Amqp091:
+    lacks: Final = frozenset[str]()
+
+    async def send(self, port: int, queue: str, message: Fields) -> None:
+        properties = amqp091.BasicProperties(
+            delivery_mode=2 if message.durable else 1,
+            priority=message.priority,
+            expiration=None if message.lifetime is None else str(int(message.lifetime * 1000)),
+            message_id=message.message_id,
+            correlation_id=message.correlation_id,
+            reply_to=message.reply_to,
+            headers=dict(message.headers),
+        )
+        async with (
+            amqp091.open_connection(f"amqp091://127.0.0.1:{port}") as connection,
+            connection.open_publisher() as publisher,
+        ):
+            await publisher.publish("", queue, message.body, properties=properties, mandatory=True)
+
+    @asynccontextmanager
+    async def receive(self, port: int, queue: str) -> AsyncGenerator[Receiving]:
+        async with (
+            amqp091.open_connection(f"amqp091://127.0.0.1:{port}") as connection,
+            connection.open_channel() as channel,
+            channel.queue(queue).consume(prefetch=1) as consumer,
+        ):
+            yield _Receiving091(consumer)
+
+
+class _Receiving091:
+    def __init__(self, consumer: amqp091.Consumer) -> None:
+        self._consumer = consumer
+
+    async def next(self, *, keep: bool) -> Fields:
+        delivery = await self._consumer.receive()
+        if keep:
+            delivery.ack()
+        else:
+            delivery.nack(requeue=True)
+        found = delivery.properties
+        headers = dict(delivery.headers)
+        # Identifiers that are octets elsewhere are headers here: properties have text alone.
+        binary = {name: _text(headers.pop(f"x-{name}-id", None)) for name in ("message", "correlation")}
+        return Fields(
+            body=delivery.body,
+            durable=found.delivery_mode == 2,
+            priority=4 if found.priority is None else found.priority,
+            lifetime=None if found.expiration is None else int(found.expiration) / 1000,
+            message_id=found.message_id or binary["message"],
+            correlation_id=found.correlation_id or binary["correlation"],
+            reply_to=found.reply_to,
+            headers={name: str(value) for name, value in headers.items()},
+            redelivered=delivery.redelivered,
+        )
+
+
+class _AmqpFast:
+    lacks: Final = frozenset({"correlation_id"})
+
+    async def send(self, port: int, queue: str, message: Fields) -> None:
+        headers = dict(message.headers)
+        if message.reply_to is not None:
+            headers["REPLY_TO"] = message.reply_to
+        async with self._channel(port) as channel, channel.open_handle(queue) as handle:
+            await handle.send(
+                message.body,
+                persistent=message.durable,
+                priority=message.priority,
+                expiration=0 if message.lifetime is None else int(time.time() + message.lifetime),
+                identifier=message.message_id or "",
+                headers=headers,
+            )
+
+    @asynccontextmanager
+    async def receive(self, port: int, queue: str) -> AsyncGenerator[Receiving]:
+        async with self._channel(port) as channel, channel.open_handle(queue) as handle:
+            await handle.consume(prefetch=1)
+            yield _ReceivingFast(handle)
+
+    @asynccontextmanager
+    async def _channel(self, port: int) -> AsyncGenerator[amqp_fast.Channel]:
+        async with (
+            amqp_fast.open_connection(f"amqp-fast://127.0.0.1:{port}") as connection,
+            connection.open_channel() as channel,
+        ):
+            yield channel
+
+
+class _ReceivingFast:
+    def __init__(self, handle: amqp_fast.Handle) -> None:
+        self._handle = handle
+
+    async def next(self, *, keep: bool) -> Fields:
+        delivery = await self._handle.receive()
+        if keep:
+            delivery.ack()
+        else:
+            delivery.unget()
+        head = delivery.head
+        headers = {name: str(value) for name, value in head.headers.items()}
+        return Fields(
+            body=delivery.body,
+            durable=head.persistent,
+            priority=head.priority,
+            lifetime=head.expiration - time.time() if head.expiration else None,
+            message_id=head.identifier or None,
+            reply_to=headers.pop("REPLY_TO", None),
+            headers=headers,
+            redelivered=delivery.redelivered,
+        )
+
+
+class _Amqp103:
+    """10.3, as octets that a script says and hears."""
+
+    lacks: Final = frozenset[str]()
+
+    async def send(self, port: int, queue: str, message: Fields) -> None:
+        async with _scripted(port) as client:
+            await client.ask(spec_10_3.TxSelect())
+            await client.publish(
+                "",
+                queue,
+                message.body,
+                headers=dict(message.headers),
+                delivery_mode=2 if message.durable else 1,
+                priority=message.priority,
+                correlation_id=message.correlation_id,
+                reply_to=message.reply_to,
+                expiration=None if message.lifetime is None else str(int(message.lifetime * 1000)),
+                message_id=message.message_id,
+            )
+            assert (await client.ask(spec_10_3.TxCommit())).name == "tx.commit-ok"
+
+    @asynccontextmanager
+    async def receive(self, port: int, queue: str) -> AsyncGenerator[Receiving]:
+        yield _Receiving103(port, queue)
+
+
+class _Receiving103:
+    def __init__(self, port: int, queue: str) -> None:
+        self._port = port
+        self._queue = queue
+
+    async def next(self, *, keep: bool) -> Fields:
+        # A client does not get again what it rejected on this channel (C 1083-1096): so each message is another client's.
+        async with _scripted(self._port) as client:
+            await client.consume(queue=self._queue, prefetch_count=1)
+            heard = await client.heard("basic.deliver")
+            tag = heard["delivery_tag"]
+            await client.say(
+                spec_10_3.BasicAck(delivery_tag=tag)
+                if keep
+                else spec_10_3.BasicReject(delivery_tag=tag, requeue=True)
+            )
+            assert await client.quiet()
+        headers = {name.decode(): value.decode() for name, (_, value) in heard.properties[2] or ()}
+        texts = [None if each is None else each.decode() for each in heard.properties[5:9]]
+        correlation_id, reply_to, expiration, message_id = texts
+        binary = {name: headers.pop(f"x_{name}_id", None) for name in ("message", "correlation")}
+        return Fields(
+            body=heard.body,
+            durable=heard.properties[3] == 2,
+            priority=4 if heard.properties[4] is None else heard.properties[4],
+            lifetime=None if expiration is None else int(expiration) / 1000,
+            message_id=message_id or binary["message"],
+            correlation_id=correlation_id or binary["correlation"],
+            reply_to=reply_to,
+            headers=headers,
+            redelivered=bool(heard["redelivered"]),
+        )
+
+
+@asynccontextmanager
+async def _scripted(port: int) -> AsyncGenerator[Script]:
+    async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+        client = Script(stream)
+        await client.open(tickets=True)
+        yield client
+
+
+CLIENTS: Final[dict[str, Client]] = {
+    "1.0": _Amqp10("1.0"),
+    "0-9-1": _Amqp091(),
+    "amqp-fast": _AmqpFast(),
+    "10.3": _Amqp103(),
+    "1.0-draft-2010": _Amqp10("1.0-draft-2010"),
+}
+"""By the names of ``container.protocols.table``, and 1.0."""

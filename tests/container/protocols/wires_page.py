@@ -1,0 +1,169 @@
+"""The frames of one message on every wire, as the manual shows them.
+
+``python -m tests.container.protocols.wires_page`` writes them into ``docs/reference/every_amqp.rst``. A client of each wire sends the
+message to a container over TCP, through a relay that records both directions.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import trio
+
+import trio_amqp10 as amqp
+from tests.amqp_10_3 import naive
+from trio_amqp10.amqp091.content import BasicProperties
+from trio_amqp10.amqp091.frames import BODY, HEADER, METHOD
+from trio_amqp10.trace.frame_splitter import FrameSplitter
+from trio_amqp10.trace.frame_text import describe, hexdump
+
+from .amqp_10_3.script import NAMES
+from .clients import CLIENTS, Fields
+
+__all__ = ["PAGE", "WIRES", "Frame", "Recording", "page_with", "record", "shown"]
+
+PAGE: Final = Path(__file__).resolve().parents[3] / "docs/reference/every_amqp.rst"
+MESSAGE: Final = Fields(body=b"tea", durable=True, headers={"colour": "green"})
+WIRES: Final = {
+    "amqp-fast": "AMQP/Fast, 2005",
+    "10.3": "10.3, 2006",
+    "0-9-1": "0-9-1, 2008",
+    "1.0-draft-2010": "The draft of 1.0, 2010",
+    "1.0": "AMQP 1.0",
+}
+"""The titles, by the names of ``CLIENTS``, the oldest first."""
+_BEGIN: Final = ".. The frames are made by ``python -m tests.container.protocols.wires_page``: change the code, not these.\n"
+_END: Final = ".. End of the frames.\n"
+_OF_CONNECTIONS: Final = re.compile(
+    r"empty frame|heartbeat|Sasl|connection |\[0\] (Open|Close|connection\.)|header AMQP 3 "
+)
+"""Frames that log in, open and close a connection: they name versions of this library, and are not shown."""
+_CARRIES: Final = re.compile(r"(\[\d+\] )?(Transfer|basic\.publish|header\(|body |handle send)")
+_HEAD: Final = """.. list-table::
+   :header-rows: 1
+
+   * -
+     - frames that carry it
+     - octets of these
+"""
+_UUID: Final = re.compile(r"'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}'")
+Frame = tuple[str, bytes]
+"""A frame, or a protocol header, as text and as octets."""
+Recording = tuple[list[Frame], list[Frame]]
+"""What the client wrote, and what the container wrote."""
+
+
+async def record(wire: str) -> Recording:
+    """Send the message by this wire to a container, and record it."""
+    container = amqp.Container("hub")
+    container.add_queue("q")
+    said, heard = bytearray(), bytearray()
+    dialects = [wire] if wire == "1.0-draft-2010" else "all"
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            serve = partial(container.serve, "amqp://127.0.0.1:0", dialects=dialects)
+            (listener,) = await nursery.start(serve)
+
+            async def relay(stream: trio.SocketStream) -> None:
+                async with (
+                    await trio.open_tcp_stream("127.0.0.1", listener.port) as there,
+                    trio.open_nursery() as both,
+                ):
+                    both.start_soon(_pass_on, stream, there, said)
+                    both.start_soon(_pass_on, there, stream, heard)
+
+            (entrance,) = await nursery.start(partial(trio.serve_tcp, relay, 0, host="127.0.0.1"))
+            await CLIENTS[wire].send(entrance.socket.getsockname()[1], "q", MESSAGE)
+            nursery.cancel_scope.cancel()
+    split = _split_10_3 if wire == "10.3" else _split
+    return split(bytes(said)), split(bytes(heard))
+
+
+async def _pass_on(source: trio.SocketStream, target: trio.SocketStream, recorded: bytearray) -> None:
+    try:
+        async for data in source:
+            recorded += data
+            await target.send_all(data)
+        await target.send_eof()
+    except (trio.BrokenResourceError, trio.ClosedResourceError):
+        return  # one end has gone; what it wrote is recorded
+
+
+def _split(octets: bytes) -> list[Frame]:
+    splitter = FrameSplitter()
+    pieces = splitter.feed(octets)
+    assert not splitter.rest
+    return [(describe(piece), piece.octets) for piece in pieces]
+
+
+def _split_10_3(octets: bytes) -> list[Frame]:
+    """The frames of 10.3, which the reader of captures does not know, by the naive reader."""
+    frames: list[Frame] = []
+    if octets.startswith(b"AMQP"):
+        head, octets = octets[:8], octets[8:]
+        frames.append((f"header AMQP {head[4]} {'.'.join(map(str, head[5:]))}", head))
+    while octets:
+        size = 9 + int.from_bytes(octets[4:8], "big")
+        frame, octets = octets[:size], octets[size:]
+        kind, channel, payload = naive.frames(frame)[0]
+        frames.append((f"[{channel}] {_text_10_3(kind, payload)}", frame))
+    return frames
+
+
+def _text_10_3(kind: int, payload: bytes) -> str:
+    if kind == METHOD:
+        name, arguments = naive.method(payload)
+        given = zip(NAMES[name], arguments, strict=True)
+        return f"{name}({', '.join(f'{key}={value!r}' for key, value in given if value)})"
+    if kind == HEADER:
+        properties = zip(fields(BasicProperties), naive.header(payload)[3], strict=False)
+        there = [f"{each.name}={value!r}" for each, value in properties if value is not None]
+        return f"header({', '.join(there)})"
+    assert kind == BODY
+    return f"body + {len(payload)} octets"
+
+
+def shown(recording: Recording) -> str:
+    """The frames of a conversation as a block of text, with the octets of those that carry the message."""
+    said, heard = (_kept(frames) for frames in recording)
+    lines = [f"-> {text}" for text, _ in said] + [f"<- {text}" for text, _ in heard]
+    carried = b"".join(_carried(said))
+    lines += ["", f"the message, {len(carried)} octets with its frames:", *hexdump(carried)]
+    return "".join(f"   {line}".rstrip() + "\n" for line in lines)
+
+
+def _carried(said: list[Frame]) -> list[bytes]:
+    return [octets for text, octets in said if _CARRIES.match(text)]
+
+
+def _kept(frames: list[Frame]) -> list[Frame]:
+    return [(_UUID.sub("<uuid>", text), octets) for text, octets in frames if not _OF_CONNECTIONS.match(text)]
+
+
+def page_with(recordings: dict[str, Recording]) -> str:
+    """The page with these frames in place of those that it has."""
+    sizes = "".join(
+        f"   * - {WIRES[wire]}\n     - {len(carried)}\n     - {len(b''.join(carried))}\n"
+        for wire, carried in ((wire, _carried(said)) for wire, (said, _) in recordings.items())
+    )
+    parts = [
+        f"{WIRES[wire]}\n{'~' * len(WIRES[wire])}\n\n.. code-block:: text\n\n{shown(recording)}\n"
+        for wire, recording in recordings.items()
+    ]
+    text = PAGE.read_text()
+    assert text.count(_BEGIN) == text.count(_END) == 1
+    before, _, rest = text.partition(_BEGIN)
+    after = rest.partition(_END)[2]
+    return f"{before}{_BEGIN}\n{_HEAD}{sizes}\n{''.join(parts)}{_END}{after}"
+
+
+async def _recordings() -> dict[str, Recording]:
+    return {wire: await record(wire) for wire in WIRES}
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page_with(trio.run(_recordings)))

@@ -1,0 +1,353 @@
+"""Peers of another dialect join a container by ``enter`` and ``leave``, and count in all that counts connections."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+import trio_amqp10 as amqp
+from tests.container.test_management import managed
+from trio_amqp10.container import Container, Quotas, RefusedError, Rules
+from trio_amqp10.container.connected_peer import LinkView
+from trio_amqp10.container.served_peer import ServedPeer
+from trio_amqp10.sasl import Identity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from trio.testing import MockClock
+
+    from trio_amqp10.container.rights.subject import SolePolicy
+
+
+class Guest(ServedPeer):
+    """A connection that speaks nothing at all."""
+
+    container_id = ""
+    identity: Any = None
+    closed = False
+    sole: SolePolicy | None = None
+
+    def __init__(
+        self,
+        container: Container,
+        name: str = "guest",
+        user: str | None = None,
+        sole: SolePolicy | None = None,
+    ) -> None:
+        self.container_id = name
+        self.identity = None if user is None else Identity(name=user, mechanism="PLAIN")
+        self.sole = sole
+        super().__init__(container)
+        self.said: tuple[str, str, Any] | None = None
+        self.names = ["one"]
+        self.over = False
+
+    def links(self) -> Iterator[LinkView]:
+        for name in self.names:
+            yield LinkView("sender", name, lambda: {"state": "open", "address": "q", "messages": 3})
+
+    def statistics(self) -> Mapping[str, Any]:
+        return {"state": "open", "octets_in": 5, "messages_in": 2}
+
+    def close(self, condition: str, description: str, info: Mapping[Any, Any] | None = None) -> None:
+        self.said = condition, description, info
+        self.closed = True
+
+    def ended(self) -> None:
+        super().ended()
+        self.over = True
+
+
+async def test_peer_of_another_dialect_is_counted_while_it_is_connected() -> None:
+    container = Container()
+    guest = Guest(container)
+    async with trio.open_nursery() as nursery:
+        container.enter(guest, nursery)
+        assert container.connected == (guest,)
+        assert container.conversations == ()
+        assert container.statistics()["connections"] == 1
+        container.leave(guest)
+    assert container.connected == ()
+    assert guest.over
+    assert (container.past["octets_in"], container.past["messages_in"]) == (5, 2)
+    container.leave(guest)  # the second time does nothing
+    assert container.past["octets_in"] == 5
+
+
+async def test_peer_is_forgotten_when_its_last_task_is_done() -> None:
+    container = Container()
+    guest = Guest(container)
+    done = trio.Event()
+    async with trio.open_nursery() as nursery:
+        container.enter(guest, nursery)
+        guest.start_soon(done.wait)
+        container.leave(guest)
+        assert container.statistics()["connections"] == container.statistics()["working"] == 1
+        done.set()
+    assert container.statistics()["connections"] == container.statistics()["working"] == 0
+
+
+async def test_finish_waits_for_tasks_and_leases_of_a_peer(autojump_clock: MockClock) -> None:
+    container = Container()
+    guest = Guest(container)
+    async with trio.open_nursery() as nursery:
+        container.enter(guest, nursery)
+
+        async def work() -> None:
+            guest.add_unsettled(100)
+            await trio.sleep(2)
+            nursery.start_soon(settle)
+
+        async def settle() -> None:
+            await trio.sleep(1)
+            assert guest.resting
+            guest.remove_unsettled(100)
+
+        guest.start_soon(work)
+        began = trio.current_time()
+        assert await container.finish(10)
+        assert trio.current_time() - began == 3
+        container.leave(guest)
+
+
+async def test_peer_that_enters_while_the_container_finishes_rests() -> None:
+    container = Container()
+    await container.finish(0)
+    guest = Guest(container)
+    async with trio.open_nursery() as nursery:
+        container.enter(guest, nursery)
+        assert guest.resting
+        container.leave(guest)
+
+
+async def test_quotas_count_connections_of_all_dialects_together() -> None:
+    container = Container(quotas=Quotas(connections=1))
+    guest = Guest(container)
+    async with trio.open_nursery() as nursery:
+        container.enter(guest, nursery)
+        with pytest.raises(RefusedError, match="connections=1"):
+            container.enter(other := Guest(container, "other"), nursery)
+        container.leave(other)  # it has not entered
+        assert container.connected == (guest,)
+        with pytest.raises(amqp.ConnectionClosedError, match="connections=1"):
+            async with container.connect():
+                raise AssertionError("a connection that should not come to be")
+        container.leave(guest)
+        async with container.connect():
+            with pytest.raises(RefusedError, match="connections=1"):
+                container.enter(Guest(container), nursery)
+
+
+async def test_quotas_count_links_and_octets_of_all_dialects_together() -> None:
+    container = Container(quotas=Quotas(links=3, unsettled_octets=1000))
+    guest = Guest(container, user="ada")
+    woken: list[str] = []
+
+    class Waiting:
+        def wake(self) -> None:
+            woken.append("now")
+
+    users = amqp.sasl.Server(users={"ada": "p"})
+    async with trio.open_nursery() as nursery:
+        container.enter(guest, nursery)
+        guest.names = ["one", "two"]
+        async with container.connect(users=users, sasl=amqp.sasl.Plain("ada", "p")) as conn:
+            async with conn.open_sender("q") as sender:
+                with pytest.raises(amqp.LinkRefusedError, match="links=3"):
+                    async with conn.open_receiver("q"):
+                        pass
+                await sender.send("x" * 600)
+                await sender.send("y" * 600)
+            guest.names = []
+            waiting = Waiting()
+            async with conn.open_receiver("q") as receiver:
+                first, second = await receiver.receive(), await receiver.receive()
+                assert guest.is_full(waiting)
+                first.accept()
+                second.accept()
+                with trio.fail_after(60):
+                    while not woken:
+                        await trio.lowlevel.checkpoint()
+            guest.add_unsettled(1200)
+            guest.remove_unsettled(1200)
+        container.leave(guest)
+
+
+async def test_outlet_that_is_over_is_not_woken() -> None:
+    container = Container(max_unsettled_octets=10)
+    guest = Guest(container)
+
+    class Waiting:
+        def wake(self) -> None:
+            raise AssertionError("it is over")
+
+    async with trio.open_nursery() as nursery:
+        container.enter(guest, nursery)
+        guest.add_unsettled(10)
+        waiting = Waiting()
+        assert guest.is_full(waiting)
+        guest.stop_waiting(waiting)
+        guest.remove_unsettled(10)
+        container.leave(guest)
+
+
+@pytest.mark.parametrize("first", ["refuse", "close-existing"])
+async def test_sole_connection_holds_across_dialects(first: SolePolicy) -> None:
+    container = Container()
+    guest = Guest(container, "me", sole=first)
+    async with trio.open_nursery() as nursery:
+        container.enter(guest, nursery)
+        if first == "refuse":
+            with pytest.raises(amqp.ConnectionClosedError, match="the only one"):
+                async with container.connect(container_id="me"):
+                    raise AssertionError("a connection that should not come to be")
+            assert guest.said is None
+        else:
+            async with container.connect(container_id="me"):
+                assert guest.said is not None
+                assert guest.said[0] == "amqp:resource-locked"
+        container.leave(guest)
+
+
+async def test_connection_of_amqp_10_is_closed_for_a_sole_one_of_another_dialect() -> None:
+    container = Container()
+    async with container.connect(container_id="me") as conn, trio.open_nursery() as nursery:
+        guest = Guest(container, "me", sole="close-existing")
+        container.enter(guest, nursery)
+        with pytest.raises(amqp.ConnectionClosedError, match="the only one"):
+            await conn.wait_closed()
+        container.leave(guest)
+
+
+async def test_guard_asks_authorise_and_review_closes_what_is_refused_now() -> None:
+    allowed = {"ada"}
+    container = Container(authorise=lambda access: access.user in allowed)
+    guest = Guest(container, user="ada")
+    closed: list[str] = []
+
+    class Link:
+        def close(self, condition: str, description: str) -> None:
+            closed.append(condition)
+
+    async with trio.open_nursery() as nursery:
+        container.enter(guest, nursery)
+        await guest.guard.check("open", None)
+        await guest.guard.check("send", "q")
+        guest.guard.remember(Link(), ("send", "q"))
+        container.review()
+        assert closed == []
+        allowed.clear()
+        container.review()
+        assert closed == ["amqp:unauthorized-access"]
+        with pytest.raises(RefusedError, match="'ada' may not send to 'q'"):
+            await guest.guard.check("send", "q")
+        container.leave(guest)
+
+
+async def test_rules_name_the_user_of_any_dialect() -> None:
+    container = Container(authorise=Rules(("ada", "send", "q")))
+    async with trio.open_nursery() as nursery:
+        for user, fits in (("ada", True), ("bob", False)):
+            guest = Guest(container, user=user)
+            container.enter(guest, nursery)
+            if fits:
+                await guest.guard.check("send", "q")
+            else:
+                with pytest.raises(RefusedError):
+                    await guest.guard.check("open", None)
+            container.leave(guest)
+
+
+async def test_management_lists_connections_links_and_accounts_of_any_dialect() -> None:
+    container = Container(quotas=Quotas(links=9))
+    guest = Guest(container, "visitor", user="ada")
+    async with managed(container) as (_, ask), trio.open_nursery() as nursery:
+        container.enter(guest, nursery)
+        guest.add_unsettled(7)
+        status, found = await ask("READ", type="connection", identity=f"{guest.number}")
+        assert status == 200
+        assert (found["name"], found["user"], found["leases"]) == ("visitor", "ada", 1)
+        assert (found["state"], found["octets-in"]) == ("open", 5)
+        status, found = await ask("READ", type="link", identity=f"{guest.number}/sender/one")
+        assert (status, found["role"], found["address"], found["peer"]) == (200, "sender", "q", "visitor")
+        status, found = await ask("READ", type="account", identity="'ada'")
+        assert (found["connections"], found["links"], found["unsettled"], found["unsettled-octets"]) == (
+            1,
+            1,
+            1,
+            7,
+        )
+        guest.remove_unsettled(7)
+        container.leave(guest)
+        status, _found = await ask("READ", type="connection", identity=f"{guest.number}")
+        assert status == 404
+
+
+async def test_node_starts_tasks_beside_a_peer_of_any_dialect(autojump_clock: MockClock) -> None:
+    container = Container()
+    guest = Guest(container)
+    called: list[float] = []
+    async with trio.open_nursery() as nursery:
+        container.enter(guest, nursery)
+        container._timers.call_at(trio.current_time() + 5, lambda: called.append(trio.current_time()))
+        await trio.sleep(6)
+        assert len(called) == 1
+        container.leave(guest)
+
+
+async def test_peer_that_was_admitted_and_never_entered_is_forgotten() -> None:
+    container = Container(quotas=Quotas(connections=1))
+    guest = Guest(container)
+    assert container.admit(guest) is None
+    assert container.admit(guest) is None
+    assert container.admit(Guest(container)) is not None
+    del guest
+    gc.collect()
+    assert container.admit(Guest(container)) is None
+
+
+async def test_reply_for_a_peer_of_any_dialect_goes_where_that_peer_may_send(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.ERROR)
+    container = Container(authorise=lambda access: access.address != "secret")
+    container.add_queue("secret")
+    guest = Guest(container)
+    async with trio.open_nursery() as nursery:
+        container.enter(guest, nursery)
+        with pytest.raises(RefusedError, match="may not send"):
+            await container._post("secret", amqp.Message("x"), guest)
+        await container._post("q", amqp.Message("x"), guest)
+        container.leave(guest)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda peer: peer.container_id,
+        lambda peer: peer.closed,
+        lambda peer: peer.links(),
+        lambda peer: peer.statistics(),
+        lambda peer: peer.close("amqp:internal-error", "x"),
+    ],
+)
+def test_what_only_a_dialect_can_tell_is_left_to_it(call: Callable[[ServedPeer], object]) -> None:
+    peer = ServedPeer(Container())
+    assert (peer.identity, peer.host, peer.sole) == (None, None, None)
+    with pytest.raises(NotImplementedError):
+        call(peer)
+
+
+@pytest.mark.parametrize(("name", "value"), [("echoes", True), ("kinds", object()), ("outlet_class", object)])
+def test_attribute_that_moved_works_and_warns(name: str, value: Any) -> None:
+    container = Container()
+    with pytest.warns(DeprecationWarning, match=f"Container.amqp10.{name} now"):
+        setattr(container, name, value)
+    assert getattr(container.amqp10, name) is value
+    with pytest.warns(DeprecationWarning, match="amqp10"):
+        assert getattr(container, name) is value

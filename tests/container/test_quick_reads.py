@@ -1,0 +1,84 @@
+"""What a message says of its priority and life, seen at a glance and read in full."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import trio_amqp10 as amqp
+from trio_amqp10.container.nodes.clock import Clock
+from trio_amqp10.container.protocols.amqp10.content import received
+from trio_amqp10.container.protocols.amqp10.quick_reads import terms_of
+
+USUAL = (4, None, None, None)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "durable": st.booleans(),
+            "priority": st.integers(0, 255),
+            "ttl": st.integers(0, 2**32 - 1),
+            "delivery_count": st.integers(0, 9),
+            "annotations": st.dictionaries(st.sampled_from(["x-a", "x-b"]), st.text(max_size=200)),
+            "message_id": st.text(max_size=100),
+            "content_encoding": st.sampled_from(["gzip"]),
+            "absolute_expiry_time": st.integers(-(2**40), 2**40),
+            "group_id": st.text(max_size=300),
+            "application_properties": st.just({"n": 1}),
+        },
+    ),
+    st.sampled_from([b"data", "text", amqp.Sequence([1]), None]),
+)
+def test_terms_are_those_that_the_message_has(fields: dict[str, Any], body: Any) -> None:
+    message = amqp.Message.from_payload(amqp.Message(body, **fields).to_payload())
+    terms = (message.priority, message.ttl, message.absolute_expiry_time, message.group_id)
+    assert terms_of(message.to_payload()) == terms
+    message.annotations = {**message.annotations, "x-opt-deadletter-reason": "expired"}
+    dead = terms_of(message.to_payload())
+    assert (dead.priority, dead.ttl, dead.expiry) == (message.priority, None, None)
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        b"",
+        b"\x00",
+        b"\x00\x53\x70",
+        b"\x00\x53\x70\xc0",
+        b"\x00\x53\x70\xc0\x09\x09",
+        b"\x00\x53\x70\x45",
+        b"\x00\x53\x72\xc1",
+        b"\x00\x53\x72\xc1\xff\xff",
+        b"\x00\x53\x73",
+        b"\x00\x53\x73\xc0\x03",
+        b"\x00\x53\x99\x45",
+        b"nothing of the kind",
+    ],
+)
+def test_terms_are_the_usual_ones_where_a_message_cannot_be_read(octets: bytes) -> None:
+    assert terms_of(octets) == USUAL
+
+
+def test_terms_keep_the_header_where_the_properties_cannot_be_read() -> None:
+    header = amqp.Message(priority=7, ttl=5).to_payload().removesuffix(amqp.Message().to_payload())
+    broken = header + (b"\x00\x53\x73\xd0\x00\x00\x00\x05\x00\x00\x00\x01\x41\x00\x53\x77\x40")
+    assert terms_of(broken) == (7, 5, None, None)
+
+
+def test_terms_are_not_looked_for_in_another_message_format() -> None:
+    octets = amqp.Message("x", priority=9, ttl=1).to_payload()
+    assert received(1, octets).terms == USUAL
+
+
+def test_clock_takes_the_earlier_end() -> None:
+    clock = Clock(lambda: 1000.0, lambda: 0.0)
+    assert clock.deadline(5.0, 2000, None) == 7.0
+    assert clock.deadline(5.0, None, 1_001_000) == 6.0
+    assert clock.deadline(5.0, 2000, 1_001_000) == 6.0
+    assert clock.deadline(5.0, 500, 1_001_000) == 5.5

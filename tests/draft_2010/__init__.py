@@ -1,0 +1,1 @@
+"""The draft of AMQP 1.0 of May 2010."""

@@ -1,0 +1,78 @@
+"""How many executions each target gets, and what all runs so far have given it.
+
+An attempt against a whole container or program takes a thousand times as long as one against a codec. So of the executions of
+a run these targets have one in ``WHOLE_ONE_OF`` together; the others have the rest. Among its kind, a target has its ``share``.
+
+A file of results accumulates: each run adds what it did, by target and by commit.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.results import commit, write
+
+from .targets import TARGETS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+__all__ = ["WHOLE_ONE_OF", "accumulate", "executions_of", "missing"]
+
+WHOLE_ONE_OF: Final = 200
+"""One execution of so many plays a whole script."""
+
+_COUNTS: Final = ("attempts", "failures", "measured", "seconds")
+
+
+def executions_of(names: Sequence[str], total: int) -> dict[str, int]:
+    """Executions of each target in a run of ``total``, at least one each."""
+    found: dict[str, int] = {}
+    for whole in (False, True):
+        kind = [name for name in names if TARGETS[name].whole is whole]
+        part = total if len(kind) == len(names) else total // WHOLE_ONE_OF
+        if not whole and len(kind) != len(names):
+            part = total - total // WHOLE_ONE_OF
+        shares = sum(TARGETS[name].share for name in kind)
+        found |= {name: max(1, round(part * TARGETS[name].share / shares)) for name in kind}
+    return found
+
+
+def missing(file: Path, names: Sequence[str], total: int) -> dict[str, int]:
+    """Executions that are still to do of each target until ``total`` are done, by what the file says."""
+    done = {row["target"]: row["attempts"] for row in _rows(file)}
+    return {
+        name: wanted - done.get(name, 0)
+        for name, wanted in executions_of(names, total).items()
+        if wanted > done.get(name, 0)
+    }
+
+
+def accumulate(file: Path | None, seed: int, results: Iterable[dict[str, Any]]) -> None:
+    """Add what a run did to what the file says.
+
+    Args:
+        file: of results; None for none.
+        seed: of the run.
+        results: one for each target: its name, and its counts.
+    """
+    if file is None:
+        return
+    rows = {row["target"]: row for row in _rows(file)}
+    at = commit()
+    for result in results:
+        row = rows.setdefault(result["target"], {"target": result["target"], "commits": {}})
+        for count in _COUNTS:
+            row[count] = round(row.get(count, 0) + result[count], 1)
+        row["commits"][at] = row["commits"].get(at, 0) + result["attempts"]
+    ordered = [rows[name] for name in [*TARGETS, *(rows.keys() - TARGETS.keys())] if name in rows]
+    write(file, "fuzz", {"seed": seed, "targets": ordered})
+
+
+def _rows(file: Path) -> list[dict[str, Any]]:
+    if not file.exists():
+        return []
+    rows: list[dict[str, Any]] = json.loads(file.read_text())["figures"]["targets"]
+    return rows

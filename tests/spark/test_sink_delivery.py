@@ -1,0 +1,275 @@
+"""Sending the messages of a task: every outcome is known, and what must happen once does."""
+
+from __future__ import annotations
+
+import ssl
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trustme
+
+import trio_amqp10 as amqp
+from trio_amqp10.spark.connections import GaveUpError
+from trio_amqp10.spark.message_encoder import OutgoingBatch
+from trio_amqp10.spark.options import SinkOptions
+from trio_amqp10.spark.sink_delivery import Report, SinkError, TaskName, send_all
+
+from .desk import dotted
+from .peers import lacks
+from .server import Server
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from .peers import Peer
+
+NAME = TaskName("query", 3, 1)
+
+
+def send(
+    peer: Peer,
+    count: int,
+    *,
+    name: TaskName = NAME,
+    at: dict[int, Callable[[], None]] | None = None,
+    address: str = "",
+    **given: str,
+) -> Report:
+    """Send so many messages, to ``out`` if nothing else is said; before some of them something may happen."""
+    address = address or peer.address("out")
+    options = SinkOptions.parse({"url": peer.url, "address": address} | dotted(given))
+
+    async def outbound() -> AsyncIterator[OutgoingBatch]:
+        for number in range(count):
+            if at is not None and number in at:
+                await trio.to_thread.run_sync(at[number])
+            await trio.lowlevel.checkpoint()
+            yield OutgoingBatch([address], [amqp.Message(b"%d" % number)])
+
+    async def main() -> Report:
+        return await send_all(outbound(), options, name)
+
+    return trio.run(main)
+
+
+def bodies(peer: Peer, name: str = "out") -> list[Any]:
+    return [message.body for message in peer.take(name)]
+
+
+def numbers(count: int) -> list[bytes]:
+    return [b"%d" % number for number in range(count)]
+
+
+TRANSACTIONS = lacks("transactions")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param({}, id="none"),
+        pytest.param({"transactions": "task"}, id="task", marks=TRANSACTIONS),
+        pytest.param({"transactions": "ledger", "ledger": "ledger"}, id="ledger", marks=TRANSACTIONS),
+    ],
+)
+def test_all_messages_arrive_in_order(peer: Peer, given: dict[str, str]) -> None:
+    assert send(peer, 3000, maxInFlight="100", **given) == Report(3000, 3000, 0)
+    assert bodies(peer) == numbers(3000)
+
+
+@pytest.mark.parametrize(
+    ("transactions", "left"), [("none", 20), pytest.param("task", 0, marks=TRANSACTIONS)]
+)
+def test_failure_of_a_task_leaves_nothing_of_a_transaction(peer: Peer, transactions: str, left: int) -> None:
+    def fail() -> None:
+        raise RuntimeError("the task fails")
+
+    with pytest.raises(RuntimeError, match="the task fails"):
+        send(peer, 50, at={20: fail}, transactions=transactions, maxInFlight="5")
+    assert len(bodies(peer)) == left
+
+
+@TRANSACTIONS
+def test_ledger_lets_a_task_happen_once(server: Server) -> None:
+    given = {"transactions": "ledger", "ledger": "ledger"}
+    assert send(server, 10, **given) == Report(10, 10, 0)
+    assert send(server, 10, **given) == Report(10, 10, 0, already_there=True)
+    assert bodies(server) == numbers(10)
+    assert not send(server, 10, name=TaskName("query", 3, 2), **given).already_there
+    assert send(server, 1, name=TaskName("it's", 0, 0), **given) == Report(1, 1, 0)
+    assert send(server, 1, name=TaskName("it's", 0, 0), **given).already_there
+
+
+@TRANSACTIONS
+def test_of_two_attempts_at_a_time_one_counts(server: Server) -> None:
+    reports: list[Report] = []
+    given = {"transactions": "ledger", "ledger": "ledger"}
+
+    def zombie() -> None:
+        reports.append(send(server, 10, **given))
+
+    def overtaken() -> None:
+        thread = threading.Thread(target=zombie)
+        thread.start()
+        thread.join()
+
+    reports.append(send(server, 10, at={9: overtaken}, **given))
+    assert [report.already_there for report in reports] == [False, True]
+    assert bodies(server) == numbers(10)
+
+
+@TRANSACTIONS
+def test_record_that_is_claimed_is_waited_for(server: Server) -> None:
+    """Another attempt is about to commit: its record is what counts, once it is there."""
+    begun, end = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        async def main() -> None:
+            async with (
+                amqp.open_connection(server.url) as connection,
+                connection.open_sender("ledger") as sender,
+                connection.open_transaction() as transaction,
+            ):
+                record = amqp.Message(
+                    '{"sent": 7, "accepted": 7, "rejected": 0}',
+                    message_id=str(NAME),
+                    application_properties={"spark_task": str(NAME)},
+                )
+                await sender.send(record, transaction=transaction)
+                begun.set()
+                await trio.to_thread.run_sync(end.wait)
+
+        trio.run(main)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert begun.wait(10)
+    timer = threading.Timer(0.5, end.set)
+    timer.start()
+    assert send(server, 10, transactions="ledger", ledger="ledger") == Report(7, 7, 0, already_there=True)
+    thread.join()
+    assert bodies(server) == []
+
+
+@TRANSACTIONS
+def test_ledger_that_cannot_select_is_refused(server: Server) -> None:
+    async def produce(link: amqp.Sender) -> None:
+        await trio.sleep_forever()
+
+    server.ask(lambda: server.container.producer("no-ledger")(produce))
+    with pytest.raises(amqp.AmqpError, match="cannot be a ledger"):
+        send(server, 1, transactions="ledger", ledger="no-ledger", sendTimeout="1s")
+
+
+def test_lost_connection_is_made_anew_and_what_is_in_doubt_sent_again(peer: Peer) -> None:
+    def interrupt() -> None:
+        peer.down()
+        peer.up()
+
+    report = send(peer, 1000, at={300: interrupt, 700: interrupt}, maxInFlight="50")
+    assert (report.sent, report.accepted) == (1000, 1000)
+    found = bodies(peer)
+    assert {*found} == {*numbers(1000)}
+    assert len(found) <= 1000 + 2 * 50
+
+
+def test_peer_that_stays_away_fails_the_task(peer: Peer) -> None:
+    with pytest.raises(GaveUpError, match=r"no success for 0\.3 s"):
+        send(peer, 10, at={5: peer.down}, reconnect_timeout="300ms")
+
+
+@pytest.mark.parametrize("given", [{"onReject": "fail"}, {"onReject": "drop"}], ids=str)
+def test_message_that_a_full_queue_rejects_fails_the_task_or_is_dropped_and_counted(
+    peer: Peer, given: dict[str, str]
+) -> None:
+    address = peer.bounded("few", 3)
+    if given["onReject"] == "drop":
+        assert send(peer, 10, address=address, maxInFlight="1", **given) == Report(10, 3, 7)
+    else:
+        with pytest.raises(SinkError, match="rejected"):
+            send(peer, 10, address=address, maxInFlight="1", **given)
+
+
+def test_message_that_is_always_released_fails_in_time(peer: Peer) -> None:
+    with pytest.raises(SinkError, match="it was released each time"):
+        send(peer, 1, address=peer.releasing(), sendTimeout="500ms")
+
+
+def rejecting(server: Server, answer: Callable[[amqp.Delivery, int], None]) -> None:
+    """A node ``odd`` that gives each delivery the answer for its number, counted from 0."""
+    seen = iter(range(10_000))
+
+    async def consume(delivery: amqp.Delivery) -> None:
+        answer(delivery, next(seen))
+
+    server.ask(lambda: server.container.consumer("odd")(consume))
+
+
+@lacks("conditions")
+def test_rejected_message_fails_the_task_with_its_condition(server: Server) -> None:
+    rejecting(server, lambda delivery, number: delivery.reject("app:no", "not that") if number == 3 else None)
+    with pytest.raises(SinkError, match="app:no: not that"):
+        send(server, 10, address="odd")
+
+
+@lacks("conditions")
+def test_rejected_message_is_dropped_and_counted_where_that_is_wanted(server: Server) -> None:
+    rejecting(server, lambda delivery, number: delivery.reject("app:no") if number % 3 == 0 else None)
+    assert send(server, 10, address="odd", onReject="drop") == Report(10, 6, 4)
+
+
+@lacks("conditions")
+def test_released_message_is_sent_again(server: Server) -> None:
+    def answer(delivery: amqp.Delivery, number: int) -> None:
+        if number < 2:
+            delivery.release()
+        elif number < 4:
+            delivery.modify(delivery_failed=True)
+
+    rejecting(server, answer)
+    assert send(server, 10, address="odd") == Report(10, 10, 0)
+
+
+@lacks("conditions")
+def test_message_that_is_undeliverable_there_counts_as_rejected(server: Server) -> None:
+    rejecting(
+        server, lambda delivery, number: delivery.modify(undeliverable_here=True) if number == 0 else None
+    )
+    assert send(server, 2, address="odd", onReject="drop") == Report(2, 1, 1)
+
+
+@lacks("backpressure")
+def test_peer_without_credit_fails_in_time(server: Server) -> None:
+    server.ask(lambda: server.container.add_queue("small", max_length=3))
+    with pytest.raises(SinkError, match="sendTimeout"):
+        send(server, 2000, address="small", sendTimeout="500ms")
+
+
+def test_more_addresses_than_links_are_possible(peer: Peer) -> None:
+    options = SinkOptions.parse({"url": peer.url})
+    addresses = [peer.address(f"out-{number}") for number in range(110)]
+
+    async def outbound() -> AsyncIterator[OutgoingBatch]:
+        for number in range(120):
+            yield OutgoingBatch([addresses[number % 110]], [amqp.Message(b"%d" % number)])
+
+    async def main() -> Report:
+        return await send_all(outbound(), options, NAME)
+
+    assert trio.run(main).accepted == 120
+    assert [peer.held(f"out-{number}") for number in range(110)] == [2] * 10 + [1] * 100
+
+
+def test_peer_is_reached_through_tls_by_the_authority_that_is_given(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    certificate = authority.issue_cert("127.0.0.1")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    certificate.configure_cert(context)
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    with Server("amqps://127.0.0.1:0", ssl_context=context) as server:
+        assert send(server, 5, tls_ca=str(tmp_path / "ca.pem")).accepted == 5
+        with pytest.raises((GaveUpError, amqp.AmqpError), match=r"(?i)certificate"):
+            send(server, 5, reconnect_timeout="0")

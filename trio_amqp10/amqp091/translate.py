@@ -1,0 +1,399 @@
+"""A message of AMQP 0-9-1 as one of AMQP 1.0, and back, by the rules that RabbitMQ 4 publishes.
+
+===============================  =====================================================================
+0-9-1                            1.0
+===============================  =====================================================================
+delivery-mode, priority          header: durable (2 is true), priority (absent: 4, and the other way round)
+expiration                       header: ttl
+message-id, correlation-id       the same, text; ``urn:uuid:...`` is a uuid
+user-id                          the same, octets
+reply-to                         the same; a container may write another address
+content-type, content-encoding   the same, symbols; left out where they are not ASCII
+timestamp                        creation-time, in milliseconds
+app-id                           group-id
+type                             annotation ``x-basic-type``
+exchange, routing key            annotations ``x-exchange``, ``x-routing-key``
+header ``CC``                    annotation ``x-cc``
+header ``x-death``               annotation ``x-opt-deaths``, by ``death_translation``
+headers ``x-...``                annotations; names that are not ASCII are left out
+other headers                    application-properties, but for arrays and tables, which are left out
+body                             one data section; with the type ``amqp-1.0``, sections as they are. Back,
+                                 a text or a binary value is its octets if that is asked for
+cluster-id, decimals             left out
+===============================  =====================================================================
+
+Back the same, and: message ids that are no short string become headers, ``x-message-id`` and ``x-correlation-id``;
+``x-opt-rabbitmq-received-time`` is the header ``timestamp_in_ms``; uuids, chars and
+decimals in maps, names of more than 255 octets, other annotations and the other fields of 1.0 are left out.
+
+Knows values (``value_translation``) and messages; knows no channel and no link.
+"""
+
+from __future__ import annotations
+
+import uuid
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from trio_amqp10.amqp091.fields import from_seconds, to_seconds
+from trio_amqp10.errors import RemoteProtocolError
+from trio_amqp10.message import Message, encode_around
+from trio_amqp10.message.section_writers import SECTION_WRITERS, write_body
+from trio_amqp10.message.sections import (
+    ANNOTATIONS,
+    APPLICATION_PROPERTIES,
+    BODY,
+    HEADER,
+    PROPERTIES,
+    Data,
+    Value,
+    read_section,
+    scan,
+)
+from trio_amqp10.wire.values import Symbol, Timestamp
+
+from .content import BasicProperties
+from .death_translation import deaths_from_standard, deaths_to_standard
+from .value_translation import LEFT_OUT, from_standard, is_short, to_standard, to_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["Publication", "to_publication", "to_sections"]
+
+_USUAL: Final = frozenset({str, bool, float, bytes, type(None)})
+"""Classes of values that both sides have."""
+
+_SECTIONS: Final = "amqp-1.0"
+"""The type of a message whose body is sections of AMQP 1.0."""
+
+_write_properties: Final = SECTION_WRITERS[PROPERTIES]
+_write_annotations: Final = SECTION_WRITERS[ANNOTATIONS]
+_write_application_properties: Final = SECTION_WRITERS[APPLICATION_PROPERTIES]
+
+_PERSISTENT: Final = 2
+_TRANSIENT: Final = 1
+_MOST_TTL: Final = 2**32 - 1
+_URN: Final = "urn:uuid:"
+_TEXT: Final = "text/plain; charset=utf-8"
+
+_TYPE: Final = Symbol("x-basic-type")
+_EXCHANGE: Final = Symbol("x-exchange")
+_KEY: Final = Symbol("x-routing-key")
+_CC: Final = "x-cc"
+_DEATH: Final = "x-death"
+_DEATHS: Final = "x-opt-deaths"
+_RENAMED: Final = {_CC: "CC", "x-opt-rabbitmq-received-time": "timestamp_in_ms", _DEATHS: _DEATH}
+"""Annotations that are headers of another name."""
+_OWN: Final = frozenset({_EXCHANGE, _KEY, _DEATH})
+"""Annotations that are no headers."""
+
+
+class Publication(NamedTuple):
+    """A message as 0-9-1 delivers it.
+
+    Attributes:
+        properties: of the content.
+        body: the octets.
+        exchange, routing_key: that it was published with; None if it does not say so.
+    """
+
+    properties: BasicProperties
+    body: bytes
+    exchange: str | None
+    routing_key: str | None
+
+
+# To AMQP 1.0 ------------------------------------------------------------------------------------
+
+
+def to_sections(
+    properties: BasicProperties,
+    body: bytes,
+    *,
+    exchange: str,
+    routing_key: str,
+    failures: int = 0,
+    redelivered: bool = False,
+    reply_to: Callable[[str], str] = str,
+) -> bytes:
+    """The payload of AMQP 1.0 for a message of 0-9-1.
+
+    Args:
+        properties, body: the content.
+        exchange, routing_key: that it was published with.
+        failures: failed attempts to deliver it.
+        redelivered: whether a peer may have had it before.
+        reply_to: gives the address for the name of a queue.
+    """
+    headers = properties.headers
+    annotations, application = _headers(headers) if headers else ({}, None)
+    kind = properties.type
+    is_sections = kind == _SECTIONS and _are_body_sections(body)
+    if is_sections:
+        kind = None
+    out = bytearray(
+        _header_octets(
+            properties.delivery_mode == _PERSISTENT,
+            properties.priority,
+            _ttl(properties.expiration),
+            not redelivered,
+            failures or None,
+        )
+    )
+    if annotations:
+        named: dict[Symbol, Any] = {Symbol(name): value for name, value in annotations.items()}
+        _annotate(named, exchange, routing_key, kind)
+        _write_annotations(out, named)
+    else:
+        out += _place_octets(exchange, routing_key, kind)
+    correlation, user, answer, app = (
+        properties.correlation_id,
+        properties.user_id,
+        properties.reply_to,
+        properties.app_id,
+    )
+    _write_properties(
+        out,
+        [
+            _standard_id(properties.message_id),
+            None if user is None else user.encode("utf-8", "surrogateescape"),
+            None,  # to
+            None,  # subject
+            None if answer is None else reply_to(to_text(answer)),
+            _standard_id(correlation),
+            _symbol(properties.content_type),
+            _symbol(properties.content_encoding),
+            None,  # absolute-expiry-time
+            _creation_time(properties.timestamp),
+            None if app is None else to_text(app),
+        ],
+    )
+    if application:
+        _write_application_properties(out, application)
+    if is_sections:
+        out += body
+    else:
+        write_body(out, body)
+    return bytes(out)
+
+
+@lru_cache(256, typed=True)
+def _header_octets(
+    durable: bool, priority: int | None, ttl: int | None, first_acquirer: bool, delivery_count: int | None
+) -> bytes:
+    """The header section (3.2.1); most messages of a program have one of a few."""
+    return encode_around(
+        Message(
+            durable=durable,
+            priority=priority,
+            ttl=ttl,
+            first_acquirer=first_acquirer,
+            delivery_count=delivery_count,
+        )
+    )[0]
+
+
+@lru_cache(256)
+def _place_octets(exchange: str, routing_key: str, kind: str | None) -> bytes:
+    """The annotations of a message whose headers give none; most messages of a program go to a few places."""
+    annotations: dict[Symbol, Any] = {}
+    _annotate(annotations, exchange, routing_key, kind)
+    out = bytearray()
+    _write_annotations(out, annotations)
+    return bytes(out)
+
+
+def _annotate(annotations: dict[Symbol, Any], exchange: str, routing_key: str, kind: str | None) -> None:
+    annotations[_EXCHANGE] = to_text(exchange)
+    annotations[_KEY] = to_text(routing_key)
+    if kind is not None:
+        annotations[_TYPE] = to_text(kind)
+
+
+def _headers(headers: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Annotations and application-properties."""
+    annotations: dict[str, Any] = {}
+    application: dict[str, Any] = {}
+    for name, value in headers.items():
+        if name[:1] != "x" and name != "CC" and value.__class__ in _USUAL and name.isascii():
+            application[name] = value if value.__class__ is not str else to_text(value)
+            continue
+        if name == _DEATH and (deaths := deaths_to_standard(value)) is not None:
+            annotations[_DEATHS] = deaths
+            continue
+        now = to_standard(value)
+        if now is LEFT_OUT:
+            continue
+        if name == "CC":
+            annotations[_CC] = now
+        elif name.startswith("x-"):
+            if name.isascii():
+                annotations[name] = now
+        elif not isinstance(now, (list, dict)):
+            application[to_text(name)] = now
+    return annotations, application
+
+
+def _are_body_sections(octets: bytes) -> bool:
+    """Whether these are sections of a body, and nothing else, that can be read."""
+    try:
+        message = Message.from_payload(octets)
+        return bool(message.sections) and scan(octets)[BODY] == (0, len(octets))
+    except RemoteProtocolError:
+        return False
+
+
+def _ttl(expiration: str | None) -> int | None:
+    """Milliseconds; None for text that is no number."""
+    if expiration is None or not (expiration.isascii() and expiration.isdigit()):
+        return None
+    return min(int(expiration[:20]), _MOST_TTL)
+
+
+def _standard_id(text: str | None) -> str | uuid.UUID | None:
+    if text is None:
+        return None
+    if text.startswith(_URN):
+        try:
+            found = uuid.UUID(text.removeprefix(_URN))
+        except ValueError:
+            return to_text(text)
+        if found.urn == text:
+            return found
+    return to_text(text)
+
+
+def _symbol(text: str | None) -> Symbol | None:
+    return Symbol(text) if text is not None and text.isascii() else None
+
+
+def _creation_time(timestamp: Any) -> Timestamp | None:
+    if timestamp is None:
+        return None
+    milliseconds = to_seconds(timestamp) * 1000
+    return Timestamp(milliseconds) if milliseconds <= Timestamp.MAX else None
+
+
+# To AMQP 0-9-1 ----------------------------------------------------------------------------------
+
+
+def to_publication(
+    message: Message,
+    *,
+    durable: bool = False,
+    plain_text: bool = False,
+    reply_to: Callable[[str], str] = str,
+) -> Publication:
+    """The message of 0-9-1 for one of AMQP 1.0.
+
+    Args:
+        message: as it was received or made.
+        durable: what a message that does not say so is.
+        plain_text: whether a body of one text or of one binary value is these octets, text with the content type
+            ``text/plain; charset=utf-8`` if the message names none; otherwise it is sections, of the type ``amqp-1.0``.
+        reply_to: gives the name of a queue for an address.
+
+    Raises:
+        RemoteProtocolError: its sections cannot be read.
+        LocalProtocolError: it was made here, and cannot be encoded.
+    """
+    payload = message.to_payload()
+    message = Message.from_payload(payload)
+    annotations = {str(name): value for name, value in message.annotations.items() if isinstance(name, str)}
+    headers = _annotated_headers(annotations)
+    for name, value in message.application_properties.items():
+        _put(headers, name, value)
+    plain = _plain(message) if plain_text else None
+    is_data, body = _body(message, payload) if plain is None else (True, plain)
+    usual_type = _TEXT if plain is not None and isinstance(message.body, str) else None
+    says_durable, priority = _header(payload)
+    address = message.reply_to
+    properties = BasicProperties(
+        content_type=usual_type if message.content_type is None else _short(message.content_type),
+        content_encoding=_short(message.content_encoding),
+        delivery_mode=_PERSISTENT if (durable if says_durable is None else says_durable) else _TRANSIENT,
+        priority=priority,
+        correlation_id=_id(message.correlation_id, headers, "x-correlation-id"),
+        reply_to=None if address is None else _short(reply_to(address)),
+        expiration=None if message.ttl is None else str(message.ttl),
+        message_id=_id(message.message_id, headers, "x-message-id"),
+        timestamp=_seconds(message.creation_time),
+        type=_short(annotations.get(_TYPE)) if is_data else _SECTIONS,
+        user_id=_user(message.user_id),
+        app_id=_short(message.group_id),
+    )
+    properties.headers = headers or None
+    return Publication(properties, body, _short(annotations.get(_EXCHANGE)), _short(annotations.get(_KEY)))
+
+
+def _header(payload: bytes) -> tuple[bool | None, int | None]:
+    """``durable`` and ``priority``, where the header says so (3.2.1)."""
+    span = scan(payload)[HEADER]
+    if span is None:
+        return None, None
+    durable, priority, *_ = read_section(HEADER, payload, span)
+    return durable, None if priority is None else int(priority)
+
+
+def _annotated_headers(annotations: Mapping[str, Any]) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+    for name, value in annotations.items():
+        if name == _DEATHS and (deaths := deaths_from_standard(value)) is not None:
+            headers[_DEATH] = deaths
+        elif name in _RENAMED:
+            _put(headers, _RENAMED[name], int(value) if isinstance(value, Timestamp) else value)
+        elif name.startswith("x-") and name not in _OWN and not name.startswith(("x-basic-", "x-opt-")):
+            _put(headers, name, value)
+    return headers
+
+
+def _put(headers: dict[str, Any], name: Any, value: Any) -> None:
+    now = from_standard(value)
+    if now is not LEFT_OUT and is_short(name):
+        headers[str(name)] = now
+
+
+def _body(message: Message, payload: bytes) -> tuple[bool, bytes]:
+    """Whether the body is data, and its octets: else those of its sections."""
+    sections = message.sections
+    if all(isinstance(each, Data) for each in sections):
+        return True, b"".join(chunk for each in sections if isinstance(each, Data) for chunk in each.chunks)
+    span = scan(payload)[BODY]
+    assert span is not None
+    return False, payload[span[0] : span[1]]
+
+
+def _plain(message: Message) -> bytes | None:
+    """The octets of a body that is one text or binary value; None for any other."""
+    sections = message.sections
+    if len(sections) != 1 or not isinstance(sections[0], Value):
+        return None
+    value: Any = sections[0].value
+    if type(value) is str:
+        return value.encode()
+    return value if type(value) is bytes else None
+
+
+def _id(value: Any, headers: dict[str, Any], name: str) -> str | None:
+    """The id as a short string; any other becomes a header of this name."""
+    if isinstance(value, uuid.UUID):
+        return value.urn
+    if isinstance(value, int):
+        return str(int(value))
+    if value is None or is_short(value):
+        return value  # type: ignore[no-any-return]
+    headers[name] = value
+    return None
+
+
+def _short(text: Any) -> str | None:
+    return str(text) if is_short(text) else None
+
+
+def _user(octets: bytes | None) -> str | None:
+    return None if octets is None else _short(octets.decode("utf-8", "surrogateescape"))
+
+
+def _seconds(time: Timestamp | None) -> Any:
+    return None if time is None or time < 0 else from_seconds(int(time) // 1000)

@@ -1,0 +1,177 @@
+"""From fragments to messages: those of one channel come one after the other (RFC 006, 3.4.2, 3.4.4, 3.5.3, 3.5.13).
+
+What is wrong with a message closes its handle with 542; a message that is too large closes its channel with 311, and two
+messages at once on a channel close it with 503. Knows handles by their prepared message alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trio_amqp10.reply_codes import ReplyCodeRfc011
+
+from .faults import Level, ReplyError
+from .message import Message, hash_of, read_head
+
+if TYPE_CHECKING:
+    from .engine import Engine
+    from .handle import Handle
+    from .partials import PartialMessage
+    from .spec import HandleNotify, HandlePrepare, HandleSend, MessageHead
+
+__all__ = ["Assembly"]
+
+_R = ReplyCodeRfc011
+
+
+def _invalid(explanation: str) -> ReplyError:
+    return ReplyError(_R.CONTENT_INVALID, explanation, Level.HANDLE)
+
+
+def _refused(explanation: str) -> ReplyError:
+    return ReplyError(_R.COMMAND_NOT_VALID, explanation, Level.HANDLE)
+
+
+class Assembly:
+    """The message that is coming on one channel.
+
+    Args:
+        host: the engine, which counts octets of all messages that are not complete.
+
+    Attributes:
+        handle: to which it comes; None between messages.
+    """
+
+    __slots__ = ("_body", "_counted", "_head", "_host", "_prepared", "_streaming", "handle")
+
+    def __init__(self, host: Engine) -> None:
+        self._host = host
+        self.handle: Handle | None = None
+        self._head: MessageHead | None = None
+        self._body = bytearray()
+        self._prepared: PartialMessage | None = None
+        self._streaming = False
+        self._counted = 0
+
+    def take(self, handle: Handle, command: HandleSend | HandleNotify, fragment: bytes) -> Message | None:
+        """The next fragment.
+
+        Returns:
+            The message if this was its last fragment; of a stream the octets of each fragment; otherwise None.
+
+        Raises:
+            ReplyError: it closes the handle or the channel; the message is dropped.
+        """
+        try:
+            return self._take(handle, command, fragment)
+        except ReplyError:
+            self.drop()
+            raise
+
+    def _take(self, handle: Handle, command: HandleSend | HandleNotify, fragment: bytes) -> Message | None:
+        if self.handle is None:
+            fragment = self._begin(handle, command, fragment)
+        elif self.handle is not handle:
+            raise ReplyError(
+                _R.COMMAND_NOT_VALID, "a fragment of a message within another message", Level.CHANNEL
+            )
+        elif command.streaming != self._streaming or command.recovery != (self._prepared is not None):
+            raise _refused("streaming and recovery are the same in all fragments of a message")
+        assert self._head is not None
+        if self._streaming:
+            return Message(self._head, fragment)
+        self._add(fragment)
+        if command.partial:
+            return None
+        return self._finish()
+
+    def _begin(self, handle: Handle, command: HandleSend | HandleNotify, fragment: bytes) -> bytes:
+        """The first fragment; returns the octets of the body in it."""
+        self.handle = handle
+        self._streaming = command.streaming
+        if command.recovery:
+            self._prepared, handle.prepared = handle.prepared, None
+            if self._prepared is None:
+                raise _refused("recovery of a message that was not prepared")
+            self._head, self._body = self._prepared.head, self._prepared.body
+            return fragment
+        self._head, start = read_message_head(fragment)
+        self.check(self._head)
+        if self._streaming and self._head.body_size:
+            raise _invalid(f"a stream with a body-size of {self._head.body_size}")
+        self._body = bytearray()
+        return fragment[start:]
+
+    def check(self, head: MessageHead) -> None:
+        """Raise ``ReplyError``, 311 for the channel, if the message is too large (3.5.14)."""
+        limit = self._host.limits.max_message_size
+        if head.body_size > limit:
+            raise ReplyError(
+                _R.MESSAGE_TOO_LARGE,
+                f"a body of {head.body_size} octets, where {limit} are taken",
+                Level.CHANNEL,
+            )
+
+    def _add(self, octets: bytes) -> None:
+        assert self._head is not None
+        self._body += octets
+        self._counted += len(octets)
+        self._host.partial += len(octets)
+        if len(self._body) > self._head.body_size:
+            raise _invalid(f"more octets of body than body-size, which is {self._head.body_size}")
+        if self._host.partial > self._host.limits.max_partial:
+            raise ReplyError(
+                _R.INSUFFICIENT_RESOURCES,
+                f"more than {self._host.limits.max_partial} octets of messages that are not complete",
+                Level.CHANNEL,
+            )
+
+    def _finish(self) -> Message:
+        head, body, prepared = self._head, self._body, self._prepared
+        assert head is not None
+        if len(body) != head.body_size:
+            raise _invalid(f"{len(body)} octets of body, where body-size is {head.body_size}")
+        if prepared is not None and prepared.content_hash.lower() not in ("", hash_of(body)):
+            raise _invalid("the content hash is that of another body")
+        self.drop()
+        return Message(self._host.tuning.full(head), bytes(body))
+
+    def drop(self) -> None:
+        """Forget the message, which is complete or will not be."""
+        if self._prepared is not None:
+            self._host.partials.finish(self._prepared)
+        self._reset()
+
+    def break_off(self) -> None:
+        """No more comes: keep a prepared message for a sender that comes again."""
+        if self._prepared is not None:
+            self._host.partials.release(self._prepared, self._host.now)
+        self._reset()
+
+    def _reset(self) -> None:
+        self._host.partial -= self._counted
+        self._counted = 0
+        self.handle = self._head = self._prepared = None
+        self._body = bytearray()
+
+    def prepare(self, command: HandlePrepare, fragment: bytes) -> PartialMessage:
+        """What is there of a message that the peer is about to send.
+
+        Raises:
+            ReplyError: as ``take``.
+        """
+        head, start = read_message_head(fragment)
+        self.check(head)
+        body = fragment[start:]
+        if len(body) > head.body_size:
+            raise _invalid(f"more octets of body than body-size, which is {head.body_size}")
+        host = self._host
+        return host.partials.prepare(host.owner, fragment[:start], head, body, command.content_hash, host.now)
+
+
+def read_message_head(fragment: bytes) -> tuple[MessageHead, int]:
+    """The head in a first fragment; raises ``ReplyError``, 542 for the handle, if it is wrong or not whole."""
+    try:
+        return read_head(fragment)
+    except ReplyError as fault:
+        raise _invalid(fault.description) from None

@@ -1,0 +1,483 @@
+"""One channel: a strictly serial stream of commands and messages (RFC 006, 2.2.5, 3.3).
+
+What is written goes out in order. On a restartable channel a message of several fragments is prepared first, and what is
+written behind it waits until the peer is ready (3.5.13). After our close each command of the peer's is answered with another
+close, until the peer's comes (3.3.7). Knows the engine, by which it writes.
+
+Longer than 400 lines: what a channel writes and what it reads share its state, in short functions.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.reply_codes import ReplyCodeRfc011
+
+from . import services, spec
+from .assembly import Assembly
+from .commands import Sender
+from .events import Arrival, ChannelFailed, HandleFailed
+from .faults import Level, ReplyError
+from .frames import frame_of
+from .handle import Handle, OutgoingMessage
+from .message import fragments_of, hash_of
+from .numbers import Numbers
+from .services import Service
+from .states import CHANNEL, ChannelState, HandleState, Lifecycle, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .commands import Command
+    from .engine import Engine
+    from .message import Message
+    from .negotiation import Tuning
+    from .partials import PartialMessage
+
+__all__ = ["Channel"]
+
+_R = ReplyCodeRfc011
+_WRITTEN = {
+    Sender.CLIENT: (spec.ChannelAck, spec.ChannelCommit, spec.ChannelRollback),
+    Sender.SERVER: (spec.ChannelReply,),
+}
+_TRANSACTION = (spec.ChannelCommit, spec.ChannelRollback)
+
+
+def _nothing() -> None:
+    """Nobody waits."""
+
+
+class Channel:
+    """One channel.
+
+    Args:
+        host: the engine.
+        command: that opened it.
+
+    Attributes:
+        id: its number.
+        transacted, restartable: as it was opened.
+        handles: those that are open in it, or are being closed.
+        numbers: of the messages that a server has sent.
+        assembly: the message that is coming.
+        on_touch: called when something has changed.
+    """
+
+    def __init__(self, host: Engine, command: spec.ChannelOpen) -> None:
+        self._host = host
+        self.id = command.channel_id
+        self.role = host.role
+        self.transacted = command.transacted
+        self.restartable = command.restartable
+        self.handles: dict[int, Handle] = {}
+        self.numbers = Numbers(transacted=command.transacted)
+        self.assembly = Assembly(host)
+        self.on_touch: Callable[[], object] = _nothing
+        self._life = Lifecycle(CHANNEL, ChannelState.CLOSED, ChannelState.CLOSED)
+        self._life.step(Step.OPEN)
+        self._arrivals: deque[Arrival] = deque()
+        self._held = 0
+        self._tags: list[int] = [command.confirm_tag] if command.confirm_tag else []
+        self._sent = 0  # messages of this transaction
+        self._waiting: deque[tuple[Handle | None, bytes | OutgoingMessage]] = deque()
+        self._preparing: OutgoingMessage | None = None
+        self._streaming: Handle | None = None
+        self._goodbye = b""
+
+    @property
+    def state(self) -> ChannelState:
+        """CLOSED, OPEN, CLOSE_SENT or CLOSE_RECEIVED."""
+        return self._life.state
+
+    @property
+    def largest(self) -> int:
+        """Octets of a command, or of a fragment, that the peer takes."""
+        return self._host.frame_max
+
+    @property
+    def tuning(self) -> Tuning:
+        """What both ends have agreed on."""
+        return self._host.tuning
+
+    def wake(self) -> None:
+        """The pump calls this once for each read that touched the channel."""
+        self.on_touch()
+
+    def next_arrival(self) -> Arrival | None:
+        """The oldest command that was not taken yet; None if there is none."""
+        if not self._arrivals:
+            return None
+        arrival = self._arrivals.popleft()
+        if self._held:
+            self._held -= arrival.size
+            self._host.held -= arrival.size
+        return arrival
+
+    # -- what we do -------------------------------------------------------------------------
+
+    def write(self, command: Command) -> None:
+        """Write a command of the channel; its ``channel_id`` is set.
+
+        Raises:
+            LocalProtocolError: not this role's, not now, or a transaction where there is none; nothing was written.
+        """
+        if not isinstance(command, _WRITTEN[self.role]):
+            raise LocalProtocolError(f"{command.plan.name} is not for a {self.role.value} to write")
+        self.check_writable()
+        if isinstance(command, spec.ChannelReply) and command.confirm_tag not in self._tags:
+            raise LocalProtocolError(f"no command waits for a reply with the tag {command.confirm_tag}")
+        if isinstance(command, _TRANSACTION) and not self.transacted:
+            raise LocalProtocolError(f"{command.plan.name} on a channel that is not transacted")
+        made = replace(cast("Any", command), channel_id=self.id)
+        self.put(made)
+        if isinstance(command, spec.ChannelReply):
+            self._tags.remove(command.confirm_tag)
+        elif tag := made.confirm_tag:
+            self._tags.append(tag)
+
+    def open_handle(self, command: spec.HandleOpen) -> Handle:
+        """A client's handle; ``channel_id`` is set, and ``handle_id`` to a free number if it is 0.
+
+        Raises:
+            LocalProtocolError: not a client's open channel, the number is taken, or there is no such service.
+        """
+        if self.role is not Sender.CLIENT:
+            raise LocalProtocolError("a client opens handles")
+        self.check_writable()
+        number = command.handle_id or self._host.free_handle()
+        if self._host.handle(number) is not None:
+            raise LocalProtocolError(f"there is a handle {number}")
+        command = replace(command, channel_id=self.id, handle_id=number)
+        try:
+            services.check_open(command)
+        except ReplyError as fault:
+            raise LocalProtocolError(fault.description) from None
+        self.put(command)
+        return self._add(command)
+
+    def close(self, code: int = 200, text: str = "") -> None:
+        """Write a close: ours, or the answer to the peer's; what waits for a READY is not sent any more.
+
+        Raises:
+            LocalProtocolError: the text is no short string.
+        """
+        if self._life.permits(Step.SEND_CLOSE):
+            command = spec.ChannelClose(channel_id=self.id, reply_code=code, reply_text=text)
+            self._goodbye = frame_of(command)
+            self._host.enqueue(self, self._goodbye)
+            self._life.step(Step.SEND_CLOSE)
+            self._stop_sending()
+            self.assembly.break_off()
+            if self.state is ChannelState.CLOSED:
+                self._end()
+
+    def lose(self) -> None:
+        """The connection is gone, and the channel with it."""
+        self._life.step(Step.LOST)
+        self._end()
+
+    def check_writable(self) -> None:
+        """Raise ``LocalProtocolError`` unless the channel is open."""
+        if self.state is not ChannelState.OPEN:
+            raise LocalProtocolError(f"channel {self.id} is {self.state.name.lower()}")
+
+    def check_streaming(self) -> None:
+        """Raise ``LocalProtocolError`` if we stream on the channel, so that it carries no message (3.5.3.1)."""
+        if self._streaming is not None:
+            raise LocalProtocolError(f"channel {self.id} carries a stream")
+
+    # -- what a handle calls ----------------------------------------------------------------
+
+    def put(self, command: Command, handle: Handle | None = None) -> None:
+        """Write a command behind all others.
+
+        Raises:
+            LocalProtocolError: not to be encoded, or larger than the peer takes.
+        """
+        self._put(handle, self._framed(command))
+
+    def put_message(self, message: OutgoingMessage) -> None:
+        """Write a message behind all else."""
+        frame_of(message.command)  # what cannot be encoded is found now
+        self._put(message.handle, message)
+
+    def put_stream(self, handle: Handle, command: Command, block: bytes, *, first: bool) -> None:
+        """Write a piece of a stream.
+
+        Raises:
+            LocalProtocolError: it is not the turn of this stream.
+        """
+        if self._streaming is not (None if first else handle):
+            raise LocalProtocolError(f"channel {self.id} carries another stream, or this one has not begun")
+        self._streaming = handle
+        self._put(handle, frame_of(command) + block)
+
+    def write_ready(self, handle: Handle, size: int) -> None:
+        """Say how much of a prepared message is there, before all that waits."""
+        self._host.enqueue(self, frame_of(spec.HandleReady(handle_id=handle.id, message_size=size)))
+
+    def keep(self, message: PartialMessage) -> None:
+        """Keep a message that was prepared and not sent."""
+        self._host.partials.release(message, self._host.now)
+
+    def end_handle(self, handle: Handle) -> None:
+        """Nothing more comes on a handle, and nothing but a close is to go: it failed, or the peer has closed it."""
+        self.numbers.drop(handle.id)
+        if self.assembly.handle is handle:
+            self.assembly.break_off()
+        if self._streaming is handle:
+            self._streaming = None
+        self._waiting = deque(each for each in self._waiting if each[0] is not handle)
+        if self._preparing is not None and self._preparing.handle is handle:
+            self._go_on()
+
+    def remove_handle(self, handle: Handle) -> None:
+        """Both ends have closed it: its number is free."""
+        handle.lose()
+        self.handles.pop(handle.id, None)
+        self._host.remove_handle(handle)
+
+    def _framed(self, command: Command) -> bytes:
+        octets = frame_of(command)
+        if len(octets) > self.largest:
+            raise LocalProtocolError(f"{len(octets)} octets, where a frame takes {self.largest}")
+        return octets
+
+    def _put(self, handle: Handle | None, item: bytes | OutgoingMessage) -> None:
+        if self._preparing is not None:
+            self._waiting.append((handle, item))
+        else:
+            self._emit(item)
+
+    def _emit(self, item: bytes | OutgoingMessage) -> None:
+        if isinstance(item, bytes):
+            self._host.enqueue(self, item)
+            return
+        block = item.head + item.body
+        if self.restartable and len(block) > self.largest:
+            self._preparing = item
+            first = block[: self.largest]
+            prepare = spec.HandlePrepare(
+                handle_id=item.handle.id, fragment_size=len(first), content_hash=hash_of(item.body)
+            )
+            self._host.enqueue(self, frame_of(prepare) + first)
+        else:
+            self._fragments(item.command, block, recovery=False)
+
+    def _fragments(self, command: Any, block: bytes, *, recovery: bool) -> None:
+        """Write a message, or what is left of it; the name of the destination stands on the last fragment (3.5.3)."""
+        pieces = list(fragments_of(block, self.largest))
+        for piece in pieces[:-1]:
+            partial = replace(
+                command,
+                fragment_size=len(piece),
+                partial=True,
+                recovery=recovery,
+                dest_name="",
+                **({"confirm_tag": 0} if isinstance(command, spec.HandleSend) else {}),
+            )
+            self._host.enqueue(self, frame_of(partial) + piece)
+        last = replace(command, fragment_size=len(pieces[-1]), recovery=recovery)
+        self._host.enqueue(self, frame_of(last) + pieces[-1])
+
+    def _go_on(self) -> None:
+        """Nothing is prepared any more: write what waits, up to the next message that has to be."""
+        self._preparing = None
+        while self._waiting and self._preparing is None:
+            self._emit(self._waiting.popleft()[1])
+
+    def _stop_sending(self) -> None:
+        self._waiting.clear()
+        self._preparing = self._streaming = None
+
+    # -- what the peer does -----------------------------------------------------------------
+
+    def receive(self, command: Any, fragment: bytes) -> None:
+        """A command of the channel, or of one of its handles.
+
+        Raises:
+            ReplyError: the peer broke a rule that ends the connection.
+        """
+        if self.state is ChannelState.CLOSE_SENT:
+            self._receive_closing(command)
+            return
+        if self.state is ChannelState.CLOSE_RECEIVED:
+            raise ReplyError(
+                _R.CHANNEL_NOT_READY, f"{command.plan.name} behind the close of channel {self.id}"
+            )
+        handle: Handle | None = None
+        try:
+            if isinstance(command, spec.HandleOpen):
+                self._receive_open(command)
+            elif (number := getattr(command, "handle_id", None)) is not None:
+                handle = self.handles[number]
+                self._receive_on(handle, command, fragment)
+            else:
+                self._receive_own(command)
+        except ReplyError as fault:
+            if fault.level is Level.CONNECTION:
+                raise
+            if fault.level is Level.HANDLE and handle is not None:
+                self.fail_handle(handle, fault)
+            else:
+                self.fail(fault)
+
+    def fail(self, fault: ReplyError) -> None:
+        """Close it for what the peer did."""
+        self.close(fault.code, fault.reply_text)
+        self._host.emit(ChannelFailed(self, fault.code, fault.reply_text))
+        self._host.touch(self)
+
+    def fail_handle(self, handle: Handle, fault: ReplyError) -> None:
+        """Close a handle for what the peer did."""
+        handle.close(fault.code, fault.reply_text)
+        self._host.emit(HandleFailed(handle, fault.code, fault.reply_text))
+        self._host.touch(self)
+
+    def _receive_closing(self, command: Any) -> None:
+        if isinstance(command, spec.ChannelClose):
+            self._life.receive(Step.RECV_CLOSE)
+            self._end()
+            return
+        if isinstance(command, spec.HandleOpen) and self._host.handle(command.handle_id) is None:
+            self._add(command)  # so that what comes for it is known to be of this channel
+        self._host.enqueue(self, self._goodbye)
+
+    def _receive_own(self, command: Any) -> None:
+        numbers: tuple[int, ...] = ()
+        tag = getattr(command, "confirm_tag", 0)
+        if isinstance(command, spec.ChannelReply):
+            if tag not in self._tags:
+                raise ReplyError(
+                    _R.COMMAND_NOT_VALID, f"channel reply for the tag {tag}, which does not wait"
+                )
+            self._tags.remove(tag)
+        elif tag:
+            self._tags.append(tag)
+        if isinstance(command, spec.ChannelAck):
+            if self.handles and all(
+                each.opened.service_type == Service.PEER for each in self.handles.values()
+            ):
+                raise ReplyError(_R.COMMAND_NOT_VALID, "channel ack with peer services alone", Level.CHANNEL)
+            numbers = self.numbers.ack(command.message_nbr)
+        elif isinstance(command, _TRANSACTION):
+            if not self.transacted:
+                raise ReplyError(
+                    _R.COMMAND_NOT_VALID,
+                    f"{command.plan.name} on a channel that is not transacted",
+                    Level.CHANNEL,
+                )
+            self._sent = 0
+            numbers = self.numbers.end_transaction()
+        elif isinstance(command, spec.ChannelClose):
+            self._life.receive(Step.RECV_CLOSE)
+            self.assembly.break_off()
+            self._stop_sending()
+        self._arrive(Arrival(command, None, None, numbers, _SIZE))
+
+    def _receive_open(self, command: spec.HandleOpen) -> None:
+        there = self._host.handle(command.handle_id)
+        if there is not None:
+            fault = ReplyError(_R.COMMAND_NOT_VALID, f"there is a handle {command.handle_id}", Level.HANDLE)
+            there.channel.fail_handle(there, fault)
+            return
+        handle = self._add(command)
+        try:
+            services.check_open(command)
+            self._host.check_handles()
+        except ReplyError as fault:
+            self.fail_handle(handle, fault)
+        else:
+            self._arrive(Arrival(command, handle, None, (), _SIZE))
+
+    def _receive_on(self, handle: Handle, command: Any, fragment: bytes) -> None:
+        if isinstance(command, spec.HandleClose):
+            self._receive_close(handle, command)
+            return
+        if handle.state is HandleState.CLOSE_RECEIVED:
+            raise ReplyError(
+                _R.HANDLE_NOT_READY, f"{command.plan.name} behind the close of handle {handle.id}"
+            )
+        if handle.failed:
+            return
+        handle.receive(command)
+        numbers: tuple[int, ...] = ()
+        message: Message | None = None
+        if isinstance(command, spec.HandlePrepare):
+            handle.receive_prepare(command, fragment)
+            return
+        if isinstance(command, spec.HandleReady):
+            self._receive_ready(handle, command)
+            return
+        if isinstance(command, spec.HandleSend | spec.HandleNotify):
+            message = self.assembly.take(handle, command, fragment)
+            if message is None:
+                return
+            self._count_sent()
+        elif isinstance(command, spec.HandleUnget):
+            if not self.numbers.unget(command.message_nbr, handle.id):
+                raise ReplyError(
+                    _R.MESSAGE_NOT_FOUND, f"message-nbr {command.message_nbr} is not out", Level.HANDLE
+                )
+            numbers = (command.message_nbr,)
+        size = _SIZE if message is None else _SIZE + len(message.body)
+        self._arrive(Arrival(command, handle, message, numbers, size))
+
+    def _count_sent(self) -> None:
+        limit = self._host.limits.txn_limit
+        if self.transacted and self.role is Sender.SERVER and limit:
+            self._sent += 1
+            if self._sent > limit:
+                raise ReplyError(
+                    _R.INSUFFICIENT_RESOURCES, f"more than {limit} messages in a transaction", Level.CHANNEL
+                )
+
+    def _receive_ready(self, handle: Handle, command: spec.HandleReady) -> None:
+        message = self._preparing
+        if message is None or message.handle is not handle:
+            raise ReplyError(_R.COMMAND_NOT_VALID, "handle ready, where nothing was prepared", Level.HANDLE)
+        if command.message_size > len(message.body):
+            raise ReplyError(
+                _R.SYNTAX_ERROR, f"message-size: {command.message_size}, above that of the body", Level.HANDLE
+            )
+        self._fragments(message.command, message.body[command.message_size :], recovery=True)
+        self._go_on()
+
+    def _receive_close(self, handle: Handle, command: spec.HandleClose) -> None:
+        handle.life.receive(Step.RECV_CLOSE)
+        self.end_handle(handle)
+        if handle.state is HandleState.CLOSED:
+            self.remove_handle(handle)
+        self._arrive(Arrival(command, handle, None, (), _SIZE))
+
+    def _arrive(self, arrival: Arrival) -> None:
+        self._held += arrival.size
+        self._host.held += arrival.size
+        self._arrivals.append(arrival)
+        self._host.touch(self)
+
+    # -- the end ----------------------------------------------------------------------------
+
+    def _add(self, command: spec.HandleOpen) -> Handle:
+        handle = self.handles[command.handle_id] = Handle(self, command)
+        self._host.add_handle(handle)
+        return handle
+
+    def _end(self) -> None:
+        """Closed for good: what was not taken can still be taken, but holds the reader back no more."""
+        self._stop_sending()
+        self.assembly.break_off()
+        for handle in list(self.handles.values()):
+            self.remove_handle(handle)
+        self._host.held -= self._held
+        self._held = 0
+        self._host.forget(self)
+        self._host.touch(self)
+
+
+_SIZE = 256
+"""Octets that a command counts for, at least, towards ``Limits.buffer``."""

@@ -1,0 +1,27 @@
+"""The client of AMQP/Fast for trio: connections, channels and handles (RFC 006)."""
+
+from trio_amqp10.amqp_fast.limits import Limits
+from trio_amqp10.amqp_fast.message import Message
+from trio_amqp10.amqp_fast.spec import MessageHead
+from trio_amqp10.peer import frame_logging as frame_logging  # so that frames are logged here too
+
+from .channel import Channel
+from .connection import Connection
+from .dial import open_connection
+from .errors import ChannelClosedError, ConnectionClosedError, HandleClosedError, NotAvailableError
+from .handle import Delivery, Handle
+
+__all__ = [
+    "Channel",
+    "ChannelClosedError",
+    "Connection",
+    "ConnectionClosedError",
+    "Delivery",
+    "Handle",
+    "HandleClosedError",
+    "Limits",
+    "Message",
+    "MessageHead",
+    "NotAvailableError",
+    "open_connection",
+]

@@ -1,0 +1,201 @@
+"""One channel of the client: handles, acknowledgements, transactions (RFC 006, 3.3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import trio
+
+from trio_amqp10.amqp_fast import spec
+from trio_amqp10.amqp_fast.states import ChannelState
+
+from .endpoint import Endpoint
+from .errors import ChannelClosedError
+from .handle import Handle, HandleOpening
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from trio_amqp10.amqp_fast.handle import Handle as EngineHandle
+
+    from .connection import Connection
+    from .errors import Closed
+
+__all__ = ["Channel", "ChannelOpening"]
+
+_SERVICES = {"queue": 1, "topic": 2, "peer": 3}
+
+
+class Channel(Endpoint):
+    """A strictly serial stream of commands and messages; made by ``Connection.open_channel``.
+
+    Attributes:
+        engine: the channel of the engine.
+        handles: those that are open, by the engine's.
+    """
+
+    def __init__(self, connection: Connection, command: spec.ChannelOpen) -> None:
+        super().__init__(connection)
+        self.handles: dict[EngineHandle, Handle] = {}
+        self._opening = 1
+        self.engine = connection.engine.open_channel(replace(command, confirm_tag=self._opening))
+        self.expect(self._opening)
+        self.engine.on_touch = self._on_touch
+        connection.channels[self.engine] = self
+        connection.ring()
+
+    async def opened(self) -> None:
+        """Wait until the server has opened it."""
+        await self.wait_for(self._opening)
+
+    def open_handle(
+        self,
+        name: str = "",
+        *,
+        service: Literal["queue", "topic", "peer"] = "queue",
+        producer: bool = True,
+        consumer: bool = True,
+        browser: bool = True,
+        temporary: bool = False,
+        mime_type: str = "",
+        encoding: str = "",
+    ) -> HandleOpening:
+        """Open a handle: ``async with channel.open_handle("orders") as handle`` (3.5.2).
+
+        Args:
+            name: of a destination, or what the names of several begin with; empty for all, or for a temporary one that the
+                server is to name.
+            service: which service the destination is of.
+            producer, consumer, browser: what the handle is for; a peer service has none of these.
+            temporary: make a queue or a topic that goes with the channel.
+            mime_type, encoding: of messages that do not say theirs.
+
+        Raises (on entering):
+            HandleClosedError: the server refuses it.
+            ChannelClosedError, ConnectionClosedError, trio.ClosedResourceError: the channel is closed.
+            LocalProtocolError: no such service, or the service has no such access.
+        """
+        is_peer = service == "peer"
+        command = spec.HandleOpen(
+            service_type=_SERVICES.get(service, 0),
+            producer=producer and not is_peer,
+            consumer=consumer and not is_peer,
+            browser=browser and not is_peer,
+            temporary=temporary,
+            dest_name=name,
+            mime_type=mime_type,
+            encoding=encoding,
+        )
+        return HandleOpening(self, command)
+
+    def ack(self, number: int) -> None:
+        """Acknowledge all messages of the channel up to this number (3.3.3).
+
+        Raises:
+            ChannelClosedError, ConnectionClosedError, trio.ClosedResourceError: the channel is closed.
+        """
+        self.check()
+        self.engine.write(spec.ChannelAck(message_nbr=number))
+        self.connection.ring()
+
+    async def commit(self) -> None:
+        """Place what was sent, and settle all that was received (3.3.4); the next transaction begins.
+
+        Raises:
+            ChannelClosedError: nothing of it was done.
+            LocalProtocolError: the channel is not transacted.
+            ConnectionClosedError: it may be done or not.
+            trio.ClosedResourceError: the channel was closed here.
+
+        Cancelled: it may be done or not.
+        """
+        await self._confirmed(spec.ChannelCommit())
+
+    async def rollback(self) -> None:
+        """Drop what was sent, and give back all that was received (3.3.5); errors as of ``commit``.
+
+        Cancelled: it is done all the same, if the command was written.
+        """
+        await self._confirmed(spec.ChannelRollback())
+
+    async def _confirmed(self, command: Any) -> None:
+        await self.wait_for_room()
+        tag = self.new_tag()
+        try:
+            self.engine.write(replace(command, confirm_tag=tag))
+        except BaseException:
+            self.forget(tag)
+            raise
+        self.connection.ring()
+        await self.wait_for(tag)
+
+    # -- what comes -------------------------------------------------------------------------
+
+    def _on_touch(self) -> None:
+        while (arrival := self.engine.next_arrival()) is not None:
+            command: Any = arrival.command
+            if arrival.handle is not None:
+                handle = self.handles.get(arrival.handle)
+                if handle is not None:
+                    handle.take(arrival)
+            elif isinstance(command, spec.ChannelReply):
+                self.settle(command.confirm_tag, command)
+            elif isinstance(command, spec.ChannelClose):
+                self.engine.close()
+                self.connection.ring()
+                self.shut(ChannelClosedError(command.reply_code, command.reply_text))
+        for handle in list(self.handles.values()):
+            handle.wake()
+        self.wake()
+
+    def shut(self, why: Closed | None) -> None:
+        """As of ``Endpoint``; its handles are closed too."""
+        super().shut(why)
+        for handle in list(self.handles.values()):
+            handle.shut(why)
+
+    # -- the end ----------------------------------------------------------------------------
+
+    async def aclose(self) -> None:
+        """Close it (3.3.7), and wait for the server's answer; a transaction is rolled back.
+
+        Cancelled: the close is written all the same.
+        """
+        if not self.closed_here and self.why is None:
+            self.shut(None)
+            self.engine.close()
+            self.connection.ring()
+        with trio.move_on_after(self.connection.close_timeout):
+            while self.engine.state is ChannelState.CLOSE_SENT:
+                await self.wait()
+        self.connection.channels.pop(self.engine, None)
+        await trio.lowlevel.checkpoint()
+
+    def __repr__(self) -> str:
+        return f"<Channel {self.engine.id}>"
+
+
+class ChannelOpening:
+    """A channel that is yet to be opened: enter it with ``async with``."""
+
+    def __init__(self, connection: Connection, command: spec.ChannelOpen) -> None:
+        self._connection = connection
+        self._command = command
+
+    async def __aenter__(self) -> Channel:
+        await trio.lowlevel.checkpoint()
+        self._connection.check()
+        self._channel = Channel(self._connection, self._command)
+        try:
+            await self._channel.opened()
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await self._channel.aclose()
+            raise
+        return self._channel
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self._channel.aclose()

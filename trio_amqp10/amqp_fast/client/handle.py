@@ -1,0 +1,366 @@
+"""One handle of the client: send, consume, browse (RFC 006, 3.5)."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from trio_amqp10.amqp_fast import spec
+from trio_amqp10.amqp_fast.message import Message
+from trio_amqp10.amqp_fast.message_list import read_list
+from trio_amqp10.amqp_fast.states import ChannelState, HandleState
+from trio_amqp10.errors import LocalProtocolError
+
+from .endpoint import Endpoint
+from .errors import HandleClosedError, NotAvailableError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from trio_amqp10.amqp_fast.events import Arrival
+    from trio_amqp10.amqp_fast.handle import Handle as EngineHandle
+
+    from .channel import Channel
+
+__all__ = ["Delivery", "Handle", "HandleOpening"]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A message that came by a handle.
+
+    Attributes:
+        message: its head and its body.
+        number: for ``Channel.ack`` and ``unget``; 0 of a peer service.
+        redelivered: whether it may have come to a client before.
+        destination: the full name of the destination that it came from.
+        handle: by which it came.
+    """
+
+    message: Message
+    number: int
+    redelivered: bool
+    destination: str
+    handle: Handle
+
+    @property
+    def body(self) -> bytes:
+        """Its octets."""
+        return self.message.body
+
+    @property
+    def head(self) -> spec.MessageHead:
+        """Its fields."""
+        return self.message.head
+
+    def ack(self) -> None:
+        """Acknowledge this message and all of the channel that came before it (3.3.3).
+
+        Raises:
+            ChannelClosedError, ConnectionClosedError, trio.ClosedResourceError: the channel is closed.
+        """
+        self.handle.channel.ack(self.number)
+
+    def unget(self) -> None:
+        """Give it back, for another client (3.5.7): before an ack that covers it.
+
+        Raises:
+            HandleClosedError, ConnectionClosedError, trio.ClosedResourceError: the handle is closed.
+            LocalProtocolError: it did not come from a queue.
+        """
+        self.handle.check()
+        self.handle.engine.write(spec.HandleUnget(message_nbr=self.number))
+        self.handle.connection.ring()
+
+
+class Handle(Endpoint):
+    """Access to a destination; made by ``Channel.open_handle``.
+
+    Attributes:
+        channel: whose it is.
+        engine: the handle of the engine.
+        name: of the destination, or what the names of several begin with; of a temporary one what the server says.
+    """
+
+    def __init__(self, channel: Channel, command: spec.HandleOpen) -> None:
+        super().__init__(channel.connection)
+        self.channel = channel
+        self.name = command.dest_name
+        self._inbox: deque[Delivery] = deque()
+        self._browses: dict[int, list[Message]] = {}
+        self._queries: deque[object] = deque()
+        self._opening = 1
+        self.engine: EngineHandle = channel.engine.open_handle(replace(command, confirm_tag=self._opening))
+        self.expect(self._opening)
+        if command.temporary:
+            self.expect("created")
+        channel.handles[self.engine] = self
+        self.connection.ring()
+
+    async def opened(self) -> None:
+        """Wait until the server has opened it."""
+        if self.engine.opened.temporary:
+            self.name = await self.wait_for("created")
+        await self.wait_for(self._opening)
+
+    async def send(self, body: bytes | Message, name: str = "", *, confirm: bool = True, **head: Any) -> None:
+        """Send a message (3.5.3).
+
+        Args:
+            body: its octets, or a whole message.
+            name: of the destination, behind the name of the handle.
+            confirm: wait until the server has placed it; on a transacted channel it is placed by the commit.
+            head: fields of ``MessageHead``, if ``body`` is octets.
+
+        Raises:
+            HandleClosedError, ChannelClosedError, ConnectionClosedError: the server refuses it, or something before.
+            LocalProtocolError: a field that cannot be written.
+            trio.ClosedResourceError: the handle was closed here.
+
+        Cancelled: the message may be placed or not, but for a cancellation before it is written.
+        """
+        message = body if isinstance(body, Message) else Message(spec.MessageHead(**head), body)
+        await self.wait_for_room()
+        if not confirm:
+            self.engine.send(message, name)
+            self.connection.ring()
+            return
+        tag = self.new_tag()
+        try:
+            self.engine.send(message, name, tag)
+        except LocalProtocolError:
+            self.forget(tag)
+            raise
+        self.connection.ring()
+        await self.wait_for(tag)
+
+    async def consume(
+        self,
+        prefetch: int = 100,
+        *,
+        name: str = "",
+        identifier: str = "",
+        selector: bytes = b"",
+        selector_type: str = "text/x-amq-headers",
+        no_local: bool = False,
+        unreliable: bool = False,
+    ) -> None:
+        """Subscribe: messages come to ``receive`` (3.5.4).
+
+        Args:
+            prefetch: messages that may wait for an ack, 1 to 65535.
+            name: of the destination, behind the name of the handle.
+            identifier: of a durable subscription to a topic; empty for one that ends with the handle.
+            selector: which messages; empty for all.
+            selector_type: the mime type of the selector.
+            no_local: leave out messages of this connection; of topics alone.
+            unreliable: messages are not acknowledged, and may be lost.
+
+        Raises:
+            HandleClosedError: no such destination (404), no right to it (403), or the selector is wrong (502, 540).
+            LocalProtocolError: the service does not take this.
+            ChannelClosedError, ConnectionClosedError, trio.ClosedResourceError: it is closed.
+
+        Cancelled: the subscription may be there or not.
+        """
+        command = spec.HandleConsume(
+            prefetch=prefetch,
+            no_local=no_local,
+            unreliable=unreliable,
+            dest_name=name,
+            identifier=identifier,
+            selector=selector,
+            mime_type=selector_type if selector else "",
+        )
+        await self._confirmed(command)
+
+    async def receive(self) -> Delivery:
+        """The next message: of a subscription, or the reply of a peer service.
+
+        Raises:
+            HandleClosedError, ChannelClosedError, ConnectionClosedError: none comes any more.
+            trio.ClosedResourceError: the handle was closed here.
+
+        Cancelled: no message is lost.
+        """
+        await trio.lowlevel.checkpoint()
+        while not self._inbox:
+            self.check()
+            await self.wait()
+        delivery = self._inbox.popleft()
+        self.connection.count(-len(delivery.body))
+        return delivery
+
+    def __aiter__(self) -> Handle:
+        return self
+
+    async def __anext__(self) -> Delivery:
+        try:
+            return await self.receive()
+        except trio.ClosedResourceError:
+            raise StopAsyncIteration from None
+
+    async def pause(self) -> None:
+        """Have the server send no messages for now (3.5.6); errors and cancellation as of ``consume``."""
+        await self._confirmed(spec.HandleFlow(flow_pause=True))
+
+    async def resume(self) -> None:
+        """Have the server send messages again (3.5.6); errors and cancellation as of ``consume``."""
+        await self._confirmed(spec.HandleFlow(flow_pause=False))
+
+    async def cancel(self, identifier: str, name: str = "") -> None:
+        """End a durable subscription to a topic (3.5.5); errors and cancellation as of ``consume``."""
+        await self._confirmed(spec.HandleCancel(dest_name=name, identifier=identifier))
+
+    async def query(
+        self,
+        name: str = "",
+        *,
+        above: int = 0,
+        selector: bytes = b"",
+        selector_type: str = "text/x-amq-headers",
+    ) -> list[range]:
+        """The numbers of the messages that wait in the destination (3.5.8), for ``browse``.
+
+        Args:
+            name: of the destination, behind the name of the handle.
+            above: only numbers above this.
+            selector, selector_type: as of ``consume``.
+
+        Raises: as ``consume``; RemoteProtocolError: the list is none.
+
+        Cancelled: nothing has happened.
+        """
+        command = spec.HandleQuery(
+            message_nbr=above,
+            dest_name=name,
+            selector=selector,
+            mime_type=selector_type if selector else "",
+        )
+        await self.wait_for_room()
+        key = object()
+        self.expect(key)
+        self._write(command, key)
+        self._queries.append(key)
+        index: spec.HandleIndex = await self.wait_for(key)
+        return read_list(index.message_list)
+
+    async def browse(self, number: int) -> Message:
+        """A message of the destination, which stays there (3.5.9).
+
+        Args:
+            number: that ``query`` has named.
+
+        Raises:
+            NotAvailableError: it is not there any more (310).
+            HandleClosedError, ChannelClosedError, ConnectionClosedError, trio.ClosedResourceError: it is closed.
+
+        Cancelled: nothing has happened.
+        """
+        await self.wait_for_room()
+        tag = self.new_tag()
+        self._write(spec.HandleBrowse(message_nbr=number, confirm_tag=tag), tag)
+        shown: list[Message] = []
+        self._browses[tag] = shown
+        reply: spec.HandleReply = await self.wait_for(tag)
+        if not shown:
+            raise NotAvailableError(reply.reply_code, reply.reply_text)
+        return shown[0]
+
+    async def _confirmed(self, command: Any) -> None:
+        await self.wait_for_room()
+        tag = self.new_tag()
+        self._write(replace(command, confirm_tag=tag), tag)
+        await self.wait_for(tag)
+
+    def _write(self, command: Any, key: object) -> None:
+        """Write a command that is answered with this key."""
+        try:
+            self.engine.write(command)
+        except LocalProtocolError:
+            self.forget(key)
+            raise
+        self.connection.ring()
+
+    # -- what comes -------------------------------------------------------------------------
+
+    def take(self, arrival: Arrival) -> None:
+        """A command for this handle."""
+        command: Any = arrival.command
+        if arrival.message is not None:
+            self._take_message(command, arrival.message)
+        elif isinstance(command, spec.HandleReply):
+            self._browses.pop(command.confirm_tag, None)
+            self.settle(command.confirm_tag, command)
+        elif isinstance(command, spec.HandleIndex):
+            self.settle(self._queries.popleft(), command)
+        elif isinstance(command, spec.HandleCreated):
+            self.settle("created", command.dest_name)
+        elif isinstance(command, spec.HandleClose):
+            self.engine.close()
+            self.connection.ring()
+            self.shut(HandleClosedError(command.reply_code, command.reply_text))
+
+    def _take_message(self, command: Any, message: Message) -> None:
+        if not command.delivered and self._browses:  # its reply follows
+            next(iter(self._browses.values())).append(message)
+            return
+        self._inbox.append(
+            Delivery(message, command.message_nbr, command.redelivered, command.dest_name, self)
+        )
+        self.connection.count(len(message.body))
+        self.wake()
+
+    # -- the end ----------------------------------------------------------------------------
+
+    async def aclose(self) -> None:
+        """Close it (3.5.16), and wait for the server's answer, which comes behind all replies.
+
+        Cancelled: the close is written all the same.
+        """
+        if not self.closed_here and self.why is None:
+            self.shut(None)
+            self.engine.close()
+            self.connection.ring()
+        self.channel.handles.pop(self.engine, None)
+        self._empty()
+        with trio.move_on_after(self.connection.close_timeout):
+            while (
+                self.engine.state is HandleState.CLOSE_SENT and self.channel.engine.state is ChannelState.OPEN
+            ):
+                await self.channel.wait()  # which is woken for all that comes; the handle is no more
+        await trio.lowlevel.checkpoint()
+
+    def _empty(self) -> None:
+        while self._inbox:
+            self.connection.count(-len(self._inbox.popleft().body))
+
+    def __repr__(self) -> str:
+        return f"<Handle {self.engine.id} {self.name!r}>"
+
+
+class HandleOpening:
+    """A handle that is yet to be opened: enter it with ``async with``."""
+
+    def __init__(self, channel: Channel, command: spec.HandleOpen) -> None:
+        self._channel = channel
+        self._command = command
+
+    async def __aenter__(self) -> Handle:
+        await self._channel.wait_for_room()
+        self._handle = Handle(self._channel, self._command)
+        try:
+            await self._handle.opened()
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await self._handle.aclose()
+            raise
+        return self._handle
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self._handle.aclose()

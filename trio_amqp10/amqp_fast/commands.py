@@ -1,0 +1,238 @@
+"""From a declared command to its codec: ``@command``, and the table of commands (RFC 006, 3.1.1).
+
+A command is written as the row that it is, its fields in the order of the wire::
+
+    @command(29, "channel close", sender=BOTH)
+    class ChannelClose(Command):
+        channel_id: short = 0
+        reply_code: short = 200
+        reply_text: shortstr = ""
+
+When the class is made, each annotation gives the reader and the writer of its field; bits that stand together share an
+octet, the low bit first. What comes out is a ``Plan``. Knows no command of the document: those are in ``spec``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
+
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.reply_codes import ReplyCodeRfc011
+
+from .faults import ReplyError
+from .fields import BIT, FieldType, bit, long, longstr, octet, short, shortstr, table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+__all__ = [
+    "Command",
+    "CommandTable",
+    "Plan",
+    "Record",
+    "Sender",
+    "bit",
+    "command",
+    "long",
+    "longstr",
+    "octet",
+    "record",
+    "short",
+    "shortstr",
+    "table",
+]
+
+C = TypeVar("C", bound="Record")
+
+
+class Sender(Enum):
+    """Which end may send a command."""
+
+    CLIENT = "client"
+    SERVER = "server"
+    BOTH = "client or server"
+
+
+class Plan:
+    """One record of fields, and its codec.
+
+    Attributes:
+        id: the octet that the command begins with; None for a record that is no command.
+        name: as the document has it, such as ``handle send``.
+        sender: which end may send it.
+        fields: their names and types, in order.
+    """
+
+    __slots__ = ("_runs", "fields", "id", "made", "name", "sender")
+
+    def __init__(
+        self,
+        made: type[Record],
+        number: int | None,
+        name: str,
+        sender: Sender,
+        fields: tuple[tuple[str, FieldType], ...],
+    ) -> None:
+        self.made = made
+        self.id = number
+        self.name = name
+        self.sender = sender
+        self.fields = fields
+        self._runs = tuple(_runs(made, fields))
+
+    def read(self, buf: bytes, pos: int, end: int) -> tuple[Any, int]:
+        """The fields from ``pos`` on, and the offset behind them.
+
+        Raises:
+            ReplyError: 502; the text begins with the name of the field that is wrong.
+        """
+        made = object.__new__(self.made)
+        for kind, setters, names in self._runs:
+            try:
+                value, pos = kind.read(buf, pos, end)
+            except ReplyError as fault:
+                raise ReplyError(fault.code, f"{names[0]} of {self.name}: {fault.description}") from None
+            if kind is BIT:
+                for place, setter in enumerate(setters):
+                    setter(made, bool(value >> place & 1))
+            else:
+                setters[0](made, value)
+        return made, pos
+
+    def write(self, out: bytearray, made: Record) -> None:
+        """Append the fields.
+
+        Raises:
+            LocalProtocolError: a value that its field does not take; the message names the field.
+        """
+        for kind, _, names in self._runs:
+            try:
+                if kind is BIT:
+                    out.append(sum(1 << place for place, name in enumerate(names) if getattr(made, name)))
+                else:
+                    kind.write(out, getattr(made, names[0]))
+            except LocalProtocolError as error:
+                raise LocalProtocolError(f"{names[0]} of {self.name}: {error}") from error
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+def _runs(
+    made: type[Record], fields: Iterable[tuple[str, FieldType]]
+) -> Iterator[tuple[FieldType, list[Callable[[Any, Any], None]], list[str]]]:
+    """What shares octets: single fields, and bits that stand together; no command has more than eight."""
+    run: tuple[FieldType, list[Callable[[Any, Any], None]], list[str]] | None = None
+    for name, kind in fields:
+        if run is not None and not (kind is BIT and run[0] is BIT):
+            yield run
+            run = None
+        run = run or (kind, [], [])
+        run[1].append(made.__dict__[name].__set__)
+        run[2].append(name)
+    assert run is not None
+    yield run
+
+
+class Record:
+    """Fields in the order of the wire; ``plan`` reads and writes them."""
+
+    __slots__ = ()
+    plan: ClassVar[Plan]
+
+
+class Command(Record):
+    """The base of all commands."""
+
+    __slots__ = ()
+
+    def encode(self) -> bytes:
+        """The command's octet and its fields.
+
+        Raises:
+            LocalProtocolError: see ``Plan.write``.
+        """
+        assert self.plan.id is not None
+        out = bytearray((self.plan.id,))
+        self.plan.write(out, self)
+        return bytes(out)
+
+
+def _decorator(number: int | None, name: str, sender: Sender) -> Callable[[type[C]], type[C]]:
+    def decorate(cls: type[C]) -> type[C]:
+        hints = typing.get_type_hints(cls, include_extras=True)
+        hints.pop("plan")
+        fields = tuple((each, _field_type(hint)) for each, hint in hints.items())
+        made: Any = dataclasses.dataclass(slots=True, kw_only=True)(cls)
+        made.plan = Plan(made, number, name, sender, fields)
+        return typing.cast("type[C]", made)
+
+    return decorate
+
+
+def _field_type(annotation: Any) -> FieldType:
+    """The type that an annotation gives a field; raises ``TypeError`` if it gives none."""
+    mark = getattr(annotation, "__metadata__", (None,))[0]
+    if not isinstance(mark, FieldType):
+        raise TypeError(f"no type of a field: {annotation}")
+    return mark
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(dataclasses.field,))
+def command(number: int, name: str, *, sender: Sender) -> Callable[[type[C]], type[C]]:
+    """Make a class of annotated fields a command; the module's docstring shows one.
+
+    Raises:
+        TypeError: an annotation gives no type of a field.
+    """
+    return _decorator(number, name, sender)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(dataclasses.field,))
+def record(name: str) -> Callable[[type[C]], type[C]]:
+    """As ``command``, for fields that stand outside of a command."""
+    return _decorator(None, name, Sender.BOTH)
+
+
+class CommandTable:
+    """The commands that an engine knows, by their octet.
+
+    Args:
+        commands: classes made by ``@command``.
+    """
+
+    __slots__ = ("_by_id",)
+
+    def __init__(self, commands: Iterable[type[Command]]) -> None:
+        self._by_id: dict[int, Plan] = {}
+        for each in commands:
+            assert each.plan.id is not None
+            self._by_id[each.plan.id] = each.plan
+
+    def __iter__(self) -> Iterator[Plan]:
+        return iter(self._by_id.values())
+
+    @property
+    def by_name(self) -> Mapping[str, Plan]:
+        """Each plan by its command's name."""
+        return {plan.name: plan for plan in self}
+
+    def read(self, payload: bytes) -> Command:
+        """The command in a frame, without the octet that ends the frame.
+
+        Raises:
+            ReplyError: 501, there is no such command; 502, a field is wrong, or octets are left.
+        """
+        plan = self._by_id.get(payload[0])
+        if plan is None:
+            raise ReplyError(ReplyCodeRfc011.FRAMING_ERROR, f"there is no command {payload[0]}")
+        made, pos = plan.read(payload, 1, len(payload))
+        if pos != len(payload):
+            raise ReplyError(
+                ReplyCodeRfc011.SYNTAX_ERROR,
+                f"{plan.name} has {len(payload) - pos} octets behind its last field",
+            )
+        return typing.cast("Command", made)

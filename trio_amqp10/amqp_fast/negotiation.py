@@ -1,0 +1,252 @@
+"""From the initiation to an open connection, for both roles (RFC 006, 3.2.2 to 3.2.6).
+
+Challenges and responses take turns as often as a mechanism needs; then the server's tune, any number of tunes of the client's,
+and open. Where the application has to decide (a login, a virtual host), an event asks for it, and nothing is read until it
+has. Knows no frame and no channel: it reads commands, and writes them by the function that it was given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.reply_codes import ReplyCodeRfc011
+
+from . import spec
+from .commands import Sender
+from .events import Challenged, ConnectionOpened, Initiated, OpenRequested, Responded
+from .faults import ReplyError
+from .frames import FRAME_MIN, INITIATION, PROTOCOL_ID, VERSION
+from .states import ConnectionState, Lifecycle, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from .commands import Command
+    from .events import Event
+    from .limits import Limits
+
+__all__ = ["Negotiation", "Tuning"]
+
+_R = ReplyCodeRfc011
+_DECISIONS: Final = {
+    Sender.SERVER: (ConnectionState.AWAIT_CHALLENGE, ConnectionState.AWAIT_TUNE, ConnectionState.OPENING),
+    Sender.CLIENT: (ConnectionState.AWAIT_RESPONSE,),
+}
+"""The states in which it is the application's turn, or that of the engine itself."""
+
+
+class Tuning:
+    """What both ends have agreed on (3.2.5.1).
+
+    Attributes:
+        frame_max: octets of a command or a fragment, the lower of both ends' values.
+        channel_max, handle_max: as the server says; 0 for any number.
+        heartbeat: seconds at which the peer wants to be pinged; 0 for not at all.
+        txn_limit: messages of a transaction, as the server says; 0 for any number.
+        aliases: full names of headers by their short ones (3.2.5.2).
+    """
+
+    __slots__ = ("_exchanges", "aliases", "channel_max", "frame_max", "handle_max", "heartbeat", "txn_limit")
+
+    def __init__(self, limits: Limits) -> None:
+        self.frame_max = limits.frame_max
+        self.channel_max = limits.channel_max
+        self.handle_max = limits.handle_max
+        self.txn_limit = limits.txn_limit
+        self.heartbeat = 0
+        self.aliases: dict[str, str] = {}
+        self._exchanges = limits.dictionaries
+
+    def full(self, head: spec.MessageHead) -> spec.MessageHead:
+        """The head of a message that came, with the full names of its headers; as it is where dictionaries are off."""
+        return self._renamed(head, self.aliases)
+
+    def short(self, head: spec.MessageHead) -> spec.MessageHead:
+        """The head of a message that goes, with short names where there are any; as it is where dictionaries are off."""
+        return self._renamed(head, {full: short for short, full in self.aliases.items()})
+
+    def _renamed(self, head: spec.MessageHead, names: Mapping[str, str]) -> spec.MessageHead:
+        if not self._exchanges or not names or not head.headers:
+            return head
+        return replace(head, headers={names.get(name, name): value for name, value in head.headers.items()})
+
+
+class Negotiation:
+    """What is said until the connection is open.
+
+    Args:
+        role: which end this is.
+        life: the state of the connection.
+        limits: what is proposed and borne.
+        opening: what a client opens.
+        dictionary: a client's full names of headers by their short ones.
+        write: writes one command.
+        emit: reports an event.
+
+    Attributes:
+        tuning: what is agreed.
+        opened: the client's open, once it came or went.
+    """
+
+    __slots__ = ("_dictionary", "_emit", "_life", "_limits", "_role", "_write", "opened", "tuning")
+
+    def __init__(
+        self,
+        role: Sender,
+        life: Lifecycle[ConnectionState],
+        limits: Limits,
+        opening: spec.ConnectionOpen,
+        dictionary: Mapping[str, str],
+        *,
+        write: Callable[[Command], None],
+        emit: Callable[[Event], None],
+    ) -> None:
+        self._role = role
+        self._life = life
+        self._limits = limits
+        self._write = write
+        self._emit = emit
+        self._dictionary = dictionary
+        self.opened = opening
+        self.tuning = Tuning(limits)
+
+    def waits_for_decision(self) -> bool:
+        """Whether it is the application's turn."""
+        return self._life.state in _DECISIONS[self._role]
+
+    def take_initiation(self, octets: bytes) -> None:
+        """The client's two octets; we speak version 1, also to clients of a later one (3.2.2).
+
+        Raises:
+            ReplyError: it is another protocol.
+        """
+        if octets[0] != PROTOCOL_ID or octets[1] < VERSION:
+            raise ReplyError(_R.FRAMING_ERROR, f"an initiation {octets.hex()}, not {INITIATION.hex()}")
+        self._life.receive(Step.INITIATION)
+        self._emit(Initiated())
+
+    # -- what the application says ----------------------------------------------------------
+
+    def say(self, role: Sender, step: Step, command: Command) -> None:
+        """Write one command of the negotiation.
+
+        Raises:
+            LocalProtocolError: it is the other role's, or not its turn.
+        """
+        if self._role is not role:
+            raise LocalProtocolError(f"{command.plan.name} is a {role.value}'s")
+        if not self._life.permits(step):
+            raise LocalProtocolError(f"{command.plan.name} in state {self._life.state.name}")
+        self._write(command)
+        self._life.step(step)
+
+    def tune(self) -> None:
+        """A server proposes its limits, because it knows the client; errors as ``say``."""
+        limits = self._limits
+        options = {
+            "FRAME_MAX": limits.frame_max,
+            "CHANNEL_MAX": limits.channel_max,
+            "HANDLE_MAX": limits.handle_max,
+            "HEARTBEAT": limits.heartbeat,
+            "TXN_LIMIT": limits.txn_limit,
+        }
+        self.say(Sender.SERVER, Step.TUNE, spec.ConnectionTune(options=options))
+
+    # -- what the peer says -----------------------------------------------------------------
+
+    def receive(self, command: Command) -> None:
+        """One command of the negotiation.
+
+        Raises:
+            ReplyError: it is not its turn, or it says what cannot be.
+        """
+        step, react = self.REACTIONS[type(command)]
+        self._life.receive(step)
+        react(self, command)
+
+    def _on_challenge(self, command: spec.ConnectionChallenge) -> None:
+        if command.version != VERSION:
+            raise ReplyError(_R.NOT_IMPLEMENTED, f"version: the server speaks {command.version}")
+        self._emit(Challenged(command))
+
+    def _on_response(self, command: spec.ConnectionResponse) -> None:
+        self._emit(Responded(command))
+
+    def _on_tune(self, command: spec.ConnectionTune) -> None:
+        if self._role is Sender.SERVER:
+            self._take_tune(command)
+        else:
+            self._answer_tune(command)
+
+    def _take_tune(self, command: spec.ConnectionTune) -> None:
+        """A client's tune: no value may be raised, and FRAME_MAX has a least one (3.2.5.1)."""
+        tuning, options = self.tuning, command.options
+        frame_max = _option(options, "FRAME_MAX", tuning.frame_max)
+        if not FRAME_MIN <= frame_max <= self._limits.frame_max:
+            raise _bad_option("FRAME_MAX", frame_max, f"{FRAME_MIN} to {self._limits.frame_max}")
+        tuning.frame_max = frame_max
+        tuning.heartbeat = _option(options, "HEARTBEAT", tuning.heartbeat)
+        for name, ours in (
+            ("CHANNEL_MAX", self._limits.channel_max),
+            ("HANDLE_MAX", self._limits.handle_max),
+            ("TXN_LIMIT", self._limits.txn_limit),
+        ):
+            theirs = _option(options, name, ours)
+            if ours and not 1 <= theirs <= ours:
+                raise _bad_option(name, theirs, f"1 to {ours}")
+        for short, full in command.dictionary.items():
+            if not isinstance(full, str):
+                raise ReplyError(_R.SYNTAX_ERROR, f"dictionary: the full name of {short} is {full!r}")
+            tuning.aliases[short] = full
+
+    def _answer_tune(self, command: spec.ConnectionTune) -> None:
+        """The server's tune: confirm what we take, and open the virtual host."""
+        tuning, limits, options = self.tuning, self._limits, command.options
+        theirs = _option(options, "FRAME_MAX", FRAME_MIN)
+        if theirs < FRAME_MIN:
+            raise _bad_option("FRAME_MAX", theirs, f"{FRAME_MIN} at least")
+        tuning.frame_max = min(theirs, limits.frame_max)
+        tuning.channel_max = _option(options, "CHANNEL_MAX", 0)
+        tuning.handle_max = _option(options, "HANDLE_MAX", 0)
+        tuning.txn_limit = _option(options, "TXN_LIMIT", 0)
+        tuning.heartbeat = _option(options, "HEARTBEAT", 0)
+        ours = {"FRAME_MAX": tuning.frame_max, "HEARTBEAT": limits.heartbeat}
+        self._write(spec.ConnectionTune(options=ours, dictionary=dict(self._dictionary)))
+        tuning.aliases.update(self._dictionary)
+        self._write(self.opened)
+        self._life.step(Step.OPEN)
+        if not self.opened.confirm_tag:
+            self._life.step(Step.ACCEPT)
+            self._emit(ConnectionOpened())
+
+    def _on_open(self, command: spec.ConnectionOpen) -> None:
+        self.opened = command
+        self._emit(OpenRequested(command))
+
+    def _on_reply(self, command: spec.ConnectionReply) -> None:
+        if command.confirm_tag != self.opened.confirm_tag:
+            raise ReplyError(_R.COMMAND_NOT_VALID, f"connection reply for the tag {command.confirm_tag}")
+        self._emit(ConnectionOpened())
+
+    REACTIONS: ClassVar[dict[type[Command], tuple[Step, Callable[[Negotiation, Any], None]]]] = {
+        spec.ConnectionChallenge: (Step.CHALLENGE, _on_challenge),
+        spec.ConnectionResponse: (Step.RESPONSE, _on_response),
+        spec.ConnectionTune: (Step.TUNE, _on_tune),
+        spec.ConnectionOpen: (Step.OPEN, _on_open),
+        spec.ConnectionReply: (Step.ACCEPT, _on_reply),
+    }
+    """The step that each command of the negotiation is, and what follows."""
+
+
+def _option(options: Mapping[str, Any], name: str, default: int) -> int:
+    """A tuning option; other options are read and have no effect."""
+    value = options.get(name, default)
+    if not isinstance(value, int) or value < 0:
+        raise _bad_option(name, value, "an integer from 0 on")
+    return value
+
+
+def _bad_option(name: str, value: object, what: str) -> ReplyError:
+    return ReplyError(_R.SYNTAX_ERROR, f"options: {name} is {value!r}, where {what} is taken")

@@ -1,0 +1,523 @@
+"""The commands of ``amqp10`` and their options.
+
+Knows click, and how a URL with an address is read.
+
+Longer than 400 lines: all options stand here, and what they mean is told with them.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import click
+
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.net.urls import Url, parse_url, schemes_of, split_url
+
+from . import amqp091_commands
+from .amqp091_target import amqp091_options, is_091
+from .bench import BenchOptions, bench
+from .command_runner import run
+from .demo import demo
+from .demo_round import demo_round
+from .dial_options import DialOptions, dialling
+from .disconnect import DisconnectOptions, disconnect
+from .management import management_url
+from .node_rules import (
+    parse_dialect,
+    parse_limit,
+    parse_memory_limit,
+    parse_queue,
+    parse_quota,
+    parse_size,
+    quotas_of,
+)
+from .receive import ReceiveOptions, browse, receive
+from .request import RequestOptions, request
+from .secret_commands import certs_command, passwd_command
+from .send import SendOptions, send
+from .serve import ServeOptions, serve
+from .top import TopOptions, top
+from .trace import TraceOptions, trace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trio_amqp10.peer.link_options import Guarantee
+
+    from .amqp091_commands import Route
+
+__all__ = ["amqp10"]
+
+_GUARANTEES: Final = ("at-most-once", "at-least-once", "exactly-once")
+
+
+def _as_target(value: str) -> tuple[str, str]:
+    """``URL/ADDRESS`` as (URL, address)."""
+    if is_091(value):
+        raise click.BadParameter("that is a URL of AMQP 0-9-1, which has no browsers; use amqp:// here")
+    url = _parsed(value)
+    where, address = split_url(value)
+    if address is None:
+        example = f"{url}?address=NODE" if url.path else f"{url}/NODE"
+        raise click.BadParameter(f"{url} names no node; append its address, as in {example}")
+    return where, address
+
+
+def _as_listen_url(value: str) -> str:
+    """Where to listen: a URL of AMQP 1.0, or of 0-9-1."""
+    _parsed(value, schemes_of("amqp091"))
+    return value
+
+
+def _as_management_url(value: str) -> str:
+    try:
+        management_url(value)
+    except LocalProtocolError as wrong:
+        raise click.BadParameter(str(wrong)) from None
+    return value
+
+
+def _parsed(value: str, schemes: Mapping[str, str] | None = None) -> Url:
+    try:
+        return parse_url(value, schemes)
+    except LocalProtocolError as wrong:
+        raise click.BadParameter(str(wrong)) from None
+
+
+def _as_property(value: str) -> tuple[str, str]:
+    return _pair(value, "=", "NAME=VALUE")
+
+
+def _as_user(value: str) -> tuple[str, str]:
+    return _pair(value, ":", "NAME:PASSWORD")
+
+
+def _pair(value: str, separator: str, form: str) -> tuple[str, str]:
+    name, found, rest = value.partition(separator)
+    if not found or not name:
+        raise click.BadParameter(f"{name!r} is not of the form {form}")
+    return name, rest
+
+
+_COUNT: Final = click.IntRange(min=1)
+_FILE: Final = click.Path(exists=True, dir_okay=False, readable=True)
+_SECONDS: Final = click.FloatRange(min=0, min_open=True)
+
+_target = click.argument("target", metavar="URL/ADDRESS", type=_as_target)
+_guarantee = click.option(
+    "--guarantee", type=click.Choice(_GUARANTEES), default="at-least-once", show_default=True
+)
+_json = click.option("--json", "as_json", is_flag=True, help="Print the whole message as one JSON object.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="trio-amqp10", prog_name="amqp10")
+def amqp10() -> None:
+    """AMQP 1.0 and 0-9-1 from the command line.
+
+    Results go to stdout and everything else to stderr; the exit code is 0 only when all that was
+    asked for happened.
+    """
+
+
+amqp10.add_command(passwd_command)
+amqp10.add_command(certs_command)
+
+
+@amqp10.command("demo")
+@click.option("--frames", is_flag=True, help="Show every frame that crosses the wire.")
+@click.option(
+    "--dialect",
+    type=click.Choice(["1.0", "all"]),
+    default="1.0",
+    show_default=True,
+    help="all: send one message round through every protocol that a container serves.",
+)
+def demo_command(frames: bool, dialect: str) -> None:
+    """A container, a sender and a receiver in one process, with real messages between them."""
+    run(partial(demo_round if dialect == "all" else demo, frames))
+
+
+@amqp10.command("serve")
+@click.option(
+    "--listen",
+    "urls",
+    metavar="URL",
+    type=_as_listen_url,
+    multiple=True,
+    help="Where to listen; port 0 is any that is free. At amqp091:// AMQP 0-9-1 is served alone. May be repeated.  "
+    "[default: amqp://127.0.0.1:5672]",
+)
+@click.option(
+    "--allow-plaintext-password",
+    is_flag=True,
+    help="Take passwords from peers elsewhere, where somebody could read along.",
+)
+@click.option(
+    "--queue",
+    "queues",
+    metavar="NAME[,RULE=VALUE...]",
+    type=parse_queue,
+    multiple=True,
+    help="A queue to begin with, and its rules, as in orders,max-length=1000,dead-letter=dead. May be repeated.",
+)
+@click.option("--topic", "topics", metavar="NAME", multiple=True, help="A topic. May be repeated.")
+@click.option(
+    "--store",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Keep durable messages in this file, so that they outlive the process; made if there is none.",
+)
+@click.option(
+    "--user",
+    "users",
+    metavar="NAME:PASSWORD",
+    type=_as_user,
+    multiple=True,
+    help="Somebody who may connect; without any, everybody may. May be repeated.",
+)
+@click.option(
+    "--users",
+    "users_file",
+    metavar="FILE",
+    type=_FILE,
+    help='Those who may connect, with their keys, as "amqp10 passwd" makes it; read again on SIGHUP.',
+)
+@click.option(
+    "--tls-cert",
+    metavar="FILE",
+    type=_FILE,
+    help="Our certificate, for amqps:// and its like; read again on SIGHUP.",
+)
+@click.option("--tls-key", metavar="FILE", type=_FILE, help="Its key, if it is not in the same file.")
+@click.option(
+    "--tls-client-ca",
+    metavar="FILE",
+    type=_FILE,
+    help="Authorities of clients' certificates; a client without one is sent away, and EXTERNAL goes by the name in it.",
+)
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Refuse addresses that nobody named here, rather than make a queue of them.",
+)
+@click.option(
+    "--quota",
+    "quotas",
+    metavar="[USER:]NAME=VALUE",
+    type=parse_quota,
+    multiple=True,
+    help="What one identity may have at most, or one node, as in links=100 or ada:connections=5. May be repeated.",
+)
+@click.option(
+    "--max-failures",
+    metavar="N",
+    type=parse_limit,
+    default="10",
+    show_default=True,
+    help="Failed log-ins of one user from one host before it has to wait, ten times as many of one host; or none.",
+)
+@click.option(
+    "--memory-limit",
+    metavar="SIZE",
+    type=parse_memory_limit,
+    default="auto",
+    show_default=True,
+    help="Octets that messages may take in memory, as in 512MiB; auto is 40 % of what the process may use; or none.",
+)
+@click.option(
+    "--max-partial",
+    metavar="SIZE",
+    type=parse_size,
+    default="256MiB",
+    show_default=True,
+    help="Octets of deliveries that are not complete, on all connections together, or none.",
+)
+@click.option(
+    "--refuse-durable",
+    is_flag=True,
+    help="Without --store, reject messages that are to survive, rather than keep them in memory alone.",
+)
+@click.option("--management", is_flag=True, help="Let peers create and delete nodes, at $management.")
+@click.option(
+    "--dialect",
+    "dialects",
+    multiple=True,
+    metavar="NAME[,OPTION=VALUE...]",
+    type=parse_dialect,
+    help="Serve this protocol too, beside AMQP 1.0 on the same URLs, as in 0-9-1,heartbeat=30; or all. May be repeated.",
+)
+def serve_command(
+    urls: tuple[str, ...],
+    allow_plaintext_password: bool,
+    queues: tuple[tuple[str, dict[str, Any]], ...],
+    topics: tuple[str, ...],
+    users: tuple[tuple[str, str], ...],
+    users_file: str | None,
+    tls_cert: str | None,
+    tls_key: str | None,
+    tls_client_ca: str | None,
+    strict: bool,
+    quotas: tuple[tuple[str | None, str, int], ...],
+    max_failures: int | None,
+    memory_limit: int | Literal["auto"] | None,
+    max_partial: int | None,
+    refuse_durable: bool,
+    management: bool,
+    dialects: tuple[dict[str, dict[str, Any]], ...],
+    store: str | None,
+) -> None:
+    """A container of queues and topics, in memory; with --store, durable messages outlive it.
+
+    Prints "listening URL" for each listener once it is ready. SIGTERM and SIGINT finish the
+    deliveries in flight, for at most 5 seconds.
+    """
+    if users and users_file is not None:
+        raise click.UsageError("--user and --users exclude each other.")
+    if tls_cert is None and (tls_key is not None or tls_client_ca is not None):
+        raise click.UsageError("--tls-key and --tls-client-ca need --tls-cert.")
+    options = ServeOptions(
+        urls=urls or ("amqp://127.0.0.1:5672",),
+        queues=queues,
+        topics=topics,
+        users=dict(users),
+        users_file=users_file,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        tls_client_ca=tls_client_ca,
+        strict=strict,
+        management=management,
+        dialects={name: options for each in dialects for name, options in each.items()},
+        allow_plaintext_password=allow_plaintext_password,
+        store=store,
+        quotas=quotas_of(quotas),
+        max_failures=max_failures,
+        memory_limit=memory_limit,
+        max_partial=max_partial,
+        refuse_durable=refuse_durable,
+    )
+    run(partial(serve, options))
+
+
+@amqp10.command("send")
+@amqp091_options(_as_target, publishes=True)
+@click.option("--body", metavar="TEXT", help="One message with this body.")
+@click.option(
+    "--file",
+    type=click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True),
+    help="One message for each line of this file; without it and --body, of stdin.",
+)
+@click.option("--count", type=_COUNT, help="Send the body so many times, or the first so many lines.")
+@click.option("--binary", is_flag=True, help="Bodies are data sections, not strings.")
+@click.option("--durable", is_flag=True, help="The messages must survive the loss of a broker.")
+@click.option(
+    "--property",
+    "properties",
+    metavar="NAME=VALUE",
+    type=_as_property,
+    multiple=True,
+    help="An application property, as a string. May be repeated.",
+)
+@_guarantee
+@dialling
+def send_command(
+    target: tuple[str, str],
+    route: Route | None,
+    body: str | None,
+    file: str | None,
+    count: int | None,
+    binary: bool,
+    durable: bool,
+    properties: tuple[tuple[str, str], ...],
+    guarantee: Guarantee,
+    dial: DialOptions,
+) -> None:
+    """Send messages to a node; prints "sent N" when N are accepted.
+
+    In AMQP 0-9-1: publish messages to a queue, or to an exchange; prints "sent N" when N are confirmed.
+    """
+    if body is not None and file is not None:
+        raise click.UsageError("--body and --file exclude each other.")
+    options = SendOptions(
+        url=target[0],
+        address=target[1],
+        body=body,
+        file=None if file == "-" else file,
+        count=count,
+        guarantee=guarantee,
+        binary=binary,
+        durable=durable,
+        properties=dict(properties),
+        dial=dial,
+    )
+    run(partial(send, options) if route is None else partial(amqp091_commands.send, options, route))
+
+
+@amqp10.command("receive")
+@amqp091_options(_as_target)
+@click.option("--count", type=_COUNT, help="So many messages; without it, until interrupted.")
+@click.option("--timeout", metavar="SECONDS", type=_SECONDS, help="Stop after so much silence.")
+@_json
+@_guarantee
+@dialling
+def receive_command(
+    target: tuple[str, str],
+    route: Route | None,
+    count: int | None,
+    timeout: float | None,
+    as_json: bool,
+    guarantee: Guarantee,
+    dial: DialOptions,
+) -> None:
+    """Print the bodies of messages, one a line, and accept them.
+
+    Data is printed as its octets, strings as UTF-8, anything else as JSON.
+    """
+    options = ReceiveOptions(
+        url=target[0],
+        address=target[1],
+        count=count,
+        timeout=timeout,
+        json=as_json,
+        guarantee=guarantee,
+        dial=dial,
+    )
+    run(partial(receive, options) if route is None else partial(amqp091_commands.receive, options, route))
+
+
+@amqp10.command("browse")
+@_target
+@click.option("--count", type=_COUNT, help="The first so many; without it, all that are there.")
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=_SECONDS,
+    default=10.0,
+    show_default=True,
+    help="How long the peer may take to say that there are no more.",
+)
+@_json
+@dialling
+def browse_command(
+    target: tuple[str, str],
+    count: int | None,
+    timeout: float,
+    as_json: bool,
+    dial: DialOptions,
+) -> None:
+    """Print the messages that are at a node now, and leave them there."""
+    options = ReceiveOptions(
+        url=target[0],
+        address=target[1],
+        count=count,
+        timeout=timeout,
+        json=as_json,
+        dial=dial,
+    )
+    run(partial(browse, options))
+
+
+@amqp10.command("request")
+@amqp091_options(_as_target, publishes=True)
+@click.option("--body", metavar="TEXT", required=True, help="What to ask.")
+@click.option("--timeout", metavar="SECONDS", type=_SECONDS, default=30.0, show_default=True)
+@_json
+@dialling
+def request_command(
+    target: tuple[str, str], route: Route | None, body: str, timeout: float, as_json: bool, dial: DialOptions
+) -> None:
+    """Send a request to a node, and print the reply."""
+    options = RequestOptions(
+        url=target[0],
+        address=target[1],
+        body=body,
+        timeout=timeout,
+        json=as_json,
+        dial=dial,
+    )
+    run(partial(request, options) if route is None else partial(amqp091_commands.request, options, route))
+
+
+@amqp10.command("top")
+@click.argument("url", metavar="URL", type=_as_management_url)
+@click.option("--interval", metavar="SECONDS", type=_SECONDS, default=1.0, show_default=True)
+@click.option("--once", is_flag=True, help="Show it once, and end.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, each time.")
+@dialling
+def top_command(url: str, interval: float, once: bool, as_json: bool, dial: DialOptions) -> None:
+    """Watch the nodes, connections and links of a container, and how fast messages move.
+
+    Needs $management there, as "amqp10 serve --management" has it; of a peer without it, shows what
+    that says of itself. It is asked for in AMQP 1.0: amqp091:// stands for the same host and port. Ctrl-C ends it.
+    """
+    run(partial(top, TopOptions(url=url, interval=interval, once=once, json=as_json, dial=dial)))
+
+
+@amqp10.command("disconnect")
+@click.argument("url", metavar="URL", type=_as_management_url)
+@click.argument("identities", metavar="IDENTITY...", nargs=-1, required=True)
+@dialling
+def disconnect_command(url: str, identities: tuple[str, ...], dial: DialOptions) -> None:
+    """Close connections of a container, by the identities that "amqp10 top" shows.
+
+    Needs $management there, as "amqp10 serve --management" has it. The peers see amqp:connection:forced.
+    amqp091:// stands for the same host and port in AMQP 1.0.
+    """
+    run(partial(disconnect, DisconnectOptions(url=url, identities=identities, dial=dial)))
+
+
+@amqp10.command("bench")
+@amqp091_options(_as_target, required=False)
+@click.option("--count", type=_COUNT, default=100_000, show_default=True, help="Messages.")
+@click.option("--size", type=click.IntRange(min=8), default=100, show_default=True, help="Octets of a body.")
+@click.option(
+    "--presettled",
+    is_flag=True,
+    help="At most once: no outcomes; in AMQP 0-9-1 no confirms and no acknowledgements.",
+)
+@click.option(
+    "--credit",
+    type=_COUNT,
+    default=1000,
+    show_default=True,
+    help="What the receiver keeps granted; in AMQP 0-9-1 its prefetch, and the publisher's window of confirms.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+def bench_command(
+    target: tuple[str, str] | None,
+    route: Route | None,
+    count: int,
+    size: int,
+    presettled: bool,
+    credit: int,
+    as_json: bool,
+) -> None:
+    """Measure throughput and latency against a peer; without one, between two processes here.
+
+    At a peer, the node has to be an empty queue. AMQP 0-9-1 is measured at a server of it.
+    """
+    options = BenchOptions(
+        url=target[0] if target else None,
+        address=target[1] if target else "bench",
+        count=count,
+        size=size,
+        presettled=presettled,
+        credit=credit,
+        json=as_json,
+        dialect="1.0" if route is None else "0-9-1",
+    )
+    run(partial(bench, options))
+
+
+@amqp10.command("trace")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True))
+@click.option("--html", is_flag=True, help="A sequence diagram, as one page of HTML.")
+@click.option("--octets", is_flag=True, help="Every octet too.")
+def trace_command(file: str, html: bool, octets: bool) -> None:
+    """Decode a conversation: a frame log, a pcap or pcapng capture, hex, or raw octets; - is stdin.
+
+    Of a capture, the conversations that begin with a protocol header. Secrets of SASL are not shown.
+    """
+    run(partial(trace, TraceOptions(file=None if file == "-" else file, html=html, octets=octets)))

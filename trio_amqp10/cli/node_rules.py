@@ -1,0 +1,192 @@
+"""Parse rules of nodes and quotas: ``NAME,max-length=10,dead-letter=dead``.
+
+Knows how rules are written; what they mean is the container's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import click
+
+from trio_amqp10 import QueuePolicy, Quotas
+from trio_amqp10.amqp091.limits import Limits
+from trio_amqp10.container.protocols.table import DIALECTS
+from trio_amqp10.errors import LocalProtocolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = [
+    "parse_dialect",
+    "parse_limit",
+    "parse_memory_limit",
+    "parse_queue",
+    "parse_quota",
+    "parse_size",
+    "quotas_of",
+]
+
+
+def _flag(value: str) -> bool:
+    if value not in ("", "true", "false"):
+        raise ValueError(value)
+    return value != "false"
+
+
+_TEXTS: Final = ("overflow", "dead_letter", "bound")
+_RULES: Final[dict[str, Callable[[str], Any]]] = {
+    field.name.replace("_", "-"): str if field.name in _TEXTS else _flag if field.default is False else int
+    for field in fields(QueuePolicy)
+}
+
+
+def parse_queue(value: str) -> tuple[str, dict[str, Any]]:
+    """A queue's name, and the arguments for ``Container.add_queue``.
+
+    Raises:
+        click.BadParameter: a rule is not known, or its value not possible.
+    """
+    name, *parts = value.split(",")
+    if not name:
+        raise click.BadParameter(f"{value!r} names no queue; write NAME or NAME,RULE=VALUE,...")
+    rules: dict[str, Any] = {}
+    for part in parts:
+        rule, _, text = part.partition("=")
+        read = _RULES.get(rule)
+        if read is None:
+            raise click.BadParameter(f"{part!r} is no rule of a queue; one of {', '.join(sorted(_RULES))} is")
+        try:
+            rules[rule.replace("-", "_")] = read(text)
+        except ValueError:
+            raise click.BadParameter(f"{rule}={text!r}: that is not possible") from None
+    try:
+        QueuePolicy(**rules)
+    except LocalProtocolError as wrong:
+        raise click.BadParameter(str(wrong)) from None
+    return name, rules
+
+
+_SIZES: Final = ("frame-max", "max-message-size")
+_NUMBERS: Final = ("channel-max", "heartbeat")
+_NO_LOCAL: Final = "no-local"
+_WITH_OPTIONS: Final = "0-9-1"
+
+
+def parse_dialect(value: str) -> dict[str, dict[str, Any]]:
+    """The options of each dialect that is named, for ``Container.serve(dialects=...)``.
+
+    Raises:
+        click.BadParameter: there is no such dialect, or an option is not known, or its value not possible.
+    """
+    name, *parts = value.split(",")
+    if name not in ("all", *DIALECTS):
+        raise click.BadParameter(f"{name!r} is no dialect; one of {', '.join(('all', *DIALECTS))} is")
+    if parts and name != _WITH_OPTIONS:
+        raise click.BadParameter(f"{value!r}: options are for {_WITH_OPTIONS}")
+    limits: dict[str, int] = {}
+    options: dict[str, Any] = {}
+    for part in parts:
+        option, _, text = part.partition("=")
+        try:
+            if option == _NO_LOCAL:
+                options["no_local"] = _flag(text)
+            elif option in _SIZES:
+                size = parse_size(text)
+                if size is None:
+                    raise ValueError(text)
+                limits[option.replace("-", "_")] = size
+            elif option in _NUMBERS:
+                limits[option.replace("-", "_")] = int(text)
+            else:
+                known = ", ".join((*_NUMBERS, *_SIZES, _NO_LOCAL))
+                raise click.BadParameter(f"{part!r} is no option of a dialect; one of {known} is")
+        except ValueError:
+            raise click.BadParameter(f"{option}={text!r}: that is not possible") from None
+    if limits:
+        try:
+            options["limits"] = Limits(**limits)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+        except ValueError as wrong:
+            raise click.BadParameter(str(wrong)) from None
+    return dict.fromkeys(DIALECTS if name == "all" else (name,), options)
+
+
+def parse_limit(value: str) -> int | None:
+    """A limit; None for ``none``, which is no limit.
+
+    Raises:
+        click.BadParameter: it is neither.
+    """
+    if value == "none":
+        return None
+    if not value.isdecimal() or not int(value):
+        raise click.BadParameter(f"{value!r}: a number from 1 is possible, or none for no limit")
+    return int(value)
+
+
+_UNITS: Final = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+
+def parse_size(value: str) -> int | None:
+    """Octets, as in ``512MiB``; None for ``none``, which is no limit.
+
+    Raises:
+        click.BadParameter: it is neither.
+    """
+    if value == "none":
+        return None
+    number = value.rstrip("KMGiB")
+    unit = _UNITS.get(value[len(number) :])
+    if unit is None or not number.isdecimal() or not int(number):
+        raise click.BadParameter(
+            f"{value!r}: octets are possible, as in 512MiB or 2GiB, or none for no limit"
+        )
+    return int(number) * unit
+
+
+def parse_memory_limit(value: str) -> int | Literal["auto"] | None:
+    """A size as ``parse_size`` reads it, or ``auto``.
+
+    Raises:
+        click.BadParameter: it is neither.
+    """
+    return "auto" if value == "auto" else parse_size(value)
+
+
+_QUOTAS: Final = tuple(field.name.replace("_", "-") for field in fields(Quotas) if field.name != "users")
+
+
+def parse_quota(value: str) -> tuple[str | None, str, int]:
+    """Whose quota it is (None: everybody's), its name as an argument of ``Quotas``, and its value.
+
+    Raises:
+        click.BadParameter: there is no such quota, or its value is not possible.
+    """
+    user, _, rule = value.rpartition(":")
+    name, _, text = rule.partition("=")
+    if name not in _QUOTAS:
+        raise click.BadParameter(
+            f"{rule!r} is no quota; NAME=VALUE is, with {', '.join(_QUOTAS)} for the name"
+        )
+    if not text.isdecimal() or not int(text):
+        raise click.BadParameter(f"{name}={text!r}: a number from 1 is possible")
+    return user or None, name.replace("-", "_"), int(text)
+
+
+def quotas_of(parsed: Sequence[tuple[str | None, str, int]]) -> Quotas | None:
+    """All of them together; None where there are none.
+
+    Raises:
+        click.BadParameter: a quota of nodes is said to be a user's.
+    """
+    if not parsed:
+        return None
+    users: dict[str, dict[str, Any]] = {}
+    common: dict[str, Any] = {}
+    for user, name, limit in parsed:
+        (common if user is None else users.setdefault(user, {}))[name] = limit
+    try:
+        return Quotas(**common, users={user: Quotas(**limits) for user, limits in users.items()})
+    except LocalProtocolError as wrong:
+        raise click.BadParameter(str(wrong), param_hint="--quota") from None

@@ -1,0 +1,114 @@
+"""The commands ``amqp10 passwd`` and ``amqp10 certs``."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+import click
+
+from trio_amqp10.sasl.credentials import DEFAULT_ITERATIONS, DEFAULT_MECHANISMS
+from trio_amqp10.sasl.scram_messages import HASHES, MAX_ITERATIONS, MIN_ITERATIONS
+
+from .command_runner import CommandError, run_plain
+from .passwd import DEFAULT_FILE, PasswdOptions, list_users, passwd
+
+__all__ = ["certs_command", "passwd_command"]
+
+_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
+
+
+@click.command("passwd")
+@click.argument("words", metavar="[FILE] USER", nargs=-1)
+@click.option("--delete", is_flag=True, help="Delete the user.")
+@click.option("--list", "as_list", is_flag=True, help="Print who is in FILE; then no USER is given.")
+@click.option("--stdin", is_flag=True, help="Read the password from the first line of stdin; do not ask.")
+@click.option(
+    "--iterations",
+    type=click.IntRange(MIN_ITERATIONS, MAX_ITERATIONS),
+    default=DEFAULT_ITERATIONS,
+    show_default=True,
+    help="What it costs to try a password.",
+)
+@click.option(
+    "--mechanism",
+    "mechanisms",
+    type=click.Choice(tuple(HASHES)),
+    multiple=True,
+    help=f"What to keep keys for. May be repeated.  [default: {', '.join(DEFAULT_MECHANISMS)}]",
+)
+def passwd_command(
+    words: tuple[str, ...],
+    delete: bool,
+    as_list: bool,
+    stdin: bool,
+    iterations: int,
+    mechanisms: tuple[str, ...],
+) -> None:
+    """Add USER to a file for "amqp10 serve --users", or give USER another password.
+
+    FILE is "amqp10-users" if it is not given. It holds salted keys, from which no password comes
+    back; keep it to yourself all the same, for who has it can try passwords and pretend to be the server.
+    """
+    if as_list:
+        if len(words) > 1 or delete or stdin:
+            raise click.UsageError("--list takes a FILE, and nothing else.")
+        run_plain(lambda: list_users(words[0] if words else DEFAULT_FILE))
+    if not 1 <= len(words) <= 2:
+        raise click.UsageError("One USER is due, and a FILE before it if you like.")
+    if delete and stdin:
+        raise click.UsageError("--delete needs no password.")
+    options = PasswdOptions(
+        file=words[0] if len(words) == 2 else DEFAULT_FILE,
+        user=words[-1],
+        delete=delete,
+        stdin=stdin,
+        iterations=iterations,
+        mechanisms=mechanisms or DEFAULT_MECHANISMS,
+    )
+    run_plain(lambda: [passwd(options)])
+
+
+@click.command("certs")
+@click.argument("directory", metavar="DIR", type=click.Path(file_okay=False))
+@click.option(
+    "--host",
+    "hosts",
+    metavar="NAME",
+    multiple=True,
+    help=f"A name or an address of the server. May be repeated.  [default: {', '.join(_HOSTS)}]",
+)
+@click.option(
+    "--client",
+    "clients",
+    metavar="NAME",
+    multiple=True,
+    help="Whom to make a certificate for. May be repeated.  [default: client]",
+)
+@click.option(
+    "--days",
+    type=click.IntRange(1, 3650),
+    default=365,
+    show_default=True,
+    help="How long certificates are good for; a new authority too, and none longer than it.",
+)
+@click.option("--renew", is_flag=True, help="Replace certificates that are there, but never the authority.")
+def certs_command(
+    directory: str, hosts: tuple[str, ...], clients: tuple[str, ...], days: int, renew: bool
+) -> None:
+    """Make an authority for development in DIR, and certificates by it for a server and its clients.
+
+    Prints the files that it wrote. An authority that is there already is used again. Keys are for
+    their owner alone to read.
+    """
+    run_plain(partial(_certs, directory, hosts or _HOSTS, clients or ("client",), days, renew))
+
+
+def _certs(
+    directory: str, hosts: tuple[str, ...], clients: tuple[str, ...], days: int, renew: bool
+) -> list[str]:
+    try:
+        from .certs import CertsOptions, certs
+    except ModuleNotFoundError as missing:  # the extra [tls]
+        raise CommandError(str(missing), 2) from None
+    return certs(CertsOptions(directory=directory, hosts=hosts, clients=clients, days=days, renew=renew))

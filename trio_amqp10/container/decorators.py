@@ -1,0 +1,91 @@
+"""The decorators of a container that make nodes of the user's functions.
+
+Knows their arguments; does not know how the functions are run (``handlers``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .handlers import Consumer, Function
+from .nodes.producer import Producer
+
+if TYPE_CHECKING:
+    from trio_amqp10.message import Message
+    from trio_amqp10.peer.delivery import Delivery
+    from trio_amqp10.peer.sender import Sender
+
+    from .nodes.node import Node, Peer
+
+__all__ = ["HandlerDecorators"]
+
+F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
+
+
+class HandlerDecorators:
+    """The decorators of ``Container``, as a base class of it."""
+
+    def add_node(self, node: Node) -> None:
+        """See ``Container``."""
+        raise NotImplementedError
+
+    async def _post(self, address: str, message: Message, peer: Peer) -> None:
+        raise NotImplementedError
+
+    def function(self, name: str, *, concurrency: int = 100, ordered: bool = True) -> Callable[[F], F]:
+        """Decorates an async function of a ``Message`` that returns the reply: any AMQP value, or a ``Message``.
+
+        The reply goes to the request's ``reply_to`` with its ``correlation_id``, or else its
+        ``message_id``; without ``reply_to`` it is dropped. When the handler raises, the request is
+        rejected with ``amqp:internal-error``, and the exception logged.
+
+        Args:
+            name: the address.
+            concurrency: requests of one link that are handled at a time.
+            ordered: whether replies to one link leave in the order of its requests all the same; if not,
+                each leaves as soon as it is there.
+        """
+
+        def decorate(handler: F) -> F:
+            self.add_node(Function(name, handler, self._post, concurrency=concurrency, ordered=ordered))
+            return handler
+
+        return decorate
+
+    def consumer(
+        self, name: str, *, concurrency: int = 1
+    ) -> Callable[[Callable[[Delivery], Awaitable[None]]], Callable[[Delivery], Awaitable[None]]]:
+        """Decorates an async function of a ``Delivery`` that peers send to us.
+
+        The delivery is accepted when the function returns, unless it was settled otherwise, and
+        rejected with ``amqp:internal-error`` when it raises; the exception is logged.
+
+        Args:
+            name: the address.
+            concurrency: deliveries of one link that are handled at a time; with 1, in order.
+        """
+
+        def decorate(handler: Callable[[Delivery], Awaitable[None]]) -> Callable[[Delivery], Awaitable[None]]:
+            self.add_node(Consumer(name, handler, concurrency=concurrency))
+            return handler
+
+        return decorate
+
+    def producer(
+        self, name: str
+    ) -> Callable[[Callable[[Sender], Awaitable[None]]], Callable[[Sender], Awaitable[None]]]:
+        """Decorates an async function of a ``Sender``: it runs once for each link that receives from us.
+
+        Returning closes the link once all that was sent is settled; an exception detaches it with
+        ``amqp:internal-error``, and is logged. It is cancelled when its link is gone.
+
+        Args:
+            name: the address.
+        """
+
+        def decorate(handler: Callable[[Sender], Awaitable[None]]) -> Callable[[Sender], Awaitable[None]]:
+            self.add_node(Producer(name, handler))
+            return handler
+
+        return decorate

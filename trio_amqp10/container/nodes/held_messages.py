@@ -1,0 +1,320 @@
+"""The messages that a queue holds, until they are accepted or die.
+
+It counts them, knows which are available (``available``), when they expire, and which of them a store has (``message_store``). A
+message dies when it is rejected, when its time is over, when it has failed too often, and when it has to make
+room; it then goes to the dead-letter address, or nowhere (``deadletters``).
+
+Time comes from the ttl and the expiry of a message, and from the ttl of the queue. A message that a peer has
+when it expires dies when it comes back.
+
+Knows no links: the queue is notified of what is gone (``OwningQueue``), and decides who gets what there is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol
+
+from trio_amqp10.timer_heap import TimerHeap
+
+from .available import AvailableMessages
+from .deadletters import DeadLetters, Source
+from .entry import HIGHEST, SHIFT, Entry, EntryQueue, unpack_sequence
+from .watermark import OVERHEAD, Watermark
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from trio_amqp10.container.stores.base import StoreError
+
+    from .clock import Clock
+    from .content import Content, Death
+    from .message_store import QueueStore
+    from .policy import QueuePolicy
+
+__all__ = ["HeldMessages", "OwningQueue"]
+
+_log = logging.getLogger("trio_amqp10.container")
+
+_CAUSES: Final[dict[Death, str]] = {
+    "rejected": "rejected",
+    "expired": "expired",
+    "delivery-limit": "failed",
+    "overflow": "dropped",
+}
+_FIGURES: Final = ("arrived", "refused", "accepted", *_CAUSES.values())
+
+
+class OwningQueue(EntryQueue, Source, Protocol):
+    """The queue, as far as what it holds needs it."""
+
+    policy: QueuePolicy
+
+    def on_gone(self, entry: Entry) -> None:
+        """A message is gone for good: there is more room."""
+        ...
+
+
+class HeldMessages:
+    """The messages of one queue.
+
+    Args:
+        owner: the queue.
+        clock: what messages expire by.
+        queue_store: what keeps messages that are to survive; None for a queue that is gone with the process.
+
+    Attributes:
+        queue_store: as given.
+        length: messages, those under lease among them.
+        octets: of these messages.
+        available: those that no link has a lease on.
+        figures: how many messages arrived, how many were accepted, died of each cause, or were refused.
+        deadlines: the messages that expire, by when they do; those that a link has are among them.
+        watermark: counts the octets, with those of other nodes.
+        closed: whether the queue is deleted.
+    """
+
+    __slots__ = (
+        "_coming",
+        "_dying",
+        "_letters",
+        "_owner",
+        "_sequence",
+        "available",
+        "clock",
+        "closed",
+        "deadlines",
+        "figures",
+        "length",
+        "octets",
+        "queue_store",
+        "watermark",
+    )
+
+    def __init__(self, owner: OwningQueue, clock: Clock, queue_store: QueueStore | None) -> None:
+        self._owner = owner
+        self.clock = clock
+        self.queue_store = queue_store
+        self.length = 0
+        self.octets = 0
+        self.available = AvailableMessages()
+        self.figures = dict.fromkeys(_FIGURES, 0)
+        self.deadlines: TimerHeap[Entry] = TimerHeap()
+        self.watermark = Watermark()
+        self.closed = False
+        self._dying = 0
+        self._coming = 0
+        self._sequence = itertools.count()
+        self._letters: DeadLetters | None = None
+
+    @property
+    def leased(self) -> int:
+        """Messages that a link has a lease on."""
+        return self.length - len(self.available) - self._dying - self._coming
+
+    @property
+    def bound_for_death(self) -> int:
+        """Dead letters that no other node has accepted yet."""
+        return self._dying
+
+    def is_full(self, length: int = 0, octets: int = 0) -> bool:
+        """Whether the queue takes no more, with so much more than there is."""
+        policy = self._owner.policy
+        if policy.bound == "ready":
+            return policy.is_full(len(self.available) + length, self.available.octets + octets)
+        return policy.is_full(self.length + length, self.octets + octets)
+
+    def statistics(self) -> dict[str, int]:
+        """Live figures by name."""
+        held = {
+            "messages": self.length,
+            "octets": self.octets,
+            "available": len(self.available),
+            "leased": self.leased,
+        }
+        return held | self.figures
+
+    # -- what it weighs ---------------------------------------------------------------------
+
+    def count_in(self, watermark: Watermark) -> None:
+        """Count there from now on, with what is held already."""
+        self.unweigh_all()
+        self.watermark = watermark
+        watermark.add(self.octets, self.length)
+
+    def weigh(self, entry: Entry) -> None:
+        """A message is held. As ``watermark.add``, without another call for each message."""
+        mark = self.watermark
+        mark.octets += entry.size + OVERHEAD
+        if mark.octets > mark.rise_at:
+            mark.rise()
+
+    def unweigh(self, entry: Entry) -> None:
+        """It is not any more."""
+        mark = self.watermark
+        mark.octets -= entry.size + OVERHEAD
+        if mark.octets < mark.fall_at:
+            mark.fall()
+
+    def unweigh_all(self) -> None:
+        """Nothing is held any more."""
+        self.watermark.remove(self.octets, self.length)
+
+    # -- in ---------------------------------------------------------------------------------
+
+    def enter(self, content: Content, origin: str | None) -> Entry:
+        """Answer for a message that came from this origin; the queue says next who gets it."""
+        policy = self._owner.policy
+        priority, ttl, expiry, group = content.terms
+        highest = HIGHEST if policy.max_priority is None else policy.max_priority
+        if priority > highest:
+            priority = highest
+        entry = Entry(self._owner, (HIGHEST - priority) << SHIFT | next(self._sequence), content, origin)
+        if group is not None and policy.grouped:
+            entry.group = group
+        self.figures["arrived"] += 1
+        self.length += 1
+        self.octets += entry.size
+        self.weigh(entry)
+        limit = policy.ttl
+        if ttl is not None or expiry is not None or limit is not None:
+            now = self.clock.now()
+            entry.limit(now, self.clock.deadline(now, ttl, expiry, limit), ttl)
+        return entry
+
+    def store(self, entry: Entry, stored: Callable[[StoreError | None], object]) -> bool:
+        """Keep a message that came, if it is to survive; False if it need not wait for the store.
+
+        Otherwise ``stored`` is called when it may be given out, or could not be stored: then it is gone.
+        """
+        if self.queue_store is None or not self.queue_store.enter(
+            entry, partial(self._on_stored, entry, stored)
+        ):
+            return False
+        self._coming += 1
+        return True
+
+    def _on_stored(
+        self, entry: Entry, stored: Callable[[StoreError | None], object], failure: StoreError | None
+    ) -> None:
+        if not self.closed:
+            self._coming -= 1
+            if failure is not None:
+                self.figures["refused"] += 1
+                self.forget(entry)
+        stored(failure)
+
+    def recover(self) -> Iterator[tuple[Entry, bool]]:
+        """Take back what was on disk when the process started: each message, and whether a link has a lease on it."""
+        if self.queue_store is None:
+            return
+        last = next(self._sequence)
+        entries = list(self.queue_store.recover(self._owner))
+        for entry in entries:
+            last = max(last, unpack_sequence(entry.order) + 1)
+            if self._owner.policy.grouped:
+                entry.group = entry.content.terms.group
+            self.length += 1
+            self.octets += entry.size
+            self.weigh(entry)
+        self._sequence = itertools.count(last)
+        leased = {entry for entry in entries if self.queue_store.resume_lease(entry)}
+        yield from ((entry, True) for entry in entries if entry in leased)
+        # Now that all are counted: the first to expire must not leave an empty queue.
+        yield from ((entry, False) for entry in entries if entry not in leased)
+
+    # -- out --------------------------------------------------------------------------------
+
+    def end(
+        self, entry: Entry, reason: Death, condition: str | None = None, description: str | None = None
+    ) -> None:
+        """A message dies that no link has any more, and that is not available."""
+        self.figures[_CAUSES[reason]] += 1
+        owner = self._owner
+        letters = self._letters_to(owner.policy.dead_letter)
+        if letters is None:
+            _log.debug("%r: a message died: %s, %.100s: %.1000s", owner, reason, condition, description)
+            self.forget(entry)
+            return
+        self._dying += 1
+        _end(entry)
+
+        def done(gone: bool) -> None:
+            if gone and not self.closed:
+                self._dying -= 1
+                self.forget(entry)
+
+        strike = None if entry.queue_store is None else partial(entry.queue_store.strike, entry)
+        letters.send(entry.content, reason, condition, description, done, strike)
+
+    def turn_away(self, content: Content) -> None:
+        """A message was rejected because the queue is full: a copy of it goes to the dead-letter address, if there is one."""
+        letters = self._letters_to(self._owner.policy.dead_letter)
+        if letters is not None:
+            letters.send(content, "overflow", None, None, _ignore, None)
+
+    def _letters_to(self, address: str | None) -> DeadLetters | None:
+        if address is not None and (self._letters is None or self._letters.address != address):
+            self._letters = DeadLetters(self._owner, address)
+        return None if address is None else self._letters
+
+    def forget(self, entry: Entry) -> None:
+        """A message is gone for good."""
+        _end(entry)
+        if entry.queue_store is not None:
+            entry.queue_store.erase(entry)
+        self.length -= 1
+        self.octets -= entry.size
+        self.unweigh(entry)
+        self._owner.on_gone(entry)
+
+    # -- time -------------------------------------------------------------------------------
+
+    def schedule(self, entry: Entry) -> bool:
+        """Remember when a message expires that has a deadline; False if that is over."""
+        deadline = entry.deadline
+        assert deadline is not None
+        if deadline < self.clock.now():
+            return False
+        entry.timer = self.deadlines.add(deadline, entry)
+        return True
+
+    def schedule_leased(self, entry: Entry) -> None:
+        """The same for a message that a link has: that it has expired is looked at when it comes back."""
+        assert entry.deadline is not None
+        entry.timer = self.deadlines.add(entry.deadline, entry)
+
+    def expired(self) -> Iterator[Entry]:
+        """Those that have expired and are available."""
+        return (entry for entry in self.deadlines.due(self.clock.now()) if entry.available)
+
+    def next_deadline(self) -> float:
+        """When the next message expires, in seconds on the clock; infinite for never."""
+        return self.deadlines.next()
+
+    # -- the end ----------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """The queue is deleted, and all that it holds with it."""
+        self.closed = True
+        self.available.clear()
+        self.deadlines.clear()
+        self.unweigh_all()
+        self.length = self._dying = self._coming = self.octets = 0
+        if self.queue_store is not None:
+            self.queue_store.close()
+        if self._letters is not None:
+            self._letters.close()
+
+
+def _ignore(gone: bool) -> None:
+    """Nothing waits for it."""
+
+
+def _end(entry: Entry) -> None:
+    """Nothing becomes of it any more, and it does not expire."""
+    entry.ended = True
+    if entry.timer is not None:
+        entry.timer.cancel()

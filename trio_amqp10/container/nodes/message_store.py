@@ -1,0 +1,260 @@
+"""The durable messages of all queues, stored before their senders are answered.
+
+A durable message is accepted once the commit that holds it is done, and no receiver has it before;
+what comes behind it on the same queue waits its turn, durable or not. A message that a receiver
+accepted is deleted, and one that came back changed is written again. What is stored of a
+message is its octets as the queue has them, its place, and the times of day by which it expires.
+
+What a crash can undo: that a message was given out (so ``first-acquirer`` is false when it comes
+back, and ``redelivered`` true), and the last changes that no peer was promised: an attempt counted, or a receiver's acceptance.
+
+Knows entries and rows; knows no link.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from trio_amqp10.container.stores.base import StoreTable
+from trio_amqp10.container.stores.group_commit import Journal
+
+from .entry import Entry
+from .forms import content_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from trio_amqp10.container.stores.base import Row, Store, StoreError
+
+    from .clock import Clock
+    from .content import Content
+    from .entry import EntryQueue
+    from .node import Lease
+
+    Resume = Callable[[Lease, Any], object]
+    """Returns the key of the link that has a message, and has that link answer the lease; None if there is none."""
+
+__all__ = ["HIDDEN", "MESSAGES", "SUBSCRIPTIONS", "MessageStore", "QueueStore"]
+
+_log = logging.getLogger("trio_amqp10.container")
+
+MESSAGES: Final = StoreTable(
+    "messages", ("id", "node", "place", "format", "octets", "origin", "arrived", "ttl", "expires", "failures")
+)
+SUBSCRIPTIONS: Final = StoreTable(
+    "subscriptions", ("id", "topic", "name", "owner", "identity", "shared", "lasting", "selection"), str
+)
+HIDDEN: Final = "\0"
+"""Addresses of what is no node of its own, but part of one, begin so."""
+
+_OVERHEAD: Final = 200
+
+
+class MessageStore:
+    """The messages of all queues of a container that are to survive it.
+
+    Args:
+        store: where they are kept.
+        clock: what they expire by.
+
+    Attributes:
+        journal: through which all goes to the store.
+
+    Raises:
+        StoreError: what the store has cannot be read.
+    """
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self.journal = Journal(store)
+        self.clock = clock
+        self._rows: dict[str, list[Row]] = {}
+        self._subscriptions: dict[str, list[Row]] = {}
+        self._lent: dict[int | str, Resume] = {}
+        self._last = 0
+        for row in self.journal.rows(MESSAGES):
+            self._last = cast("int", row[0])
+            self._rows.setdefault(cast("str", row[1]), []).append(row)
+
+        for row in self.journal.rows(SUBSCRIPTIONS):
+            self._subscriptions.setdefault(cast("str", row[1]), []).append(row)
+
+    @property
+    def addresses(self) -> list[str]:
+        """Of nodes that have messages here, and that do not exist yet."""
+        return [address for address in self._rows if not address.startswith(HIDDEN)]
+
+    @property
+    def records(self) -> set[int]:
+        """The keys of all messages whose nodes do not exist yet."""
+        return {cast("int", row[0]) for rows in self._rows.values() for row in rows}
+
+    def take_rows(self, address: str) -> list[Row]:
+        """What the store had of this node; once."""
+        return self._rows.pop(address, [])
+
+    def take_subscriptions(self, topic: str) -> list[Row]:
+        """The durable subscriptions that the store had of this topic; once."""
+        return self._subscriptions.pop(topic, [])
+
+    def lend(self, record: int | str, resume: Resume) -> None:
+        """Have ``resume`` asked which link has this message, when its node takes it back."""
+        self._lent[record] = resume
+
+    def resume_lease(self, lease: Lease, content: Content | Any) -> object | None:
+        """As ``ContainerPeer.resume_lease``."""
+        record = lease.record
+        resume = None if record is None else self._lent.pop(record, None)
+        return None if resume is None else resume(lease, content)
+
+    def next_id(self) -> int:
+        """A key for one more message; they grow with time, so that rows are added at the end."""
+        self._last += 1
+        return self._last
+
+
+class QueueStore:
+    """The messages of one queue that are on disk, or on their way there.
+
+    Args:
+        message_store: that it is part of.
+        address: of the queue.
+        everything: whether it has all messages of the queue, not only those that ask to survive.
+
+    Attributes:
+        everything: as given.
+    """
+
+    __slots__ = ("_address", "_message_store", "_open", "_pending", "everything")
+
+    def __init__(self, message_store: MessageStore, address: str, *, everything: bool = False) -> None:
+        self._message_store = message_store
+        self._address = address
+        self.everything = everything
+        self._pending = 0
+        self._open: set[int] = set()
+
+    # -- in ---------------------------------------------------------------------------------
+
+    @property
+    def crowded(self) -> bool:
+        """Whether the queue should take no more until the store has caught up."""
+        return self._message_store.journal.crowded
+
+    @property
+    def committing(self) -> bool:
+        """Whether a transaction hands over its messages."""
+        return self._message_store.journal.committing
+
+    def when_roomy(self, call: Callable[[], object]) -> None:
+        """Call back, once, when that is over."""
+        self._message_store.journal.when_roomy(call)
+
+    def enter(self, entry: Entry, stored: Callable[[StoreError | None], object]) -> bool:
+        """Keep a message that came, if it wants to be kept.
+
+        Returns:
+            False where it need not wait: it is not to survive, and nothing before it is on its
+            way, nor is it part of a transaction. Otherwise ``stored`` is called, in the order of calls, when it may be given out.
+        """
+        keeps = self.everything or entry.content.durable
+        committing = self._message_store.journal.committing
+        if not keeps and not self._pending and not committing:
+            return False
+        if keeps:
+            entry.queue_store = self
+            entry.row = self._message_store.next_id()
+            self._open.add(entry.row)
+            self.write(entry)
+        self._pending += 1
+
+        def after(failure: StoreError | None) -> None:
+            self._pending -= 1
+            if failure is not None and keeps:
+                self._open.discard(entry.row)
+                entry.queue_store = None
+            # What is not to survive shares the fate of others only in a transaction.
+            stored(failure if keeps or committing else None)
+
+        self._message_store.journal.after(after)
+        return True
+
+    def write(self, entry: Entry) -> None:
+        """Write a message as it is now; nothing, where its queue was deleted and its lease ends after that."""
+        if entry.row not in self._open:
+            return
+        clock = self._message_store.clock
+        content = entry.content
+        arrived, ttl = entry.life
+        row: Row = (
+            entry.row,
+            self._address,
+            entry.order,
+            content.number,
+            content.octets,
+            entry.origin,
+            None if ttl is None else clock.to_wall(arrived),
+            ttl,
+            None if entry.deadline is None else clock.to_wall(entry.deadline),
+            entry.failures,
+        )
+        self._message_store.journal.note(MESSAGES, entry.row, row, content.size + _OVERHEAD)
+
+    # -- out --------------------------------------------------------------------------------
+
+    def erase(self, entry: Entry) -> None:
+        """It is gone for good."""
+        self._open.discard(entry.row)
+        self._message_store.journal.drop(MESSAGES, entry.row)
+        entry.queue_store = None
+
+    def strike(self, entry: Entry) -> Callable[[], object]:
+        """Delete it in this commit or not at all; what is returned undoes that where the commit has failed."""
+        self._open.discard(entry.row)
+        self._message_store.journal.note(MESSAGES, entry.row, None)
+        entry.queue_store = None
+
+        def undo() -> None:
+            entry.queue_store = self
+            self._open.add(entry.row)
+
+        return undo
+
+    def close(self) -> None:
+        """The queue was deleted, and its messages with it."""
+        for record in self._open:
+            self._message_store.journal.drop(MESSAGES, record)
+        self._open.clear()
+        for row in self._message_store.take_rows(self._address):
+            self._message_store.journal.drop(MESSAGES, row[0])
+
+    # -- after a restart --------------------------------------------------------------------
+
+    def resume_lease(self, entry: Entry) -> bool:
+        """Whether a link has a lease on a message that comes back: what its receiver says of it is awaited."""
+        content = entry.aged(self._message_store.clock.now()) if entry.ages else entry.content
+        key = self._message_store.resume_lease(entry, content)
+        if key is not None:
+            entry.outlet_key = key
+        return key is not None
+
+    def recover(self, queue: EntryQueue) -> Iterator[Entry]:
+        """What was here when the last process ended, in order; needs trio to run."""
+        clock = self._message_store.clock
+        rows: list[Any] = self._message_store.take_rows(self._address)
+        for row in sorted(rows, key=_order_of):
+            record, _, place, number, octets, origin, arrived, ttl, expires, failures = row
+            content = content_of(number, octets).acquired()  # perhaps, before the restart
+            entry = Entry(queue, place, content, origin)
+            entry.queue_store, entry.row, entry.failures = self, record, failures
+            entry.turn = 1  # it may have been given out: that is not written
+            if expires is not None:
+                now = clock.now()
+                since = now if arrived is None else min(now, clock.from_wall(arrived))
+                entry.limit(since, clock.from_wall(expires), ttl)
+            self._open.add(record)
+            yield entry
+
+
+def _order_of(row: Row) -> int:
+    return cast("int", row[2])

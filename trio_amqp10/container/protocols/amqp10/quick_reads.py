@@ -1,0 +1,131 @@
+"""What a container reads of every message: terms, durability, next hop (3.2).
+
+Knows a little of the encoding, to find in a fraction of a microsecond that a message says nothing of
+the kind, which is how it is with most. Anything else takes the long way, through ``Message``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trio_amqp10.container.nodes.content import USUAL, Terms
+from trio_amqp10.errors import RemoteProtocolError
+from trio_amqp10.message import Message
+
+__all__ = ["CONDITION", "DEATHS", "DESCRIPTION", "REASON", "SOURCE", "for_next_hop", "is_durable", "terms_of"]
+
+SOURCE: Final = "x-opt-deadletter-source"
+REASON: Final = "x-opt-deadletter-reason"
+CONDITION: Final = "x-opt-deadletter-condition"
+DESCRIPTION: Final = "x-opt-deadletter-description"
+DEATHS: Final = "x-opt-deaths"
+"""Annotations of dead letters: see ``content`` and ``deaths``."""
+
+_HEADER: Final = b"\x00\x53\x70"
+_ANNOTATIONS: Final = b"\x00\x53\x72"
+_PROPERTIES: Final = b"\x00\x53\x73"
+_AFTER_PROPERTIES: Final = frozenset(b"\x00\x53" + bytes((code,)) for code in range(0x74, 0x78))
+_LIST0: Final = 0x45
+_LIST8: Final = 0xC0
+_TRUE: Final = 0x41
+_FALSE: Final = (0x40, 0x42)  # null is the default, which is false
+_LATER: Final = frozenset(b"\x00\x53" + bytes((code,)) for code in range(0x72, 0x79))
+_MAP8: Final = 0xC1
+_FIELDS_BEFORE_PRIORITY: Final = 1
+_FIELDS_BEFORE_EXPIRY: Final = 8
+
+
+def terms_of(payload: bytes) -> Terms:
+    """The terms of a message in sections; the usual ones if it cannot be decoded."""
+    try:
+        if _has_usual_terms(payload):
+            return USUAL
+    except IndexError:  # it ends early: no section of it can be read
+        pass
+    return _read(Message.from_payload(payload))
+
+
+def _has_usual_terms(payload: bytes) -> bool:
+    """False also for what is not seen at a glance."""
+    pos = 0
+    head = payload[:3]
+    if head == _HEADER:
+        code = payload[3]
+        if code == _LIST0:
+            pos = 4
+        elif code == _LIST8 and payload[5] <= _FIELDS_BEFORE_PRIORITY:
+            pos = 5 + payload[4]
+        else:
+            return False
+        head = payload[pos : pos + 3]
+    if head == _ANNOTATIONS and payload[pos + 3] == _MAP8:
+        pos += 5 + payload[pos + 4]
+        head = payload[pos : pos + 3]
+    if head == _PROPERTIES:
+        code = payload[pos + 3]
+        return code == _LIST0 or (code == _LIST8 and payload[pos + 5] <= _FIELDS_BEFORE_EXPIRY)
+    return head in _AFTER_PROPERTIES
+
+
+def _read(message: Message) -> Terms:
+    terms = USUAL
+    try:
+        terms = Terms(message.priority, message.ttl)
+        if REASON in message.annotations:
+            terms = Terms(message.priority)
+        elif DEATHS not in message.annotations:
+            expiry = message.absolute_expiry_time
+            terms = terms._replace(expiry=None if expiry is None else int(expiry))
+        return terms._replace(group=message.group_id)
+    except RemoteProtocolError:
+        return terms
+
+
+def is_durable(payload: bytes) -> bool:
+    """Whether the header of a message in sections says so; False if it cannot be decoded."""
+    if payload[:3] != _HEADER:
+        if payload[:1] == b"\x00" and payload[1:2] != b"\x53":  # a descriptor in one of its longer forms
+            return _read_durable(payload)
+        return False
+    head = payload[3:7]
+    if head[:1] == bytes((_LIST0,)) or (len(head) == 4 and head[0] == _LIST8 and not head[2]):
+        return False
+    if len(head) == 4 and head[0] == _LIST8:
+        if head[3] == _TRUE:
+            return True
+        if head[3] in _FALSE:
+            return False
+    return _read_durable(payload)
+
+
+def _read_durable(payload: bytes) -> bool:
+    try:
+        return bool(Message.from_payload(payload).durable)
+    except RemoteProtocolError:
+        return False
+
+
+def for_next_hop(payload: bytes) -> bytes:
+    """The octets of a message in sections, without the delivery-annotations that were meant for us.
+
+    The bare message and all else stay the octets that came. What cannot be decoded is left alone.
+    """
+    head = payload[:3]
+    if head in _LATER:
+        return payload
+    if head == _HEADER:
+        code = payload[3:4]
+        if code == b"\xc0":
+            start = 5 + payload[4] if len(payload) > 4 else 0
+        else:
+            start = 4 if code == b"\x45" else 0
+        if start and payload[start : start + 3] in _LATER:
+            return payload
+    message = Message.from_payload(payload)
+    try:
+        if message.delivery_annotations:
+            message.delivery_annotations = None
+            return message.to_payload()
+    except RemoteProtocolError:
+        pass
+    return payload

@@ -1,0 +1,38 @@
+"""What the parts of a channel of 10.3 know of it: tickets, options, files and what is out, on the channel of 0-9-1."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trio_amqp10.container.protocols.amqp091.channel import ServerChannel
+
+if TYPE_CHECKING:
+    from .options import Options
+
+__all__ = ["ChannelBase"]
+
+
+class ChannelBase(ServerChannel):
+    """See ``ServerChannel``.
+
+    Attributes:
+        options: of the server.
+        files: that it stages in either direction: ``FileTransfers``.
+        consuming103: what it receives: ``Consuming103``.
+        prefetch_max: octets that may be out on it; 0 for any number (C 516-518).
+    """
+
+    __slots__ = ("consuming103", "files", "options", "prefetch_max")
+
+    options: Options
+    files: Any
+    consuming103: Any
+    prefetch_max: int
+
+    def check_ticket(self, number: int, right: str) -> None:
+        """See ``Tickets.check``."""
+        raise NotImplementedError
+
+    def alert_cancelled(self, tag: str, description: str | None) -> None:
+        """A consumer has ended without the client's doing."""
+        raise NotImplementedError

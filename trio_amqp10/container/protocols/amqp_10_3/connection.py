@@ -1,0 +1,59 @@
+"""One connection of a client of 10.3 to a container, on that of 0-9-1: its tickets, its channels, what it says of a cluster.
+
+Knows the container and the engine; what methods of a channel do is in ``channel``.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from trio_amqp10.amqp091.events import ClusterReceived, ContentAborted
+from trio_amqp10.container.protocols.amqp091.connection import ServedConnection
+
+from .channel import ServerChannel103
+from .tickets import Tickets
+
+if TYPE_CHECKING:
+    from trio_amqp10.amqp091.events import ChannelOpened
+
+    from .options import Options
+
+__all__ = ["ServedConnection103"]
+
+_log = logging.getLogger("trio_amqp10.container")
+
+
+class ServedConnection103(ServedConnection):
+    """One client; see ``ServedConnection``.
+
+    Attributes:
+        options: of the server.
+        tickets: that it was given.
+    """
+
+    protocol = "AMQ Protocol 10.3"
+
+    def __init__(self, *args: Any, habits: Options, **options: Any) -> None:
+        super().__init__(*args, habits=habits, **options)
+        self.options = habits
+        self.tickets = Tickets(habits.realms, needed=habits.tickets)
+
+    def make_channel(self, opened: ChannelOpened) -> ServerChannel103:
+        """A channel that the client has opened."""
+        return ServerChannel103(self, opened.channel, opened.method.prefetch_max)
+
+    def on_event(self, event: Any) -> None:
+        """As of ``ServedConnection``; contents that break off, and methods of the class cluster."""
+        if isinstance(event, ContentAborted):
+            channel = self.channels.get(event.channel)
+            part = event.part if event.method.plan.name == "file.stage" else None
+            if part is not None and isinstance(channel, ServerChannel103):
+                channel.files.broken_off(part)
+        elif isinstance(event, ClusterReceived):
+            if self.options.on_cluster is not None:
+                self.options.on_cluster(self, event.method)
+            else:
+                _log.debug("%s of %r is not looked at", event.method.plan.name, self.container_id)
+        else:
+            super().on_event(event)

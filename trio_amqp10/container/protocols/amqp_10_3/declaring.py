@@ -1,0 +1,209 @@
+"""Methods of 10.3 that make, bind and delete exchanges and queues (C 654-880), where they differ from those of 0-9-1.
+
+What is there is found whatever its durable and auto-delete bits were (C 691, 697, 779, 790). A queue is deleted after some time
+of disuse, rather than with its last consumer (C 784-790). A queue that is missing is an error to purge and to delete (C 857, 879).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from trio_amqp10.amqp091.faults import ReplyError
+from trio_amqp10.container.broker.faults import NotFoundError, PreconditionError
+from trio_amqp10.container.broker.matchers import KINDS
+from trio_amqp10.container.broker.queues import BrokerQueue
+from trio_amqp10.container.nodes.node import RefusedError
+from trio_amqp10.container.protocols.amqp091.declaring import last_declared
+from trio_amqp10.reply_codes import ReplyCode091
+
+from .content import with_hyphens
+from .tickets import ACTIVE, PASSIVE, READ
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from trio_amqp10.amqp091.events import Arrival
+    from trio_amqp10.container.broker.topology import Topology
+    from trio_amqp10.container.nodes.queue import Queue
+
+    from .channel_base import ChannelBase
+
+__all__ = ["DECLARING"]
+
+_RESERVED: Final = "amq."
+
+
+def _change(channel: ChannelBase, change: Callable[[], object], answer: str, **arguments: Any) -> None:
+    """Do it if that is permitted, and answer once it is safe."""
+
+    def go_on() -> None:
+        change()
+        channel.when_stored(lambda: channel.reply(channel.make(answer, **arguments)))
+
+    channel.ask(("create", None), go_on)
+
+
+# -- exchanges ------------------------------------------------------------------------------
+
+
+def _declare_exchange(channel: ChannelBase, arrival: Arrival) -> None:
+    method: Any = arrival.method
+    channel.check_ticket(method.ticket, PASSIVE if method.passive else ACTIVE)
+    if method.passive:
+        channel.broker.check_exchange(method.exchange)
+        channel.reply(channel.make("exchange.declare-ok"))
+        return
+    if method.type not in KINDS:
+        raise ReplyError(ReplyCode091.COMMAND_INVALID, f"no type of exchange {method.type!r}")
+    _change(channel, partial(_make_exchange, channel.broker, method), "exchange.declare-ok")
+
+
+def _make_exchange(broker: Topology, method: Any) -> None:
+    there = broker.exchanges.get(method.exchange) if method.exchange else None
+    if there is not None:
+        if there.kind != method.type:
+            raise ReplyError(
+                ReplyCode091.NOT_ALLOWED, f"the exchange {method.exchange!r} is of type {there.kind!r}"
+            )
+        return
+    broker.declare_exchange(
+        method.exchange,
+        method.type,
+        durable=method.durable,
+        auto_delete=method.auto_delete,
+        internal=method.internal,
+        arguments=with_hyphens(method.arguments),
+    )
+
+
+def _delete_exchange(channel: ChannelBase, arrival: Arrival) -> None:
+    method: Any = arrival.method
+    channel.check_ticket(method.ticket, ACTIVE)
+    delete = partial(channel.broker.delete_exchange, method.exchange, if_unused=method.if_unused)
+    _change(channel, delete, "exchange.delete-ok")
+
+
+# -- queues ---------------------------------------------------------------------------------
+
+
+def _declare_queue(channel: ChannelBase, arrival: Arrival) -> None:
+    method: Any = arrival.method
+    channel.check_ticket(method.ticket, PASSIVE if method.passive else ACTIVE)
+    if method.passive:
+        name = last_declared(channel, method.queue)
+        _answer_declare(channel, name, channel.broker.check_queue(name, channel.peer))
+        return
+    if method.queue.startswith(_RESERVED):
+        raise ReplyError(
+            ReplyCode091.ACCESS_REFUSED, f"names that begin with {_RESERVED} are the server's", hard=True
+        )
+
+    def declare() -> None:
+        queue = _make_queue(channel, method)
+        name = getattr(queue, "name", method.queue)
+        channel.when_stored(partial(_answer_declare, channel, name, queue))
+
+    channel.ask(("create", None), declare)
+
+
+def _make_queue(channel: ChannelBase, method: Any) -> Queue:
+    """The queue of this name; what is there is taken as it is, but for whose it is and for arguments that are given."""
+    broker, options = channel.broker, channel.options
+    there = broker.find_queue(method.queue) if method.queue else None
+    arguments: dict[str, Any] = dict(options.queue_arguments)
+    durable, exclusive = method.durable, method.exclusive
+    if isinstance(there, BrokerQueue):
+        arguments, durable = there.arguments, there.wants_durable
+        exclusive = exclusive or there.owner is channel.peer
+    elif there is not None:
+        arguments, durable = {}, there.durable
+    elif method.auto_delete:
+        arguments["x-expires"] = max(1, int(options.grace * 1000))
+    queue, _ = broker.declare_queue(
+        method.queue,
+        {**arguments, **with_hyphens(method.arguments)},
+        durable=durable,
+        auto_delete=isinstance(there, BrokerQueue) and there.auto_delete,
+        exclusive=exclusive,
+        peer=channel.peer,
+    )
+    return queue
+
+
+def _answer_declare(channel: ChannelBase, name: str, queue: Queue) -> None:
+    channel.queue = name
+    queue.sweep()
+    answer = {"queue": name, "message_count": queue.available, "consumer_count": len(queue.outlets)}
+    channel.reply(channel.make("queue.declare-ok", **answer))
+
+
+def _bind_queue(channel: ChannelBase, arrival: Arrival) -> None:
+    method: Any = arrival.method
+    channel.check_ticket(method.ticket, ACTIVE)
+    name = last_declared(channel, method.queue)
+    _change(channel, partial(_bind, channel, method, name), "queue.bind-ok")
+
+
+def _bind(channel: ChannelBase, method: Any, name: str) -> None:
+    """As a binding of 0-9-1, but for what fails (C 815-828).
+
+    Raises:
+        NotFoundError: there is no such queue or exchange.
+        PreconditionError: a durable queue, and an exchange that is not.
+        ReplyError: 530, the exchange is internal; 541, anything else.
+    """
+    broker = channel.broker
+    queue, exchange = broker.get_queue(name, channel.peer), broker.get_exchange(method.exchange)
+    if exchange.internal:
+        raise ReplyError(ReplyCode091.NOT_ALLOWED, f"the exchange {method.exchange!r} is internal")
+    if exchange.name and not exchange.durable and isinstance(queue, BrokerQueue) and queue.wants_durable:
+        raise PreconditionError(
+            f"the queue {name!r} is durable, and the exchange {method.exchange!r} is transient"
+        )
+    try:
+        arguments = with_hyphens(method.arguments)
+        broker.bind(method.exchange, "queue", name, method.routing_key, arguments, peer=channel.peer)
+    except RefusedError as refusal:
+        raise ReplyError(ReplyCode091.INTERNAL_ERROR, refusal.description) from None
+
+
+def _purge_queue(channel: ChannelBase, arrival: Arrival) -> None:
+    method: Any = arrival.method
+    channel.check_ticket(method.ticket, READ)
+    name = last_declared(channel, method.queue)
+    queue = channel.broker.get_queue(name, channel.peer)
+
+    def purge() -> None:
+        count = channel.broker.purge_queue(name, peer=channel.peer)
+        channel.reply(channel.make("queue.purge-ok", message_count=count))
+
+    channel.ask(("receive", queue.address), purge)
+
+
+def _delete_queue(channel: ChannelBase, arrival: Arrival) -> None:
+    method: Any = arrival.method
+    channel.check_ticket(method.ticket, ACTIVE)
+    name = last_declared(channel, method.queue)
+
+    def delete() -> None:
+        if channel.broker.find_queue(name) is None:
+            raise NotFoundError(f"no queue {name!r}")
+        count = channel.broker.delete_queue(
+            name, if_unused=method.if_unused, if_empty=method.if_empty, peer=channel.peer
+        )
+        answer = channel.make("queue.delete-ok", message_count=count)
+        channel.when_stored(lambda: channel.reply(answer))
+
+    channel.ask(("create", None), delete)
+
+
+DECLARING: Final[Mapping[str, Callable[[ChannelBase, Arrival], object]]] = {
+    "exchange.declare": _declare_exchange,
+    "exchange.delete": _delete_exchange,
+    "queue.declare": _declare_queue,
+    "queue.bind": _bind_queue,
+    "queue.purge": _purge_queue,
+    "queue.delete": _delete_queue,
+}
+"""What is done with each method of the classes exchange and queue."""

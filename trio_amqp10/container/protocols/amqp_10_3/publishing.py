@@ -1,0 +1,107 @@
+"""What a client of 10.3 publishes on one channel: messages of the classes basic, file and stream.
+
+10.3 has no confirms: a client hears of a message only if it goes wrong. One that reached no queue is returned if it is mandatory;
+one that is immediate is returned, and goes nowhere, if no queue that it reaches has a consumer that can take it now (C 1020-1023).
+Of one that a full queue or a failed store refused the channel is told by channel.alert (C 561-564).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from trio_amqp10.amqp091.content import BasicProperties, Content
+from trio_amqp10.amqp091.fields import USUAL
+from trio_amqp10.amqp_10_3.properties import FileProperties, StreamProperties
+from trio_amqp10.container.broker.queues import BrokerQueue
+from trio_amqp10.container.broker.routing import DEFAULT
+from trio_amqp10.container.protocols.amqp091.faults import fault_of
+from trio_amqp10.container.protocols.amqp091.publishing import Publish, Publishing
+from trio_amqp10.reply_codes import ReplyCode091
+
+from .content import carried, from_basic, to_basic
+from .tickets import WRITE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from trio_amqp10.amqp091.content import Properties
+    from trio_amqp10.amqp091.events import Arrival
+    from trio_amqp10.container.nodes.node import Inlet, RefusedError
+    from trio_amqp10.container.protocols.amqp091.content import Published
+
+    from .channel_base import ChannelBase
+
+__all__ = ["Publishing103"]
+
+_CLASSES: Final[Mapping[str, type[Properties]]] = {"file": FileProperties, "stream": StreamProperties}
+
+
+class Publishing103(Publishing):
+    """The publishes of one channel; see ``Publishing``."""
+
+    __slots__ = ("_channel103",)
+
+    def __init__(self, channel: ChannelBase) -> None:
+        super().__init__(channel)
+        self._channel103 = channel
+
+    def publish(self, arrival: Arrival) -> None:
+        """basic.publish and stream.publish; file.publish, with the content that was staged."""
+        method: Any = arrival.method
+        self._channel103.check_ticket(method.ticket, WRITE)
+        content = arrival.content
+        assert content is not None
+        if not isinstance(content.properties, BasicProperties):
+            properties = to_basic(content.properties)
+            content = Content(properties, content.body, properties.encode(USUAL))
+        super().publish(arrival._replace(content=content))
+
+    def publish_file(self, arrival: Arrival) -> None:
+        """file.publish: of a file that was staged on this connection."""
+        method: Any = arrival.method
+        files = self._channel103.files
+        content = files.staged(method.identifier)
+        self.publish(arrival._replace(content=content))
+        files.published(method.identifier)
+
+    def _further(self, headers: Mapping[str, Any]) -> Sequence[str]:
+        """None: the headers CC and BCC are as any other in 10.3."""
+        _ = headers
+        return ()
+
+    def route(self, inlet: Inlet, publish: Publish) -> None:
+        if publish.method.immediate and not self._can_be_taken_now(publish):
+            self._return(publish, ReplyCode091.NO_CONSUMERS)
+            publish.accept()
+            return
+        super().route(inlet, publish)
+
+    def _can_be_taken_now(self, publish: Publish) -> bool:
+        """Whether a queue that it reaches has a consumer that is ready, or it goes to a node of the program."""
+        broker = self._channel.broker
+        exchange = broker.exchanges.get(publish.exchange)
+        if exchange is None:
+            return False
+        if exchange.name == DEFAULT:
+            node = broker.find_node(publish.key)
+            if node is not None and not isinstance(node, BrokerQueue):
+                return node.takes
+        headers = publish.published.headers
+        queues = broker.route(exchange, (publish.key,), lambda: headers)
+        return any(outlet.ready() for queue in queues for outlet in queue.outlets if not outlet.copying)
+
+    def on_answer(self, publish: Publish, refusal: RefusedError | None) -> None:
+        super().on_answer(publish, refusal)
+        if refusal is None or publish.state == "released" or self._channel.over:
+            return
+        fault = fault_of(refusal)
+        details = {"exchange": publish.exchange, "routing_key": publish.key}
+        alert = {"reply_code": fault.code, "reply_text": fault.reply_text, "details": details}
+        self._channel.reply(self._channel.make("channel.alert", **alert))
+        self._channel.peer.pump.ring()
+
+    def _returned(self, published: Published, kind: str) -> Content:
+        wanted = _CLASSES.get(kind)
+        if wanted is None:
+            return carried(published)
+        return Content(from_basic(published.properties, wanted), published.body)

@@ -1,0 +1,358 @@
+"""One channel of a client of AMQP/Fast: takes its commands one after the other, and answers each (RFC 006, 3.3).
+
+A command is done when it is taken, unless it has to wait for an answer about permission, or for a commit. Then those behind it
+wait too. A message that waits for the store or for room holds up nothing but what confirms it: confirmations go out in the
+order of the commands, behind what the commands had for effects.
+
+Knows the nodes by its handles.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from trio_amqp10.amqp_fast import spec
+from trio_amqp10.amqp_fast.faults import Level, ReplyError
+from trio_amqp10.amqp_fast.states import ChannelState, HandleState
+from trio_amqp10.container.nodes.node import RefusedError
+from trio_amqp10.container.transactions import LeaseAnswer
+from trio_amqp10.errors import AmqpError
+from trio_amqp10.reply_codes import ReplyCodeRfc011, reply_text
+
+from .faults import fault_of
+from .handle import ServerHandle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trio_amqp10.amqp_fast.channel import Channel
+    from trio_amqp10.amqp_fast.commands import Command
+    from trio_amqp10.amqp_fast.events import Arrival
+    from trio_amqp10.amqp_fast.handle import Handle
+    from trio_amqp10.container.endpoints import GivenLease
+    from trio_amqp10.container.rights.guard import Wish
+    from trio_amqp10.container.transactions import Transaction
+
+    from .connection import ServedConnection
+    from .outlets import HandleOutlet
+
+__all__ = ["ServerChannel"]
+
+_log = logging.getLogger("trio_amqp10.container")
+
+_R = ReplyCodeRfc011
+
+
+class _Slot:
+    """The place of one answer among those of a channel."""
+
+    __slots__ = ("done", "handle", "write")
+
+    def __init__(self, handle: ServerHandle | None, write: Callable[[], object]) -> None:
+        self.handle = handle
+        self.write = write
+        self.done = False
+
+
+class ServerChannel:
+    """One channel.
+
+    Args:
+        peer: whose it is.
+        engine: the channel of the engine.
+
+    Attributes:
+        peer, engine: as given.
+        handles: those that are open.
+        leases: messages that the client has, by number.
+        acked: numbers of those that it has acknowledged in this transaction.
+        stalled: outlets that wait for something to change.
+        settling: whether several messages are settled at once: outlets are woken behind that.
+        over: whether it is closed, and nothing more is done on it.
+    """
+
+    def __init__(self, peer: ServedConnection, engine: Channel) -> None:
+        self.peer = peer
+        self.engine = engine
+        self.handles: dict[Handle, ServerHandle] = {}
+        self.leases: dict[int, GivenLease] = {}
+        self.acked: set[int] = set()
+        self.stalled: dict[HandleOutlet, None] = {}
+        self.settling = False
+        self.over = False
+        self._slots: deque[_Slot] = deque()
+        self._flushing = False
+        self._transaction: Transaction | None = None
+        self._running = False
+        self._waits = 0
+        engine.on_touch = self.run
+
+    @property
+    def transaction(self) -> Transaction:
+        """The transaction that is under way; begun when it is first asked for."""
+        if self._transaction is None:
+            self._transaction = self.peer.begin_transaction()
+        return self._transaction
+
+    # -- commands ---------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Do what came, as far as nothing has to wait, and send what there is room for."""
+        if self._running:
+            return
+        self._running = True
+        try:
+            while not self._waits and (arrival := self.engine.next_arrival()) is not None:
+                if not self.over:
+                    self._obey(arrival)
+        finally:
+            self._running = False
+        if self.engine.state is ChannelState.CLOSED and not self._waits:
+            self.end()
+        if not self.over:
+            stalled, self.stalled = self.stalled, {}
+            for outlet in stalled:
+                outlet.wake()
+            self.peer.pump.ring()
+
+    def _obey(self, arrival: Arrival) -> None:
+        if arrival.handle is None:
+            self.attempt(None, partial(_REACTIONS[type(arrival.command)], self, arrival))
+            return
+        handle = self.handles.get(arrival.handle)
+        if isinstance(arrival.command, spec.HandleOpen):
+            handle = self.handles[arrival.handle] = ServerHandle(self, arrival.handle)
+        if handle is None or handle.over:
+            return
+        if isinstance(arrival.command, spec.HandleClose):
+            self.answer(handle, partial(self._close_handle, handle))
+        else:
+            self.attempt(handle, partial(handle.obey, arrival))
+
+    def attempt(self, handle: ServerHandle | None, call: Callable[[], object]) -> None:
+        """Do a part of a command; what it is refused with closes its handle, or the channel."""
+        level = Level.CHANNEL if handle is None else Level.HANDLE
+        try:
+            call()
+        except ReplyError as fault:
+            self.fail(handle, fault)
+        except RefusedError as refusal:
+            self.fail(handle, fault_of(refusal, level))
+        except AmqpError as failure:
+            _log.debug("channel %d: %s", self.engine.id, failure)
+            self.fail(handle, ReplyError(_R.INTERNAL_ERROR, str(failure), level))
+        except Exception:
+            _log.exception("a command of channel %d failed", self.engine.id)
+            self.fail(handle, ReplyError(_R.INTERNAL_ERROR, "the service failed", level))
+
+    def fail(self, handle: ServerHandle | None, fault: ReplyError) -> None:
+        """Close the handle, or the channel, and give back what the client has."""
+        if handle is not None and fault.level is Level.HANDLE:
+            if not handle.over:
+                handle.engine.close(fault.code, fault.reply_text)
+                self.end_handle(handle)
+        elif not self.over:
+            self.engine.close(fault.code, fault.reply_text)
+            self.end()
+        self.peer.pump.ring()
+
+    # -- answers ----------------------------------------------------------------------------
+
+    def is_open(self, handle: ServerHandle) -> bool:
+        """Whether something may be written to the handle."""
+        return self.engine.state is ChannelState.OPEN and handle.engine.state is HandleState.OPEN
+
+    def write(self, handle: ServerHandle, command: Command) -> None:
+        """Write an answer to the handle, unless we have closed that."""
+        answered = (HandleState.OPEN, HandleState.CLOSE_RECEIVED)
+        if self.engine.state is ChannelState.OPEN and handle.engine.state in answered:
+            handle.engine.write(command)
+
+    def reserve(self, handle: ServerHandle | None, write: Callable[[], object]) -> Callable[[], object]:
+        """Keep a place among the answers; call what this returns when ``write`` may be called."""
+        slot = _Slot(handle, write)
+        self._slots.append(slot)
+        return partial(self._fill, slot)
+
+    def answer(self, handle: ServerHandle | None, write: Callable[[], object]) -> None:
+        """Call ``write`` behind all answers that are due before."""
+        self.reserve(handle, write)()
+
+    def _fill(self, slot: _Slot) -> None:
+        slot.done = True
+        self._flush()
+        self.peer.pump.ring()
+
+    def _flush(self) -> None:
+        if self._flushing:
+            return
+        self._flushing = True
+        try:
+            while self._slots and self._slots[0].done:
+                slot = self._slots.popleft()
+                self.attempt(slot.handle, slot.write)
+        finally:
+            self._flushing = False
+
+    # -- what a command may wait for --------------------------------------------------------
+
+    def ask(self, handle: ServerHandle | None, wish: Wish, then: Callable[[], object]) -> None:
+        """Do ``then`` if the client may do this; otherwise the handle is closed with 403."""
+        if self.peer.is_granted(wish):
+            then()
+            return
+
+        def go_on(refusal: RefusedError | None) -> None:
+            if refusal is not None:
+                raise refusal
+            self.peer.grant(wish)
+            then()
+
+        self._ask(handle, wish, go_on)
+
+    def ask_whether(self, wish: Wish, then: Callable[[bool], object]) -> None:
+        """Do ``then`` with whether the client may do this."""
+        if self.peer.is_granted(wish):
+            then(True)
+        else:
+            self._ask(None, wish, lambda refusal: then(refusal is None))
+
+    def _ask(
+        self, handle: ServerHandle | None, wish: Wish, go_on: Callable[[RefusedError | None], object]
+    ) -> None:
+        self._waits += 1
+
+        def on_answer(refusal: RefusedError | None) -> None:
+            self._waits -= 1
+            if not self.over and (handle is None or not handle.over):
+                self.attempt(handle, partial(go_on, refusal))
+            self.run()
+
+        self.peer.guard.ask(wish, on_answer)
+
+    # -- the channel ------------------------------------------------------------------------
+
+    def reply(self, command: Any) -> None:
+        """Confirm a command of the channel, if the client asked for that."""
+        if command.confirm_tag and self.engine.state is ChannelState.OPEN:
+            self.engine.write(
+                spec.ChannelReply(confirm_tag=command.confirm_tag, reply_text=reply_text(_R.SUCCESS))
+            )
+
+    def on_ack(self, arrival: Arrival) -> None:
+        """CHANNEL ACK: these are processed; in a transaction, once it is committed."""
+        if self.engine.transacted:
+            self.acked.update(arrival.numbers)
+            for number in arrival.numbers:
+                lease = self.leases.get(number)
+                if lease is not None:
+                    lease.outlet.wake()
+        else:
+            self._settle(arrival.numbers, lambda lease: lease.accepted())
+        self.answer(None, partial(self.reply, arrival.command))
+
+    def _settle(self, numbers: tuple[int, ...], settle: Callable[[GivenLease], object]) -> None:
+        self.settling = True
+        try:
+            for number in numbers:
+                lease = self.leases.pop(number, None)
+                if lease is not None:
+                    settle(lease)
+        finally:
+            self.settling = False
+
+    def on_commit(self, arrival: Arrival) -> None:
+        """CHANNEL COMMIT: what was sent is placed, and what was received is processed; or nothing of it."""
+        numbers = [number for number in arrival.numbers if number in self.leases]
+        for number in numbers:
+            lease = self.leases[number]
+            self.transaction.add(LeaseAnswer(lease, lease.accepted, removes=True, undo=_nothing))
+        self.acked.clear()
+        transaction, self._transaction = self._transaction, None
+        if transaction is None:
+            self.answer(None, partial(self.reply, arrival.command))
+            return
+        self._waits += 1
+
+        def go_on() -> None:
+            if transaction.fate is not None:
+                raise ReplyError(_R.INTERNAL_ERROR, transaction.fate[1], Level.CHANNEL)
+            for number in numbers:
+                self.leases.pop(number, None)
+            self.reply(arrival.command)
+
+        def on_committed() -> None:
+            self._waits -= 1
+            if not self.over:
+                self.answer(None, go_on)
+            self.run()
+
+        transaction.commit(on_committed)
+
+    def on_rollback(self, arrival: Arrival) -> None:
+        """CHANNEL ROLLBACK: what was sent is dropped, and what was received goes back."""
+        self._roll_back()
+        self.acked.clear()
+        self._settle(arrival.numbers, lambda lease: lease.released())
+        self.answer(None, partial(self.reply, arrival.command))
+
+    def _roll_back(self) -> None:
+        transaction, self._transaction = self._transaction, None
+        if transaction is not None:
+            transaction.rollback()
+
+    def on_close(self, _arrival: Arrival) -> None:
+        """CHANNEL CLOSE: answered behind all that came before."""
+        self.answer(None, self._close)
+
+    # -- the end ----------------------------------------------------------------------------
+
+    def _close_handle(self, handle: ServerHandle) -> None:
+        self.end_handle(handle)
+        handle.engine.close(_R.SUCCESS, reply_text(_R.SUCCESS))
+
+    def end_handle(self, handle: ServerHandle) -> None:
+        """Nothing more is done on the handle; answers that it waits for are not written."""
+        self.handles.pop(handle.engine, None)
+        handle.end()
+        for slot in self._slots:
+            slot.done = slot.done or slot.handle is handle
+        self._flush()
+
+    def _close(self) -> None:
+        self.end()
+        self.engine.close(_R.SUCCESS, reply_text(_R.SUCCESS))
+
+    def end(self) -> None:
+        """Nothing more is done here: the transaction is rolled back, what was not acknowledged goes back."""
+        if self.over:
+            return
+        self.over = True
+        self._slots.clear()
+        self._roll_back()
+        self.acked.clear()
+        for handle in list(self.handles.values()):
+            self.handles.pop(handle.engine, None)
+            handle.end()
+        leases, self.leases = self.leases, {}
+        for lease in leases.values():
+            lease.lost()
+        self.stalled.clear()
+        self.peer.destinations.drop_temporaries(self)
+        self.run()  # what still waits is dropped
+        self.peer.forget(self)
+
+
+def _nothing() -> None:
+    """The lease goes back when the channel ends."""
+
+
+_REACTIONS: dict[type[Command], Callable[[ServerChannel, Arrival], object]] = {
+    spec.ChannelAck: ServerChannel.on_ack,
+    spec.ChannelCommit: ServerChannel.on_commit,
+    spec.ChannelRollback: ServerChannel.on_rollback,
+    spec.ChannelClose: ServerChannel.on_close,
+}

@@ -1,0 +1,149 @@
+"""Destinations: which nodes a name means for each service, and temporary ones (RFC 006, 2.2.6, 3.5.2.2, 3.5.2.3).
+
+A name that is the address of a node of the service means that node. To receive, any other name means all such nodes whose
+addresses begin with it; to send, an empty name means all there are. No node is made by being named; a temporary one is made by
+the handle that is opened to it, and goes with the channel of that handle.
+
+Knows nodes; knows no command.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Final
+
+from trio_amqp10.amqp_fast.services import Service
+from trio_amqp10.container.nodes.forms import content_of
+from trio_amqp10.container.nodes.node import RefusedError
+from trio_amqp10.container.nodes.queue import Queue
+from trio_amqp10.errors import Condition
+
+if TYPE_CHECKING:
+    from trio_amqp10.container.container import Container
+    from trio_amqp10.container.nodes.content import Content
+    from trio_amqp10.container.nodes.node import Node
+    from trio_amqp10.message import Message
+
+__all__ = ["Destinations"]
+
+_KEPT: Final = frozenset({"maker"})
+"""What keeps a temporary queue: its channel."""
+
+
+class _Temporary:
+    """A temporary destination.
+
+    Args:
+        node: that it is.
+        owner: the client name that made it.
+        channel: with which it goes.
+    """
+
+    __slots__ = ("channel", "node", "owner")
+
+    def __init__(self, node: Node, owner: str, channel: object) -> None:
+        self.node = node
+        self.owner = owner
+        self.channel = channel
+
+
+class Destinations:
+    """The destinations of a container, as all clients of AMQP/Fast see them.
+
+    Args:
+        container: that has the nodes.
+    """
+
+    def __init__(self, container: Container) -> None:
+        self._container = container
+        self._temporary: dict[str, _Temporary] = {}
+
+    def find_to_send(self, name: str, service: Service) -> list[Node]:
+        """The node of this name; all of the service if the name is empty.
+
+        Raises:
+            RefusedError: there is no such node.
+        """
+        nodes = self._container.nodes
+        if not name:
+            return [each for each in list(nodes.values()) if _is_of(each, service) and each.takes]
+        node = nodes.get(self._container.resolve(name))
+        if node is None or not _is_of(node, service):
+            raise RefusedError(Condition.NOT_FOUND, f"no {service.name.lower()} {name!r}")
+        return [node]
+
+    def find_to_receive(self, name: str, service: Service, client_name: str) -> list[Node]:
+        """The node of this name; all of the service whose addresses begin with it if there is none.
+
+        Raises:
+            RefusedError: there is no such node, or it is the temporary one of another client.
+        """
+        node = self._container.nodes.get(self._container.resolve(name)) if name else None
+        if node is not None and _is_of(node, service):
+            temporary = self._temporary.get(node.address)
+            if temporary is not None and temporary.node is node and temporary.owner != client_name:
+                raise RefusedError(
+                    Condition.UNAUTHORIZED_ACCESS, f"{name!r} is the temporary destination of another client"
+                )
+            return [node]
+        found = [
+            each
+            for each in list(self._container.nodes.values())
+            if _is_of(each, service) and each.address.startswith(name) and each.address not in self._temporary
+        ]
+        if not found:
+            raise RefusedError(Condition.NOT_FOUND, f"no {service.name.lower()} {name!r}, and none below it")
+        return found
+
+    def make_temporary(self, name: str, service: Service, client_name: str, channel: object) -> str:
+        """Make a temporary destination, or take the one that the client has of this name, without its messages.
+
+        Returns:
+            Its name, which is made up if ``name`` is empty.
+
+        Raises:
+            RefusedError: another has the name.
+        """
+        name = name or f"temporary/{secrets.token_urlsafe(16)}"
+        there = self._temporary.get(name)
+        if there is not None and _owns(there, client_name) and _is_of(there.node, service):
+            there.channel = channel
+            if isinstance(there.node, Queue):
+                there.node.purge()
+            return name
+        if name in self._container.nodes:
+            raise RefusedError(Condition.UNAUTHORIZED_ACCESS, f"there is a destination {name!r}")
+        node = (
+            self._container.make_temporary(name, _KEPT)
+            if service is Service.QUEUE
+            else self._container.add_topic(name)
+        )
+        self._temporary[name] = _Temporary(node, client_name, channel)
+        return name
+
+    def drop_temporaries(self, channel: object) -> None:
+        """The channel is over, and its temporary destinations with it."""
+        for name, each in list(self._temporary.items()):
+            if each.channel is channel:
+                del self._temporary[name]
+                if self._container.nodes.get(name) is each.node:
+                    self._container.remove_node(name)
+
+    @staticmethod
+    def content_of(message: Message) -> Content:
+        """The content that nodes have of a message."""
+        return content_of(0, message.to_payload())
+
+
+def _owns(temporary: _Temporary, client_name: str) -> bool:
+    return bool(client_name) and temporary.owner == client_name
+
+
+def _is_of(node: Node, service: Service) -> bool:
+    """Whether a node is of the service; reserved ones are of none."""
+    if node.address.startswith("$"):
+        return False
+    for each in (Service.QUEUE, Service.TOPIC):
+        if each.name.lower() in node.capabilities:
+            return service is each
+    return service is Service.PEER and node.takes

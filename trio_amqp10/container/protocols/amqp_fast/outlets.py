@@ -1,0 +1,176 @@
+"""Outlets of a handle: a consumer, which has a window; the replies of a function; and a look at what a queue has.
+
+Know leases and messages; what the client says is in ``handle``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trio_amqp10.amqp_fast.states import ChannelState, HandleState
+from trio_amqp10.container.endpoints import GivenLease, WindowOutlet
+from trio_amqp10.container.nodes.node import SubscriptionTerms
+from trio_amqp10.errors import Condition, LocalProtocolError
+
+from .translate import to_fast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trio_amqp10.container.nodes.content import Content
+    from trio_amqp10.container.nodes.forms import Wants
+    from trio_amqp10.container.nodes.node import Node
+
+    from .handle import ServerHandle
+
+__all__ = ["ConsumerOutlet", "ReplyOutlet", "look"]
+
+
+class HandleOutlet(WindowOutlet):
+    """What gives messages of one node to a handle.
+
+    Args:
+        handle: that receives them.
+        node: that has them.
+        wants, subscription_terms: as of ``WindowOutlet``.
+    """
+
+    def __init__(
+        self,
+        handle: ServerHandle,
+        node: Node,
+        *,
+        wants: Wants | None = None,
+        subscription_terms: SubscriptionTerms | None = None,
+    ) -> None:
+        super().__init__(
+            handle.channel.peer,
+            node,
+            self._deliver,
+            handle.on_outlet_closed,
+            window=None,
+            wants=wants,
+            subscription_terms=subscription_terms,
+        )
+        self.address = node.address
+        self._handle = handle
+
+    def ready(self) -> bool:
+        handle = self._handle
+        channel = handle.channel
+        if not super().ready():
+            return False
+        if (
+            channel.engine.state is ChannelState.OPEN
+            and handle.engine.state is HandleState.OPEN
+            and channel.peer.engine.has_room
+            and self._may_send()
+        ):
+            return True
+        channel.stalled[self] = None
+        return False
+
+    def _may_send(self) -> bool:
+        return True
+
+    def wake(self) -> None:
+        if self._handle.channel.settling:
+            self._handle.channel.stalled[self] = None
+        else:
+            super().wake()
+
+    def stop(self) -> None:
+        """Nothing more is given; what was given stays as it is."""
+        self._handle.channel.stalled.pop(self, None)
+        self._detach()
+
+    def _deliver(self, content: Content, lease: GivenLease) -> None:
+        raise NotImplementedError
+
+
+class ConsumerOutlet(HandleOutlet):
+    """A subscription: so many messages may wait for an ACK at a time.
+
+    Args:
+        identifier: of a durable subscription; empty for one that ends with its handle.
+        unreliable: whether the client acknowledges nothing.
+        others: as of ``HandleOutlet``.
+
+    Attributes:
+        identifier: as given.
+    """
+
+    def __init__(
+        self, handle: ServerHandle, node: Node, identifier: str, *, unreliable: bool, **others: Any
+    ) -> None:
+        super().__init__(handle, node, **others)
+        self.identifier = identifier
+        self.final = not identifier
+        self._unreliable = unreliable
+
+    def _may_send(self) -> bool:
+        handle = self._handle
+        if handle.paused:
+            return False
+        return self._unreliable or handle.channel.engine.numbers.count(handle.engine.id) < handle.prefetch
+
+    def _deliver(self, content: Content, lease: GivenLease) -> None:
+        handle = self._handle
+        try:
+            number = handle.engine.notify(
+                to_fast(content), self.address, redelivered=lease.redelivered, unreliable=self._unreliable
+            )
+        except LocalProtocolError as fault:  # its head is larger than a fragment
+            lease.rejected(Condition.RESOURCE_LIMIT_EXCEEDED.value, str(fault))
+            return
+        handle.channel.peer.messages_out += 1
+        handle.channel.peer.pump.ring()
+        if self._unreliable:
+            lease.accepted()
+        else:
+            handle.channel.leases[number] = lease
+
+
+class ReplyOutlet(HandleOutlet):
+    """Where a function sends its replies to the requests of one handle.
+
+    Args:
+        target: the address for replies, that stands in the requests.
+        handle, node: as of ``HandleOutlet``.
+    """
+
+    def __init__(self, handle: ServerHandle, node: Node, target: str) -> None:
+        super().__init__(handle, node, subscription_terms=SubscriptionTerms(name=target))
+        self.target = target
+
+    def _deliver(self, content: Content, lease: GivenLease) -> None:
+        handle = self._handle
+        try:
+            handle.engine.notify(to_fast(content), self.address)
+        except LocalProtocolError as fault:
+            lease.rejected(Condition.RESOURCE_LIMIT_EXCEEDED.value, str(fault))
+            return
+        handle.channel.peer.messages_out += 1
+        handle.channel.peer.pump.ring()
+        lease.accepted()
+
+
+def look(handle: ServerHandle, node: Node, wants: Callable[[Content], bool]) -> Content | None:
+    """The first available message of a node that this wants; it stays where it is."""
+    found: list[Content] = []
+
+    def note(content: Content, lease: GivenLease) -> None:
+        found.append(content)
+        lease.accepted()
+
+    outlet = WindowOutlet(
+        handle.channel.peer,
+        node,
+        note,
+        handle.on_outlet_closed,
+        window=None,
+        wants=lambda content, _: wants(content),
+        copying=True,
+    )
+    node.pull(outlet)
+    return found[0] if found else None

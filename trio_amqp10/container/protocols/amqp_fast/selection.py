@@ -1,0 +1,115 @@
+"""Which messages a client of AMQP/Fast wants of a destination, also across a restart (RFC 006, 3.5.4).
+
+A selector is of one of two types: ``text/x-amq-headers``, and ``text/x-amq-sql``, which is the filter language that the
+container has for all its clients. The number -6 is that of selections, not of messages: these are in the form of AMQP 1.0.
+
+Knows messages and selectors; knows no handle.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from trio_amqp10.amqp_fast.faults import Level, ReplyError
+from trio_amqp10.amqp_fast.selectors import HEADERS_TYPE, HeadersSelector
+from trio_amqp10.container.nodes.forms import Form, register
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.filters import FilterError, Selector
+from trio_amqp10.reply_codes import ReplyCodeRfc011
+
+from .translate import to_fast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trio_amqp10.container.nodes.content import Content
+    from trio_amqp10.container.nodes.forms import Wants
+
+__all__ = ["NUMBER", "SQL_TYPE", "FastSelection", "wants_of"]
+
+NUMBER: Final = -6
+SQL_TYPE: Final = "text/x-amq-sql"
+
+
+@dataclass(frozen=True, slots=True)
+class FastSelection:
+    """A choice of messages.
+
+    Attributes:
+        selector, mime_type: as a client said.
+        not_from: the origin whose messages are left out; None to leave out none.
+    """
+
+    selector: bytes
+    mime_type: str
+    not_from: str | None = None
+
+    @property
+    def number(self) -> int:
+        """As of ``Selection``."""
+        return NUMBER
+
+    def to_octets(self) -> bytes:
+        """As of ``Selection``."""
+        return json.dumps([self.selector.decode("latin-1"), self.mime_type, self.not_from]).encode()
+
+
+def wants_of(selection: FastSelection) -> Wants | None:
+    """Which messages that passes; None for all.
+
+    Raises:
+        ReplyError: 540 for the handle, there is no such type; 502, the selector is wrong.
+    """
+    matches = _matcher(selection.selector, selection.mime_type)
+    not_from = selection.not_from
+    if matches is None and not_from is None:
+        return None
+
+    def wants(message: Any, origin: str | None) -> bool:
+        if not_from is not None and origin == not_from:
+            return False
+        return matches is None or matches(message)
+
+    return wants
+
+
+def _matcher(selector: bytes, mime_type: str) -> Callable[[Any], bool] | None:
+    if not selector.strip():
+        return None
+    if mime_type == HEADERS_TYPE:
+        headers = HeadersSelector(selector)
+        return lambda content: headers.matches(to_fast(content).head.headers)
+    if mime_type == SQL_TYPE:
+        try:
+            expression = Selector(selector.decode(), dialect="sql")
+        except (FilterError, UnicodeDecodeError) as fault:
+            raise _refused(ReplyCodeRfc011.SYNTAX_ERROR, f"selector: {fault}") from None
+        except LocalProtocolError as fault:
+            raise _refused(ReplyCodeRfc011.NOT_IMPLEMENTED, f"mime-type: {fault}") from None
+        return lambda content: expression.matches(content.as_message())
+    raise _refused(
+        ReplyCodeRfc011.NOT_IMPLEMENTED, f"mime-type: there are no selectors of the type {mime_type!r}"
+    )
+
+
+def _refused(code: ReplyCodeRfc011, explanation: str) -> ReplyError:
+    return ReplyError(code, explanation, Level.HANDLE)
+
+
+def _read(octets: bytes) -> Content:
+    raise ValueError(f"no message has the form {NUMBER}: {len(octets)} octets")
+
+
+def _select(octets: bytes, owner: tuple[str, str | None]) -> tuple[FastSelection, Wants | None]:
+    _ = owner
+    try:
+        selector, mime_type, not_from = json.loads(octets)
+        selection = FastSelection(selector.encode("latin-1"), mime_type, not_from)
+        return selection, wants_of(selection)
+    except (ReplyError, TypeError, AttributeError) as fault:
+        raise ValueError(f"no selection of AMQP/Fast: {fault}") from fault
+
+
+register(NUMBER, Form(_read, _select))

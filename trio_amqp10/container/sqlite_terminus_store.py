@@ -1,0 +1,212 @@
+"""Termini of a client in a file, so that another process can resume its links.
+
+What a sender sent and has not settled is written with its payload, for it may have to be sent again. A
+receiver keeps outcomes alone: a delivery without one is handed out again, to the next that asks.
+
+The order is what exactly-once rests on: an outcome is on the disk before the other end hears that it is
+known, and may forget it. Everything else is written soon.
+
+Knows termini and rows; knows no connection.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import trio
+
+from trio_amqp10.engine.unsettled_state import ReceiverTerminus, SenderTerminus, Sent
+from trio_amqp10.peer.delivery import OutgoingDelivery
+from trio_amqp10.peer.terminus_store import TerminusStore
+from trio_amqp10.spec import TYPES
+from trio_amqp10.wire.decode import Budget, decode
+from trio_amqp10.wire.encode import encode
+
+from .stores.base import StoreError, StoreTable, reading
+from .stores.group_commit import Journal
+from .stores.sqlite_store import SqliteStore
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Self
+
+    from trio_amqp10.engine.delivery import OutgoingDelivery as EngineOutgoing
+    from trio_amqp10.engine.unsettled_state import Terminus
+    from trio_amqp10.peer.terminus_store import LinkKey
+
+
+__all__ = ["SqliteTerminusStore"]
+
+_LINKS: Final = StoreTable("links", ("link", "known"), str)
+_DELIVERIES: Final = StoreTable(
+    "link_deliveries", ("id", "link", "place", "tag", "payload", "format", "state"), str
+)
+
+
+class SqliteTerminusStore(TerminusStore):
+    """Keeps termini in a file, for programs that come back after they died. ``with`` closes it.
+
+    A sender's ``transmit`` returns when the message is in the file.
+
+    Args:
+        path: of the file, made if there is none; see ``SqliteStore``.
+
+    Raises:
+        StoreError: as ``SqliteStore``.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._store = SqliteStore(path)
+        try:
+            with reading(self._store):
+                self._read()
+        except StoreError:
+            self._store.close()
+            raise
+
+    def _read(self) -> None:
+        self._journal = Journal(self._store)
+        self._places = itertools.count(1)
+        self._termini: dict[str, Terminus] = {}
+        self._known = {str(link) for link, _known in self._store.rows(_LINKS)}
+        self._rows: dict[str, list[Any]] = {}
+        for row in sorted(self._store.rows(_DELIVERIES), key=lambda row: cast("int", row[2])):
+            self._rows.setdefault(str(row[1]), []).append(row)
+            self._places = itertools.count(cast("int", row[2]) + 1)
+
+    async def open(self, key: LinkKey, make: Callable[[], Terminus]) -> Terminus:
+        """As ``TerminusStore.open``.
+
+        Raises:
+            StoreError: what the file has of the link cannot be read.
+
+        Cancelled: nothing has changed.
+        """
+        await trio.lowlevel.checkpoint()
+        link = _name(key)
+        terminus = self._termini.get(link)
+        if terminus is None:
+            terminus = make()
+            terminus.keeper = _Keeper(self._journal, link, self._places)
+            terminus.known = link in self._known
+            with reading(self._store):
+                if isinstance(terminus, SenderTerminus):
+                    _load_sent(terminus, self._rows.get(link, []))
+                elif isinstance(terminus, ReceiverTerminus):
+                    _load_concluded(terminus, self._rows.get(link, []))
+                self._rows.pop(link, None)
+            self._termini[link] = terminus
+            self._known.add(link)
+            self._journal.note(_LINKS, link, (link, 1))
+        return terminus
+
+    async def discard(self, key: LinkKey) -> None:
+        """As ``TerminusStore.discard``. Cancelled: it is forgotten all the same."""
+        link = _name(key)
+        terminus = self._termini.pop(link, None)
+        self._known.discard(link)
+        self._journal.drop(_LINKS, link)
+        if terminus is not None and isinstance(terminus.keeper, _Keeper):
+            terminus.keeper.close()
+        for row in self._rows.pop(link, []):
+            self._journal.drop(_DELIVERIES, row[0])
+        await trio.lowlevel.checkpoint()
+
+    async def flushed(self) -> None:
+        """Wait until all is in the file. Cancelled: it is written all the same."""
+        await self._journal.flushed()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Keeper:
+    """Writes down what becomes of the deliveries of one link."""
+
+    def __init__(self, journal: Journal, link: str, places: itertools.count[int]) -> None:
+        self._journal = journal
+        self._link = link
+        self._places = places
+        self._rows: dict[bytes, tuple[Any, ...]] = {}
+
+    def adopt(self, tag: bytes, row: tuple[Any, ...]) -> None:
+        """This was written before."""
+        self._rows[tag] = row
+
+    def sent(self, delivery: EngineOutgoing, payload: bytes, message_format: int) -> None:
+        self._write(delivery.tag, payload, message_format, None)
+
+    def conclude(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:
+        row = self._rows.get(tag)
+        payload, message_format = (b"", 0) if row is None else (row[4], row[5])
+        self._write(tag, payload, message_format, encode(state))
+        self.after(then)
+
+    def foretell(self, tag: bytes) -> None:
+        """It is another's file that a node writes to: the outcome is written here when it is given."""
+
+    def _write(self, tag: bytes, payload: bytes, message_format: int, state: bytes | None) -> None:
+        old = self._rows.get(tag)
+        key = f"{self._link} {tag.hex()}"
+        place = next(self._places) if old is None else old[2]
+        row = self._rows[tag] = (key, self._link, place, tag, payload, message_format, state)
+        self._journal.note(_DELIVERIES, key, row, len(payload))
+
+    def drop(self, tag: bytes) -> None:
+        row = self._rows.pop(tag, None)
+        if row is not None:
+            self._journal.drop(_DELIVERIES, row[0])
+
+    def after(self, then: Callable[[], object]) -> None:
+        def done(failure: StoreError | None) -> None:
+            if failure is None:  # else the other end is left to wonder, and asks again
+                then()
+
+        self._journal.after(done)
+
+    def close(self) -> None:
+        """The link is closed."""
+        for tag in list(self._rows):
+            self.drop(tag)
+
+
+def _name(key: LinkKey) -> str:
+    return json.dumps(key)
+
+
+def _load_sent(terminus: SenderTerminus, rows: list[Any]) -> None:
+    keeper = cast("_Keeper", terminus.keeper)
+    for row in rows:
+        _id, _link, _place, tag, payload, message_format, state = row
+        # It has no link before the terminus is given to one.
+        delivery = OutgoingDelivery(cast("Any", None), 0, tag, settled=False)
+        delivery.state = _decoded(state)
+        terminus.unsettled[tag] = Sent(delivery, payload, message_format)
+        keeper.adopt(tag, row)
+        if len(tag) == 4:  # as tags are that we make: go on behind them
+            terminus.next_tag = max(terminus.next_tag, int.from_bytes(tag, "big") + 1)
+
+
+def _load_concluded(terminus: ReceiverTerminus, rows: list[Any]) -> None:
+    keeper = cast("_Keeper", terminus.keeper)
+    for row in rows:
+        tag, state = row[3], row[6]
+        terminus.restore(tag, _decoded(state))
+        keeper.adopt(tag, row)
+
+
+def _decoded(state: bytes | None) -> Any:
+    return None if state is None else decode(state, 0, Budget(types=TYPES))[0]

@@ -1,0 +1,81 @@
+"""What is said to a coordinator of transactions, in the draft and in the final standard (Book V, 2).
+
+The draft names the transaction that a discharge ends in the state of its own transfer; the final standard names it in the message.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Final
+
+from trio_amqp10.errors import RemoteProtocolError
+from trio_amqp10.message.sections import BODY, scan, section_code
+from trio_amqp10.spec.messaging import AMQP_VALUE
+from trio_amqp10.spec.transactions import Declare, Discharge
+from trio_amqp10.wire.composite import Registry
+from trio_amqp10.wire.decode import decode
+from trio_amqp10.wire.decode_budget import Budget
+from trio_amqp10.wire.encode import encode
+
+from . import transactions as draft
+from .encodings import from_draft
+from .faults import check_options, invalid_field
+from .messaging import SectionCode
+from .registries import TYPES, write
+from .sections import DraftSection, around
+
+__all__ = ["draft_command", "final_command"]
+
+_COMMANDS: Final = Registry(Declare, Discharge)
+
+
+def draft_command(payload: bytes) -> tuple[list[DraftSection], Any] | None:
+    """A message to a coordinator: its one section that counts (D 2083), and the transaction of a discharge.
+
+    None for a message that is no command. The draft names the transaction in the state of the transfer (D 2097).
+    """
+    body = _body_value(payload)
+    if isinstance(body, Declare):
+        command: Any = draft.Declare(global_id=body.global_id)
+        return around(b"", b"", [(SectionCode.AMQP_DATA, write(command))], b""), None
+    if isinstance(body, Discharge):
+        command = draft.Discharge(fail=body.fail)
+        return around(b"", b"", [(SectionCode.AMQP_DATA, write(command))], b""), body.txn_id
+    return None
+
+
+def final_command(sections: list[DraftSection], txn_id: Any, *, strict: bool = False) -> bytes | None:
+    """A message to a coordinator, as the final standard has it; None for one that is no command.
+
+    Args:
+        sections: of the message.
+        txn_id: the transaction in the state of its transfer.
+        strict: as of ``final_message``.
+
+    Raises:
+        RemoteProtocolError: a discharge without a transaction; an option that is not known; octets that are none.
+    """
+    body = [octets for code, octets in sections if code == SectionCode.AMQP_DATA]
+    if len(body) != 1 or not body[0]:
+        return None
+    value, _ = decode(from_draft(body[0], strict=strict), 0, Budget(types=TYPES))
+    if isinstance(value, (draft.Declare, draft.Discharge)):
+        check_options(value, "link")
+    if isinstance(value, draft.Declare):
+        return AMQP_VALUE.prefix + encode(Declare(global_id=value.global_id))
+    if isinstance(value, draft.Discharge):
+        if not isinstance(txn_id, bytes):
+            raise invalid_field(f"a discharge of transaction {txn_id!r}", "2097", "link")
+        return AMQP_VALUE.prefix + encode(Discharge(txn_id=txn_id, fail=value.fail))
+    return None
+
+
+def _body_value(payload: bytes) -> Any:
+    try:
+        span = scan(payload)[BODY]
+        if span is None:
+            return None
+        value, _ = decode(payload, section_code(payload, span[0])[1], Budget(types=_COMMANDS))
+    except (RemoteProtocolError, struct.error, IndexError):
+        return None
+    return value

@@ -1,0 +1,345 @@
+"""What the engine writes, as frames of the draft: stands where the output of a connection waits.
+
+The engine writes performatives of the final standard; each becomes a frame body of the draft here, before it is counted or held.
+A message leaves whole: of one that the engine writes in parts only an opening goes out before its last part, so that the
+transfers of a session keep their order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from trio_amqp10.engine.error_encoding import fit
+from trio_amqp10.engine.serial_numbers import add
+from trio_amqp10.engine.write_buffer import WriteBuffer
+from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.frames import FRAME_HEADER_SIZE, encode_frame
+from trio_amqp10.spec import PERFORMATIVES
+from trio_amqp10.spec import transport as final
+from trio_amqp10.spec.transactions import Coordinator
+from trio_amqp10.wire.decode_budget import Budget
+from trio_amqp10.wire.values import Symbol
+
+from . import transport as draft
+from .commands import draft_command
+from .flow_states import credit_of, drop_all, flow_state, link_state, lowest_outgoing
+from .frame_bodies import draft_attach, draft_begin, draft_close, draft_linkage, draft_open
+from .link_notes import LinkNotes
+from .messaging import TransferState
+from .outcomes import bare_outcome, draft_error, draft_state
+from .outgoing_message import FRAGMENT_OVERHEAD, OutgoingMessage, cut
+from .registries import write
+from .sections import draft_message
+from .transfers import begun, bound, link_of, transfer_of
+from .transport import MIN_MAX_FRAME_SIZE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trio_amqp10.engine.session import Session
+
+    from .connection import DraftConnection
+    from .sections import DraftSection
+
+__all__ = ["TXN_ID", "FrameWriter"]
+
+TXN_ID: Final = Symbol("txn-id")
+"""The option of a flow that says in which transaction messages are acquired (D 2107)."""
+
+_SPARE: Final = 256
+"""Octets by which a frame body of the draft may be longer than a performative without text or maps."""
+_NODES: Final = 1 << 20
+
+
+class FrameWriter(WriteBuffer):
+    """The output of a connection of the draft."""
+
+    __slots__ = ("_connection", "_extent_octets", "_extents")
+
+    def __init__(self, soft: int, connection: DraftConnection) -> None:
+        super().__init__(soft)
+        self._connection = connection
+        self._extents: dict[tuple[int, bool, bool], list[draft.Extent]] = {}
+        self._extent_octets = 0
+        self.frame_size = MIN_MAX_FRAME_SIZE
+
+    def __bool__(self) -> bool:
+        return bool(self._chunks or self._extents)
+
+    def write_frame(self, head: bytes, payload: bytes = b"") -> None:
+        """As of ``WriteBuffer``: a frame of the final standard, that is laid out already."""
+        channel = int.from_bytes(head[6:8], "big")
+        if len(head) == FRAME_HEADER_SIZE:
+            super().write_frame(head, payload)
+        else:
+            self._translate(channel, head[FRAME_HEADER_SIZE:], payload)
+
+    def write_body(self, channel: int, body: bytes, payload: bytes = b"") -> None:
+        """As of ``WriteBuffer``.
+
+        Raises:
+            LocalProtocolError: as a frame of the draft it is larger than the peer takes.
+        """
+        self._translate(channel, body, payload)
+
+    def take(self) -> bytes:
+        """As of ``WriteBuffer``, with the dispositions that were gathered."""
+        self.write_extents()
+        return super().take()
+
+    def clear(self) -> None:
+        """As of ``WriteBuffer``."""
+        self._extents.clear()
+        super().clear()
+
+    # -- frames -----------------------------------------------------------------------------
+
+    def write_draft(self, channel: int, body: Any) -> None:
+        """One frame of the draft, behind what was gathered before.
+
+        Raises:
+            LocalProtocolError: it is larger than the peer takes; nothing was written.
+        """
+        self._write_octets(channel, write(body))
+
+    def _write_octets(self, channel: int, octets: bytes) -> None:
+        size = FRAME_HEADER_SIZE + len(octets)
+        if size > self.frame_size:
+            if self._peer_opened:
+                raise LocalProtocolError(
+                    f"{Condition.FRAME_SIZE_TOO_SMALL}: a frame of {size} octets in the draft of 2010, "
+                    f"where {self.frame_size} are possible"
+                )
+            self.check(len(octets))
+            self.hold()
+        self.write_extents()
+        head = encode_frame(channel, octets)
+        if self._held is not None:
+            self._held += (head, b"")
+            self.size += size
+        else:
+            super().write_frame(head)
+
+    def write_extents(self) -> None:
+        """The dispositions that were gathered: a frame for all ranges of a role (D 1326)."""
+        if self._extents:
+            gathered, self._extents = self._extents, {}
+            self._extent_octets = 0
+            for (channel, role, batchable), extents in gathered.items():
+                body = draft.Disposition(role=role, batchable=batchable or None, extents=tuple(extents))
+                self._write_octets(channel, write(body))
+
+    # -- performatives ----------------------------------------------------------------------
+
+    def _translate(self, channel: int, body: bytes, payload: bytes) -> None:
+        performative, pos = PERFORMATIVES.decode(body, 0, Budget(_NODES))
+        payload = body[pos:] + payload
+        session = self._connection.channels.ours.get(channel)
+        match performative:
+            case final.Open():
+                super().write_frame(encode_frame(channel, write(draft_open(performative))))
+            case final.Begin():
+                self.write_draft(channel, draft_begin(performative))
+            case final.Close() | final.End():
+                if session is not None and isinstance(performative, final.End):
+                    drop_all(session)
+                error = fit(performative.error, self.frame_size - _SPARE)
+                self.write_draft(channel, draft_close(type(performative)(error=error)))
+            case _:
+                assert session is not None
+                _ON[performative.__class__](self, session, performative, payload)
+
+    def on_attach(self, session: Session, attach: final.Attach, _payload: bytes) -> None:
+        """Our attach."""
+        credit = credit_of(session)
+        key = attach.name, attach.role
+        notes = credit.links.get(key)
+        if notes is None or notes.handle is not None:
+            notes = LinkNotes(attach.name, attach.role)
+        if attach.role is final.Role.RECEIVER:
+            lowest, session_credit = credit.announce()
+            state = draft.FlowState(
+                unsettled_lwm=lowest,
+                session_credit=session_credit,
+                transfer_count=attach.initial_delivery_count,
+                link_credit=0,
+            )
+        else:
+            lowest = lowest_outgoing(session)
+            state = draft.FlowState(
+                unsettled_lwm=lowest,
+                session_credit=credit.remaining(lowest),
+                transfer_count=attach.initial_delivery_count,
+            )
+        self.write_draft(session.channel, draft_attach(attach, state, notes.remote))
+        notes.local = draft_linkage(attach)
+        notes.handle = attach.handle
+        notes.first_count = attach.initial_delivery_count or 0
+        credit.links[key] = notes
+        credit.by_handle[attach.handle] = notes
+
+    def on_flow(self, session: Session, flow: final.Flow, _payload: bytes) -> None:
+        """Our flow; there is none of a session alone, and its credit is told when that is due."""
+        credit = credit_of(session)
+        if flow.handle is None:
+            return
+        notes = credit.by_handle[flow.handle]
+        if notes.units is not None and flow.drain and not flow.link_credit:
+            notes.units.give_up()
+        state = link_state(session, notes, flow.delivery_count, flow.link_credit, flow.available, flow.drain)
+        txn_id = (flow.properties or {}).get(TXN_ID)
+        self.write_draft(
+            session.channel,
+            draft.Flow(
+                options=None if txn_id is None else {TXN_ID: txn_id},
+                handle=flow.handle,
+                flow_state=state,
+                echo=flow.echo or None,
+            ),
+        )
+
+    def tell_credit(self, session: Session) -> None:
+        """The flow-state of a receiving link of ours, for the sake of the session's credit; nothing where there is no link."""
+        for notes in credit_of(session).by_handle.values():
+            if notes.role is final.Role.RECEIVER:
+                body = draft.Flow(handle=bound(notes), flow_state=flow_state(session, notes))
+                self.write_draft(session.channel, body)
+                return
+
+    def on_disposition(self, session: Session, disposition: final.Disposition, _payload: bytes) -> None:
+        """Our disposition is gathered, until octets are taken or something else is written."""
+        extent = draft.Extent(
+            first=disposition.first,
+            last=None if disposition.last == disposition.first else disposition.last,
+            settled=disposition.settled or None,
+            state=draft_state(disposition.state),
+        )
+        octets = len(write(extent))
+        if FRAME_HEADER_SIZE + octets + _SPARE > self.frame_size:
+            # What the engine found to fit is longer here: the outcome goes without what it has to say beside.
+            assert isinstance(extent.state, TransferState)
+            state = replace(extent.state, outcome=bare_outcome(extent.state.outcome))
+            extent = replace(extent, state=state)
+            octets = len(write(extent))
+        key = session.channel, disposition.role, disposition.batchable
+        self._extent_octets += octets
+        if FRAME_HEADER_SIZE + self._extent_octets + _SPARE > self.frame_size:
+            self.write_extents()
+            self._extent_octets = octets
+        if not self._chunks and self.bell is not None:
+            self.bell()
+        self._extents.setdefault(key, []).append(extent)
+
+    def on_detach(self, session: Session, detach: final.Detach, _payload: bytes) -> None:
+        """Our detach: without a local linkage where it closes the link (D 964)."""
+        credit = credit_of(session)
+        notes = credit.by_handle.pop(detach.handle)
+        notes.handle = None
+        notes.drop_incoming()
+        notes.outgoing = None
+        credit.partials.discard(notes)
+        if notes.remote_handle is None and credit.links.get((notes.name, notes.role)) is notes:
+            del credit.links[notes.name, notes.role]
+        self.write_draft(
+            session.channel,
+            draft.Detach(
+                handle=detach.handle,
+                local=None if detach.closed else notes.local or draft.Linkage(),
+                remote=notes.remote,
+                error=draft_error(fit(detach.error, self.frame_size - _SPARE)),
+            ),
+        )
+        if detach.error is not None and notes.ends_session:
+            self._connection.ending[session] = None
+
+    # -- transfers --------------------------------------------------------------------------
+
+    def on_transfer(self, session: Session, transfer: final.Transfer, payload: bytes) -> None:
+        """A part of a message, or all of it."""
+        credit = credit_of(session)
+        notes = credit.by_handle[transfer.handle]
+        message = notes.outgoing
+        if message is None:
+            message = begun(session, notes, transfer)
+        if payload:
+            message.chunks.append(payload)
+        if transfer.settled:
+            message.settled = True
+        if transfer.state is not None:
+            message.state = draft_state(transfer.state)
+        if transfer.more:
+            notes.outgoing = message
+            credit.partials.add(notes)
+            if not message.opened:
+                message.opened = True
+                self._write_part(session, notes, message, (), more=True)
+        else:
+            notes.outgoing = None
+            credit.partials.discard(notes)
+            if transfer.aborted:
+                self._write_part(session, notes, message, (), aborted=True)
+            else:
+                self._write_message(session, notes, message)
+        # The engine counts this transfer when it is written.
+        credit.remote_incoming_window = credit.room(add(message.transfer_id, 1)) + 1
+
+    def _write_message(self, session: Session, notes: LinkNotes, message: OutgoingMessage) -> None:
+        sections, txn_id = self._sections(session, notes, message)
+        if txn_id is not None:
+            message.state = TransferState(txn_id=txn_id)
+        self.write_sections(session, notes, message, sections)
+
+    def write_sections(
+        self, session: Session, notes: LinkNotes, message: OutgoingMessage, sections: list[DraftSection]
+    ) -> None:
+        """The transfers of a message, or those that the credit of its link covers."""
+        bare = transfer_of(session, notes, message, (), more=True)
+        room = self.frame_size - FRAME_HEADER_SIZE - len(write(bare)) - FRAGMENT_OVERHEAD
+        start, stop = notes.starts.pop(message.tag, 0) if message.resume else 0, None
+        if notes.units is not None:
+            start, stop = notes.units.take(message, sections)
+            # The engine takes one off when it counts the message.
+            ahead = int(session.next_delivery_id == message.transfer_id)
+            link_of(session, notes).credit = notes.units.messages + ahead
+        *parts, last = cut(sections, max(room, FRAGMENT_OVERHEAD + 1), start, stop)
+        for part in parts:
+            self._write_part(session, notes, message, part, more=True)
+        if last or stop is None:
+            self._write_part(session, notes, message, last, more=stop is not None)
+
+    def _sections(
+        self, session: Session, notes: LinkNotes, message: OutgoingMessage
+    ) -> tuple[list[DraftSection], Any]:
+        payload = b"".join(message.chunks)
+        link = self._connection.names.find(notes.name, notes.role, session)
+        if link is not None and isinstance(link.target, Coordinator):
+            command = draft_command(payload)
+            if command is not None:
+                sections, txn_id = command
+                if txn_id is None:
+                    credit_of(session).declares.add(message.transfer_id)
+                return sections, txn_id
+        return draft_message(payload, message.message_format), None
+
+    def _write_part(
+        self,
+        session: Session,
+        notes: LinkNotes,
+        message: OutgoingMessage,
+        fragments: tuple[draft.Fragment, ...],
+        *,
+        more: bool = False,
+        aborted: bool = False,
+    ) -> None:
+        body = transfer_of(session, notes, message, fragments, more=more, aborted=aborted)
+        self.write_draft(session.channel, body)
+
+
+_ON: Final[dict[type[Any], Callable[..., None]]] = {
+    final.Attach: FrameWriter.on_attach,
+    final.Flow: FrameWriter.on_flow,
+    final.Transfer: FrameWriter.on_transfer,
+    final.Disposition: FrameWriter.on_disposition,
+    final.Detach: FrameWriter.on_detach,
+}

@@ -1,0 +1,269 @@
+"""What the parts of a connection share: limits, events, buffers, receive pool.
+
+The connection makes a context and hands it down. Sessions, links and the settlement write to its outbox, list what is
+to be woken, report events, and charge what the peer costs. None of them knows the connection.
+
+A bound for each connection bounds nothing where there are many, such as all that one listener accepted: those share a ``Pool``.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Protocol
+
+from trio_amqp10 import protocol_rules as rules
+
+from .token_bucket import TokenBucket
+from .write_buffer import WriteBuffer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .limits import Limits
+
+__all__ = ["Context", "PartialDelivery", "Pool", "Touchable", "Writer"]
+
+_CHEAP = 2_000
+"""Deliveries that the peer may have compared by resuming links (2.6.13), at the price of ending one session unanswered."""
+
+
+class Touchable(Protocol):
+    """What the engine may list as touched: woken once after each read, however often it was touched."""
+
+    touched: bool
+
+    def wake(self) -> None: ...
+
+
+class Writer(Protocol):
+    """A session, as far as it has something to do when octets are next taken."""
+
+    def flush(self) -> None:
+        """Write what is due."""
+        ...
+
+    def feed_partials(self) -> None:
+        """Go on with deliveries in progress."""
+        ...
+
+    def wake_hungry(self) -> None:
+        """Let the senders that wait for room look."""
+        ...
+
+
+class PartialDelivery(Protocol):
+    """A delivery that has begun to come in and is not complete."""
+
+    @property
+    def held(self) -> int:
+        """Octets that are kept of it."""
+        ...
+
+    def give_up(self, limit: str) -> None:
+        """Drop it, and detach its link, because all of them take more than ``limit``."""
+        ...
+
+
+class Context:
+    """Limits, output, events and counts of one connection.
+
+    Attributes:
+        limits: what the peer may cost us.
+        strict: which rules to hold strictly, of those that can be held otherwise.
+        outbox: what waits to be written.
+        incoming_class, outgoing_class: what deliveries are made of.
+        open_first: writes our open where the peer's has come and ours has not: a begin has to follow it (2.4.1).
+        events: what the peer did, oldest first.
+        now: when the caller last said what time it is, in seconds of its clock.
+        changed: deliveries that were changed by the frame that is being read.
+        concluded: octets of received deliveries that have their outcome and wait for their sender to settle.
+        resumed: deliveries that the peer had compared by resuming links, and was not charged for yet.
+        receiving: deliveries that have begun to come in, on all links, in the order in which they began.
+        feeding: sessions on which deliveries in progress may go on when octets are next taken.
+        hungry: sessions with senders to be woken when octets were taken.
+        dirty: sessions with something to write when octets are next taken.
+        pool: counts the octets of deliveries in progress with those of other connections; None for a connection by itself.
+    """
+
+    __slots__ = (
+        "_churn",
+        "_partial_octets",
+        "_touched",
+        "changed",
+        "concluded",
+        "dirty",
+        "events",
+        "feeding",
+        "hungry",
+        "incoming_class",
+        "limits",
+        "now",
+        "open_first",
+        "outbox",
+        "outgoing_class",
+        "pool",
+        "receiving",
+        "resumed",
+        "strict",
+    )
+
+    def __init__(
+        self,
+        limits: Limits,
+        strict: rules.Strict,
+        *,
+        incoming_class: type[Any],
+        outgoing_class: type[Any],
+        open_first: Callable[[], object],
+    ) -> None:
+        self.limits = limits
+        self.strict = strict
+        self.outbox = WriteBuffer(limits.output_soft)
+        self.incoming_class = incoming_class
+        self.outgoing_class = outgoing_class
+        self.open_first = open_first
+        self.events: deque[Any] = deque()
+        self.now = 0.0
+        self.changed = 0
+        self.concluded = 0
+        self.resumed = 0
+        self.receiving: dict[PartialDelivery, None] = {}
+        self.feeding: dict[Writer, None] = {}
+        self.hungry: dict[Writer, None] = {}
+        self.dirty: list[Writer] = []
+        self.pool: Pool | None = None
+        self._partial_octets = 0
+        self._touched: list[Touchable] = []
+        self._churn = TokenBucket(limits.churn, limits.churn_rate)
+
+    # -- what is to be woken, and what is to be written -------------------------------------
+
+    def touch(self, item: Touchable | None) -> None:
+        """List ``item`` for ``take_touched``, once."""
+        if item is not None and not item.touched:
+            item.touched = True
+            self._touched.append(item)
+
+    def take_touched(self) -> list[Touchable]:
+        """What to wake now; each comes once, however often it was touched."""
+        touched, self._touched = self._touched, []
+        for item in touched:
+            item.touched = False
+        return touched
+
+    def owe(self, session: Writer) -> None:
+        """``session`` has something to write when octets are next taken."""
+        self.dirty.append(session)
+        if self.outbox.bell is not None:
+            self.outbox.bell()
+
+    def flush(self) -> None:
+        """Have every session write what is due."""
+        dirty, self.dirty = self.dirty, []
+        for session in dirty:
+            session.flush()
+
+    # -- what the peer costs ----------------------------------------------------------------
+
+    @property
+    def partial_octets(self) -> int:
+        """Octets of deliveries begun and not complete, on all links."""
+        return self._partial_octets
+
+    @partial_octets.setter
+    def partial_octets(self, octets: int) -> None:
+        if self.pool is not None:
+            self.pool.octets += octets - self._partial_octets
+        self._partial_octets = octets
+
+    def window_room(self) -> int | None:
+        """Transfers that there is room for in what is left for deliveries in progress; None for any number."""
+        if not self._partial_octets:
+            return None
+        rooms: list[int] = []
+        if self.limits.partial_octets is not None:
+            rooms.append(self.limits.partial_octets - self._partial_octets)
+        if self.pool is not None:
+            rooms.append(self.pool.limit - self.pool.octets)
+        return max(1, min(rooms) // self.limits.max_frame_size) if rooms else None
+
+    def drop_largest(self, limit: str) -> bool:
+        """Deliveries in progress fill a budget: the largest goes, with its link. False if there is none."""
+        if not self.receiving:
+            return False
+        max(self.receiving, key=_held).give_up(limit)
+        return True
+
+    def charge_churn(self, what: str, times: float = 1.0) -> None:
+        """The peer ended what we had no chance to answer, or the like: cheap for it, dear for us.
+
+        Raises:
+            RemoteProtocolError: it did so at too high a rate, which ends the connection.
+        """
+        if not self._churn.allows(self.now, times):
+            raise rules.CHURN.broken(f"{what} at too high a rate")
+
+    def charge_resumed(self) -> None:
+        """Charge what the peer made us compare when it resumed links and deliveries (2.6.13).
+
+        Raises:
+            RemoteProtocolError: as ``charge_churn``.
+        """
+        if self.resumed >= _CHEAP:
+            resumed, self.resumed = self.resumed, 0
+            self.charge_churn("links with many unsettled deliveries resumed", resumed / _CHEAP)
+
+
+def _held(delivery: PartialDelivery) -> int:
+    return delivery.held
+
+
+class _Pooled(Protocol):
+    """A connection, as far as it is known here."""
+
+    @property
+    def context(self) -> Context: ...
+
+
+class Pool:
+    """Counts octets of deliveries that began and are not complete, and of streamed ones that are not read.
+
+    When it is full, the largest delivery of the connection that has most goes, whichever connection brought the last octets.
+
+    Args:
+        limit: octets on all connections together.
+
+    Attributes:
+        limit: as given.
+        octets: counted now.
+    """
+
+    __slots__ = ("_members", "limit", "octets")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.octets = 0
+        self._members: dict[Context, None] = {}
+
+    def join(self, connection: _Pooled) -> None:
+        """Count what this connection has; at its begin."""
+        context = connection.context
+        self._members[context] = None
+        self.octets += context.partial_octets
+        context.pool = self
+
+    def leave(self, connection: _Pooled) -> None:
+        """It is over; nothing happens if it does not count here."""
+        context = connection.context
+        if context in self._members:
+            del self._members[context]
+            self.octets -= context.partial_octets
+            context.pool = None
+
+    def greediest(self) -> Context:
+        """The context of the connection with most octets; there is one."""
+        return max(self._members, key=_octets_of)
+
+
+def _octets_of(context: Context) -> int:
+    return context.partial_octets

@@ -1,0 +1,400 @@
+"""The layers of one conversation, one above the other: SASL, then AMQP (2.2, 5.3).
+
+The stack is what a pump drives. It agrees on each layer by its protocol header, passes octets to
+the layer whose turn it is, and moves on when that layer is done. Only here, and below, is it
+known who dialled: the dialler names the layer, the acceptor agrees or shows what it wants.
+
+Nothing of the AMQP layer is dispatched, and none of its octets leave, before the SASL layer
+said ok: which layer is current is our own state, never an octet of the peer's.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, Final
+
+from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError, SecurityError
+from trio_amqp10.protocol_headers import (
+    AMQP_HEADER,
+    AMQP_ID,
+    HEADER_SIZE,
+    SASL_HEADER,
+    SASL_ID,
+    TLS_HEADER,
+    header_id,
+)
+from trio_amqp10.protocol_rules import SECURITY_LAYER
+from trio_amqp10.sasl import SaslClient, SaslServer, SecurityDowngradeError
+
+from .events import Authenticated, Event, QuestionAsked
+from .states import ConnectionState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trio_amqp10.sasl import Question
+    from trio_amqp10.spec.transport import Error
+
+    from .connection import Connection
+    from .delivery import Touchable
+
+__all__ = ["Layer", "Stack"]
+
+_INSISTING: Final = {
+    SASL_HEADER: "SASL (it answered with protocol id 3): dial it with a mechanism, or a user",
+    TLS_HEADER: "TLS (it answered with protocol id 2): dial it with amqps:// or amqp+tls://",
+}
+"""What a peer answers that wants a layer which it was not asked for (2.2)."""
+
+
+class Layer(Enum):
+    """Whose octets are due."""
+
+    CHOICE = auto()
+    """An acceptor waits for the first header."""
+    SASL_HEADER = auto()
+    """A dialler waits for the answer to its SASL header."""
+    SASL = auto()
+    AMQP = auto()
+    DEAD = auto()
+    """Refused before the AMQP layer: write what is left, and go."""
+
+
+class Stack:
+    """The calls that a pump makes, over the layers that this conversation has.
+
+    Args:
+        connection: the AMQP layer. A dialler may open it, begin and attach at once: its octets wait.
+        now: seconds of the caller's clock; the header's deadline counts from here.
+        sasl: the layer that a dialler goes through first, or None.
+        accept_sasl: on the accepting side, makes the layer for a peer that asks for it.
+        accept_plain: on the accepting side, whether AMQP without SASL is taken.
+        accepting: whether the peer speaks first.
+        began: when the transport was there, and the time to the peer's ``open`` began to count; ``now`` if None.
+        jitter: seconds that a failed authentication is held longer than its penalty.
+    """
+
+    __slots__ = (
+        "_accept_plain",
+        "_accept_sasl",
+        "_asked",
+        "_context",
+        "_events",
+        "_header_deadline",
+        "_hold_until",
+        "_in",
+        "_jitter",
+        "_looks",
+        "_open_deadline",
+        "_out",
+        "connection",
+        "identity",
+        "layer",
+        "sasl",
+    )
+
+    def __init__(
+        self,
+        connection: Connection,
+        now: float,
+        *,
+        sasl: SaslClient | None = None,
+        accept_sasl: Callable[[], SaslServer] | None = None,
+        accept_plain: bool = True,
+        accepting: bool = False,
+        began: float | None = None,
+        jitter: float = 0.0,
+    ) -> None:
+        self.connection = connection
+        self._context = connection.context
+        self.sasl: SaslClient | SaslServer | None = sasl
+        self.identity: Any = None
+        self._accept_sasl = accept_sasl
+        self._accept_plain = accept_plain
+        self._out = b""
+        self._in = b""
+        self._events: list[Event] = []
+        self._hold_until: float | None = None
+        self._asked: Question | None = None
+        limits = connection.limits
+        self._header_deadline = None if limits.header_timeout is None else now + limits.header_timeout
+        whole = limits.handshake_timeout
+        self._open_deadline = None if whole is None else (now if began is None else began) + whole
+        self._jitter = jitter
+        # A dialler without SASL looks at the answer: a peer that insists on a layer is no stranger (2.2).
+        self._looks = not accepting and sasl is None
+        if accepting:
+            self.layer = Layer.CHOICE
+        elif sasl is not None:
+            self.layer = Layer.SASL_HEADER
+            self._out = SASL_HEADER
+        else:
+            self.layer = Layer.AMQP
+
+    # -- what a pump calls ------------------------------------------------------------------
+
+    def receive_data(self, data: bytes, now: float) -> None:
+        """Octets from the transport.
+
+        Raises:
+            RemoteProtocolError: the peer broke a rule that ends the connection; see ``Connection``.
+            SecurityError: SASL failed, or the peer offered a weaker layer than we asked for.
+        """
+        try:
+            self.receive_slice(data, now)
+        finally:
+            self._read_on(now)
+
+    def receive_slice(self, data: bytes, now: float) -> None:
+        """As ``receive_data``, but leaves what is more than a slice: see ``Connection.has_input``.
+
+        Raises:
+            RemoteProtocolError, SecurityError: as ``receive_data``.
+        """
+        if self.layer is Layer.AMQP:
+            if self._looks:
+                self._look_at_answer(data)
+            self.connection.receive_slice(data, now)
+            return
+        try:
+            self._receive_below(data, now)
+        except Exception as failure:
+            self._fail(failure)
+            raise
+
+    def has_input(self) -> bool:
+        """Whether octets are left of those that came: call ``receive_slice`` again."""
+        return self.connection.has_input()
+
+    def _read_on(self, now: float) -> None:
+        if self.connection.has_input():
+            self.connection.receive_data(b"", now)
+
+    def receive_eof(self, now: float) -> None:
+        """The peer will send no more octets."""
+        if self.layer is Layer.AMQP:
+            self.connection.receive_eof(now)
+        elif self.layer is not Layer.DEAD:
+            self._die(f"the peer ended the transport, {self._waiting_for()}")
+
+    def transport_lost(self) -> None:
+        """The transport failed."""
+        self._out = b""
+        self._hold_until = None
+        if self.sasl is not None:
+            self.sasl.data_to_send()  # what waits there has nowhere to go either
+        if self.layer is not Layer.DEAD and self.layer is not Layer.AMQP:
+            self._die(f"the transport was lost, {self._waiting_for()}")
+        self.connection.transport_lost()
+
+    def next_event(self) -> Event | None:
+        """What the peer did, oldest first; None when all is told."""
+        if self._events:
+            return self._events.pop(0)
+        return self.connection.next_event()
+
+    def data_to_send(self) -> bytes | None:
+        """Octets for the transport; None when there will be none again."""
+        if self.layer is Layer.AMQP:
+            if self._out:
+                out, self._out = self._out, b""
+                return out + (self.connection.data_to_send() or b"")
+            return self.connection.data_to_send()
+        if self._hold_until is not None:
+            return b""
+        out, self._out = self._out, b""
+        if self.sasl is not None:
+            out += self.sasl.data_to_send()
+        if not out and self.layer is Layer.DEAD:
+            return None
+        return out
+
+    def next_deadline(self) -> float | None:
+        """When ``handle_timer`` has something to do; None for never."""
+        below = (self._hold_until, self._header_deadline, self._open_deadline)
+        deadlines = [d for d in below if d is not None]
+        upper = self.connection.next_deadline()
+        if upper is not None:
+            deadlines.append(upper)
+        return min(deadlines, default=None)
+
+    def handle_timer(self, now: float) -> None:
+        """Do what is due.
+
+        Raises:
+            RemoteProtocolError: the peer was silent for too long.
+        """
+        if self._hold_until is not None and now >= self._hold_until:
+            self._hold_until = None
+        opened = self.connection.remote is not None
+        if self.layer is Layer.AMQP and self.connection.inbox.greeted:
+            self._header_deadline = None
+        if opened or self.layer is Layer.DEAD:
+            self._header_deadline = self._open_deadline = None
+        for deadline in (self._header_deadline, self._open_deadline):
+            if deadline is not None and now >= deadline:
+                self._header_deadline = self._open_deadline = None
+                self._die(f"the peer took too long, {self._waiting_for()}")
+                return
+        self.connection.handle_timer(now)
+
+    def take_touched(self) -> list[Touchable]:
+        """What to wake now."""
+        return self._context.take_touched()
+
+    # -- below AMQP -------------------------------------------------------------------------
+
+    def _look_at_answer(self, data: bytes) -> None:
+        self._in = head = (self._in + data)[:HEADER_SIZE]
+        if head in _INSISTING:
+            reason = f"the peer takes nobody without {_INSISTING[head]}"
+            self._die(reason)
+            raise SecurityError(reason)
+        self._looks = any(header.startswith(head) for header in _INSISTING)
+        if not self._looks:
+            self._in = b""
+
+    def answer(self, value: object, now: float) -> None:
+        """What the application says to the question that a SASL mechanism asked (``QuestionAsked``).
+
+        Raises:
+            LocalProtocolError: no question is open.
+            RemoteProtocolError, SecurityError: as ``receive_data``: octets that waited are read now.
+        """
+        self._resume(lambda sasl: sasl.answer(value), now)
+
+    def abandon_question(self, failure: Exception, now: float) -> None:
+        """The application could not answer: ``failure`` is why.
+
+        Raises:
+            LocalProtocolError: no question is open.
+            SecurityError: on the dialling side, which cannot go on.
+        """
+
+        def give_up(sasl: SaslClient | SaslServer) -> None:
+            if isinstance(sasl, SaslServer):
+                sasl.abandon(failure)
+            else:
+                raise SecurityError(f"no credentials: {failure}") from failure
+
+        self._resume(give_up, now)
+
+    def _resume(self, go_on: Callable[[SaslClient | SaslServer], None], now: float) -> None:
+        if self.sasl is None or self.layer is not Layer.SASL:
+            return  # the conversation ended while the application thought about it
+        if self.sasl.question is None:
+            raise LocalProtocolError("no question of the SASL layer is open")
+        try:
+            go_on(self.sasl)
+            self._after_sasl(now)
+            self._read_on(now)
+        except Exception as failure:
+            self._fail(failure)
+            raise
+
+    def _receive_below(self, data: bytes, now: float) -> None:
+        if self.layer is Layer.DEAD:
+            return
+        if self.layer is Layer.SASL:
+            assert self.sasl is not None
+            self.sasl.receive_data(data)
+            self._after_sasl(now)
+            return
+        self._in += data
+        try:
+            protocol_id = header_id(self._in)
+        except RemoteProtocolError:
+            if self.layer is Layer.CHOICE:
+                self._out = self._wanted_header()
+            raise
+        if protocol_id is None:
+            return
+        rest, self._in = self._in[HEADER_SIZE:], b""
+        self._header_deadline = None
+        if self.layer is Layer.CHOICE:
+            self._accept(protocol_id, rest, now)
+        elif protocol_id == SASL_ID:
+            self.layer = Layer.SASL
+            if rest:
+                self._receive_below(rest, now)
+        elif protocol_id == AMQP_ID:
+            raise SecurityDowngradeError(
+                "we asked for SASL (protocol id 3), and the peer answered with protocol id 0: "
+                "it would have us go on without authentication"
+            )
+        else:
+            raise SecurityError(f"the peer takes nobody without {_INSISTING[TLS_HEADER]}")
+
+    def _accept(self, protocol_id: int, rest: bytes, now: float) -> None:
+        if protocol_id == SASL_ID and self._accept_sasl is not None:
+            self._out = SASL_HEADER
+            self.sasl = self._accept_sasl()
+            self.layer = Layer.SASL
+            if rest:
+                self._receive_below(rest, now)
+        elif protocol_id == AMQP_ID and self._accept_plain:
+            self.layer = Layer.AMQP
+            self._accept_sasl = None
+            self.connection.receive_slice(AMQP_HEADER + rest, now)
+        else:
+            self._out = self._wanted_header()
+            without = " without SASL" if protocol_id == AMQP_ID else ""
+            raise SECURITY_LAYER.broken(f"protocol id {protocol_id} is not taken here{without}")
+
+    def _wanted_header(self) -> bytes:
+        """The header that a peer which began with another should have sent (2.2)."""
+        if self._accept_sasl is not None and not self._accept_plain:
+            return SASL_HEADER
+        return AMQP_HEADER if self._accept_plain else TLS_HEADER
+
+    def _after_sasl(self, now: float) -> None:
+        sasl = self.sasl
+        assert sasl is not None
+        if sasl.question is not None:
+            if sasl.question is not self._asked:  # more octets may come while the application thinks
+                self._asked = sasl.question
+                self._events.append(QuestionAsked(sasl.question))
+            return
+        hostname = None
+        if isinstance(sasl, SaslServer):
+            if sasl.failed:
+                self._hold_until = now + sasl.penalty + self._jitter
+                self._die("the peer failed to authenticate")
+                return
+            self.identity = sasl.identity
+            hostname = sasl.hostname
+        if not sasl.done:
+            return
+        self._out += sasl.data_to_send()
+        self.layer = Layer.AMQP
+        self._events.append(Authenticated(self.identity, hostname))
+        rest = sasl.take_rest()
+        # It may live as long as the connection, and has secrets and buffers that nobody wants any more.
+        self.sasl = self._accept_sasl = self._asked = None
+        if rest:
+            self.connection.receive_slice(rest, now)
+
+    def _waiting_for(self) -> str:
+        if self.layer is Layer.AMQP:
+            state = self.connection.state
+            return "before its open" if state is not ConnectionState.OPENED else "before its close"
+        if self.layer is Layer.SASL:
+            return "before SASL was done"
+        return "before its protocol header"
+
+    def _fail(self, failure: Exception) -> None:
+        if self.layer is not Layer.AMQP:  # the AMQP layer says close by itself
+            self._die(str(failure))
+
+    def _die(self, reason: str) -> None:
+        """The conversation ends before the AMQP layer began, or without its leave."""
+        self.layer = Layer.DEAD
+        self._header_deadline = self._open_deadline = None
+        self.connection.abandon(reason)
+
+    def close(self, error: Error | None = None, now: float | None = None) -> None:
+        """Close the connection, or give up the handshake that comes before it."""
+        if self.layer is Layer.AMQP:
+            self.connection.close(error, now)
+        elif self.layer is not Layer.DEAD:
+            self._die("closed by us during the handshake")

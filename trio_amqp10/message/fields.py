@@ -1,0 +1,215 @@
+"""The fields of header and properties: names, checks, attributes (3.2.1, 3.2.4).
+
+Apart from ``message`` for its length alone. A check gives back what is kept: the value in the one
+form that the writers and the readers of attributes expect. Knows no octets.
+"""
+
+# The attributes below are part of Message, though not inside it.
+# pyright: reportPrivateUsage=false
+# ruff: noqa: SLF001
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast, overload
+
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.wire.pair_map import copied
+from trio_amqp10.wire.values import Symbol, Timestamp, UInt, ULong
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, MutableMapping
+
+    from .message import Message
+
+__all__ = [
+    "HEADER_CHECKS",
+    "HEADER_FIELDS",
+    "PROPERTY_CHECKS",
+    "PROPERTY_FIELDS",
+    "Field",
+    "MapField",
+    "checked_fields",
+    "plain_octets",
+]
+
+
+def plain_octets(value: Any) -> Any:
+    """A bytearray or memoryview as the bytes that it holds now; anything else as it is."""
+    return bytes(cast("bytearray", value)) if isinstance(value, (bytearray, memoryview)) else value
+
+
+Got = TypeVar("Got")
+Given = TypeVar("Given")
+
+HEADER_FIELDS: Final = ("durable", "priority", "ttl", "first_acquirer", "delivery_count")
+PROPERTY_FIELDS: Final = (
+    "message_id",
+    "user_id",
+    "to",
+    "subject",
+    "reply_to",
+    "correlation_id",
+    "content_type",
+    "content_encoding",
+    "absolute_expiry_time",
+    "creation_time",
+    "group_id",
+    "group_sequence",
+    "reply_to_group_id",
+)
+
+
+def _checked_bool(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise LocalProtocolError(f"{name} is True or False, not {value!r}")
+    return value
+
+
+def _checked_octet(name: str, value: Any) -> int:
+    return _in_range(name, value, 255)
+
+
+def _checked_uint(name: str, value: Any) -> int:
+    return _in_range(name, value, UInt.MAX)
+
+
+def _in_range(name: str, value: Any, maximum: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= maximum:
+        raise LocalProtocolError(f"{name} is an int of 0 to {maximum}, not {value!r}")
+    return value
+
+
+def _checked_id(name: str, value: Any) -> Any:
+    """A plain int is meant as the ulong, the only integer that may be an id (3.2.11)."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return ULong(value)
+    if not isinstance(value, (str, bytes, uuid.UUID)) or isinstance(value, Symbol):
+        raise LocalProtocolError(f"{name} is a str, bytes, uuid.UUID or int, not {value!r}")
+    return value
+
+
+def _checked_bytes(name: str, value: Any) -> bytes:
+    octets = plain_octets(value)
+    if not isinstance(octets, bytes):
+        raise LocalProtocolError(f"{name} is bytes, not {value!r}")
+    return octets
+
+
+def _checked_str(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise LocalProtocolError(f"{name} is a str, not {value!r}")
+    return str(value)
+
+
+def _checked_symbol(name: str, value: Any) -> Symbol:
+    return Symbol(_checked_str(name, value))
+
+
+def _checked_time(name: str, value: Any) -> Timestamp:
+    if isinstance(value, datetime.datetime):
+        return Timestamp.from_datetime(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Timestamp(value)
+    raise LocalProtocolError(f"{name} is milliseconds since 1970 or an aware datetime, not {value!r}")
+
+
+HEADER_CHECKS: Final[tuple[Callable[[str, Any], Any], ...]] = (
+    _checked_bool,
+    _checked_octet,
+    _checked_uint,
+    _checked_bool,
+    _checked_uint,
+)
+PROPERTY_CHECKS: Final[tuple[Callable[[str, Any], Any], ...]] = (
+    _checked_id,
+    _checked_bytes,
+    _checked_str,
+    _checked_str,
+    _checked_str,
+    _checked_id,
+    _checked_symbol,
+    _checked_symbol,
+    _checked_time,
+    _checked_time,
+    _checked_str,
+    _checked_uint,
+    _checked_str,
+)
+
+
+def checked_fields(
+    names: tuple[str, ...], checks: tuple[Callable[[str, Any], Any], ...], fields: list[Any]
+) -> list[Any]:
+    """The fields of a section, each as its check gives it; None stays None.
+
+    Raises:
+        LocalProtocolError: a field may not be that.
+    """
+    for index, value in enumerate(fields):
+        if value is not None:
+            fields[index] = checks[index](names[index], value)
+    return fields
+
+
+# Attributes -----------------------------------------------------------------------------------------
+
+
+class Field(Generic[Got, Given]):
+    """An attribute that is one field of the header or of the properties."""
+
+    __slots__ = ("check", "count", "default", "index", "name", "place")
+
+    def __init__(self, place: int, name: str, default: Any = None) -> None:
+        header = name in HEADER_FIELDS
+        names = HEADER_FIELDS if header else PROPERTY_FIELDS
+        self.place = place
+        self.name = name
+        self.index = names.index(name)
+        self.count = len(names)
+        self.check = (HEADER_CHECKS if header else PROPERTY_CHECKS)[self.index]
+        self.default = default
+
+    @overload
+    def __get__(self, message: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, message: Message, owner: type) -> Got: ...
+    def __get__(self, message: Message | None, owner: type) -> Any:
+        if message is None:
+            return self
+        fields = message._load(self.place)
+        value = None if fields is None else fields[self.index]
+        return self.default if value is None else value
+
+    def __set__(self, message: Message, value: Given) -> None:
+        checked = None if value is None else self.check(self.name, value)
+        fields: list[Any] = message._load(self.place) or [None] * self.count
+        fields[self.index] = checked
+        message._replace(self.place, fields)
+
+
+class MapField:
+    """An attribute that is a whole section with a map in it."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+    @overload
+    def __get__(self, message: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, message: Message, owner: type) -> MutableMapping[Any, Any]: ...
+    def __get__(self, message: Message | None, owner: type) -> Any:
+        if message is None:
+            return self
+        value = message._load(self.place)
+        if value is None:
+            empty: dict[Any, Any] = {}
+            value = message._sections[self.place] = empty
+        message._lent |= 1 << self.place
+        return value
+
+    def __set__(self, message: Message, value: Mapping[Any, Any] | None) -> None:
+        message._replace(self.place, copied(value))

@@ -1,0 +1,425 @@
+"""Message: what travels in the payload of a delivery, section by section (3.2).
+
+A received message is its octets until you look. The first look finds where its sections are;
+reading an attribute reads that one section, whole. What was not changed is written back as the
+octets that came, so an intermediary that changes the header or the delivery annotations passes on
+the bare message untouched, as it must (3.2).
+
+Reading may fail, for nothing was checked before: ``RemoteProtocolError`` with scope ``link``, and
+condition ``amqp:decode-error``, or ``amqp:resource-limit-exceeded`` for a section of more than
+65,536 values.
+
+Knows nothing of deliveries or links: one message, its sections, and its octets. Longer than 400 lines,
+and the constructor longer than our functions are, for the standard's fields are as many.
+"""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from reprlib import Repr
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, cast
+
+from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
+from trio_amqp10.wire.pair_map import copied
+from trio_amqp10.wire.values import Symbol, Timestamp
+
+from .fields import (
+    HEADER_CHECKS,
+    HEADER_FIELDS,
+    PROPERTY_CHECKS,
+    PROPERTY_FIELDS,
+    Field,
+    MapField,
+    checked_fields,
+)
+from .section_writers import SECTION_WRITERS, write_body
+from .sections import (
+    ANNOTATIONS,
+    APPLICATION_PROPERTIES,
+    BODY,
+    DELIVERY_ANNOTATIONS,
+    FOOTER,
+    HEADER,
+    PROPERTIES,
+    Data,
+    Mark,
+    Sequence,
+    Span,
+    Value,
+    body_sections,
+    only_body,
+    read_section,
+    scan,
+    stored_body,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Data", "Message", "Sequence", "Value", "encode_around", "encode_message"]
+
+MessageId = str | bytes | uuid.UUID | int
+Time = int | datetime.datetime
+
+
+def encode_message(message: Any) -> bytes:
+    """The payload for what a user sends: octets, a str, any AMQP value, or a ``Message``.
+
+    Raises:
+        LocalProtocolError: AMQP has no such value, or an attribute of the message is not what it may be.
+    """
+    cls = message.__class__
+    if cls is bytes:
+        size = len(message)
+        if size < 256:
+            return b"\x00\x53\x75\xa0%c%b" % (size, message)
+        if size < 0x100000:
+            return b"\x00\x53\x75\xb0%b%b" % (size.to_bytes(4, "big"), message)
+    if cls is Message:
+        return cast("Message", message).to_payload()
+    if isinstance(message, Message):
+        return message.to_payload()
+    out = bytearray()
+    write_body(out, message)
+    return bytes(out)
+
+
+def encode_around(message: Message) -> tuple[bytes, bytes]:
+    """The sections before the body, and the footer behind it, for a body that is sent apart.
+
+    Raises:
+        LocalProtocolError: the message has a body already; or as ``encode_message``.
+    """
+    if message.body is not None:
+        raise LocalProtocolError(
+            "the message of a stream is one without a body, which is what the stream is for"
+        )
+    parts = bytearray(), bytearray()
+    for place, writer in enumerate(SECTION_WRITERS):
+        value = message._load(place)  # noqa: SLF001 - our own # pyright: ignore[reportPrivateUsage]
+        if place != BODY and value is not None:
+            writer(parts[place > BODY], value)
+    return bytes(parts[0]), bytes(parts[1])
+
+
+_BUILT: Final = (None,) * 7
+"""In place of the spans of a message that was not received."""
+_NO_HEADER: Final = [None] * 5
+_NO_PROPERTIES: Final = [None] * 13
+_IMMUTABLE: Final = frozenset({bytes, str, int, float, bool, type(None), uuid.UUID})
+
+
+class Message:
+    """One message: a body, and what is said about it.
+
+    Args:
+        body: ``bytes`` travel as a data section, anything else as an amqp-value; ``Data``,
+            ``Sequence`` and ``Value`` say outright which.
+        message_id: str, bytes, ``uuid.UUID``, or an int, which travels as a ulong (3.2.4).
+        user_id: octets that name the user who made the message.
+        to: the address of the node it is for.
+        subject: what it is about.
+        reply_to: the address for replies.
+        correlation_id: the id of the message that this one answers; types as ``message_id``.
+        content_type: a MIME type, for a body of data.
+        content_encoding: what was applied to that data, e.g. ``gzip``.
+        absolute_expiry_time: milliseconds since 1970 or an aware datetime.
+        creation_time: milliseconds since 1970 or an aware datetime.
+        group_id: the group that the message belongs to.
+        group_sequence: its place in the group, modulo 2^32.
+        reply_to_group_id: the group that replies belong to.
+        durable: whether it must survive the loss of an intermediary (3.2.1).
+        priority: 0 to 255; 4 is normal.
+        ttl: milliseconds that it is worth delivering.
+        first_acquirer: whether nobody acquired it before.
+        delivery_count: earlier attempts to deliver it that failed.
+        application_properties: for filters and the application; simple values by str (3.2.5).
+        annotations: message annotations (3.2.3); str keys travel as symbols, ints as ulongs.
+        delivery_annotations: for the next hop only (3.2.2); keys as in ``annotations``. The value of
+            ``rejected`` is an ``Error``.
+        footer: hashes and signatures of what came before (3.2.9); keys as in ``annotations``.
+
+    Every argument is an attribute too, to be read and written; the four maps read as an empty
+    dict where there is none, and as a ``PairMap`` where a dict cannot hold what was received. The body of a received message may hold at most 65,536 values.
+
+    Raises:
+        LocalProtocolError: an argument is of a type, or outside the range, that its field may have. What is in
+            maps and bodies is checked when the message is sent.
+    """
+
+    __slots__ = ("_changed", "_lent", "_payload", "_sections", "_spans", "message_format")
+
+    _in_order: ClassVar[bool] = True
+    _allow_duplicates: ClassVar[bool] = False
+
+    message_id = Field[MessageId | None, MessageId | None](PROPERTIES, "message_id")
+    user_id = Field[bytes | None, bytes | bytearray | memoryview | None](PROPERTIES, "user_id")
+    to = Field[str | None, str | None](PROPERTIES, "to")
+    subject = Field[str | None, str | None](PROPERTIES, "subject")
+    reply_to = Field[str | None, str | None](PROPERTIES, "reply_to")
+    correlation_id = Field[MessageId | None, MessageId | None](PROPERTIES, "correlation_id")
+    content_type = Field[Symbol | None, str | None](PROPERTIES, "content_type")
+    content_encoding = Field[Symbol | None, str | None](PROPERTIES, "content_encoding")
+    absolute_expiry_time = Field[Timestamp | None, Time | None](PROPERTIES, "absolute_expiry_time")
+    creation_time = Field[Timestamp | None, Time | None](PROPERTIES, "creation_time")
+    group_id = Field[str | None, str | None](PROPERTIES, "group_id")
+    group_sequence = Field[int | None, int | None](PROPERTIES, "group_sequence")
+    reply_to_group_id = Field[str | None, str | None](PROPERTIES, "reply_to_group_id")
+
+    durable = Field[bool, bool | None](HEADER, "durable", False)
+    priority = Field[int, int | None](HEADER, "priority", 4)
+    ttl = Field[int | None, int | None](HEADER, "ttl")
+    first_acquirer = Field[bool, bool | None](HEADER, "first_acquirer", False)
+    delivery_count = Field[int, int | None](HEADER, "delivery_count", 0)
+
+    application_properties = MapField(APPLICATION_PROPERTIES)
+    annotations = MapField(ANNOTATIONS)
+    delivery_annotations = MapField(DELIVERY_ANNOTATIONS)
+    footer = MapField(FOOTER)
+
+    def __init__(
+        self,
+        body: Any = None,
+        *,
+        message_id: MessageId | None = None,
+        user_id: bytes | bytearray | memoryview | None = None,
+        to: str | None = None,
+        subject: str | None = None,
+        reply_to: str | None = None,
+        correlation_id: MessageId | None = None,
+        content_type: str | None = None,
+        content_encoding: str | None = None,
+        absolute_expiry_time: Time | None = None,
+        creation_time: Time | None = None,
+        group_id: str | None = None,
+        group_sequence: int | None = None,
+        reply_to_group_id: str | None = None,
+        durable: bool | None = None,
+        priority: int | None = None,
+        ttl: int | None = None,
+        first_acquirer: bool | None = None,
+        delivery_count: int | None = None,
+        application_properties: Mapping[str, Any] | None = None,
+        annotations: Mapping[Any, Any] | None = None,
+        delivery_annotations: Mapping[Any, Any] | None = None,
+        footer: Mapping[Any, Any] | None = None,
+    ) -> None:
+        header: list[Any] = [durable, priority, ttl, first_acquirer, delivery_count]
+        properties: list[Any] = [
+            message_id,
+            user_id,
+            to,
+            subject,
+            reply_to,
+            correlation_id,
+            content_type,
+            content_encoding,
+            absolute_expiry_time,
+            creation_time,
+            group_id,
+            group_sequence,
+            reply_to_group_id,
+        ]
+        self.message_format: int = 0
+        self._payload = b""
+        self._spans: list[Span | None] | tuple[None, ...] | None = _BUILT
+        self._changed = True
+        self._lent = 0
+        self._sections: list[Any] = [
+            None if header == _NO_HEADER else checked_fields(HEADER_FIELDS, HEADER_CHECKS, header),
+            copied(delivery_annotations) if delivery_annotations else None,
+            copied(annotations) if annotations else None,
+            None
+            if properties == _NO_PROPERTIES
+            else checked_fields(PROPERTY_FIELDS, PROPERTY_CHECKS, properties),
+            copied(application_properties) if application_properties else None,
+            stored_body(body),
+            copied(footer) if footer else None,
+        ]
+
+    @classmethod
+    def from_payload(cls, payload: bytes, message_format: int = 0) -> Self:
+        """A message as it was received: nothing is read, and nothing checked, before you look.
+
+        Args:
+            payload: the payload of a delivery, whole.
+            message_format: what the first transfer said; 0 for the format of the standard (2.8.11).
+        """
+        message = cls.__new__(cls)
+        message.message_format = message_format
+        message._payload = payload  # noqa: SLF001 - our own, only not called self
+        message._spans = None  # noqa: SLF001
+        return message
+
+    def to_payload(self) -> bytes:
+        """The octets: those that came, wherever nothing was changed.
+
+        Raises:
+            LocalProtocolError: something in a map or in the body has no type in AMQP, or may not be there.
+        """
+        spans = self._spans
+        if spans is None or not (self._changed or self._lent):
+            return self._payload
+        out = bytearray()
+        if spans is _BUILT:
+            for value, writer in zip(self._sections, SECTION_WRITERS, strict=True):
+                if value is not None:
+                    writer(out, value)
+            return bytes(out)
+        self._write(out, range(len(spans)))
+        return bytes(out)
+
+    def _write(self, out: bytearray, places: range) -> None:
+        """Sections as they came, or as they are now where that is something else."""
+        spans = self._spans
+        assert spans is not None
+        for place in places:
+            value, span = self._sections[place], spans[place]
+            if span is not None and not self._differs(place, span):
+                out += self._payload[span[0] : span[1]]
+            elif value is not None:
+                SECTION_WRITERS[place](out, value)
+
+    @property
+    def body(self) -> Any:
+        """What was sent: the octets of all data sections, the items of all sequences, or the value.
+
+        None also for a message without a body section, which is illegal but happens.
+        """
+        if self._spans is None:
+            body = only_body(self._payload)
+            if body is not None:
+                return body
+        value = self._load(BODY)
+        if value.__class__ in _IMMUTABLE:
+            return value
+        if isinstance(value, Data):
+            return b"".join(value.chunks)
+        if value is Mark.ABSENT:
+            return None
+        self._lent |= 1 << BODY
+        if isinstance(value, Sequence):
+            return [item for items in value.lists for item in items]
+        return value.value if isinstance(value, Value) else value
+
+    @body.setter
+    def body(self, body: Any) -> None:
+        self._replace(BODY, stored_body(body))
+
+    @property
+    def bare(self) -> bytes:
+        """The octets of the bare message: properties, application-properties and body, as they came (3.2).
+
+        Nobody on the way may change them, so a signature over them holds to the end; header, annotations and
+        footer, which may change, are left out.
+
+        Raises:
+            LocalProtocolError: as ``to_payload``.
+        """
+        out = bytearray()
+        self._load(HEADER)
+        self._write(out, range(PROPERTIES, FOOTER))
+        return bytes(out)
+
+    @property
+    def sections(self) -> tuple[Data | Sequence | Value, ...]:
+        """The body section by section, as they are on the wire: one object for each."""
+        body = self._load(BODY)
+        self._lent |= 1 << BODY
+        return body_sections(body)
+
+    def __copy__(self) -> Self:
+        """A message of its own: what is changed in one is not changed in the other."""
+        return type(self).from_payload(self.to_payload(), self.message_format)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all sections are equal; one that is empty equals one that is not there."""
+        if not isinstance(other, Message):
+            return NotImplemented
+        return self._comparable() == other._comparable()
+
+    __hash__ = None  # type: ignore[assignment]  # it may change
+
+    def __repr__(self) -> str:
+        try:
+            shown = [_REPR.repr(self.body)]
+            for name in (*PROPERTY_FIELDS, *HEADER_FIELDS):
+                value = getattr(self, name)
+                if value != getattr(type(self), name).default:
+                    shown.append(f"{name}={_REPR.repr(value)}")
+            for name in ("application_properties", "annotations", "delivery_annotations", "footer"):
+                value = self._load(getattr(type(self), name).place)
+                if value:
+                    shown.append(f"{name}={_REPR.repr(value)}")
+        except RemoteProtocolError as error:
+            return f"<Message of {len(self._payload)} octets, undecodable: {error.description[:100]}>"
+        return f"Message({', '.join(shown)})"
+
+    # -- for the attributes
+
+    def _load(self, place: int) -> Any:
+        """What is in the section, None where there is none."""
+        if self._spans is None:
+            spans = scan(self._payload, self._in_order)
+            self._sections = [None if span is None else Mark.UNREAD for span in spans]
+            if spans[BODY] is None:
+                self._sections[BODY] = Mark.ABSENT
+            self._changed = False
+            self._lent = 0
+            self._spans = spans
+        value = self._sections[place]
+        if value is Mark.UNREAD:
+            span = self._spans[place]
+            assert span is not None
+            value = self._sections[place] = read_section(place, self._payload, span, self._allow_duplicates)
+        return value
+
+    def _replace(self, place: int, value: Any) -> None:
+        self._load(HEADER)
+        self._sections[place] = value
+        self._changed = True
+        if isinstance(self._spans, list):
+            self._spans[place] = None
+
+    def _differs(self, place: int, span: Span) -> bool:
+        """Whether something in a section that was handed out is no longer as it was received.
+
+        Compared as octets, because values of different types can be equal to Python.
+        """
+        if not self._lent >> place & 1:
+            return False
+        before = read_section(place, self._payload, span, self._allow_duplicates)
+        now = self._sections[place]
+        octets = bytearray(), bytearray()
+        try:
+            SECTION_WRITERS[place](octets[0], before)
+            SECTION_WRITERS[place](octets[1], now)
+        except LocalProtocolError:  # it holds what we may not send; the peer did all the same
+            return bool(before != now)
+        return octets[0] != octets[1]
+
+    def _comparable(self) -> list[Any]:
+        return [
+            [getattr(self, name) for name in HEADER_FIELDS],
+            [getattr(self, name) for name in PROPERTY_FIELDS],
+            [self._load(place) or {} for place in _MAPS],
+            body_sections(self._load(BODY)),
+        ]
+
+
+_MAPS: Final = (DELIVERY_ANNOTATIONS, ANNOTATIONS, APPLICATION_PROPERTIES, FOOTER)
+
+
+class _BoundedRepr(Repr):
+    """Short forms also of what ``reprlib`` would spell out before it cuts: octets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = 80
+
+    def repr_bytes(self, octets: bytes, _level: int) -> str:
+        return repr(octets) if len(octets) <= 40 else f"{octets[:40]!r}... ({len(octets)} octets)"
+
+
+_REPR: Final = _BoundedRepr()

@@ -1,0 +1,309 @@
+"""Layers between a stream and AMQP: TLS, WebSocket, TLS by header (2.2, 5.2).
+
+A stack of layers is a value: their names, lowest first. A dialler puts on the ones it was told, one by one; an
+acceptor has a set of stacks that it takes, and where these differ, the first octets decide. No layer
+is ever left out because the peer would rather do without.
+
+Each layer reads exactly its own octets: what is behind the eight of a TLS header belongs to TLS, so nothing
+that was said in the clear is heard inside. Knows nothing of SASL and AMQP but that they come next.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+
+import trio
+
+from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError, SecurityError
+from trio_amqp10.protocol_headers import TLS_HEADER, TLS_ID
+
+from .errors import ConnectionClosedError
+from .tls_header import InvalidProtocolHeaderError, ask_for_tls, receive_header
+from .tls_stream import TlsStream, part, start_tls
+from .websocket import accept_websocket, dial_websocket, is_there, need_wsproto
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Collection, Generator, Iterable, Mapping
+
+    from .tls import Certificate
+
+__all__ = [
+    "AcceptedLayers",
+    "Layer",
+    "Layers",
+    "Transport",
+    "check_layers",
+    "dial_layers",
+    "has_tls",
+    "layers_of",
+    "no_less_secret",
+    "within",
+]
+
+Layer: TypeAlias = Literal["tls", "websocket", "in-band-tls"]
+Layers: TypeAlias = tuple[Layer, ...]
+
+_ORDER: Final[Layers] = ("tls", "websocket", "in-band-tls")
+"""In-band TLS is followed by AMQP or SASL and nothing else (5.2.1), and a WebSocket begins with HTTP."""
+
+_SCHEMES: Final[Mapping[str, Layers]] = {
+    "amqp": (),
+    "amqps": ("tls",),
+    "amqp+tls": ("in-band-tls",),
+    "amqpws": ("websocket",),
+    "amqpwss": ("tls", "websocket"),
+    "amqp+unix": (),
+}
+_EVERY: Final[tuple[Layers, ...]] = ((), ("tls",), ("in-band-tls",), ("websocket",), ("tls", "websocket"))
+
+_TLS_RECORD: Final = 0x16
+_HTTP_GET: Final = ord("G")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transport:
+    """A stream that is ready for SASL or AMQP, and what its layers know.
+
+    Attributes:
+        stream: the topmost.
+        layers: what it consists of, lowest first.
+        private: whether what is sent over TLS reaches nobody but the peer that we mean.
+        channel_bindings, peer_certificate: as of ``TlsStream``.
+        head: octets that were read already, to decide what this is.
+        server_name: whom the peer asked for by SNI, on the accepting side; or None.
+    """
+
+    stream: trio.abc.Stream
+    layers: Layers = ()
+    private: bool = False
+    channel_bindings: Mapping[str, bytes] = field(default_factory=dict[str, bytes], repr=False)
+    peer_certificate: Certificate | None = None
+    head: bytes = b""
+    server_name: str | None = None
+
+
+def layers_of(scheme: str) -> Layers:
+    """What a URL's scheme stands for."""
+    return _SCHEMES[scheme]
+
+
+def check_layers(layers: Iterable[str]) -> Layers:
+    """Give back layers if they can lie on each other so.
+
+    Raises:
+        LocalProtocolError: a name is not known, comes twice or in a wrong order; or wsproto is needed
+            and not there.
+    """
+    stack = tuple(layers)
+    if [name for name in _ORDER if name in stack] != list(stack):
+        raise LocalProtocolError(
+            f"layers={stack!r}: of 'tls', 'websocket' and 'in-band-tls', in this order, each at most once"
+        )
+    if "websocket" in stack:
+        need_wsproto("a WebSocket")
+    return cast("Layers", stack)
+
+
+def has_tls(stack: Layers) -> bool:
+    """Whether there is TLS in it, wherever."""
+    return "tls" in stack or "in-band-tls" in stack
+
+
+def no_less_secret(stack: Layers, *, tls: bool) -> frozenset[Layers]:
+    """All that a listener can tell apart and that is no less secret; those with TLS only where ``tls`` is."""
+    found = {each for each in _EVERY if has_tls(each) >= has_tls(stack) and (tls or not has_tls(each))}
+    if not is_there():
+        found = {each for each in found if "websocket" not in each}
+    return frozenset(found | {stack})
+
+
+# -- dialling -------------------------------------------------------------------------------
+
+
+async def dial_layers(
+    stream: trio.abc.Stream,
+    layers: Layers,
+    *,
+    context: ssl.SSLContext | None,
+    server_hostname: str | None,
+    host: str,
+    path: str,
+    seconds: float | None,
+) -> Transport:
+    """Put ``layers`` on a stream.
+
+    Args:
+        stream: what was dialled.
+        layers: lowest first.
+        context: for TLS; there has to be one if there is TLS.
+        server_hostname: whom the certificate has to name.
+        host, path: what a WebSocket asks for.
+        seconds: that each layer may take; None for any time.
+
+    Raises:
+        SecurityError: the peer is not who it should be, or would have us go on with less.
+        RemoteProtocolError: what answers is something else.
+        ConnectionClosedError: the peer went away, or took too long.
+
+    Cancelled: the stream is of no use any more.
+    """
+    transport = Transport(stream=stream)
+    for layer in layers:
+        with within(seconds, layer):
+            if layer == "websocket":
+                top: trio.abc.Stream = await dial_websocket(transport.stream, host, path or "/")
+                transport = _on_top(transport, layer, top)
+                continue
+            assert context is not None
+            below = transport.stream
+            if layer == "in-band-tls":
+                below = await ask_for_tls(below)
+            secured = await start_tls(below, context, server_hostname=server_hostname)
+            transport = _secured(transport, layer, secured, private=secured.verified)
+    return transport
+
+
+# -- accepting ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedLayers:
+    """What an acceptor takes.
+
+    Attributes:
+        stacks: which layers, in which order; at least one stack, which may be empty.
+        context: for TLS; there has to be one if there is TLS in any of them.
+        path: what a WebSocket has to ask for; ``/`` for anything.
+        origins: of which pages scripts may ask for a WebSocket.
+        seconds: that each layer may take; None for any time.
+        header_seconds: until the first octets; None for any time.
+    """
+
+    stacks: frozenset[Layers] = frozenset({()})
+    context: ssl.SSLContext | None = None
+    path: str = "/"
+    origins: Collection[str] = ()
+    seconds: float | None = None
+    header_seconds: float | None = None
+
+    async def admit(self, stream: trio.abc.Stream) -> Transport:
+        """Put on the layers that the peer asks for, as far as they are taken.
+
+        Raises:
+            SecurityError, RemoteProtocolError, ConnectionClosedError: as ``dial_layers``. The peer was
+                told, where there are words for it.
+
+        Cancelled: the stream is of no use any more.
+        """
+        transport = Transport(stream=stream)
+        while True:
+            chosen: Layer | None
+            nexts = self._nexts(transport.layers)
+            if nexts == {None}:
+                return transport
+            if nexts in ({"tls"}, {"websocket"}):
+                [chosen] = nexts
+            else:
+                with within(self.header_seconds, None):
+                    chosen, head = await self._look(transport.stream, nexts)
+                transport = replace(transport, head=head)
+            if chosen is None:
+                return transport
+            with within(self.seconds, chosen):
+                transport = await self._put_on(transport, chosen)
+
+    def _nexts(self, below: Layers) -> set[Layer | None]:
+        depth = len(below)
+        return {
+            stack[depth] if len(stack) > depth else None for stack in self.stacks if stack[:depth] == below
+        }
+
+    async def _look(
+        self, stream: trio.abc.Stream, nexts: Collection[Layer | None]
+    ) -> tuple[Layer | None, bytes]:
+        """What the first octets say comes next, and these octets where they are not done with."""
+        head = bytes(await stream.receive_some(1))
+        if not head:
+            raise trio.BrokenResourceError("the peer ended the transport before its first octet")
+        if head[0] == _TLS_RECORD and "tls" in nexts:
+            return "tls", head
+        if head[0] == _HTTP_GET and "websocket" in nexts:
+            return "websocket", head
+        if "in-band-tls" in nexts:
+            try:
+                protocol_id, head = await receive_header(stream, head)
+            except InvalidProtocolHeaderError as wrong:
+                if None not in nexts:
+                    await part(stream, TLS_HEADER)
+                    raise
+                return None, wrong.head
+            if protocol_id == TLS_ID:
+                return "in-band-tls", b""
+            if None not in nexts:
+                await part(stream, TLS_HEADER)  # the header that it should have sent (2.2)
+                raise SecurityError(
+                    f"the peer began with protocol id {protocol_id}, where nobody gets in without TLS"
+                )
+        elif None not in nexts:
+            raise RemoteProtocolError(
+                f"a first octet of {head[0]:#04x}, where {_due(nexts)} is due", Condition.FRAMING_ERROR
+            )
+        return None, head
+
+    async def _put_on(self, transport: Transport, layer: Layer) -> Transport:
+        if layer == "websocket":
+            top = await accept_websocket(
+                transport.stream, path=self.path, origins=self.origins, head=transport.head
+            )
+            return _on_top(transport, layer, top)
+        assert self.context is not None
+        if layer == "in-band-tls":
+            await transport.stream.send_all(TLS_HEADER)
+        secured = await start_tls(transport.stream, self.context, server_side=True, head=transport.head)
+        return _secured(transport, layer, secured, private=True)
+
+
+def _on_top(transport: Transport, layer: Layer, stream: trio.abc.Stream) -> Transport:
+    return replace(transport, stream=stream, layers=(*transport.layers, layer), head=b"")
+
+
+def _secured(transport: Transport, layer: Layer, stream: TlsStream, *, private: bool) -> Transport:
+    return Transport(
+        stream=stream,
+        layers=(*transport.layers, layer),
+        private=private or transport.private,
+        channel_bindings=stream.channel_bindings,
+        peer_certificate=stream.peer_certificate,
+        server_name=stream.server_name,
+    )
+
+
+_DOING: Final[Mapping[Any, str]] = {
+    "tls": "during the TLS handshake",
+    "in-band-tls": "during the TLS handshake",
+    "websocket": "during the WebSocket handshake",
+    None: "before its protocol header",
+}
+
+
+@contextlib.contextmanager
+def within(seconds: float | None, layer: Layer | None) -> Generator[None, None, None]:
+    """For one layer: what a stream raises, and time that runs out, as errors of ours."""
+    with trio.move_on_after(inf if seconds is None else seconds) as scope:
+        try:
+            yield
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as lost:
+            raise ConnectionClosedError(
+                f"the connection was lost {_DOING[layer]}: {lost or lost.__cause__}"
+            ) from lost
+    if scope.cancelled_caught:
+        raise ConnectionClosedError(f"the peer took too long, {_DOING[layer]}")
+
+
+def _due(nexts: Collection[Layer | None]) -> str:
+    names = {"tls": "TLS", "websocket": "a WebSocket"}
+    return " or ".join(text for name, text in names.items() if name in nexts)

@@ -1,0 +1,323 @@
+"""Links that the peer opens to us: look at one, then accept or refuse it (2.6.3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+import trio
+
+from trio_amqp10.engine.states import LinkState
+from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.spec.messaging import Source, Target
+from trio_amqp10.spec.transport import Attach, Error, ReceiverSettleMode, SenderSettleMode
+
+from .link_opening import recall
+from .link_options import LinkOptions, check_made
+from .receiver import Receiver, default_credit
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from trio_amqp10.engine.link import Link as EngineLink
+    from trio_amqp10.engine.receiver import ReceiverLink
+    from trio_amqp10.engine.sender import SenderLink
+
+    from .connection import Connection
+    from .link import Link
+    from .sender import Sender
+    from .session import Session
+    from .terminus_store import ResumableLinkState, TerminusStore
+
+__all__ = ["Accepting", "IncomingLink", "IncomingLinks", "IncomingReceiver", "IncomingSender"]
+
+L = TypeVar("L", bound="Link[Any]")
+
+
+class IncomingLink:
+    """A link that the peer has attached and we have not.
+
+    Attributes:
+        connection: that it is on.
+        engine: the engine's end of it, for those that answer it without a ``Sender`` or ``Receiver``; see ``answer``.
+    """
+
+    __slots__ = ("_answered", "connection", "engine")
+
+    def __init__(self, connection: Connection, link: EngineLink) -> None:
+        self.connection = connection
+        self._answered = False
+        self.engine = link
+
+    @property
+    def name(self) -> str:
+        """The link's name (2.6.1)."""
+        return self.engine.name
+
+    @property
+    def role(self) -> bool:
+        """Which end of it is ours: ``Role.SENDER`` or ``Role.RECEIVER``."""
+        return self.engine.role
+
+    @property
+    def remote(self) -> Attach:
+        """The peer's attach, with its source, target and settle modes (2.7.3)."""
+        assert self.engine.remote is not None
+        return self.engine.remote
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it still waits to be accepted or refused; the peer may have detached meanwhile."""
+        return self.engine.state is LinkState.ATTACH_RCVD
+
+    def refuse_now(self, condition: str | Error, description: str | None = None) -> None:
+        """Refuse without waiting; nothing happens where the peer is gone already.
+
+        Raises:
+            LocalProtocolError: the error is longer than a frame of the peer's.
+        """
+        if self.is_waiting:
+            error = condition
+            if not isinstance(error, Error):
+                error = Error(condition=str(condition), description=description)
+            self.engine.refuse(error)
+        self._answered = True
+
+    def claim(self) -> None:
+        """From now on the link is somebody's.
+
+        Raises:
+            LocalProtocolError: it was accepted or refused before.
+        """
+        if self._answered:
+            raise LocalProtocolError(f"{self!r} was accepted or refused already")
+        self._answered = True
+
+    def answer(self, options: LinkOptions) -> None:
+        """Attach our end, which is ``engine``; its ``owner`` has been set. Nothing is written if the peer has detached meanwhile.
+
+        Raises:
+            LocalProtocolError: it was accepted or refused before, or the attach fits no frame.
+        """
+        self.claim()
+        if self.is_waiting:
+            options.attach_to(self.engine)
+
+    async def refuse(
+        self, condition: str | Error = Condition.NOT_ALLOWED, description: str | None = None
+    ) -> None:
+        """Do not accept: the peer sees the attach answered without a terminus, then a detach (2.6.3).
+
+        Args:
+            condition: a symbol, e.g. ``"amqp:not-found"``; or all of an error, e.g. ``redirect(url)``.
+            description: for people.
+
+        Cancelled: it is refused, if the call was made at all.
+        """
+        self.refuse_now(condition.value if isinstance(condition, Condition) else condition, description)
+        await trio.lowlevel.checkpoint()
+
+    @property
+    def session(self) -> Session:
+        """The session that the peer put it on."""
+        return cast("Session", self.engine.session.owner)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r} address={getattr(self, 'address', None)!r}>"
+
+
+class IncomingReceiver(IncomingLink):
+    """The peer wants to send: accepted, it is a ``Receiver`` of ours."""
+
+    __slots__ = ()
+
+    @property
+    def address(self) -> str | None:
+        """The node that the peer wants to send to."""
+        return getattr(self.remote.target, "address", None)
+
+    def accept(
+        self,
+        *,
+        credit: int | None = None,
+        streaming: bool = False,
+        source: Source | None = None,
+        target: Any = None,
+        properties: dict[Any, Any] | None = None,
+        capabilities: tuple[str, ...] = (),
+        max_message_size: int | None = None,
+        store: TerminusStore | None = None,
+    ) -> Accepting[Receiver]:
+        """Accept, as ``async with link.accept() as receiver``.
+
+        Args:
+            credit: messages to keep granted; 0 grants only by ``grant()``.
+            streaming: hand out each delivery at its first transfer, for ``Delivery.chunks``. What is left
+                unread holds up all links of the session that the peer put this one on.
+            source, target: what to answer, in place of what the peer asked for. The answer to a dynamic target
+                names the node that was made (3.5.4).
+            properties, capabilities: what to answer.
+            max_message_size: octets of one message; if None the connection's limit, or none when streaming.
+            store: keeps what is unsettled when the peer detaches without closing, or is lost, for the next
+                link of this name that is accepted with it (2.6.5).
+
+        Raises:
+            LocalProtocolError: the target of the answer is dynamic and has no address.
+        """
+        remote = self.remote
+        target = remote.target if target is None else target
+        check_made(target)
+        options = LinkOptions(
+            snd_settle_mode=SenderSettleMode(remote.snd_settle_mode),
+            rcv_settle_mode=ReceiverSettleMode(remote.rcv_settle_mode),
+            source=source or remote.source,
+            target=target,
+            properties=properties,
+            offered_capabilities=capabilities,
+            max_message_size=max_message_size,
+            name=self.name,
+            store=store,
+        )
+        engine = cast("ReceiverLink", self.engine)
+        granted = default_credit(streaming) if credit is None else credit
+        return Accepting(
+            self,
+            lambda: self.connection.kinds.receiver(self.session, engine, granted, streaming=streaming),
+            options,
+        )
+
+
+class IncomingSender(IncomingLink):
+    """The peer wants to receive: accepted, it is a ``Sender`` of ours."""
+
+    __slots__ = ()
+
+    @property
+    def address(self) -> str | None:
+        """The node that the peer wants to receive from; None for a dynamic one."""
+        return getattr(self.remote.source, "address", None)
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether the peer asks for a node to be made for it (3.5.3)."""
+        return bool(getattr(self.remote.source, "dynamic", False))
+
+    def accept(
+        self,
+        *,
+        address: str | None = None,
+        source: Source | None = None,
+        target: Target | None = None,
+        properties: dict[Any, Any] | None = None,
+        capabilities: tuple[str, ...] = (),
+        store: TerminusStore | None = None,
+    ) -> Accepting[Sender]:
+        """Accept, as ``async with link.accept() as sender``.
+
+        Args:
+            address: the node made for a dynamic source.
+            source, target: what to answer, in place of what the peer asked for. Filters are only
+                echoed where ``source`` says so: to echo one is to promise to apply it (3.5.3).
+            properties, capabilities: what to answer.
+            store: as for a receiver. What the peer forgot is in doubt then, and not sent again by itself.
+
+        Raises:
+            LocalProtocolError: the source of the answer is dynamic and has no address.
+        """
+        remote = self.remote
+        asked = remote.source
+        if source is None and asked is not None:
+            source = Source(
+                address=address or asked.address,
+                durable=asked.durable,
+                expiry_policy=asked.expiry_policy,
+                timeout=asked.timeout,
+                dynamic=asked.dynamic,
+                dynamic_node_properties=asked.dynamic_node_properties if asked.dynamic else None,
+                distribution_mode=asked.distribution_mode,
+                default_outcome=asked.default_outcome,
+                outcomes=asked.outcomes,
+            )
+        check_made(source)
+        options = LinkOptions(
+            snd_settle_mode=SenderSettleMode(remote.snd_settle_mode),
+            rcv_settle_mode=ReceiverSettleMode(remote.rcv_settle_mode),
+            source=source,
+            target=remote.target if target is None else target,
+            properties=properties,
+            offered_capabilities=capabilities,
+            guarantee="exactly-once",
+            name=self.name,
+            store=store,
+        )
+        engine = cast("SenderLink", self.engine)
+        return Accepting(self, lambda: self.connection.kinds.sender(self.session, engine), options)
+
+
+class Accepting(Generic[L]):
+    """A link about to be accepted: enter it with ``async with``."""
+
+    __slots__ = ("_incoming", "_link", "_make", "_options")
+
+    def __init__(self, incoming: IncomingLink, make: Any, options: LinkOptions) -> None:
+        self._incoming = incoming
+        self._make = make
+        self._options = options
+
+    def enter_now(self, memory: ResumableLinkState | None = None) -> L:
+        """Accept without waiting; the caller closes the link.
+
+        Where the peer has detached meanwhile, the link is one that is over, like any other that
+        the peer detaches a moment later.
+
+        Raises:
+            LocalProtocolError: it was accepted or refused before.
+        """
+        self._incoming.claim()
+        link: L = self._make()
+        if memory is not None:
+            link.remember(memory)
+        link.opened()
+        if self._incoming.is_waiting:
+            link.start(self._options)
+        else:
+            link.missed()
+        if memory is not None:
+            link.on_attached()
+        self._link = link
+        return link
+
+    async def __aenter__(self) -> L:
+        options, incoming = self._options, self._incoming
+        if options.store is None:
+            await trio.lowlevel.checkpoint()
+            return self.enter_now()
+        role, connection = incoming.role, incoming.connection
+        memory = await recall(connection, options, incoming.name, role)
+        return self.enter_now(memory)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        if kind is None:
+            await self._link.settle_up()
+        await self._link.aclose()
+
+
+class IncomingLinks:
+    """Iterates over the links that the peer opens; ends with the connection."""
+
+    __slots__ = ("_conn",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._conn = connection
+
+    def __aiter__(self) -> IncomingLinks:
+        return self
+
+    async def __anext__(self) -> IncomingSender | IncomingReceiver:
+        """The next link. Raises what ended the connection, if that was an error.
+
+        Cancelled: no link is lost.
+        """
+        await trio.lowlevel.checkpoint()
+        return await self._conn.next_incoming_link()

@@ -1,0 +1,252 @@
+"""A message that is larger than memory, sent block by block (2.6.14, 3.2.6).
+
+Nothing is gathered here: a block waits in ``send_all`` until the last of it is in a frame that the
+peer has room for. ``body_chunks`` is the other end of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Self, cast
+
+import trio
+
+from trio_amqp10.engine.delivery import is_refusal
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.message import Message, encode_around
+from trio_amqp10.spec.messaging import DATA
+from trio_amqp10.wire import codes
+
+from .delivery import OutgoingDelivery, raise_unless_accepted
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from types import TracebackType
+
+    from trio_amqp10.engine.outgoing_transfers import Outgoing
+
+    from .sender import Sender
+
+
+__all__ = ["StreamSender"]
+
+_MAX_SECTION: Final = 0xFFFFFFFF
+"""Octets of one data section: its size is a number of four octets."""
+
+_WITH_HEAD: Final = 32 * 1024
+"""Octets of a block that are copied to travel behind the head of their section; the rest is not."""
+
+
+def _data_head(size: int) -> bytes:
+    return DATA.prefix + bytes((codes.BINARY32,)) + size.to_bytes(4, "big")
+
+
+class StreamSender(trio.abc.SendStream):
+    """A message whose body is given block by block: ``async with sender.stream() as body``.
+
+    Entering waits for credit, and begins the delivery. Leaving ends it and waits until the peer has
+    accepted it, raising as ``Sender.send`` does; call ``aclose()`` before that to end it without
+    waiting for the outcome. Leaving by an exception, a cancellation too, aborts it: then the
+    receiver drops what it has of it.
+
+    The link carries nothing else meanwhile; other links of the session take turns with it.
+
+    Attributes:
+        message: what is said about the body; its ``footer`` may be set until the end.
+    """
+
+    def __init__(
+        self,
+        sender: Sender,
+        begin: Callable[[bytes, int, int], Awaitable[Outgoing]],
+        length: int | None,
+        message: Message | None,
+    ) -> None:
+        """``begin`` is given the first octets, how many the message will have at least, and its format."""
+        if length is not None and length < 0:
+            raise LocalProtocolError(f"length={length}: a number of octets is possible, or None")
+        self.message = Message() if message is None else message
+        self._sender = sender
+        self._begin = begin
+        self._left = length
+        self._section_left = 0
+        self._has_body = False
+        self._out: Outgoing | None = None
+        self._closed = False
+        self._busy = False
+
+    @property
+    def delivery(self) -> OutgoingDelivery:
+        """What is on its way; ask it for its ``outcome()``.
+
+        Raises:
+            LocalProtocolError: the stream was not entered.
+        """
+        return cast("OutgoingDelivery", self._begun().delivery)
+
+    def _begun(self) -> Outgoing:
+        if self._out is None:
+            raise LocalProtocolError(
+                "a stream begins where it is entered: async with sender.stream() as body"
+            )
+        return self._out
+
+    async def __aenter__(self) -> Self:
+        if self._out is not None:
+            raise LocalProtocolError("a stream can be entered once")
+        octets, _ = encode_around(self.message)
+        if self._left is not None:
+            octets += self._new_section(self._left)
+        size = len(octets) + (self._left or 0)
+        self._out = await self._begin(octets, size, self.message.message_format)
+        self._out.delivery.watcher = self._sender  # so that a refusal on the way wakes us
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        if exc is not None:
+            self.abort()
+        elif self._closed:
+            await trio.lowlevel.checkpoint()
+        else:
+            await self.aclose()
+            delivery = self.delivery
+            raise_unless_accepted(await delivery.outcome(), delivery)
+
+    # -- the body ---------------------------------------------------------------------------
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Send a block of the body; returns when all of it is in frames that the peer has room for.
+
+        Args:
+            data: any number of octets. Without a length given for the stream, each block is a data
+                section of its own. It is not copied: leave it as it is until this returns.
+
+        Raises:
+            LocalProtocolError: more than the length of the stream, or than the peer takes of one message.
+            DeliveryRejectedError, DeliveryReleasedError, DeliveryModifiedError: the receiver wants no more.
+            LinkDetachedError, SessionEndedError, ConnectionClosedError: the link is gone.
+            trio.ClosedResourceError: the stream has ended.
+            trio.BusyResourceError: another task is in this call.
+
+        Cancelled: how much was sent is not known, so the delivery is aborted.
+        """
+        out = self._usable()
+        view = memoryview(data).cast("B")
+        if self._left is not None and len(view) > self._left:
+            raise LocalProtocolError(
+                f"{len(view)} octets, where {self._left} are left of the length of this stream"
+            )
+        self._busy = True
+        try:
+            await self._sender.session.connection.pace.checkpoint()
+            while view:
+                view = await self._send_some(out, view)
+        except LocalProtocolError:
+            raise  # nothing was sent of what would be too much
+        except BaseException:
+            self.abort()
+            raise
+        finally:
+            self._busy = False
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """Wait until the block before has gone out, which ``send_all`` has done already.
+
+        Raises: as ``send_all``. Cancelled: nothing has happened.
+        """
+        out = self._usable()
+        await trio.lowlevel.checkpoint()
+        await self._gone_out(out)
+
+    def _usable(self) -> Outgoing:
+        out = self._begun()
+        if self._closed:
+            raise trio.ClosedResourceError("this stream has ended")
+        if self._busy:
+            raise trio.BusyResourceError("another task is sending on this stream")
+        return out
+
+    def _new_section(self, size: int) -> bytes:
+        self._has_body = True
+        self._section_left = min(size, _MAX_SECTION)
+        return _data_head(self._section_left)
+
+    async def _send_some(self, out: Outgoing, view: memoryview) -> memoryview:
+        """Send a piece of the block; returns what is left of it."""
+        await self._gone_out(out)
+        if self._section_left:
+            size = min(len(view), self._section_left)
+            out.append(view[:size])
+        else:
+            head = self._new_section(len(view) if self._left is None else self._left)
+            size = min(len(view), _WITH_HEAD, self._section_left)
+            out.append(head + view[:size])
+        self._section_left -= size
+        if self._left is not None:
+            self._left -= size
+        await self._gone_out(out)
+        return view[size:]
+
+    async def _gone_out(self, out: Outgoing) -> None:
+        """Wait until nothing is pending."""
+        while True:
+            self._check(out)
+            if not out.pending:
+                return
+            await self._sender.wait()
+
+    def _check(self, out: Outgoing) -> None:
+        """Raise where it is of no use to go on."""
+        delivery = cast("OutgoingDelivery", out.delivery)
+        if not out.in_progress and not out.complete:
+            self._sender.raise_if_outcome_lost(delivery)
+        if is_refusal(delivery.state):
+            raise_unless_accepted(delivery.state, delivery)
+
+    # -- the end ----------------------------------------------------------------------------
+
+    async def aclose(self) -> None:
+        """End the message, and return when it has gone out; the outcome is not awaited.
+
+        Raises:
+            LocalProtocolError: octets are missing of the length that was given; the delivery is aborted.
+            Others as ``send_all``.
+
+        Cancelled: the delivery is aborted.
+        """
+        if self._closed or self._out is None:
+            self._closed = True
+            await trio.lowlevel.checkpoint()
+            return
+        out = self._usable()
+        self._closed = True
+        try:
+            if self._left:
+                raise LocalProtocolError(f"{self._left} octets are missing of the length of this stream")
+            await trio.lowlevel.checkpoint()
+            await self._gone_out(out)
+            _, footer = encode_around(self.message)
+            out.append(footer if self._has_body else self._new_section(0) + footer)
+            out.finish()
+            while not out.complete:
+                self._check(out)
+                await self._sender.wait()
+        except BaseException:
+            out.abort()
+            raise
+
+    def abort(self) -> None:
+        """Take the message back: the receiver drops what it has of it (2.7.5).
+
+        Nothing happens where it has gone out already, or never began.
+        """
+        self._closed = True
+        if self._out is not None:
+            self._out.abort()
+
+    def __repr__(self) -> str:
+        sent = 0 if self._out is None else self._out.size
+        return (
+            f"<StreamSender on {self._sender.address!r}, {sent} octets, {'over' if self._closed else 'open'}>"
+        )

@@ -1,0 +1,83 @@
+"""Public names that have another name now: the old ones work for one more release, with a ``DeprecationWarning``.
+
+Knows names; imports what they mean when one is asked for.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from functools import wraps
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["RENAMED", "RenamedAttribute", "with_renamed_argument"]
+
+_NODE: Final = "trio_amqp10.container.nodes.node"
+
+RENAMED: Final = {
+    "Conversation": ("trio_amqp10.container.protocols.amqp10.connection", "Amqp10Connection"),
+    "House": (_NODE, "ContainerPeer"),
+    "Interest": (_NODE, "SubscriptionTerms"),
+    "Table": ("trio_amqp10.container.stores.base", "StoreTable"),
+}
+"""For each old name, the module and the new name."""
+
+
+def __getattr__(name: str) -> Any:
+    """What an old name means, for the packages that had it."""
+    if name not in RENAMED:
+        raise AttributeError(f"trio_amqp10 has no attribute {name!r}", name=name)
+    module, new = RENAMED[name]
+    _warn(name, new, 4)  # the package asks for it with a function of its own
+    return getattr(import_module(module), new)
+
+
+class RenamedAttribute:
+    """An attribute by its old name: reads and sets the one with the new name.
+
+    Args:
+        new: the new name; ``"part.name"`` for one that a part has now.
+    """
+
+    def __init__(self, new: str) -> None:
+        self._new = new
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._old = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            return self
+        return getattr(*self._found(instance))
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        setattr(*self._found(instance), value)
+
+    def _found(self, instance: Any) -> tuple[Any, str]:
+        name = type(instance).__name__
+        _warn(f"{name}.{self._old}", f"{name}.{self._new}", 4)
+        part, _, last = self._new.rpartition(".")
+        return (getattr(instance, part) if part else instance), last
+
+
+def with_renamed_argument(function: Callable[..., Any], old: str, new: str) -> Callable[..., Any]:
+    """``function``, callable with a keyword argument by its old and its new name, whichever it takes itself."""
+    takes, other = (old, new) if old in inspect.signature(function).parameters else (new, old)
+    if takes == old:
+        _warn(f"{function.__qualname__}({old})", new, 4)
+
+    @wraps(function)
+    def renaming(*args: Any, **options: Any) -> Any:
+        if other in options:
+            options[takes] = options.pop(other)
+        return function(*args, **options)
+
+    return renaming
+
+
+def _warn(old: str, new: str, level: int) -> None:
+    warnings.warn(f"trio_amqp10: {old} is {new} now", DeprecationWarning, stacklevel=level)

@@ -1,0 +1,137 @@
+"""Ledger: a queue that takes each record once, by its message-id.
+
+A writer that may be started again posts a record, named after its work, in the same transaction as
+the work. A second transaction with that record is refused when it posts it, even while the first
+is not decided, so of any number of attempts one at most commits. An attempt that is rolled back
+gives up its claim (4.4).
+
+Each record of a transaction goes to a node of its own, a claim, that lives until the discharge:
+that is how a ledger learns of a rollback. Records stay until somebody takes them off the queue.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from trio_amqp10.container.nodes.node import Inlet, Node, RefusedError
+from trio_amqp10.container.nodes.queue import Queue
+from trio_amqp10.errors import Condition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trio_amqp10.container.nodes.clock import Clock
+    from trio_amqp10.container.nodes.content import Content
+    from trio_amqp10.container.nodes.entry import Entry
+    from trio_amqp10.container.nodes.node import Arrival, Peer
+
+__all__ = ["CLAIMED", "Ledger"]
+
+CLAIMED: Final = Condition.PRECONDITION_FAILED.value
+"""The condition that a record is rejected with when another of that name is there, or about to be."""
+
+
+class Ledger(Queue):
+    """A queue of records, each with a message-id that no other may have: ``container.add_node(Ledger("done"))``.
+
+    A record without a message-id, or with one that is held or claimed already, is rejected with
+    ``amqp:precondition-failed``.
+
+    Args:
+        address: what links name to reach it.
+        clock: what records expire by, if they have a ttl.
+    """
+
+    def __init__(self, address: str, *, clock: Clock | None = None) -> None:
+        super().__init__(address, clock=clock)
+        self._held: set[object] = set()
+        self._claims: set[object] = set()
+
+    def on_arrivals(self, inlet: Inlet) -> None:
+        """Records outside of a transaction: each counts at once."""
+        while (arrival := inlet.take()) is not None:
+            try:
+                claim = self.destination(arrival.content)
+            except RefusedError as refusal:
+                if not arrival.settled:
+                    arrival.reject(refusal.condition, refusal.description)
+                continue
+            claim.on_arrivals(_Single(inlet, arrival))
+
+    def destination(self, content: Content) -> Node:
+        """Claim the name of a record."""
+        name = content.as_message().message_id
+        if name is None:
+            raise RefusedError(CLAIMED, f"{self.address!r} is a ledger: a record needs a message-id")
+        self.sweep()
+        key = (name.__class__, name)
+        if key in self._held or key in self._claims:
+            raise RefusedError(CLAIMED, f"{self.address!r} has a record {name!r} already, or is about to")
+        self._claims.add(key)
+        return _Claim(self, key)
+
+    def keep(self, key: object, inlet: Inlet) -> None:
+        """A claim counts: hold its record."""
+        self._claims.discard(key)
+        self._held.add(key)
+        super().on_arrivals(inlet)
+
+    def release_claim(self, key: object) -> None:
+        """A claim came to nothing."""
+        self._claims.discard(key)
+
+    def on_gone(self, entry: Entry) -> None:
+        name = entry.content.as_message().message_id
+        self._held.discard((name.__class__, name))
+        super().on_gone(entry)
+
+
+class _Single:
+    """One arrival as an inlet that has nothing else."""
+
+    __slots__ = ("_arrival", "_inlet")
+
+    def __init__(self, inlet: Inlet, arrival: Arrival) -> None:
+        self._inlet = inlet
+        self._arrival: Arrival | None = arrival
+
+    @property
+    def peer(self) -> Peer:
+        return self._inlet.peer
+
+    @property
+    def key(self) -> object:
+        return self._inlet.key
+
+    def take(self) -> Arrival | None:
+        arrival, self._arrival = self._arrival, None
+        return arrival
+
+    def close(
+        self,
+        condition: str | None = None,
+        description: str | None = None,
+        info: Mapping[Any, Any] | None = None,
+    ) -> None:
+        self._inlet.close(condition, description, info)
+
+
+class _Claim(Node):
+    """The place of one record in a ledger, until its transaction is discharged."""
+
+    takes = True
+
+    def __init__(self, ledger: Ledger, key: object) -> None:
+        super().__init__(ledger.address)
+        self._ledger = ledger
+        self._key = key
+
+    def check_inlet(self, peer: Peer) -> None:
+        self._ledger.check_inlet(peer)
+
+    def on_arrivals(self, inlet: Inlet) -> None:
+        self._ledger.keep(self._key, inlet)
+
+    def remove_inlet(self, inlet: Inlet) -> None:
+        super().remove_inlet(inlet)
+        self._ledger.release_claim(self._key)

@@ -1,0 +1,387 @@
+"""Arrow batches to messages: what a sink does to its rows.
+
+The reverse of ``rows``, and as there a section is made for all rows at once, straight from the columns;
+only what a row says in an unusual way takes a row's time. What a source has read, a sink takes as it is.
+Columns that only tell how a message came (``seq``, ``received_at``, ``delivery_tag``, ``peer``) are not sent,
+nor are the two fields of a header that belong to one journey, first-acquirer and delivery-count. Fields of
+header and properties may also stand alone, as columns of their own, and then go before those in the structs.
+
+Sections: 3.2. Knows no connection and no Spark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
+from trio_amqp10.message import Message, Sequence, Value, encode_message
+from trio_amqp10.message.fields import (
+    HEADER_CHECKS,
+    HEADER_FIELDS,
+    PROPERTY_CHECKS,
+    PROPERTY_FIELDS,
+    checked_fields,
+)
+from trio_amqp10.message.section_writers import SECTION_WRITERS, write_body
+from trio_amqp10.message.sections import (
+    ANNOTATIONS,
+    APPLICATION_PROPERTIES,
+    DELIVERY_ANNOTATIONS,
+    FOOTER,
+    HEADER,
+    PROPERTIES,
+)
+from trio_amqp10.wire import codes
+from trio_amqp10.wire.decode import decode
+from trio_amqp10.wire.values import Symbol, Timestamp, ULong
+
+from .schema import SINK_TYPES
+from .typed_json import UnfitError, json_text, map_from_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .options import SinkOptions
+
+    Columns = dict[str, list[Any]]
+
+__all__ = ["OutgoingBatch", "encode_batch"]
+
+_INSTANT: Final = pa.int64()
+"""Moments are read as microseconds: a datetime ends with the year 9999, and AMQP does not."""
+_DUPLICATE: Final = "_AMQ_DUPL_ID"
+"""The application property by which Artemis knows what comes twice."""
+
+
+class OutgoingBatch(NamedTuple):
+    """The messages of a batch, and where each goes."""
+
+    addresses: list[str]
+    messages: list[Message]
+
+
+def encode_batch(
+    batch: pa.RecordBatch, options: SinkOptions, *, name: str | None = None, first: int = 0
+) -> OutgoingBatch:
+    """A message for each row.
+
+    Args:
+        batch: the rows.
+        options: of the sink.
+        name: of the task; a row without a message-id is named after it and its number. None has it named after
+            the digest of what it says.
+        first: the number of the first row.
+
+    Raises:
+        UnfitError: a row cannot be a message; says which, and why.
+    """
+    try:
+        return _encode_batch(batch, options, name, first)
+    except (LocalProtocolError, RemoteProtocolError, ValueError):
+        for number in range(batch.num_rows):
+            try:
+                _encode_batch(batch.slice(number, 1), options, name, first + number)
+            except (LocalProtocolError, RemoteProtocolError, ValueError) as wrong:
+                raise UnfitError(f"row {number} of this batch cannot be a message: {wrong}") from wrong
+        raise
+
+
+def _encode_batch(batch: pa.RecordBatch, options: SinkOptions, name: str | None, first: int) -> OutgoingBatch:
+    columns = _columns(batch)
+    count = batch.num_rows
+    addresses = [options.address] * count if options.address else columns.get("address", [None] * count)
+    if not all(addresses):
+        raise UnfitError("column 'address' is null, and there is no option 'address'")
+    formats = columns.get("message_format", [])
+    if "raw" not in columns and not any(formats):
+        named = _named(columns, count, options, name, first)
+        return OutgoingBatch(
+            addresses, [Message.from_payload(each) for each in _payloads(named, count, options)]
+        )
+    messages: list[Message] = []
+    raws = columns.get("raw")
+    for number in range(count):
+        message_format = (formats[number] or 0) if formats else 0
+        if raws is not None and raws[number] is not None:
+            messages.append(_replayed(bytes(raws[number]), message_format))
+            continue
+        row = {key: column[number : number + 1] for key, column in columns.items()}
+        if message_format:
+            payload = bytes(row.get("body", [None])[0] or b"")
+        else:
+            # Messages out of an archive stay as they are.
+            said = row if raws is not None else _named(row, 1, options, name, first + number)
+            payload = _payloads(said, 1, options)[0]
+        messages.append(Message.from_payload(payload, message_format))
+    return OutgoingBatch(addresses, messages)
+
+
+def _columns(batch: pa.RecordBatch) -> Columns:
+    """Lists by name; a field of a struct is called ``.field``."""
+    columns: Columns = {}
+    for place, name in enumerate(batch.schema.names):
+        column = batch.column(place)
+        if name in ("header", "properties"):
+            for each, child in zip(column.type, column.flatten(), strict=True):
+                columns[f".{each.name}"] = _plain(child).to_pylist()
+        elif name in SINK_TYPES:
+            columns[name] = _plain(column).to_pylist()
+    return columns
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        return column.cast(pa.timestamp("us", tz=kind.tz)).cast(_INSTANT)
+    return column
+
+
+def _field(columns: Columns, name: str) -> list[Any] | None:
+    """A field of header or properties: what stands alone, or else what is in the struct."""
+    alone, inside = columns.get(name), columns.get(f".{name}")
+    if alone is None or inside is None:
+        return inside if alone is None else alone
+    return [other if one is None else one for one, other in zip(alone, inside, strict=True)]
+
+
+def _named(columns: Columns, count: int, options: SinkOptions, name: str | None, first: int) -> Columns:
+    """With a message-id in each row: the same one whenever the row is sent again."""
+    if options.dedup_id == "none":
+        return columns
+    ids = _field(columns, "message_id") or [None] * count
+    if None in ids:
+        if name is None:
+            made = [hashlib.sha256(each).hexdigest() for each in _payloads(columns, count, options)]
+        else:
+            made = [f"{name}-{number}" for number in range(first, first + count)]
+        kinds = _field(columns, "message_id_type") or ["string"] * count
+        columns = {
+            **columns,
+            "message_id_type": [
+                "string" if one is None else kind for one, kind in zip(ids, kinds, strict=True)
+            ],
+        }
+        ids = [new if one is None else one for one, new in zip(ids, made, strict=True)]
+        columns["message_id"] = ids
+    if options.dedup_id == "artemis":
+        pairs = columns.get("application_properties") or [None] * count
+        columns = {
+            **columns,
+            "application_properties": [
+                [*[pair for pair in has or () if pair[0] != _DUPLICATE], (_DUPLICATE, json_text(one))]
+                for has, one in zip(pairs, ids, strict=True)
+            ],
+        }
+    return columns
+
+
+# Sections of all rows -----------------------------------------------------------------------------
+
+
+def _payloads(columns: Columns, count: int, options: SinkOptions) -> list[bytes]:
+    sections = [
+        _headers(columns, count, options),
+        _maps(columns, "delivery_annotations"),
+        _maps(columns, "message_annotations"),
+        _properties(columns, count),
+        _maps(columns, "application_properties"),
+        _bodies(columns, count, options),
+        _maps(columns, "footer"),
+    ]
+    said = [section for section in sections if section is not None]
+    return said[0] if len(said) == 1 else list(map(b"".join, zip(*said, strict=True)))
+
+
+def _headers(columns: Columns, count: int, options: SinkOptions) -> list[bytes] | None:
+    durable, priority, ttl = [_field(columns, name) for name in ("durable", "priority", "ttl")]
+    lasting = None if options.ttl is None else round(options.ttl * 1000)
+    if durable is None and priority is None and ttl is None:
+        octets = _header(options.durable, None, lasting)
+        return [octets] * count if octets else None
+    nothing = [None] * count
+    return [
+        _header(options.durable if one is None else one, two, lasting if three is None else three)
+        for one, two, three in zip(durable or nothing, priority or nothing, ttl or nothing, strict=True)
+    ]
+
+
+@lru_cache(1024)
+def _header(durable: bool | None, priority: int | None, ttl: int | None) -> bytes:
+    """What is the default anyway is not sent."""
+    out = bytearray()
+    fields = checked_fields(HEADER_FIELDS, HEADER_CHECKS, [durable, priority, ttl, None, None])
+    SECTION_WRITERS[HEADER](out, fields)
+    return bytes(out)
+
+
+_TEXTS: Final = frozenset({"to", "subject", "reply_to", "group_id", "reply_to_group_id"})
+"""Any string may be one of these."""
+
+
+def _properties(columns: Columns, count: int) -> list[bytes] | None:
+    fields: list[list[Any]] = []
+    last = 0
+    for index, name in enumerate(PROPERTY_FIELDS):
+        column = _field(columns, name)
+        if column is None or column.count(None) == count:
+            fields.append([None] * count)
+            continue
+        last = index + 1
+        if name in ("message_id", "correlation_id"):
+            kinds = _field(columns, f"{name}_type")
+            if kinds is not None and {*kinds} != {"string"}:
+                column = [
+                    None if one is None else _id(one, kind or "string")
+                    for one, kind in zip(column, kinds, strict=True)
+                ]
+        elif name in ("absolute_expiry_time", "creation_time"):
+            column = [None if one is None else Timestamp(one // 1000) for one in column]
+        elif name not in _TEXTS:
+            column = [one.encode() if name == "user_id" and isinstance(one, str) else one for one in column]
+            check = PROPERTY_CHECKS[index]
+            column = [None if one is None else check(name, one) for one in column]
+        fields.append(column)
+    if not last:
+        return None
+    write = SECTION_WRITERS[PROPERTIES]
+    made: list[bytes] = []
+    for row in zip(*fields[:last], strict=True):
+        out = bytearray()
+        write(out, row)
+        made.append(bytes(out))
+    return made
+
+
+_PLACES: Final = {
+    "delivery_annotations": DELIVERY_ANNOTATIONS,
+    "message_annotations": ANNOTATIONS,
+    "application_properties": APPLICATION_PROPERTIES,
+    "footer": FOOTER,
+}
+
+
+def _maps(columns: Columns, name: str) -> list[bytes] | None:
+    rows = columns.get(name)
+    if rows is None or not any(rows):
+        return None
+    place = _PLACES[name]
+    types = columns.get(f"{name}_types") or [None] * len(rows)
+    return [_map(place, pairs, said) if pairs else b"" for pairs, said in zip(rows, types, strict=True)]
+
+
+def _map(place: int, pairs: list[tuple[str, Any]], types: list[tuple[str, str]] | None) -> bytes:
+    if types:
+        named = dict(types)
+        entries = [_entry(place, key, value, named.get(key)) for key, value in pairs]
+    else:
+        entries = [_entry(place, key, value, None) for key, value in pairs]
+    octets = b"".join(entries)
+    size, count = len(octets) + 1, 2 * len(entries)
+    if size < 256 and count < 256:
+        return b"%b%c%c%c%b" % (_PREFIXES[place], codes.MAP8, size, count, octets)
+    head = bytes((codes.MAP32,)) + (size + 3).to_bytes(4, "big") + count.to_bytes(4, "big")
+    return _PREFIXES[place] + head + octets
+
+
+def _entry(place: int, key: str, value: Any, said: str | None) -> bytes:
+    """A key and its value as a map has them."""
+    try:
+        return _usual_entry(place, key, value, said)
+    except TypeError:  # a list, say, which nothing can remember
+        return _usual_entry.__wrapped__(place, key, value, said)
+
+
+@lru_cache(16384, typed=True)  # true, 1 and 1.0 are different values
+def _usual_entry(place: int, key: str, value: Any, said: str | None) -> bytes:
+    key_type = str if place == APPLICATION_PROPERTIES else Symbol
+    out = bytearray()
+    types = None if said is None else [(key, said)]
+    SECTION_WRITERS[place](out, map_from_text([(key, value)], types, key_type))
+    return bytes(out[6:] if out[3] == codes.MAP8 else out[12:])
+
+
+_PREFIXES: Final = {
+    DELIVERY_ANNOTATIONS: b"\x00\x53\x71",
+    ANNOTATIONS: b"\x00\x53\x72",
+    APPLICATION_PROPERTIES: b"\x00\x53\x74",
+    FOOTER: b"\x00\x53\x78",
+}
+
+
+def _bodies(columns: Columns, count: int, options: SinkOptions) -> list[bytes]:
+    bodies = columns.get("body", columns.get("value"))
+    kinds = columns.get("body_type")
+    if bodies is not None and kinds is None and options.body_type == "auto" and None not in bodies:
+        return [encode_message(each) for each in bodies]
+    nothing: list[Any] = [None] * count
+    texts = columns.get("body_text", nothing)
+    made: list[bytes] = []
+    for body, kind, text in zip(bodies or nothing, kinds or nothing, texts, strict=True):
+        if kind == "data" and body.__class__ is bytes:
+            made.append(encode_message(body))
+        else:
+            out = bytearray()
+            write_body(out, _body(body, kind, text, options))
+            made.append(bytes(out))
+    return made
+
+
+# What takes a row's time --------------------------------------------------------------------------
+
+
+def _body(body: Any, kind: str | None, text: str | None, options: SinkOptions) -> Any:
+    if body is None:
+        return Value(text) if text is not None or kind != "data" else b""
+    if kind is None:
+        kind = options.body_type
+        if kind == "value" or (kind == "auto" and isinstance(body, str)):
+            return Value(body)
+        kind = "data"
+    octets: bytes = body.encode() if isinstance(body, str) else body
+    if kind == "data":
+        return octets
+    if isinstance(body, str):
+        return Value(body)
+    values = list(_values(octets))
+    if kind == "value" and len(values) == 1:
+        return Value(values[0])
+    if kind == "sequence" and all(isinstance(each, list) for each in values):
+        return Sequence(*values)
+    raise UnfitError(f"a body of body_type {kind!r} does not hold that: {octets[:20]!r}")
+
+
+def _values(octets: bytes) -> Iterator[Any]:
+    position = 0
+    while position < len(octets):
+        value, position = decode(octets, position)
+        yield value
+
+
+def _id(text: str, kind: str) -> Any:
+    if kind == "string":
+        return text
+    if kind == "ulong":
+        return ULong(int(text))
+    if kind == "uuid":
+        return uuid.UUID(text)
+    if kind == "binary":
+        return bytes.fromhex(text)
+    raise UnfitError(f"an id is a string, ulong, uuid or binary, not {kind!r}")
+
+
+def _replayed(payload: bytes, message_format: int) -> Message:
+    """As it was archived, without what belongs to the journey that it was taken from (3.2.1, 3.2.2)."""
+    message = Message.from_payload(payload, message_format)
+    if not message_format:
+        if message.delivery_count:
+            message.delivery_count = None
+        if message.first_acquirer:
+            message.first_acquirer = None
+        if message.delivery_annotations:
+            message.delivery_annotations = None
+    return message

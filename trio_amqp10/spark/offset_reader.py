@@ -1,0 +1,167 @@
+"""Log: messages that the peer keeps and numbers, read again from any number on.
+
+So it is with the streams of RabbitMQ 4, and with the partitions of event hubs (``log_dialects``). Nothing is taken away, so
+nothing needs to be kept here: whoever knows two numbers can read what is between them, as often as need be.
+
+Numbers may have gaps, and a log forgets its oldest messages. A gap where reading begins is told from
+a loss by asking for the first message that there is.
+
+Knows receivers and rows; of Spark, nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+import trio_amqp10 as amqp
+
+from .connection_pool import borrow
+from .connections import dialling
+from .log_dialects import dialect_of, number_of
+from .prefetch import prefetch
+from .rows import RowMaker, Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    import pyarrow as pa
+
+    from .options import LogOptions
+    from .prefetch import Offer
+
+__all__ = ["DataLossError", "find_ends", "find_starts", "read"]
+
+_log = logging.getLogger("trio_amqp10.spark")
+
+_ROWS: Final = 2000
+"""Rows of a batch, at most."""
+
+
+class DataLossError(amqp.AmqpError):
+    """Messages that a checkpoint means are not in the log any more."""
+
+
+# Where logs begin and end -------------------------------------------------------------------------
+
+
+async def find_ends(options: LogOptions) -> dict[str, int]:
+    """The number after the last message of each log; 0 for one that never had any.
+
+    Raises:
+        LocalProtocolError: the peer does not begin where it is told.
+        GaveUpError: the peer could not be reached, or was lost, for too long.
+        AmqpError: it refuses.
+    """
+    return await _find(options, dialect_of(options).ends)
+
+
+async def find_starts(options: LogOptions) -> dict[str, int]:
+    """The number of the first message of each log. Raises: as ``find_ends``."""
+    return await _find(options, dialect_of(options).starts)
+
+
+async def _find(
+    options: LogOptions, find: Callable[[amqp.Connection, LogOptions], Awaitable[dict[str, int]]]
+) -> dict[str, int]:
+    async def use(connection: amqp.Connection, progress: Callable[[], None]) -> dict[str, int]:
+        del progress
+        return await find(connection, options)
+
+    return await dialling(options, use, borrow)
+
+
+# What is between two numbers ----------------------------------------------------------------------
+
+
+def read(options: LogOptions, log: str, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+    """Batches of the messages that are numbered ``start`` to ``stop - 1``.
+
+    Raises:
+        DataLossError: some are not there any more, and that is to be an error.
+        TimeoutError: nothing came for ``read_timeout`` seconds.
+        GaveUpError, AmqpError: the peer cannot be reached, was lost, or refuses.
+    """
+    return prefetch(partial(_read, options, log, start, stop))
+
+
+async def _read(options: LogOptions, log: str, start: int, stop: int, offer: Offer) -> None:
+    dialect = dialect_of(options)
+    at = start  # what is wanted next
+
+    async def use(connection: amqp.Connection, progress: Callable[[], None]) -> None:
+        nonlocal at
+        maker = RowMaker(options, address=log)
+        async with dialect.receiving(connection, options, log, at) as receiver:
+            dialect.check(receiver, log)
+            while at < stop:
+                _give_credit(receiver, options.credit, stop - at)
+                deliveries = await _more(receiver, log, options)
+                if deliveries is None:
+                    await _check_loss(connection, log, at, stop, options, patience_is_over=True)
+                    return
+                found = [(number, each) for each in deliveries if (number := number_of(dialect, each)) >= at]
+                if not found:
+                    continue  # of the same block as what is wanted
+                if found[0][0] > at:
+                    await _check_loss(connection, log, at, min(stop, found[0][0]), options)
+                wanted = [(number, each) for number, each in found if number < stop]
+                if wanted:
+                    rows = Rows()
+                    maker.gather(rows, [each for _, each in wanted], time.time_ns() // 1000)
+                    numbers = [number for number, _ in wanted]
+                    if not await offer(maker.batch(rows, numbers, peer=connection.remote.container_id)):
+                        at = stop
+                        return
+                at = found[-1][0] + 1
+                progress()
+
+    await dialling(options, use, borrow)
+
+
+def _give_credit(receiver: amqp.Receiver, most: int, left: int) -> None:
+    """For no more than is wanted, and asked for by halves."""
+    here = receiver.credit + receiver.buffered
+    wanted = min(most, left)
+    if here <= wanted // 2:
+        receiver.grant(wanted - here)
+
+
+async def _more(receiver: amqp.Receiver, log: str, options: LogOptions) -> list[amqp.Delivery] | None:
+    """What comes next; None where nothing does."""
+    with trio.move_on_after(options.read_timeout):
+        return await receiver.receive_many(_ROWS)
+    _log.debug("nothing came from %r for %g s", log, options.read_timeout)
+    return None
+
+
+async def _check_loss(
+    connection: amqp.Connection,
+    log: str,
+    start: int,
+    stop: int,
+    options: LogOptions,
+    *,
+    patience_is_over: bool = False,
+) -> None:
+    """Messages ``start`` to ``stop - 1`` did not come: were there any?"""
+    first = await dialect_of(options).first(connection, options, log)
+    if first is not None and first <= start:
+        if patience_is_over:
+            raise TimeoutError(
+                f"messages {start} to {stop - 1} of {log!r} did not come within {options.read_timeout:g} s (readTimeout)"
+            )
+        return  # a gap, and nothing else
+    if first is None and not patience_is_over:
+        return
+    loss = (
+        f"messages {start} to {stop - 1} of {log!r} are not all there any more: it "
+        f"{'holds nothing' if first is None else f'begins with {first}'} now (option 'failOnDataLoss')"
+    )
+    if options.fail_on_data_loss:
+        raise DataLossError(loss)
+    _log.warning(loss)

@@ -1,0 +1,398 @@
+"""SpoolReceiver: receives from a queue into the spool, in its own thread.
+
+What must hold: a message is settled only after its row is on disk. So deliveries gather; a batch of
+them is written and flushed as one segment, then accepted, and only then is the credit that they
+took given anew. Credit bounds what can come twice after a crash: what is on disk and not settled.
+
+Spark never says when it has consumed the last batch (it commits a batch when the next one has
+data), so nothing here waits for that: a message is Spark's once it is in the spool.
+
+The thread is a daemon, for Spark's process must end when it is told to. What fails in it is kept,
+and raised by ``check`` in the thread that Spark calls in.
+
+Knows deliveries, rows and the spool; of Spark, nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+import pyarrow as pa
+import trio
+
+import trio_amqp10 as amqp
+from trio_amqp10.errors import Condition, LocalProtocolError
+
+from .connections import dialling, in_one
+from .failure_points import passing
+from .recent_ids import RecentIds
+from .rows import RowMaker, Rows
+from .schema import IDS, annotated
+from .source_selection import check_filter, check_keeping, keeps_nothing, source_of
+from .spool import SpoolError
+from .spool_terminus_store import SpoolTerminusStore, named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import BinaryIO
+
+    from trio_amqp10.errors import RemoteProtocolError
+
+    from .options import QueueOptions
+    from .spool import Spool
+
+    Refused = list[tuple[amqp.Delivery, RemoteProtocolError]]
+
+__all__ = ["SpoolReceiver", "SpoolReceiverError"]
+
+_log = logging.getLogger("trio_amqp10.spark")
+
+_AT_ONCE: Final = 256
+"""Deliveries taken between two looks at anything else."""
+_LOOK: Final = 0.5
+"""Seconds between two looks at whether a link that waits for credit still lives."""
+_FAST: Final = 10_000
+"""Messages a second that make a batch of Spark's worth waiting for."""
+_FAREWELL: Final = 3.0
+"""Seconds to write, settle and detach when told to stop."""
+
+
+class SpoolReceiverError(amqp.AmqpError):
+    """Receiving has failed, for the reason that is its cause."""
+
+
+class _Taken(NamedTuple):
+    """Deliveries that came together, waiting to be written."""
+
+    deliveries: list[amqp.Delivery]
+    receiver: amqp.Receiver
+    moment: int
+    """Microseconds since 1970."""
+
+
+class SpoolReceiver:
+    """Receives until stopped, or, where it only empties the queue, until that is empty.
+
+    Args:
+        options: of the reader.
+        spool: where rows go.
+        emptying: take what is there, and no more.
+
+    Attributes:
+        emptied: whether all that was there is in the spool; only when ``emptying``.
+    """
+
+    def __init__(self, options: QueueOptions, spool: Spool, *, emptying: bool = False) -> None:
+        self._options = options if options.dedup != "link" else named(options, spool)
+        self._spool = spool
+        self._emptying = emptying
+        self._seen = (
+            RecentIds(options.dedup_window, spool.segments) if options.dedup == "message-id" else None
+        )
+        self._kept = SpoolTerminusStore(spool) if options.dedup == "link" else None
+        self._rows = RowMaker(options, keyed=self._seen is not None)
+        self._changed = threading.Condition()
+        self._failure: BaseException | None = None
+        self._finished = False
+        self.emptied = False
+        self._token: trio.lowlevel.TrioToken | None = None
+        self._scope = trio.CancelScope()
+        self._batch_rows = max(1, min(options.spool_flush_rows, options.credit // 2))
+        self._begin_counting()
+        self._thread = threading.Thread(target=self._main, name="amqp10 intake", daemon=True)
+        self._thread.start()
+
+    # -- for the thread that Spark calls in -------------------------------------------------
+
+    def check(self) -> None:
+        """Raise what receiving has failed with.
+
+        Raises:
+            IntakeError: with the peer's condition in its text, and the failure as its cause.
+        """
+        failure = self._failure
+        if failure is not None:
+            raise SpoolReceiverError(
+                f"receiving from {self._options.address!r} has failed: {failure}"
+            ) from failure
+
+    @property
+    def pressed(self) -> bool:
+        """Whether more than 10,000 messages a second come at present."""
+        recent = time.monotonic() - self._wrote_at < 2 * self._options.spool_flush_interval
+        return recent and self._rate > _FAST
+
+    def _begin_counting(self) -> None:
+        self._rate = 0.0  # messages a second, by the last segment
+        self._wrote_at = time.monotonic()
+
+    def wait_until(self, holds: Callable[[], bool]) -> None:
+        """Wait until this holds, all is taken that there is to take, or receiving has failed."""
+        with self._changed:
+            while not (holds() or self._finished):
+                self._changed.wait(1.0)
+
+    def released(self) -> None:
+        """There may be room in the spool again."""
+        self._from_outside(self._make_way)
+
+    def stop(self, patience: float = _FAREWELL + 1.0) -> None:
+        """Write and settle what has come, detach, and end; nothing is lost if there is no time for it."""
+        self._from_outside(self._scope.cancel)
+        self._thread.join(patience)
+
+    def _from_outside(self, call: Callable[[], object]) -> None:
+        token = self._token
+        if token is not None:
+            try:
+                token.run_sync_soon(call)
+            except trio.RunFinishedError:
+                return
+
+    # -- the thread -------------------------------------------------------------------------
+
+    def _main(self) -> None:
+        try:
+            trio.run(self._run)
+        except BaseException as failure:  # kept for ``check``: nobody else would hear of it
+            _log.exception("receiving from %r has failed", self._options.address)
+            self._failure = failure
+        with self._changed:
+            self._finished = True
+            self._changed.notify_all()
+
+    async def _run(self) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+        with self._scope:
+            await dialling(self._options, self._receive_all)
+            self.emptied = self._emptying
+
+    async def _receive_all(self, connection: amqp.Connection, progress: Callable[[], None]) -> None:
+        """Everything over one connection. What was taken and not written is forgotten with it: it will come again."""
+        self._pending: list[_Taken] = []
+        self._waiting = 0  # deliveries in there
+        self._peer = connection.remote.container_id
+        self._written_at = trio.current_time()
+        self._begin_counting()
+        self._owed: dict[amqp.Receiver, int] = {}
+        self._busy = 0  # deliveries between being taken and being settled
+        self._ripe = trio.Event()
+        self._settled = trio.lowlevel.ParkingLot()  # for those who wait for credit, or room
+        self._writing = trio.Lock()  # a farewell may come while a batch is written
+        self._links = self._options.links
+        receivers = [partial(self._receive, connection, progress, number) for number in range(self._links)]
+        await in_one(*receivers, self._write_batches)
+
+    async def _receive(self, connection: amqp.Connection, progress: Callable[[], None], number: int) -> None:
+        options = self._options
+        name = options.link_name
+        if name is not None and options.links > 1:
+            name = f"{name}-{number}"
+        opening = connection.open_receiver(
+            options.address,
+            source=source_of(options),
+            credit=0,
+            filters="optional",  # check_filter looks
+            name=name,
+            own_session=options.links > 1,
+            store=self._kept,
+            guarantee="at-least-once" if self._kept is None else "exactly-once",
+        )
+        try:
+            async with opening as receiver:
+                check_filter(receiver, options)
+                if self._kept is not None:
+                    check_keeping(receiver, options)
+                    self._kept.begin(receiver, partial(self._done, receiver))
+                progress()
+                await self._take_from(receiver)
+        except amqp.GuaranteeNotSupportedError as weaker:
+            raise keeps_nothing(options) from weaker
+        except amqp.LinkRefusedError as refusal:
+            if self._kept is not None and refusal.condition == Condition.NOT_IMPLEMENTED:
+                raise keeps_nothing(options) from refusal
+            raise
+        self._links -= 1
+        self._ripe.set()
+
+    async def _take_from(self, receiver: amqp.Receiver) -> None:
+        try:
+            await (self._empty if self._emptying else self._follow)(receiver)
+        finally:
+            await self._say_farewell(receiver)
+
+    async def _follow(self, receiver: amqp.Receiver) -> None:
+        self._give_credit(receiver, self._options.credit)
+        while True:
+            while not (receiver.credit or receiver.buffered):
+                await self._until_settled(receiver)  # to receive without credit would be to ask for more
+            self._take(await receiver.receive_many(_AT_ONCE), receiver)
+
+    async def _empty(self, receiver: amqp.Receiver) -> None:
+        """Take what is there: until a drain brings less than was asked for, or nothing comes for a while (2.6.7)."""
+        credit = self._options.credit
+        while True:
+            while self._spool.full:
+                await self._until_settled(receiver)
+            receiver.grant(credit)
+            taken, silent = 0, False
+            while not silent:
+                drained: list[amqp.Delivery] = []
+                with trio.move_on_after(self._options.available_now_idle) as patience:
+                    drained = await receiver.drain()
+                if patience.cancelled_caught:
+                    # It was not answered, and has brought this all the same.
+                    drained = [receiver.receive_nowait() for _ in range(receiver.buffered)]
+                if drained:
+                    self._take(drained, receiver)
+                taken += len(drained)
+                silent = not (patience.cancelled_caught and drained)
+            self._ripe.set()
+            while self._busy:
+                await self._until_settled(receiver)
+            if taken < credit:
+                return
+
+    async def _until_settled(self, receiver: amqp.Receiver) -> None:
+        """Wait until something was settled, or there may be room. A link that is lost meanwhile wakes nobody here."""
+        receiver.check_alive()
+        with trio.move_on_after(_LOOK):
+            await self._settled.park()
+
+    def _take(self, deliveries: list[amqp.Delivery], receiver: amqp.Receiver) -> None:
+        if not self._pending:
+            self._ripe.set()
+        self._pending.append(_Taken(deliveries, receiver, time.time_ns() // 1000))
+        self._waiting += len(deliveries)
+        self._busy += len(deliveries)
+        if self._waiting >= self._batch_rows:
+            self._ripe.set()
+
+    # -- to disk, and only then to the peer -------------------------------------------------
+
+    async def _write_batches(self) -> None:
+        while self._links or self._pending:
+            if not self._pending:
+                self._ripe = trio.Event()
+                await self._ripe.wait()
+                continue
+            if self._waiting < self._batch_rows and self._links:
+                self._ripe = trio.Event()
+                # The interval is between two segments: who comes after a pause need not wait for others.
+                with trio.move_on_at(self._written_at + self._options.spool_flush_interval):
+                    await self._ripe.wait()
+            await self._write_pending()
+
+    async def _write_pending(self) -> None:
+        async with self._writing:
+            count = self._waiting
+            batch, self._pending, self._waiting = self._pending, [], 0
+            if batch:
+                refused = await self._write(batch, self._peer)
+                self._written_at = trio.current_time()
+                now = time.monotonic()
+                self._rate, self._wrote_at = count / (now - self._wrote_at), now
+                self._settle(batch, refused)
+
+    async def _write(self, batch: list[_Taken], peer: str) -> Refused:
+        """From octets to a segment on the disk, but for what cannot be decoded, and what is there already.
+
+        Only the disk is waited for in a thread: to make rows there too would have two threads take turns at one
+        interpreter, and neither be done sooner.
+        """
+        rows = Rows()
+        for each in batch:
+            self._rows.gather(rows, each.deliveries, each.moment)
+        if self._seen is not None:  # without those that were settled in a former life, had there been time
+            places = self._seen.fresh(rows.keys)
+            rows = rows if len(places) == len(rows.keys) else rows.only(places)
+        count = len(rows.came)
+        if not count:
+            return rows.refused
+        end = self._spool.end
+        table = self._rows.batch(rows, range(end, end + count), peer=peer)
+        if self._seen is not None:
+            table = annotated(table, IDS, rows.keys)
+        if self._kept is not None:
+            table = self._kept.telling(table, cast("list[amqp.Delivery]", rows.came))
+
+        def fill(file: BinaryIO) -> None:
+            with pa.ipc.new_file(file, table.schema) as writer:
+                writer.write_batch(table)
+
+        try:
+            await trio.to_thread.run_sync(self._spool.write, count, fill)
+        except OSError as wrong:  # not to be taken for a lost connection
+            raise SpoolError(f"the spool {self._options.spool} cannot be written: {wrong}") from wrong
+        if self._seen is not None:
+            self._seen.add(rows.keys)
+        if self._kept is not None:
+            self._kept.written()
+        passing("synced")
+        with self._changed:
+            self._changed.notify_all()
+        return rows.refused
+
+    def _settle(self, batch: list[_Taken], refused: Refused) -> None:
+        for delivery, fault in refused:
+            _log.warning("a message could not be decoded, and was rejected: %s", fault)
+            if not delivery.settled:
+                with suppress(LocalProtocolError):
+                    delivery.reject(Condition.DECODE_ERROR, fault.description)
+        bad = {id(delivery) for delivery, _ in refused}
+        counts: dict[amqp.Receiver, int] = {}
+        for deliveries, receiver, _ in batch:
+            for delivery in deliveries:
+                if not (delivery.settled or (bad and id(delivery) in bad)):
+                    try:
+                        delivery.accept()
+                    except LocalProtocolError:  # its link is gone: it will come again
+                        continue
+            # Where the peer keeps the link, it has the last word, and ``_done`` hears of it then.
+            settled = len(deliveries) if self._kept is None else sum(each.settled for each in deliveries)
+            if settled:
+                counts[receiver] = counts.get(receiver, 0) + settled
+        passing("settled")
+        for receiver, count in counts.items():
+            self._done(receiver, count)
+
+    def _done(self, receiver: amqp.Receiver, count: int) -> None:
+        """So many are settled, and do not come again."""
+        self._busy -= count
+        self._give_credit(receiver, count)
+        self._settled.unpark_all()
+
+    def _give_credit(self, receiver: amqp.Receiver, count: int) -> None:
+        """As many more may come; later, where the spool is full."""
+        if self._emptying or receiver.closed:
+            return
+        owed = self._owed.get(receiver, 0) + count
+        if self._spool.full:
+            self._owed[receiver] = owed
+        else:
+            self._owed.pop(receiver, None)
+            receiver.grant(owed)
+
+    def _make_way(self) -> None:
+        if hasattr(self, "_owed"):
+            for receiver in list(self._owed):
+                self._give_credit(receiver, 0)
+            self._settled.unpark_all()
+
+    async def _say_farewell(self, receiver: amqp.Receiver) -> None:
+        """What has come is worth writing when told to stop, and settling it spares others the work.
+
+        A subscription is left, and not closed: messages go on to come for whoever comes back (2.6.6).
+        """
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + _FAREWELL):
+            if self._scope.cancel_called and not receiver.closed:
+                await self._write_pending()
+            if self._options.durable:
+                await receiver.detach()
+            elif self._scope.cancel_called:
+                await receiver.aclose()

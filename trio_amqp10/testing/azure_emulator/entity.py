@@ -1,0 +1,259 @@
+"""Entity: a queue, subscription or dead-letter queue of Service Bus, as a node.
+
+What it holds is in its ``entity_messages``, and what becomes of it is told there. Receivers that settle second learn whether
+their outcome was applied: one whose lock is lost is rejected with ``com.microsoft:message-lock-lost``.
+
+Knows inlets and outlets; knows no links.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+import trio
+
+from trio_amqp10.container.nodes.node import Inlet, Node, Outlet, Peer, RefusedError
+from trio_amqp10.errors import Condition
+from trio_amqp10.message import Message
+
+from .batch_unpacking import take_in, unpack
+from .constants import DEAD_LETTER_QUEUE, SESSION_LOCK_LOST
+from .entity_messages import EntityMessages
+from .entity_options import EntityOptions
+from .message_sessions import MessageSessions, SessionWaiter
+from .stored_message import StoredMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trio_amqp10.container.nodes.clock import Clock
+    from trio_amqp10.container.nodes.deadline_timer import DeadlineTimer
+    from trio_amqp10.container.nodes.node import SubscriptionTerms
+
+    from .message_locks import LockableMessage
+    from .message_sessions import SessionLock
+
+__all__ = ["Entity", "take_records"]
+
+
+class Entity(Node):
+    """Holds messages, and lets receivers lock them.
+
+    Args:
+        address: what links name to reach it.
+        options: its rules.
+        clock: what locks and messages end by.
+        deadline_timer: wakes it when something is due.
+        dead: whether it is a dead-letter queue, which has none itself.
+        takes: whether peers may send to it.
+
+    Attributes:
+        ledger: what it holds.
+        sessions: who has which.
+        graveyard: its dead-letter queue, or None.
+    """
+
+    gives = True
+    confirms = True
+
+    def __init__(
+        self,
+        address: str,
+        options: EntityOptions,
+        clock: Clock,
+        deadline_timer: DeadlineTimer,
+        *,
+        dead: bool = False,
+        takes: bool = True,
+    ) -> None:
+        super().__init__(address)
+        self.takes = takes
+        self.options = options
+        self.sessions = MessageSessions(options.lock_duration, clock)
+        self.graveyard: Entity | None = None
+        if not dead:
+            rules = EntityOptions(lock_duration=options.lock_duration)
+            self.graveyard = Entity(
+                address + DEAD_LETTER_QUEUE, rules, clock, deadline_timer, dead=True, takes=False
+            )
+        self.ledger = EntityMessages(options, clock, self._on_available, self.graveyard)
+        self._deadline_timer = deadline_timer
+        self._clock = clock
+        self._waiting: dict[Outlet, str | None] = {}
+        self._holds: dict[Outlet, SessionLock] = {}
+
+    # -- in ---------------------------------------------------------------------------------
+
+    def on_arrivals(self, inlet: Inlet) -> None:
+        self.sweep()
+        take = partial(take_records, check=self.check, receive=self.receive)
+        while (arrival := inlet.take()) is not None:
+            take_in(arrival, take)
+
+    def check(self, record: StoredMessage) -> None:
+        """Raise ``RefusedError`` if it cannot be held here."""
+        if self.options.requires_session and record.session is None:
+            raise RefusedError(
+                Condition.NOT_ALLOWED, f"{self.address!r} requires sessions, and a message has no group-id"
+            )
+
+    def receive(self, record: StoredMessage) -> int:
+        """Hold a message; returns its number."""
+        number = self.ledger.enqueue(record)
+        self._deadline_timer.check()
+        return number
+
+    # -- out --------------------------------------------------------------------------------
+
+    def check_outlet(
+        self, peer: Peer, *, copying: bool, target: str | None, subscription_terms: SubscriptionTerms
+    ) -> None:
+        super().check_outlet(peer, copying=copying, target=target, subscription_terms=subscription_terms)
+        if copying:
+            raise RefusedError(Condition.NOT_IMPLEMENTED, "to look without taking, peek by a request")
+
+    def hold(self, outlet: Outlet, hold: SessionLock) -> None:
+        """The outlet that is about to be added takes from this session, which was locked for it."""
+        hold.outlet = outlet
+        self._holds[outlet] = hold
+        self._deadline_timer.check()
+
+    def on_demand(self, outlet: Outlet) -> None:
+        self.sweep()
+        if outlet in self.outlets:
+            self.attempt(outlet, self._serve, outlet, self._lane_of(outlet))
+
+    def _lane_of(self, outlet: Outlet) -> str | None:
+        hold = self._holds.get(outlet)
+        return None if hold is None else hold.session
+
+    def _serve(self, outlet: Outlet, lane: str | None) -> None:
+        while outlet.ready():
+            held = self.ledger.take(lane, outlet.max_message_size)
+            if held is None:
+                left = self.ledger.first(lane)
+                if left is not None:
+                    outlet.outgrow(left.size)
+                outlet.rest(0)
+                if outlet in self.outlets:
+                    self._waiting.setdefault(outlet, lane)
+                return
+            self._give(outlet, held)
+        self._waiting.pop(outlet, None)
+        outlet.rest(self.ledger.available(lane))
+
+    def _give(self, outlet: Outlet, held: LockableMessage) -> None:
+        lock = self.ledger.lock(held)
+        try:
+            outlet.give(Message.from_payload(held.render()), lock, lock.token.bytes_le)
+        except Exception:
+            self.end_link(outlet)
+            with suppress(RefusedError):  # it was given back meanwhile
+                lock.released()
+        self._deadline_timer.check()
+
+    def _on_available(self, lane: str | None) -> None:
+        """There is one more: for the next in turn of those who wait."""
+        if self.options.requires_session and lane not in self.sessions:
+            self._match()
+            return
+        for outlet, wanted in list(self._waiting.items()):
+            if wanted != lane or outlet not in self._waiting:
+                continue
+            del self._waiting[outlet]
+            try:
+                if self._offer(outlet, lane):
+                    return
+            except Exception:
+                self.end_link(outlet)
+
+    def _offer(self, outlet: Outlet, lane: str | None) -> bool:
+        """Give the next message to one that waited; False if it cannot have it."""
+        if not outlet.ready():
+            return False
+        held = self.ledger.take(lane, outlet.max_message_size)
+        if held is not None:
+            self._give(outlet, held)
+        elif (
+            self.ledger.first(lane) is not None
+        ):  # too large: unless another takes it, that is all that is left
+            outlet.peer.start_soon(self._look_again, outlet)
+        if outlet in self.outlets and outlet.ready():
+            self._waiting[outlet] = lane  # behind all others
+        return held is not None
+
+    async def _look_again(self, outlet: Outlet) -> None:
+        await trio.lowlevel.checkpoint()
+        self.on_demand(outlet)
+
+    def remove_outlet(self, outlet: Outlet) -> None:
+        super().remove_outlet(outlet)
+        self._waiting.pop(outlet, None)
+        limit = outlet.max_message_size
+        if limit is not None and not any(each.max_message_size == limit for each in self.outlets):
+            self.ledger.forget_limit(limit)
+        hold = self._holds.pop(outlet, None)
+        if hold is not None:
+            self.release(hold, failed=False)
+
+    # -- sessions ---------------------------------------------------------------------------
+
+    def seek(self, seeker: SessionWaiter) -> None:
+        """Give somebody the next session that has messages and nobody has."""
+        self.sweep()
+        self.sessions.seekers.append(seeker)
+        self._match()
+        self._deadline_timer.check()
+
+    def _match(self) -> None:
+        seekers = self.sessions.seekers
+        while seekers:
+            free = next((lane for lane in self.ledger.lanes if lane not in self.sessions), None)
+            if free is None:
+                return
+            seekers.popleft().found(free)
+
+    def release(self, hold: SessionLock, *, failed: bool) -> None:
+        """The session is free again."""
+        if self.sessions.end(hold):
+            self.ledger.release_session(hold.session, failed=failed)
+            self._match()
+
+    # -- time -------------------------------------------------------------------------------
+
+    def sweep(self) -> None:
+        """Do what is due."""
+        for hold in self.sessions.ended():
+            self.release(hold, failed=True)
+            if hold.outlet is not None:
+                text = f"the lock on the session {hold.session!r} has ended"
+                self.attempt(hold.outlet, hold.outlet.close, SESSION_LOCK_LOST, text)
+        now = self._clock.now()
+        for seeker in [each for each in self.sessions.seekers if each.until <= now]:
+            self.sessions.seekers.remove(seeker)
+            seeker.given_up()
+        self.ledger.sweep()
+
+    def next_deadline(self) -> float:
+        """When ``sweep`` may have something to do; infinite for never."""
+        return min(self.ledger.next_deadline(), self.sessions.next_deadline())
+
+    def statistics(self) -> dict[str, int]:
+        return super().statistics() | {"messages": len(self.ledger), "locked": self.ledger.locked}
+
+    def __len__(self) -> int:
+        """Messages held, in any state."""
+        return len(self.ledger)
+
+
+def take_records(
+    message: Message, check: Callable[[StoredMessage], object], receive: Callable[[StoredMessage], object]
+) -> None:
+    """Take one message, or all those of a batch; none of them if one cannot be."""
+    records = [StoredMessage(each) for each in unpack(message)]
+    for record in records:
+        check(record)
+    for record in records:
+        receive(record)

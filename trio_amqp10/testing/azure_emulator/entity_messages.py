@@ -1,0 +1,376 @@
+"""EntityMessages: the messages of an entity, with locks and their deadlines.
+
+A message is in one of three states, and may be locked in the first two:
+
+=============  =========================================  ==============================================
+state          who gets it                                how it leaves
+=============  =========================================  ==============================================
+active         the next receiver                          completed, dead, expired, or deferred
+deferred       who asks for its number                    completed, dead, or expired
+scheduled      nobody                                     active with a new number when due, or cancelled
+=============  =========================================  ==============================================
+
+A lock is good until it is settled, or its time is over, whatever becomes of the link that the message
+went out on; whoever has its token may settle it. What is not completed is available again in its old
+place, and dead after so many attempts. Messages of a session lie in a lane of their own; their locks end with the
+lock on the session.
+
+There is no timer: whoever touches the ledger sweeps it first, and ``next_deadline`` says when it matters to others.
+Knows records and times; knows no links.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from trio_amqp10.container.nodes.node import RefusedError
+from trio_amqp10.timer_heap import TimerHeap
+
+from .constants import DESCRIPTION, LOCK_LOST, NOT_FOUND, REASON
+from .message_locks import ACTIVE, DEFERRED, SCHEDULED, LockableMessage, MessageLock
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Callable, Iterator, Mapping
+
+    from trio_amqp10.container.nodes.clock import Clock
+
+    from .entity_options import EntityOptions
+    from .stored_message import StoredMessage
+
+__all__ = ["EntityMessages"]
+
+_EXPIRED: Final = "TTLExpiredException"
+_TOO_OFTEN: Final = "MaxDeliveryCountExceeded"
+
+
+class DeadLetterTarget(Protocol):
+    """Where dead messages go."""
+
+    def receive(self, record: StoredMessage) -> object:
+        """One more."""
+        ...
+
+
+class EntityMessages:
+    """The messages of one entity.
+
+    Args:
+        options: its rules.
+        clock: what locks and messages end by.
+        on_available: called with the lane that has one more.
+        grave: takes what is dead; None where nothing dies, because it is dead already.
+    """
+
+    def __init__(
+        self,
+        options: EntityOptions,
+        clock: Clock,
+        on_available: Callable[[str | None], object],
+        grave: DeadLetterTarget | None,
+    ) -> None:
+        self.options = options
+        self._clock = clock
+        self._on_available = on_available
+        self._grave = grave
+        self._numbers = itertools.count(1)
+        self._held: dict[int, LockableMessage] = {}
+        self._lanes: dict[str | None, list[int]] = {}
+        self._small: dict[tuple[str | None, int], list[int]] = {}  # of a lane, those that are not too large
+        self._locks: dict[uuid.UUID, MessageLock] = {}  # the next to end comes first: all last as long
+        self._timers: TimerHeap[LockableMessage] = TimerHeap()  # of those that are scheduled, or expire
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @property
+    def locked(self) -> int:
+        """Messages that somebody has."""
+        return len(self._locks)
+
+    # -- in ---------------------------------------------------------------------------------
+
+    def enqueue(self, record: StoredMessage) -> int:
+        """Hold a message, from now on or from when its sender wants it; returns its number."""
+        record.number = next(self._numbers)
+        record.origin = record.origin or record.number
+        now = self._clock.now()
+        wall = self._clock.wall() * 1000
+        record.enqueued = record.enqueued or round(wall)
+        held = self._held[record.number] = LockableMessage(record, ACTIVE)
+        if record.due is not None and record.due > wall:
+            held.state = SCHEDULED
+            held.timer = self._timers.add(now + (record.due - wall) / 1000, held)
+        else:
+            self._begin(held, now)
+        return record.number
+
+    def _begin(self, held: LockableMessage, now: float) -> None:
+        """Its life begins."""
+        record = held.record
+        if self._grave is not None:
+            limit = self.options.default_message_time_to_live
+            if limit is not None:
+                most = round(limit * 1000)
+                record.ttl = most if record.ttl is None else min(record.ttl, most)
+            if record.ttl is not None:
+                held.expires = now + record.ttl / 1000
+                held.timer = self._timers.add(held.expires, held)
+        self._put(held)
+
+    def cancel(self, numbers: list[int]) -> None:
+        """Forget scheduled messages.
+
+        Raises:
+            RefusedError: one of them is none; then nothing was cancelled.
+        """
+        for held in self._expect(numbers, SCHEDULED):
+            self._remove(held)
+
+    # -- out --------------------------------------------------------------------------------
+
+    def take(self, lane: str | None, limit: int | None = None) -> LockableMessage | None:
+        """The next message, to be locked or removed; None if there is none.
+
+        Args:
+            lane: where it is.
+            limit: octets of the largest that the receiver takes; None for any. Larger ones stay for others.
+        """
+        small = None if limit is None else self._small.get((lane, limit))
+        if small is not None:
+            return self._pop(small)
+        numbers = self._lanes.get(lane, [])
+        held = self._pop(numbers)
+        if held is not None and limit is not None and held.size > limit:
+            heapq.heappush(numbers, held.record.number)
+            small = self._small[lane, limit] = [each for each in numbers if self._is_small(each, limit)]
+            heapq.heapify(small)
+            return self._pop(small)
+        if held is None:
+            self._lanes.pop(lane, None)
+        return held
+
+    def _pop(self, numbers: list[int]) -> LockableMessage | None:
+        while numbers:
+            held = self._held.get(heapq.heappop(numbers))
+            if held is not None and held.is_free:
+                return held
+        return None
+
+    def _is_small(self, number: int, limit: int) -> bool:
+        held = self._held.get(number)
+        return held is not None and held.is_free and held.size <= limit
+
+    def first(self, lane: str | None) -> LockableMessage | None:
+        """The next message, which stays."""
+        held = self.take(lane)
+        if held is not None:
+            heapq.heappush(self._lanes.setdefault(lane, []), held.record.number)
+        return held
+
+    def forget_limit(self, limit: int) -> None:
+        """There is no receiver any more that takes at most so many octets."""
+        for key in [key for key in self._small if key[1] == limit]:
+            del self._small[key]
+
+    def lock(self, held: LockableMessage) -> MessageLock:
+        """Let somebody have it."""
+        lock = held.lock = MessageLock(self, held)
+        self._locks[lock.token] = lock
+        self._last(lock)
+        return lock
+
+    def _last(self, lock: MessageLock) -> None:
+        if not self.options.requires_session:
+            duration = self.options.lock_duration
+            lock.until = self._clock.now() + duration
+            lock.wall = round((self._clock.wall() + duration) * 1000)
+
+    def defer_out(self, numbers: list[int], *, locking: bool) -> list[LockableMessage]:
+        """The deferred messages of these numbers, locked or, if not, gone from here.
+
+        Raises:
+            RefusedError: one of them is none, or somebody has it; then nothing has happened.
+        """
+        found = self._expect(numbers, DEFERRED)
+        for held in found:
+            if locking:
+                self.lock(held)
+            else:
+                self._remove(held)
+        return found
+
+    def _expect(self, numbers: list[int], state: int) -> list[LockableMessage]:
+        self.sweep()
+        found: list[LockableMessage] = []
+        for number in dict.fromkeys(numbers):
+            held = self._held.get(number)
+            if held is None or held.state != state or held.lock is not None:
+                kind = "deferred" if state == DEFERRED else "scheduled"
+                raise RefusedError(NOT_FOUND, f"no {kind} message with sequence number {number}")
+            found.append(held)
+        return found
+
+    def peek(self, number: int, session: str | None) -> Iterator[LockableMessage]:
+        """Messages in any state, in order, from this number on; of all sessions, if none is named."""
+        self.sweep()
+        for held in list(self._held.values()):
+            record = held.record
+            if record.number >= number and session in (None, record.session):
+                yield held
+
+    @property
+    def lanes(self) -> list[str | None]:
+        """Lanes with messages that nobody has, the one with the oldest first."""
+        first: dict[str | None, int] = {}
+        for lane in list(self._lanes):
+            held = self.first(lane)
+            if held is not None:
+                first[lane] = held.record.number
+        return sorted(first, key=first.__getitem__)
+
+    def available(self, lane: str | None) -> int:
+        """About how many messages a receiver could have."""
+        return len(self._lanes.get(lane, ()))
+
+    # -- back -------------------------------------------------------------------------------
+
+    def find(self, token: uuid.UUID) -> MessageLock:
+        """The lock of this token.
+
+        Raises:
+            RefusedError: it is lost.
+        """
+        self.sweep()
+        lock = self._locks.get(token)
+        if lock is None:
+            raise RefusedError(LOCK_LOST, f"the lock {token} is not held any more")
+        return lock
+
+    def renew(self, lock: MessageLock) -> None:
+        """It begins anew."""
+        self._locks[lock.token] = self._locks.pop(lock.token)
+        self._last(lock)
+
+    def complete(self, lock: MessageLock) -> None:
+        """The message was processed.
+
+        Raises:
+            RefusedError: the lock is lost.
+        """
+        self._remove(self._unlock(lock))
+
+    def abandon(
+        self, lock: MessageLock, properties: Mapping[Any, Any] | None = None, *, failed: bool = True
+    ) -> None:
+        """Somebody else may try.
+
+        Raises:
+            RefusedError: the lock is lost.
+        """
+        held = self._unlock(lock)
+        held.record.change(properties or {})
+        held.record.failures += failed
+        self._put(held)
+
+    def defer(self, lock: MessageLock, properties: Mapping[Any, Any] | None = None) -> None:
+        """Keep it for who asks for its number.
+
+        Raises:
+            RefusedError: the lock is lost.
+        """
+        held = self._unlock(lock)
+        held.record.change(properties or {})
+        held.record.failures += 1
+        held.state = DEFERRED
+        self._put(held)
+
+    def bury(
+        self, lock: MessageLock, reason: Any, description: Any, properties: Mapping[Any, Any] | None = None
+    ) -> None:
+        """It cannot be processed.
+
+        Raises:
+            RefusedError: the lock is lost.
+        """
+        held = self._unlock(lock)
+        held.record.change(properties or {})
+        if self._grave is None:
+            self._put(held)
+        else:
+            self._end(held, reason, description)
+
+    def _unlock(self, lock: MessageLock) -> LockableMessage:
+        held = self.find(lock.token).held
+        del self._locks[lock.token]
+        held.lock = None
+        return held
+
+    def release_session(self, session: str, *, failed: bool) -> None:
+        """The lock on a session has ended, and with it those on its messages."""
+        for lock in [each for each in self._locks.values() if each.held.record.session == session]:
+            self.abandon(lock, failed=failed)
+
+    def _put(self, held: LockableMessage) -> None:
+        """Nobody has it."""
+        record = held.record
+        if self._grave is not None and held.expires <= self._clock.now():
+            self._expire(held)
+        elif self._grave is not None and record.failures >= self.options.max_delivery_count:
+            self._end(held, _TOO_OFTEN, f"delivered {record.failures} times, and never completed")
+        elif held.state == ACTIVE:
+            lane = record.session if self.options.requires_session else None
+            heapq.heappush(self._lanes.setdefault(lane, []), record.number)
+            for (its, limit), small in self._small.items():
+                if its == lane and held.size <= limit:
+                    heapq.heappush(small, record.number)
+            self._on_available(lane)
+
+    def _expire(self, held: LockableMessage) -> None:
+        if self.options.dead_lettering_on_message_expiration:
+            self._end(held, _EXPIRED, "its time to live is over")
+        else:
+            self._remove(held)
+
+    def _remove(self, held: LockableMessage) -> None:
+        del self._held[held.record.number]
+        if held.timer is not None:
+            held.timer.cancel()
+
+    def _end(self, held: LockableMessage, reason: Any, description: Any) -> None:
+        assert self._grave is not None
+        self._remove(held)
+        record = held.record
+        record.change({REASON: reason, DESCRIPTION: description})
+        self._grave.receive(record)
+
+    # -- time -------------------------------------------------------------------------------
+
+    def sweep(self) -> None:
+        """Do what is due."""
+        now = self._clock.now()
+        for lock in list(itertools.takewhile(lambda each: each.until <= now, self._locks.values())):
+            del self._locks[lock.token]
+            lock.held.lock = None
+            lock.held.record.failures += 1
+            self._put(lock.held)
+        for held in self._timers.due(now):
+            if held.state == SCHEDULED:
+                self._remove(held)
+                self._awaken(held.record)
+            elif held.lock is None:
+                self._expire(held)
+
+    def _awaken(self, record: StoredMessage) -> None:
+        """A scheduled message comes now, as if it had been sent now."""
+        record.due = None
+        record.enqueued = 0
+        self.enqueue(record)
+
+    def next_deadline(self) -> float:
+        """When ``sweep`` may have something to do; infinite for never."""
+        locks = next(iter(self._locks.values()), None)
+        return min(math.inf if locks is None else locks.until, self._timers.next())

@@ -1,0 +1,264 @@
+"""EntityManagement: the requests to an entity's ``$management``.
+
+============================================  =================  ====================================================
+operation (``com.microsoft:...``)             right              what it does
+============================================  =================  ====================================================
+``peek-message``                              receive            shows messages, whatever their state
+``renew-lock``                                receive            locks begin anew
+``receive-by-sequence-number``                receive            gives deferred messages
+``update-disposition``                        receive            settles by lock token
+``schedule-message``                          send               takes messages that are to come later
+``cancel-scheduled-message``                  send               forgets them
+``renew-session-lock``                        receive            the lock on a session begins anew
+``get-session-state``, ``set-session-state``  receive            octets that are kept with a session
+``get-message-sessions``                      receive            sessions that have messages, or a state
+============================================  =================  ====================================================
+
+The reply has a ``statusCode`` in the manner of HTTP, and an ``errorCondition`` where it is not 200.
+
+Knows entities; knows no links.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+
+from trio_amqp10.container.nodes.node import RefusedError
+from trio_amqp10.errors import Condition
+from trio_amqp10.message import Message
+from trio_amqp10.spec.transport import ReceiverSettleMode
+from trio_amqp10.wire.values import Array, Int, Timestamp
+
+from .constants import ARGUMENT_ERROR, MANAGEMENT
+from .entity import Entity
+from .request_response import Fields, RequestResponseNode
+from .stored_message import StoredMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from trio_amqp10.container.handlers import Post
+    from trio_amqp10.container.protocols.amqp10.connection import Amqp10Connection
+    from trio_amqp10.container.rights.access import Action
+
+    from .entity_messages import EntityMessages
+    from .message_locks import MessageLock
+
+__all__ = ["EntityManagement"]
+
+_PREFIX: Final = "com.microsoft:"
+_MOST: Final = 1000
+"""Messages that one reply has at most, and things that one request names."""
+_OCTETS: Final = 1024 * 1024
+"""Octets of messages above which a reply has no more of them."""
+
+_FIELDS: Final = Fields("statusCode", "statusDescription", "errorCondition")
+
+
+class Managed(Protocol):
+    """A queue, a subscription or a topic."""
+
+    ledger: EntityMessages
+    address: str
+
+    def check(self, record: StoredMessage) -> None:
+        """Raise ``RefusedError`` if it cannot be held."""
+        ...
+
+    def receive(self, record: StoredMessage) -> int:
+        """Hold a message; returns its number."""
+        ...
+
+    def sweep(self) -> None:
+        """Do what is due."""
+        ...
+
+
+class EntityManagement(RequestResponseNode):
+    """The node of this purpose of one entity.
+
+    Args:
+        entity: which.
+        post: sends a reply to a node.
+        on_change: called when something may be due at another time.
+    """
+
+    def __init__(self, entity: Managed, post: Post, on_change: Callable[[], object]) -> None:
+        super().__init__(entity.address + MANAGEMENT, post, _FIELDS)
+        self._managed = entity
+        self._ledger = entity.ledger
+        self._on_change = on_change
+        self._operations: dict[str, tuple[Action, Callable[[Mapping[Any, Any]], Any]]] = {
+            "schedule-message": ("send", self._schedule),
+            "cancel-scheduled-message": ("send", self._cancel),
+        }
+        if isinstance(entity, Entity):
+            self._entity = entity
+            self._operations |= {
+                "peek-message": ("receive", self._peek),
+                "renew-lock": ("receive", self._renew),
+                "receive-by-sequence-number": ("receive", self._receive),
+                "update-disposition": ("receive", self._update),
+            }
+            if entity.options.requires_session:
+                self._operations |= {
+                    "renew-session-lock": ("receive", self._renew_session),
+                    "get-session-state": ("receive", self._get_state),
+                    "set-session-state": ("receive", self._set_state),
+                    "get-message-sessions": ("receive", self._get_sessions),
+                }
+
+    async def _operate(self, request: Message, peer: Amqp10Connection) -> Any:
+        asked: Any = request.application_properties.get("operation")
+        name = str(asked)
+        found = self._operations.get(name.removeprefix(_PREFIX)) if name.startswith(_PREFIX) else None
+        if found is None:
+            raise RefusedError(
+                Condition.NOT_IMPLEMENTED, f"no operation {asked!r} at {self._managed.address!r}"
+            )
+        action, operation = found
+        await peer.guard.check(action, self._managed.address)
+        body: Any = request.body
+        if not isinstance(body, dict):
+            raise RefusedError(ARGUMENT_ERROR, "the body is no map")
+        self._managed.sweep()
+        try:
+            return operation(cast("Mapping[Any, Any]", body))
+        finally:
+            self._on_change()
+
+    # -- messages that are to come later ----------------------------------------------------
+
+    def _schedule(self, asked: Mapping[Any, Any]) -> Any:
+        records: list[StoredMessage] = []
+        for each in _items(asked, "messages", dict):
+            payload = each.get("message")
+            if not isinstance(payload, bytes):
+                raise RefusedError(ARGUMENT_ERROR, "a message is the octets of one")
+            record = StoredMessage(Message.from_payload(payload))
+            if record.due is None:
+                raise RefusedError(ARGUMENT_ERROR, "a message without x-opt-scheduled-enqueue-time")
+            self._managed.check(record)
+            records.append(record)
+        numbers = [self._managed.receive(record) for record in records]
+        return {"sequence-numbers": Array(numbers, "long")}
+
+    def _cancel(self, asked: Mapping[Any, Any]) -> Any:
+        self._ledger.cancel(_items(asked, "sequence-numbers", int))
+        return {}
+
+    # -- messages that are here -------------------------------------------------------------
+
+    def _peek(self, asked: Mapping[Any, Any]) -> Any:
+        count = min(_number(asked, "message-count"), _MOST)
+        shown: list[Any] = []
+        octets = 0
+        for held in self._ledger.peek(_number(asked, "from-sequence-number"), _session(asked)):
+            payload = held.render()
+            octets += len(payload)
+            if len(shown) >= count or (shown and octets > _OCTETS):
+                break
+            shown.append({"message": payload})
+        return {"messages": shown} if shown else None
+
+    def _receive(self, asked: Mapping[Any, Any]) -> Any:
+        locking = asked.get("receiver-settle-mode") == ReceiverSettleMode.SECOND
+        found = self._ledger.defer_out(_items(asked, "sequence-numbers", int), locking=locking)
+        messages: list[Any] = []
+        for held in found:
+            each: dict[str, Any] = {"message": held.render()}
+            if held.lock is not None:
+                each["lock-token"] = held.lock.token
+            messages.append(each)
+        return {"messages": messages}
+
+    def _locks(self, asked: Mapping[Any, Any]) -> list[MessageLock]:
+        return [self._ledger.find(token) for token in _items(asked, "lock-tokens", uuid.UUID)]
+
+    def _renew(self, asked: Mapping[Any, Any]) -> Any:
+        locks = self._locks(asked)
+        for lock in locks:
+            self._ledger.renew(lock)
+        return {"expirations": Array([Timestamp(lock.wall or 0) for lock in locks], "timestamp")}
+
+    def _update(self, asked: Mapping[Any, Any]) -> Any:
+        status = str(asked.get("disposition-status"))
+        changes: Any = asked.get("properties-to-modify")
+        properties: dict[Any, Any] = changes if changes.__class__ is dict else {}
+        reason, description = asked.get("deadletter-reason"), asked.get("deadletter-description")
+        ledger = self._ledger
+        settle: dict[str, Callable[[MessageLock], None]] = {
+            "completed": ledger.complete,
+            "abandoned": lambda lock: ledger.abandon(lock, properties),
+            "defered": lambda lock: ledger.defer(lock, properties),
+            "suspended": lambda lock: ledger.bury(lock, reason, description, properties),
+        }
+        if status not in settle:
+            raise RefusedError(ARGUMENT_ERROR, f"disposition-status {status!r}: one of {', '.join(settle)}")
+        for lock in self._locks(asked):
+            settle[status](lock)
+        return {}
+
+    # -- sessions ---------------------------------------------------------------------------
+
+    def _renew_session(self, asked: Mapping[Any, Any]) -> Any:
+        hold = self._entity.sessions.renew(_named(asked))
+        return {"expiration": Timestamp(hold.wall)}
+
+    def _get_state(self, asked: Mapping[Any, Any]) -> Any:
+        return {"session-state": self._entity.sessions.states.get(_named(asked), (None, 0))[0]}
+
+    def _set_state(self, asked: Mapping[Any, Any]) -> Any:
+        state: Any = asked.get("session-state")
+        if not isinstance(state, bytes | None):
+            raise RefusedError(ARGUMENT_ERROR, "session-state is octets, or null")
+        self._entity.sessions.keep(_named(asked), state)
+        return {}
+
+    def _get_sessions(self, asked: Mapping[Any, Any]) -> Any:
+        """Those with messages or a state; or, where a time in reach is given, with a state that is younger."""
+        states = self._entity.sessions.states
+        since: Any = asked.get("last-updated-time")
+        if isinstance(since, Timestamp) and since < _FAR:
+            names = [name for name, (_, when) in states.items() if when > since]
+        else:
+            found = dict.fromkeys(held.record.session for held in self._ledger.peek(0, None))
+            found |= dict.fromkeys(name for name, (state, _) in states.items() if state is not None)
+            names = [name for name in found if name is not None]
+        skip = _number(asked, "skip")
+        page = names[skip : skip + min(_number(asked, "top"), _MOST)]
+        return {"skip": Int(skip), "sessions-ids": Array(page, "string")} if page else None
+
+
+_FAR: Final = 253_402_300_800_000 - 86_400_000
+"""Times from here on, in the last day of the year 9999, mean none."""
+
+
+def _items(asked: Mapping[Any, Any], name: str, kind: type) -> list[Any]:
+    value: Any = asked.get(name)
+    if value.__class__ not in (Array, list):
+        raise RefusedError(ARGUMENT_ERROR, f"{name} is no array or list")
+    items: list[Any] = value
+    if not items or len(items) > _MOST or not all(isinstance(item, kind) for item in items):
+        raise RefusedError(ARGUMENT_ERROR, f"{name}: 1 to {_MOST} of type {kind.__name__} are possible")
+    return items
+
+
+def _number(asked: Mapping[Any, Any], name: str) -> int:
+    value: Any = asked.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise RefusedError(ARGUMENT_ERROR, f"{name}={value!r}: a number from 0 is possible")
+    return int(value)
+
+
+def _session(asked: Mapping[Any, Any]) -> str | None:
+    value: Any = asked.get("session-id")
+    return value if isinstance(value, str) else None
+
+
+def _named(asked: Mapping[Any, Any]) -> str:
+    session = _session(asked)
+    if session is None:
+        raise RefusedError(ARGUMENT_ERROR, "session-id is no string")
+    return session

@@ -1,0 +1,99 @@
+"""HubManagement: the requests to ``$management`` of Event Hubs.
+
+=============================  =====================================================================================
+``READ`` of the type           the body of the reply
+=============================  =====================================================================================
+``com.microsoft:eventhub``     ``name``, ``created_at``, ``partition_count``, ``partition_ids``
+``com.microsoft:partition``    ``name``, ``partition``, ``begin_sequence_number``, ``last_enqueued_sequence_number``,
+                               ``last_enqueued_offset``, ``last_enqueued_time_utc``, ``is_partition_empty``
+=============================  =====================================================================================
+
+The application-properties ``name`` and ``partition`` say of which. Knows hubs; knows no links.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from trio_amqp10.container.nodes.node import RefusedError
+from trio_amqp10.errors import Condition
+from trio_amqp10.wire.values import Array, Int, Timestamp
+
+from .constants import MANAGEMENT, OUT_OF_RANGE
+from .namespace import may_ask
+from .request_response import Fields, RequestResponseNode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trio_amqp10.container.handlers import Post
+    from trio_amqp10.container.nodes.node import Node
+    from trio_amqp10.container.protocols.amqp10.connection import Amqp10Connection
+    from trio_amqp10.message import Message
+
+from .event_hub_nodes import Hub
+
+__all__ = ["HubManagement"]
+
+_FIELDS: Final = Fields("status-code", "status-description", "error-condition")
+_HUB: Final = "com.microsoft:eventhub"
+_PARTITION: Final = "com.microsoft:partition"
+
+
+class HubManagement(RequestResponseNode):
+    """The node of this purpose.
+
+    Args:
+        find: gives the node of an address, or raises ``RefusedError``.
+        post: sends a reply to a node.
+    """
+
+    def __init__(self, find: Callable[[str], Node], post: Post) -> None:
+        super().__init__(MANAGEMENT[1:], post, _FIELDS)
+        self._find = find
+
+    async def _operate(self, request: Message, peer: Amqp10Connection) -> Any:
+        asked = request.application_properties
+        operation, kind = asked.get("operation"), asked.get("type")
+        if operation != "READ" or kind not in (_HUB, _PARTITION):
+            raise RefusedError(
+                Condition.NOT_IMPLEMENTED,
+                f"{operation!r} of {kind!r}: READ of {_HUB} and {_PARTITION} is possible",
+            )
+        hub = self._find(str(asked.get("name")))
+        if not isinstance(hub, Hub):
+            raise RefusedError(Condition.NOT_FOUND, f"no event hub {asked.get('name')!r}")
+        if not may_ask(peer.guard.claims, hub.address):
+            raise RefusedError(
+                Condition.UNAUTHORIZED_ACCESS, f"no token that is good for {hub.address!r}: put one first"
+            )
+        return _partition(hub, asked.get("partition")) if kind == _PARTITION else _hub(hub)
+
+
+def _hub(hub: Hub) -> dict[str, Any]:
+    return {
+        "type": _HUB,
+        "name": hub.address,
+        "created_at": Timestamp(hub.created),
+        "partition_count": Int(len(hub.partitions)),
+        "partition_ids": Array(list(hub.partitions), "string"),
+    }
+
+
+def _partition(hub: Hub, number: object) -> dict[str, Any]:
+    partition = hub.partitions.get(str(number))
+    if partition is None:
+        raise RefusedError(
+            OUT_OF_RANGE,
+            f"{hub.address!r} has no partition {number!r}: 0 to {len(hub.partitions) - 1} are possible",
+        )
+    return {
+        "type": _PARTITION,
+        "name": hub.address,
+        "partition": partition.id,
+        "begin_sequence_number": partition.begin,
+        "last_enqueued_sequence_number": partition.end - 1,
+        "last_enqueued_offset": str(partition.last_offset),
+        "last_enqueued_time_utc": Timestamp(partition.last_enqueued),
+        "is_partition_empty": len(partition) == 0,
+    }

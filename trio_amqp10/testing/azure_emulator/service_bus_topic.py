@@ -1,0 +1,95 @@
+"""ServiceBusTopic: a topic whose subscriptions are declared in advance.
+
+Every message goes to each subscription whose filter passes it, and gets a number of its own there. A message
+that is to come later waits here, and goes to the subscriptions that there are by then.
+
+Knows entities; knows no links.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from trio_amqp10.container.nodes.node import Node
+
+from .batch_unpacking import take_in
+from .entity import Entity, take_records
+from .entity_messages import EntityMessages
+from .entity_options import EntityOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trio_amqp10.container.nodes.clock import Clock
+    from trio_amqp10.container.nodes.deadline_timer import DeadlineTimer
+    from trio_amqp10.container.nodes.node import Inlet
+    from trio_amqp10.message import Message
+
+    from .stored_message import StoredMessage
+
+    Wants = Callable[[Message], bool]
+
+__all__ = ["ServiceBusTopic"]
+
+
+class ServiceBusTopic(Node):
+    """Hands messages on to its subscriptions.
+
+    Args:
+        address: what links name to reach it.
+        clock: what tells when a message is due.
+        deadline_timer: wakes it when something is due.
+
+    Attributes:
+        ledger: messages that are to come later.
+    """
+
+    takes = True
+
+    def __init__(self, address: str, clock: Clock, deadline_timer: DeadlineTimer) -> None:
+        super().__init__(address)
+        self.ledger = EntityMessages(EntityOptions(), clock, self._on_available, None)
+        self._deadline_timer = deadline_timer
+        self._subscriptions: list[tuple[Entity, Wants | None]] = []
+
+    def subscribe(self, entity: Entity, wants: Wants | None) -> None:
+        """Messages go there too from now on; all of them, or those that ``wants`` returns True for."""
+        self._subscriptions.append((entity, wants))
+
+    def on_arrivals(self, inlet: Inlet) -> None:
+        self.sweep()
+        take = partial(take_records, check=self.check, receive=self.receive)
+        while (arrival := inlet.take()) is not None:
+            take_in(arrival, take)
+
+    def check(self, record: StoredMessage) -> None:
+        """Raise ``RefusedError`` if a subscription that wants it cannot hold it."""
+        for entity, wants in self._subscriptions:
+            if wants is None or wants(record.message) is True:
+                entity.check(record)
+
+    def receive(self, record: StoredMessage) -> int:
+        """Hand a message on, now or when it is due; returns its number here."""
+        number = self.ledger.enqueue(record)
+        self._deadline_timer.check()
+        return number
+
+    def _on_available(self, lane: str | None) -> None:
+        held = self.ledger.take(lane)
+        assert held is not None
+        self.ledger.lock(held).accepted()  # it is in the hands of the subscriptions
+        message = held.record.message
+        for entity, wants in self._subscriptions:
+            if wants is None or wants(message) is True:
+                copied = held.record.copy()
+                copied.origin = copied.number
+                entity.receive(copied)
+
+    def sweep(self) -> None:
+        """Do what is due."""
+        self.ledger.sweep()
+
+    def next_deadline(self) -> float:
+        """When ``sweep`` has something to do; infinite for never."""
+        return self.ledger.next_deadline()

@@ -1,0 +1,9 @@
+"""An emulator of RabbitMQ 4, for tests.
+
+``RabbitMQ`` has queues, exchanges and bindings, which clients declare by requests to ``/management``; RabbitMQ's own
+clients take it for a broker. In a test that is ``with trio_amqp10.testing.rabbitmq() as url``.
+"""
+
+from .emulator import RabbitMQ as RabbitMQ
+
+__all__ = ["RabbitMQ"]

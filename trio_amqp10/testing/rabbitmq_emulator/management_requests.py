@@ -1,0 +1,229 @@
+"""Requests to ``/management``: method in the subject, path in ``to``.
+
+=============================================  =========================================================================
+request                                        what it does
+=============================================  =========================================================================
+``PUT /queues/NAME``                           declares a queue: 201, or 200 if there is one like it, 409 if it is unlike
+``GET /queues/NAME``                           what there is to know of it: 200, or 404
+``DELETE /queues/NAME``                        deletes it: 200 with the number of its messages, none if there was none
+``DELETE /queues/NAME/messages``               throws away what nobody has: 200 with how many
+``PUT /exchanges/NAME``                        declares an exchange: 204, or 409
+``DELETE /exchanges/NAME``                     deletes it: 204
+``POST /bindings``                             binds an exchange to a queue or an exchange: 204
+``GET /bindings?src=...&dstq=...&key=...``     those that there are: 200
+``DELETE /bindings/src=...;dstq=...;...``      ends one: 204
+=============================================  =========================================================================
+
+The answer comes on the link that is paired with that of the request: its subject is the status, and the body of one
+above 299 says why. What RabbitMQ can do and this cannot is 501.
+
+Knows what may be asked; does not know how it is done (``broker``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import unquote
+
+from trio_amqp10.container.broker.bindings import Destination
+from trio_amqp10.container.handlers import Answering
+from trio_amqp10.container.nodes.node import RefusedError
+from trio_amqp10.message import Message, Value
+from trio_amqp10.wire.values import Array, UInt, ULong
+
+from .addresses import hash_of, location, parse_binding, parse_target
+from .declarations import declare_exchange, declare_queue
+from .http_faults import FaultError, status_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from trio_amqp10.container.broker.queues import BrokerQueue
+    from trio_amqp10.container.broker.topology import Topology
+    from trio_amqp10.container.handlers import Post
+    from trio_amqp10.container.nodes.node import Peer
+
+__all__ = ["ADDRESS", "Management"]
+
+ADDRESS: Final = "/management"
+
+_QUEUE: Final[dict[str, tuple[type, Any]]] = {
+    "durable": (bool, True),
+    "exclusive": (bool, False),
+    "auto_delete": (bool, False),
+    "arguments": (dict, {}),
+}
+_EXCHANGE: Final[dict[str, tuple[type, Any]]] = {
+    "type": (str, "direct"),
+    "durable": (bool, True),
+    "auto_delete": (bool, False),
+    "internal": (bool, False),
+    "arguments": (dict, {}),
+}
+_BINDING: Final[dict[str, tuple[type, Any]]] = {
+    "source": (str, None),
+    "destination_queue": (str, None),
+    "destination_exchange": (str, None),
+    "binding_key": (str, ""),
+    "arguments": (dict, {}),
+}
+
+_Answer = tuple[int, Any]
+
+
+class Management(Answering):
+    """The node that clients ask.
+
+    Args:
+        broker: what does it.
+        post: sends a reply to a node.
+    """
+
+    def __init__(self, broker: Topology, post: Post) -> None:
+        super().__init__(ADDRESS, post, concurrency=1)
+        self._broker = broker
+        self._routes: dict[tuple[str, str, int], Callable[..., _Answer]] = {
+            ("PUT", "queues", 2): self._declare_queue,
+            ("GET", "queues", 2): self._show_queue,
+            ("DELETE", "queues", 2): self._delete_queue,
+            ("DELETE", "queues", 3): self._purge,
+            ("PUT", "exchanges", 2): self._declare_exchange,
+            ("DELETE", "exchanges", 2): self._delete_exchange,
+            ("POST", "bindings", 1): self._bind,
+            ("GET", "bindings", 1): self._show_bindings,
+            ("DELETE", "bindings", 2): self._unbind,
+        }
+
+    async def _ask(self, peer: Peer, request: Message) -> Message:
+        try:
+            status, body = self._operate(peer, request)
+        except FaultError as fault:
+            status, body = fault.status, fault.description
+        except RefusedError as refusal:
+            status, body = status_of(refusal)
+        return Message(Value(body), subject=str(status), application_properties={"http:response": "1.1"})
+
+    def _operate(self, peer: Peer, request: Message) -> _Answer:
+        path, query = parse_target(request.to or "")
+        method = request.subject or ""
+        route = self._routes.get((method, path[0], len(path)))
+        if route is None:
+            raise FaultError(501, f"{method} {request.to} is not implemented here")
+        return route(peer, [_decoded(path[0], part) for part in path[1:]], query, request.body)
+
+    # -- queues -----------------------------------------------------------------------------
+
+    def _declare_queue(self, peer: Peer, path: list[str], _: Mapping[str, str], body: Any) -> _Answer:
+        asked = _fields(body, _QUEUE, "queue")
+        queue, made = declare_queue(self._broker, path[0], **asked, peer=peer)
+        return (201 if made else 200), _shown(queue)
+
+    def _show_queue(self, _: Peer, path: list[str], __: Mapping[str, str], ___: Any) -> _Answer:
+        queue = self._broker.queues.get(path[0])
+        if queue is None:
+            raise FaultError(404, f"no queue {path[0]!r}")
+        queue.sweep()
+        return 200, _shown(queue)
+
+    def _delete_queue(self, peer: Peer, path: list[str], _: Mapping[str, str], __: Any) -> _Answer:
+        return 200, {"message_count": ULong(self._broker.delete_queue(path[0], peer=peer))}
+
+    def _purge(self, peer: Peer, path: list[str], _: Mapping[str, str], __: Any) -> _Answer:
+        if path[1] != "messages":
+            raise FaultError(501, f"DELETE of {path[1]!r} of a queue is not implemented here")
+        return 200, {"message_count": ULong(self._broker.purge_queue(path[0], peer=peer))}
+
+    # -- exchanges --------------------------------------------------------------------------
+
+    def _declare_exchange(self, _: Peer, path: list[str], __: Mapping[str, str], body: Any) -> _Answer:
+        asked = _fields(body, _EXCHANGE, "exchange")
+        declare_exchange(self._broker, path[0], asked.pop("type"), **asked)
+        return 204, None
+
+    def _delete_exchange(self, _: Peer, path: list[str], __: Mapping[str, str], ___: Any) -> _Answer:
+        self._broker.delete_exchange(path[0])
+        return 204, None
+
+    # -- bindings ---------------------------------------------------------------------------
+
+    def _bind(self, peer: Peer, __: list[str], ___: Mapping[str, str], body: Any) -> _Answer:
+        asked = _fields(body, _BINDING, "binding")
+        kind: Literal["queue", "exchange"] = "queue" if asked["destination_queue"] is not None else "exchange"
+        source, destination = asked["source"], asked[f"destination_{kind}"]
+        if source is None or destination is None:
+            raise FaultError(400, "a binding has a source, and a destination_queue or a destination_exchange")
+        self._broker.bind(source, kind, destination, asked["binding_key"], asked["arguments"], peer=peer)
+        return 204, None
+
+    def _show_bindings(self, _: Peer, __: list[str], query: Mapping[str, str], ___: Any) -> _Answer:
+        kind: Literal["queue", "exchange"] = "queue" if "dstq" in query else "exchange"
+        destination = query.get("dstq", query.get("dste"))
+        if destination is None or "src" not in query or "key" not in query:
+            raise FaultError(400, "a query of bindings has src, key, and dstq or dste")
+        wanted = Destination(kind, destination)
+        return 200, [
+            {
+                "source": each.source,
+                f"destination_{kind}": destination,
+                "binding_key": each.key,
+                "arguments": each.arguments,
+                "location": location(each),
+            }
+            for each in self._broker.bindings.of_destination(wanted)
+            if (each.source, each.key) == (query["src"], query["key"])
+        ]
+
+    def _unbind(self, peer: Peer, path: list[str], __: Mapping[str, str], ___: Any) -> _Answer:
+        source, kind, destination, key, args = parse_binding(path[0])
+        arguments: dict[str, Any] | None = {}
+        if args:
+            found = self._broker.bindings.of_destination(Destination(kind, destination))
+            arguments = next(
+                (
+                    each.arguments
+                    for each in found
+                    if (each.source, each.key, hash_of(each.arguments)) == (source, key, args)
+                ),
+                None,
+            )
+        if arguments is not None:
+            self._broker.unbind(source, kind, destination, key, arguments, peer=peer)
+        return 204, None
+
+
+def _decoded(kind: str, part: str) -> str:
+    """A part of a path; that of a binding has parts of its own."""
+    return part if kind == "bindings" else unquote(part)
+
+
+def _fields(body: Any, known: dict[str, tuple[type, Any]], what: str) -> dict[str, Any]:
+    """The values of a map, or their defaults."""
+    if body.__class__ is not dict:
+        raise FaultError(400, f"the body of a declaration is a map, not {type(body).__name__}")
+    given: dict[Any, Any] = body
+    asked = {name: default for name, (_, default) in known.items()}
+    for name, value in given.items():
+        if name not in known or not isinstance(value, known[name][0]):
+            raise FaultError(400, f"bad {what} property {name!r}: {value!r}")
+        asked[str(name)] = value
+    for argument in asked["arguments"]:
+        if not isinstance(argument, str):
+            raise FaultError(400, f"bad {what} argument {argument!r}: names are strings")
+    return asked
+
+
+def _shown(queue: BrokerQueue) -> dict[str, Any]:
+    node = queue.container.container_id if queue.container is not None else ""
+    return {
+        "message_count": ULong(queue.available),
+        "consumer_count": UInt(len(queue.outlets)),
+        "name": queue.name,
+        "vhost": "/",
+        "durable": queue.wants_durable,
+        "auto_delete": queue.auto_delete,
+        "exclusive": queue.owner is not None,
+        "type": str(queue.arguments.get("x-queue-type", "classic")),
+        "arguments": queue.arguments,
+        "leader": node,
+        "replicas": Array([node], "string"),
+    }

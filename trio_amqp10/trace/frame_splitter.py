@@ -1,0 +1,133 @@
+"""Split one direction into protocol headers and frames (2.2, 2.3, 5.3.1; 0-9-1, 4.2.3), those of the draft of 2010 too.
+
+Takes whatever comes: what cannot be read is a piece too, and says why. Knows no state of a connection,
+so it reads what no engine would let pass.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from trio_amqp10.draft_2010 import registries as draft_2010
+from trio_amqp10.errors import RemoteProtocolError
+from trio_amqp10.frames import AMQP_FRAME, SASL_FRAME, parse_frame
+from trio_amqp10.protocol_headers import HEADER_SIZE
+from trio_amqp10.spec import PERFORMATIVES, SASL_PERFORMATIVES
+
+from .amqp091_pieces import reader_of_header, reader_of_server
+from .amqp_fast_pieces import begins_fast, piece_fast_at
+from .pieces import Piece
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["FrameSplitter", "Piece", "piece_at", "read_pieces"]
+
+_LARGEST: Final = 64 * 1024 * 1024
+"""Octets of a frame that is believed: more begins no frame but HTTP, TLS, or the middle of something."""
+_REGISTRIES: Final = {AMQP_FRAME: PERFORMATIVES, SASL_FRAME: SASL_PERFORMATIVES}
+_DRAFT: Final = {AMQP_FRAME: draft_2010.FRAME_BODIES, SASL_FRAME: draft_2010.SASL_FRAME_BODIES}
+_DRAFT_BEGIN: Final = b"\x00\x80\x00\x00\x00\x01"
+"""The upper half of a descriptor of the draft, which no frame of the final standard has (D 310-318)."""
+
+
+class FrameSplitter:
+    """Cuts a stream of octets into pieces, however it comes in.
+
+    A frame whose header cannot be right ends it: the rest is one piece of octets, since nobody can
+    tell where the next frame begins. A stream that begins with the header of AMQP 0-9-1 or of 10.3, or as a
+    server of it does, has frames of that; so it is with AMQP/Fast.
+    """
+
+    __slots__ = ("_buffer", "_lost", "_piece_at")
+
+    def __init__(self) -> None:
+        self._buffer = b""
+        self._piece_at: Callable[[bytes, int], tuple[Piece | None, int]] | None = None
+        self._lost: str | None = None
+
+    @property
+    def rest(self) -> bytes:
+        """The octets of a piece that is not complete."""
+        return self._buffer
+
+    def feed(self, data: bytes) -> list[Piece]:
+        """The pieces that are complete with ``data``."""
+        self._buffer += data
+        found: list[Piece] = []
+        pos = 0
+        while self._lost is None and pos < len(self._buffer):
+            if self._piece_at is None:
+                self._piece_at = _protocol_of(self._buffer)
+                if self._piece_at is None:
+                    break
+            try:
+                piece, end = self._piece_at(self._buffer, pos)
+            except RemoteProtocolError as failure:
+                self._lost = failure.description
+                break
+            if piece is None:
+                break
+            found.append(piece)
+            pos = end
+            if piece.is_header:
+                self._piece_at = reader_of_header(piece.octets) or self._piece_at
+        self._buffer = self._buffer[pos:]
+        if self._lost is not None and self._buffer:
+            found.append(Piece(self._buffer, fault=self._lost))
+            self._buffer = b""
+        return found
+
+    def finish(self) -> list[Piece]:
+        """What is left when the stream has ended: an unfinished piece, or nothing."""
+        rest, self._buffer = self._buffer, b""
+        return [Piece(rest, fault="the stream ends within it")] if rest else []
+
+
+def _protocol_of(head: bytes) -> Callable[[bytes, int], tuple[Piece | None, int]] | None:
+    """What reads a stream that begins so; None: more octets are needed."""
+    older = reader_of_server(head)
+    if older:
+        return None if older is True else older
+    fast = begins_fast(head)
+    return None if fast is None else piece_fast_at if fast else piece_at
+
+
+def read_pieces(octets: bytes) -> list[Piece]:
+    """The pieces of a whole direction, the unfinished last one too."""
+    splitter = FrameSplitter()
+    return [*splitter.feed(octets), *splitter.finish()]
+
+
+def piece_at(buffer: bytes, pos: int) -> tuple[Piece | None, int]:
+    """The piece that begins at ``pos`` and where it ends; None while octets are missing.
+
+    Raises:
+        RemoteProtocolError: the header of a frame cannot be right, so nobody can tell where it ends.
+    """
+    head = buffer[pos : pos + 4]
+    if b"AMQP".startswith(head) and len(head) < 4:
+        return None, pos  # a header, or the size of a frame of a gigabyte: the next octet tells
+    if head == b"AMQP":
+        end = pos + HEADER_SIZE
+        return (Piece(buffer[pos:end]), end) if len(buffer) >= end else (None, pos)
+    frame = parse_frame(buffer, pos, _LARGEST)
+    if frame is None:
+        return None, pos
+    frame_type, channel, start, end = frame
+    return _read(buffer[pos:end], frame_type, channel, buffer[start:end]), end
+
+
+def _read(octets: bytes, frame_type: int, channel: int, body: bytes) -> Piece:
+    registry = _REGISTRIES.get(frame_type)
+    if registry is None:
+        return Piece(octets, channel, frame_type, fault=f"no frame type {frame_type:#04x}")
+    if not body:
+        return Piece(octets, channel, frame_type)
+    try:
+        if body.startswith(_DRAFT_BEGIN):
+            return Piece(octets, channel, frame_type, draft_2010.read(body, _DRAFT[frame_type]), b"")
+        performative, end = registry.decode(body)
+    except RemoteProtocolError as failure:
+        return Piece(octets, channel, frame_type, fault=failure.description)
+    return Piece(octets, channel, frame_type, performative, body[end:])

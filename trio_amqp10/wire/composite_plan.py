@@ -1,0 +1,281 @@
+"""How one composite class travels: its rows, read from annotations, and its list (1.4).
+
+Knows no decorator and no registry: the essay in ``composite`` tells how these meet.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import types
+import typing
+from operator import attrgetter
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final
+
+from trio_amqp10.errors import LocalProtocolError, Scope
+from trio_amqp10.protocol_rules import SURPLUS_FIELDS
+
+from . import codes
+from .decode import Reader, read_descriptor
+from .decode_budget import Budget, check_compound, enter, malformed, size_fault
+from .encode import below, write_compound
+from .fields import MULTIPLE, FieldType, InvalidFieldError, Named, OwnBudget, Requires, multiple_of
+from .values import Symbol, ULong
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["LISTS", "Field", "Plan", "descriptor_key", "descriptor_octets", "refusal"]
+
+LISTS: Final = (codes.LIST0, codes.LIST8, codes.LIST32)
+
+_U32: Final = Struct(">I")
+
+
+def descriptor_octets(code: int) -> bytes:
+    """Always ``53`` where it fits, also for 0: some peers compare octets."""
+    if code < 256:
+        return bytes((codes.DESCRIBED, codes.SMALL_ULONG, code))
+    return bytes((codes.DESCRIBED, codes.ULONG)) + code.to_bytes(8, "big")
+
+
+def descriptor_key(descriptor: Any) -> Any:
+    """A descriptor to look up: 16 as a long, or a string, is none, though equal to one in Python."""
+    return descriptor if descriptor.__class__ in (ULong, Symbol) else None
+
+
+class Field:
+    """One row of a declaration, and the code that carries it.
+
+    Attributes:
+        name: the Python name; ``wire_name`` is the standard's.
+        type: the standard's name of the type, ``*`` for any that provides ``requires``.
+        default: what null and an omitted field read as.
+    """
+
+    __slots__ = (
+        "default",
+        "mandatory",
+        "multiple",
+        "name",
+        "readers",
+        "requires",
+        "set",
+        "type",
+        "wire_name",
+        "write",
+    )
+
+    def __init__(self, name: str, annotation: Any, default: Any) -> None:
+        self.name = name
+        self.wire_name = name.replace("_", "-")
+        self.mandatory = default is dataclasses.MISSING
+        self.default: Any = None if self.mandatory else default
+        says = _Annotation(annotation)
+        field_type = typing.cast("FieldType", says.type)
+        self.type = says.type_name
+        self.requires = says.requires
+        self.multiple = says.multiple
+        if self.multiple:
+            field_type = multiple_of(field_type, self.mandatory)
+            self.default = ()
+        self.write = field_type.write
+        self.readers = dict(field_type.readers)
+        if says.nodes:
+            self.readers = {code: _apart(read, says.nodes) for code, read in self.readers.items()}
+        if self.multiple or not self.mandatory:
+            # A mandatory multiple field takes null as well: it says no more than an empty array
+            # does, and one check of its user then finds both (5.3.3.1).
+            self.readers[codes.NULL] = _null_as(self.default)
+        self.set: Callable[[Any, Any], None]
+
+
+def _null_as(default: Any) -> Reader:
+    return lambda _buf, pos, _budget: (default, pos)
+
+
+def _apart(read: Reader, nodes: int) -> Reader:
+    """The same reader under a node budget of its own."""
+
+    def read_apart(buf: bytes, pos: int, budget: Budget) -> tuple[Any, int]:
+        rest, budget.nodes = budget.nodes, nodes
+        value, pos = read(buf, pos, budget)
+        budget.nodes = rest
+        return value, pos
+
+    return read_apart
+
+
+class _Annotation:
+    """What an annotation says about its field."""
+
+    __slots__ = ("multiple", "nodes", "requires", "type", "type_name")
+
+    def __init__(self, annotation: Any) -> None:
+        if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+            annotation = next(each for each in typing.get_args(annotation) if each is not types.NoneType)
+        annotated = typing.get_origin(annotation) is typing.Annotated
+        inner, *marks = typing.get_args(annotation) if annotated else (annotation,)
+        self.type: FieldType | None = getattr(inner, "__amqp_field__", None)
+        self.type_name = self.type.name if self.type else ""
+        self.requires = self.type.requires if self.type else ""
+        self.multiple = False
+        self.nodes = 0
+        for mark in marks:
+            self._read(mark, inner)
+        if self.type is None:
+            raise TypeError(f"{annotation!r} says no AMQP type: use the names of wire.fields, or a composite")
+
+    def _read(self, mark: Any, inner: Any) -> None:
+        if mark == MULTIPLE:
+            each = _Annotation(typing.get_args(inner)[0])
+            self.type, self.type_name, self.requires = each.type, each.type_name, each.requires
+            self.multiple = True
+        elif isinstance(mark, FieldType):
+            self.type, self.type_name, self.requires = mark, mark.name, mark.requires
+        elif isinstance(mark, Named):
+            self.type_name = mark.name
+        elif isinstance(mark, Requires):
+            self.requires = mark.archetype
+        elif isinstance(mark, OwnBudget):
+            self.nodes = mark.nodes
+
+
+class Plan:
+    """How one class travels: its descriptors, and its fields in the standard's order.
+
+    Attributes:
+        cls: the class.
+        name: the symbolic descriptor; ``code`` the numeric one.
+        fields: its rows.
+        provides: the archetypes that it may stand for (1.3).
+        scope: how much of the conversation a fault in one of its fields ends.
+        shape: what it is described as; ``constructors`` are those of that.
+    """
+
+    shape = "list"
+    constructors: tuple[int, ...] = LISTS
+
+    __slots__ = ("cls", "code", "fields", "make", "name", "prefix", "provides", "scope", "values")
+
+    def __init__(
+        self,
+        cls: type[Any],
+        name: str,
+        code: int,
+        fields: tuple[Field, ...],
+        provides: frozenset[str],
+        scope: Scope,
+    ) -> None:
+        self.cls = cls
+        self.make: Callable[[], Any] = functools.partial(object.__new__, cls)
+        self.name = Symbol(name)
+        self.code = ULong(code)
+        self.prefix = descriptor_octets(code)
+        self.fields = fields
+        self.provides = provides
+        self.scope: Scope = scope
+        self.values = _values_getter([field.name for field in fields])
+
+    def encode(self, out: bytearray, obj: Any, depth: int) -> None:
+        """Append the described list of ``obj``."""
+        depth = below(depth, 2)
+        body = bytearray()
+        count = 0
+        for index, (field, value) in enumerate(zip(self.fields, self.values(obj), strict=True)):
+            if value is None or (value == field.default and not field.mandatory) or value == ():
+                if field.mandatory:
+                    raise LocalProtocolError(f"{self.name}.{field.wire_name} is mandatory")
+                continue
+            if index > count:
+                body += b"\x40" * (index - count)
+            try:
+                field.write(body, value, depth)
+            except LocalProtocolError as error:
+                raise LocalProtocolError(f"{self.name}.{field.wire_name}: {error}") from None
+            count = index + 1
+        out += self.prefix
+        write_compound(out, codes.LIST8, codes.LIST32, count, body)
+
+    def decode(self, buf: bytes, pos: int, budget: Budget) -> tuple[Any, int]:
+        """The object whose list's constructor is at ``pos``; readers' own exceptions pass through."""
+        code = buf[pos]
+        if code == codes.LIST8:
+            end, count, pos = pos + 2 + buf[pos + 1], buf[pos + 2], pos + 3
+        elif code == codes.LIST32:
+            end, count, pos = (
+                pos + 5 + _U32.unpack_from(buf, pos + 1)[0],
+                _U32.unpack_from(buf, pos + 5)[0],
+                pos + 9,
+            )
+        elif code == codes.LIST0:
+            end, count, pos = pos + 1, 0, pos + 1
+        else:
+            raise malformed(f"{self.name} is a list, not what {code:#04x} constructs")
+        check_compound(buf, pos, end, count)
+        if count > len(self.fields):
+            raise malformed(f"{self.name} has {len(self.fields)} fields, not {count}", SURPLUS_FIELDS)
+        enter(budget, count, levels=2)
+        obj: Any = self.make()
+        index = 0
+        try:
+            for field in self.fields[:count]:
+                reader = field.readers.get(buf[pos])
+                if reader is None:
+                    raise InvalidFieldError(refusal(field, buf[pos]))
+                value, pos = reader(buf, pos + 1, budget)
+                field.set(obj, value)
+                index += 1
+            for field in self.fields[count:]:
+                if codes.NULL not in field.readers:
+                    raise InvalidFieldError("mandatory, and missing")
+                field.set(obj, field.default)
+                index += 1
+        except InvalidFieldError as error:
+            raise self._place(error, obj, index) from None
+        if pos != end:
+            raise size_fault(pos, end)
+        budget.depth += 2
+        return obj, end
+
+    def _place(self, error: InvalidFieldError, obj: Any, index: int) -> InvalidFieldError:
+        """The same fault seen from here: a fault in a source ends what a fault in its attach ends."""
+        detail = f"{error.composite}.{error.field}: {error.detail}" if error.composite else error.detail
+        done = {field.name: getattr(obj, field.name) for field in self.fields[:index]}
+        return InvalidFieldError(detail, str(self.name), self.fields[index].wire_name, self.scope, done)
+
+    def make_field_type(self) -> FieldType:
+        """The type of a field that is this composite and no other, such as the error of a detach."""
+
+        def read(buf: bytes, pos: int, budget: Budget) -> tuple[Any, int]:
+            descriptor, pos = read_descriptor(buf, pos, budget)
+            if descriptor_key(descriptor) not in (self.code, self.name):
+                raise InvalidFieldError(f"{descriptor!r} does not describe {self.name}")
+            return self.decode(buf, pos, budget)
+
+        def write(out: bytearray, value: Any, depth: int) -> None:
+            if value.__class__ is not self.cls:
+                raise LocalProtocolError(f"{value!r} is not {self.name}")
+            self.encode(out, value, depth)
+
+        name = self.name.removeprefix("amqp:").removesuffix(":list").removesuffix(":map")
+        return FieldType(name, {codes.DESCRIBED: read}, write)
+
+
+def refusal(field: Field, code: int) -> str:
+    """What is wrong with a value of this constructor in ``field``."""
+    if code == codes.NULL:
+        return "mandatory, and null"
+    row = codes.ENCODINGS.get(code)
+    what = "a described value" if code == codes.DESCRIBED else row.type if row else f"{code:#04x}"
+    return f"{field.requires or field.type} expected, got {what}"
+
+
+def _values_getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    if not names:
+        return lambda _obj: ()
+    if len(names) == 1:
+        (name,) = names
+        return lambda obj: (getattr(obj, name),)
+    return attrgetter(*names)
