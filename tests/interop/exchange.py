@@ -46,6 +46,7 @@ def we_listen_and_receive(peer: Client, presettled: bool, *, count: int = COUNT,
             assert sent["outcomes"] == ({} if presettled else {"accepted": count})
             settled = count if presettled else 0
             digest = corpus_digest(seed, count)
+            await node.gone.wait()
             assert node.received == {"q": {"received": count, "settled": settled, "digest": digest}}
 
     within(run)
@@ -61,6 +62,7 @@ def we_listen_and_send(peer: Client, presettled: bool, *, count: int = COUNT, se
             )
             settled = count if presettled else 0
             assert got == {"received": count, "settled": settled, "digest": corpus_digest(seed, count)}
+            await node.gone.wait()
             assert node.outcomes == {address: {} if presettled else {"accepted": count}}
 
     within(run)

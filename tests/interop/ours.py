@@ -89,20 +89,24 @@ async def receive_from(
 
 
 class Node:
-    """As a service: takes whatever a peer sends, gives the corpus on ``generate-COUNT-SEED``."""
+    """As a service: takes whatever a peer sends, gives the corpus on ``generate-COUNT-SEED``; ``gone`` once a peer has left."""
 
     def __init__(self) -> None:
         self.url = ""
+        self.gone = trio.Event()
         self.received: dict[str, dict[str, Any]] = {}
         self.outcomes: dict[str, dict[str, int]] = {}
 
     async def handle(self, connection: amqp.Connection) -> None:
-        async with trio.open_nursery() as nursery:
-            async for link in connection.incoming_links():
-                if isinstance(link, amqp.IncomingReceiver):
-                    nursery.start_soon(self.take, link)
-                else:
-                    nursery.start_soon(self.give, link)
+        try:
+            async with trio.open_nursery() as nursery:
+                async for link in connection.incoming_links():
+                    if isinstance(link, amqp.IncomingReceiver):
+                        nursery.start_soon(self.take, link)
+                    else:
+                        nursery.start_soon(self.give, link)
+        finally:
+            self.gone.set()
 
     async def take(self, link: amqp.IncomingReceiver) -> None:
         address = str(link.address)
