@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from .dialling import SaslChoice
 
-__all__ = ["Dialling", "open_connection"]
+__all__ = ["Dialling", "open_connection", "product_properties"]
 
 
 def open_connection(
@@ -127,12 +127,19 @@ def open_connection(
     return Dialling([parse_place(url) for url in urls], stream, options, strict_tables=strict_tables)
 
 
-def _properties(name: str | None, more: Mapping[str, Any] | None) -> dict[str, Any]:
+def product_properties(name: str | None) -> dict[str, Any]:
+    """What a server is told of this client: product, version, platform, and the connection's name if it has one."""
     return {
         "product": "trio-amqp10",
         "version": version("trio-amqp10"),
         "platform": f"{platform.python_implementation()} {platform.python_version()}",
         **({} if name is None else {"connection_name": name}),
+    }
+
+
+def _properties(name: str | None, more: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {
+        **product_properties(name),
         **(more or {}),
         "capabilities": {
             "publisher_confirms": True,
