@@ -191,18 +191,34 @@ async def test_rejected_message_comes_to_another_channel_alone() -> None:
                 delivery.ack()
 
 
-async def test_what_was_not_received_fails_no_attempt() -> None:
+async def test_what_was_not_received_goes_back_when_the_channel_is_closed() -> None:
     async with connected() as connection:
         async with connection.open_channel() as channel:
-            await channel.publish("", "q", b"one")
-        for _ in range(7):  # five failed attempts would make it a dead letter
-            async with connection.open_channel() as channel, channel.queue("q").consume() as consumer:
+            await channel.declare_queue("mine")
+            await channel.publish("", "mine", b"one")
+        for _ in range(3):
+            async with connection.open_channel() as channel, channel.queue("mine").consume() as consumer:
                 while not consumer.buffered:
                     await trio.lowlevel.checkpoint()
         async with connection.open_channel() as channel:
-            delivery = await channel.queue("q").get()
+            delivery = await channel.queue("mine").get()
             assert delivery is not None
             assert delivery.body == b"one"
+
+
+async def test_message_of_a_get_that_was_cancelled_goes_back_when_the_channel_is_closed() -> None:
+    async with connected() as connection:
+        async with connection.open_channel() as channel:
+            queue = channel.queue("q")
+            await channel.publish("", "q", b"one")
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(queue.get)
+                while not channel._replies:  # noqa: ASYNC110 - until it is written
+                    await trio.lowlevel.checkpoint()
+                nursery.cancel_scope.cancel()
+            assert await queue.get() is None
+        async with connection.open_channel() as channel:
+            assert await channel.queue("q").get() is not None
 
 
 async def test_windows_hold_messages_back() -> None:

@@ -177,7 +177,7 @@ class QueueBase(Generic[D]):
         Raises:
             NotFoundError: the queue does not exist; and as all calls of ``Channel``.
 
-        Cancelled: a message that still comes is put back, unless it came with ``no_ack``: then it is lost.
+        Cancelled: a message that still comes is put back, in 10.3 when the channel is closed; with ``no_ack`` it is lost.
         """
         channel = self._channel
 
