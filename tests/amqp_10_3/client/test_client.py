@@ -213,7 +213,7 @@ async def test_message_of_a_get_that_was_cancelled_goes_back_when_the_channel_is
             await channel.publish("", "q", b"one")
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(queue.get)
-                while not channel._replies:  # noqa: ASYNC110 - until it is written
+                while not channel._replies:
                     await trio.lowlevel.checkpoint()
                 nursery.cancel_scope.cancel()
             assert await queue.get() is None
