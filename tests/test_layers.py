@@ -47,6 +47,7 @@ LEVELS = {
     "peer": 7,
     "amqp091.client": 7,
     "amqp_fast.client": 7,
+    "amqp_10_3.client": 7,
     "container": 8,
     "patterns": 8,
     "azure": 9,
@@ -87,6 +88,7 @@ UPWARD = {
     ("peer/session.py", "patterns"),
     ("amqp091/__init__.py", "amqp091.client"),
     ("amqp_fast/__init__.py", "amqp_fast.client"),
+    ("amqp_10_3/__init__.py", "amqp_10_3.client"),
 }
 """``open_requester`` and ``open_transaction`` are methods of the peer's and patterns by nature. A package shows the names of
 the client within it, and imports them when they are first used."""

@@ -9,8 +9,10 @@ import sys
 DIALECTS = (
     "trio_amqp10.amqp091",
     "trio_amqp10.amqp_fast",
+    "trio_amqp10.amqp_10_3",
     "trio_amqp10.container.protocols.amqp091",
     "trio_amqp10.container.protocols.amqp_fast",
+    "trio_amqp10.container.protocols.amqp_10_3",
 )
 """What knows a dialect other than AMQP 1.0."""
 

@@ -116,7 +116,9 @@ def mirrored(lines: list[str]) -> tuple[set[str], set[str]]:
     return one, other
 
 
-@pytest.mark.parametrize("module", ["peer.connection", "amqp091.client", "amqp_fast.client"])
+@pytest.mark.parametrize(
+    "module", ["peer.connection", "amqp091.client", "amqp_fast.client", "amqp_10_3.client"]
+)
 def test_client_of_any_protocol_has_its_frames_logged(module: str) -> None:
     code = f"import trio_amqp10.{module}\nfrom trio_amqp10.net.octet_log import new_octet_log\nprint(new_octet_log())"
     environment = {**os.environ, "AMQP10_TRACE": "frames"}

@@ -1,5 +1,17 @@
-"""AMQ Protocol 10.3, of 2006: what its wire has of its own, over the codec and the engine of 0-9-1, sans-IO, for both roles.
+"""AMQ Protocol 10.3, of 2006: a client for trio, and below it what its wire has of its own, over the codec and the engine of 0-9-1.
 
-``V10_3`` is the profile to give to ``amqp091.engine.Engine``. The modules of this folder know no clock, socket, trio or
-logger. ``C`` with a number is a line of the class reference of 10.3.
+``V10_3`` in ``profile`` is the profile to give to ``amqp091.engine.Engine``, for both roles. The modules of this folder know no clock,
+socket, trio or logger. The names here are those of the client, which stands in ``client``, lists them, and is imported when one of
+them is first used. ``C`` with a number is a line of the class reference of 10.3.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trio_amqp10.lazy_names import names_of
+
+if TYPE_CHECKING:
+    from .client import *  # noqa: F403 - all of its names, which it lists
+
+__getattr__, __dir__ = names_of(__name__, ".client")

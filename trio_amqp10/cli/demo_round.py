@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10 import amqp091, amqp_fast
+from trio_amqp10 import amqp091, amqp_10_3, amqp_fast
 from trio_amqp10.peer.wires import DRAFT_2010
 
 from .demo_output import show, show_frames
@@ -86,6 +86,22 @@ async def _by_0_9_1(where: str, take: str, put: str) -> str:
         delivery = await consumer.receive()
         await publisher.publish("", put, delivery.body, properties=delivery.properties, mandatory=True)
         delivery.ack()
+    return _told_of(delivery)
+
+
+async def _by_10_3(where: str, take: str, put: str) -> str:
+    async with (
+        amqp_10_3.open_connection(f"amqp103://{where}") as connection,
+        connection.open_transaction(prefetch=1) as channel,
+        channel.queue(take).consume() as consumer,
+    ):
+        delivery = await consumer.receive()
+        await channel.publish("", put, delivery.body, properties=delivery.properties)
+        delivery.ack()
+    return _told_of(delivery)
+
+
+def _told_of(delivery: amqp091.Delivery | amqp_10_3.Delivery) -> str:
     found = delivery.properties
     kept = _kept(found.delivery_mode == 2)
     return f"basic.deliver {delivery.body!r}, {kept}, priority {found.priority}, {dict(delivery.headers)}"
@@ -122,6 +138,7 @@ async def _by_the_draft(where: str, take: str, put: str) -> str:
 RELAYS: Final[dict[str, Relay]] = {
     "0-9-1": _by_0_9_1,
     "amqp-fast": _by_amqp_fast,
+    "10.3": _by_10_3,
     DRAFT_2010: _by_the_draft,
 }
 """What passes a message on from one queue to another, by the protocol that it speaks."""

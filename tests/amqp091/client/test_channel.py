@@ -171,7 +171,7 @@ async def test_channel_reads_what_it_publishes_one_octet_at_a_time(
             monkeypatch.setattr(stream, "receive_some", lambda _max=None: take(1))
             return stream
 
-        from trio_amqp10.amqp091.client import dial as module
+        from trio_amqp10.amqp091.client import dialling as module
 
         monkeypatch.setattr(module, "connect", slow)
         async with (

@@ -248,7 +248,7 @@ async def test_connection_tries_its_places_in_turn(brokered: Any) -> None:
             stream: trio.abc.Stream = await broker.dial(url)
             return stream
 
-        from trio_amqp10.amqp091.client import dial as module
+        from trio_amqp10.amqp091.client import dialling as module
 
         module.connect = dial  # type: ignore[assignment]  # the fixture puts it back
         async with amqp091.open_connection([URL, URL]):

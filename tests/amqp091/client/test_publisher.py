@@ -13,7 +13,7 @@ from trio.testing import MockClock, memory_stream_pair, wait_all_tasks_blocked
 from tests.amqp091.pairs import written
 from trio_amqp10 import amqp091
 from trio_amqp10.amqp091 import spec
-from trio_amqp10.amqp091.client import dial
+from trio_amqp10.amqp091.client import dialling
 from trio_amqp10.amqp091.content import BasicProperties
 from trio_amqp10.errors import LocalProtocolError
 
@@ -278,13 +278,13 @@ def test_every_publish_ends_in_exactly_one_way(steps: list[str], reconnect: bool
 
 async def _law(steps: list[str], reconnect: bool, republish: bool) -> None:
     ended: list[tuple[amqp091.Ticket, str]] = []
-    connect, private = dial.connect, dial.is_private
+    connect, private = dialling.connect, dialling.is_private
     try:
         async with trio.open_nursery() as nursery:
             broker = Broker(nursery)
             broker.hold = True
             broker.refuse.add(b"bad")
-            dial.connect, dial.is_private = broker.dial, lambda _: True  # type: ignore[assignment]
+            dialling.connect, dialling.is_private = broker.dial, lambda _: True  # type: ignore[assignment]
             async with amqp091.open_connection(URL, reconnect=reconnect) as connection:
                 try:
                     async with connection.open_publisher(republish=republish) as out:
@@ -318,7 +318,7 @@ async def _law(steps: list[str], reconnect: bool, republish: bool) -> None:
             broker.sever()
             nursery.cancel_scope.cancel()
     finally:
-        dial.connect, dial.is_private = connect, private
+        dialling.connect, dialling.is_private = connect, private
 
 
 async def _publish(

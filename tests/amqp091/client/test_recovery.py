@@ -10,7 +10,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from trio_amqp10 import amqp091
 from trio_amqp10.amqp091 import spec
-from trio_amqp10.amqp091.client import dial
+from trio_amqp10.amqp091.client import dialling
 from trio_amqp10.amqp091.content import BasicProperties, Content
 from trio_amqp10.sasl import AuthenticationError
 
@@ -269,7 +269,7 @@ async def test_thousand_declarations_cost_few_round_trips(
         async def far(url: Any) -> Late:
             return Late(await broker.dial(url), 0.02)
 
-        monkeypatch.setattr(dial, "connect", far)
+        monkeypatch.setattr(dialling, "connect", far)
         backoff = amqp091.Backoff(initial=1, jitter=False)
         async with (
             amqp091.open_connection(URL, reconnect=backoff) as connection,

@@ -7,13 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
-import trio
-
 import trio_amqp10 as amqp
-from trio_amqp10 import amqp091, amqp_fast
-from trio_amqp10.amqp_10_3 import spec as spec_10_3
-
-from .amqp_10_3.script import Client as Script
+from trio_amqp10 import amqp091, amqp_10_3, amqp_fast
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -143,20 +138,13 @@ class _Amqp091:
     lacks: Final = frozenset[str]()
 
     async def send(self, port: int, queue: str, message: Fields) -> None:
-        properties = amqp091.BasicProperties(
-            delivery_mode=2 if message.durable else 1,
-            priority=message.priority,
-            expiration=None if message.lifetime is None else str(int(message.lifetime * 1000)),
-            message_id=message.message_id,
-            correlation_id=message.correlation_id,
-            reply_to=message.reply_to,
-            headers=dict(message.headers),
-        )
         async with (
             amqp091.open_connection(f"amqp091://127.0.0.1:{port}") as connection,
             connection.open_publisher() as publisher,
         ):
-            await publisher.publish("", queue, message.body, properties=properties, mandatory=True)
+            await publisher.publish(
+                "", queue, message.body, properties=_properties_of(message), mandatory=True
+            )
 
     @asynccontextmanager
     async def receive(self, port: int, queue: str) -> AsyncGenerator[Receiving]:
@@ -178,21 +166,37 @@ class _Receiving091:
             delivery.ack()
         else:
             delivery.nack(requeue=True)
-        found = delivery.properties
-        headers = dict(delivery.headers)
-        # Identifiers that are octets elsewhere are headers here: properties have text alone.
-        binary = {name: _text(headers.pop(f"x-{name}-id", None)) for name in ("message", "correlation")}
-        return Fields(
-            body=delivery.body,
-            durable=found.delivery_mode == 2,
-            priority=4 if found.priority is None else found.priority,
-            lifetime=None if found.expiration is None else int(found.expiration) / 1000,
-            message_id=found.message_id or binary["message"],
-            correlation_id=found.correlation_id or binary["correlation"],
-            reply_to=found.reply_to,
-            headers={name: str(value) for name, value in headers.items()},
-            redelivered=delivery.redelivered,
-        )
+        return _fields_of(delivery, "x-message-id", "x-correlation-id")
+
+
+def _properties_of(message: Fields) -> amqp091.BasicProperties:
+    return amqp091.BasicProperties(
+        delivery_mode=2 if message.durable else 1,
+        priority=message.priority,
+        expiration=None if message.lifetime is None else str(int(message.lifetime * 1000)),
+        message_id=message.message_id,
+        correlation_id=message.correlation_id,
+        reply_to=message.reply_to,
+        headers=dict(message.headers),
+    )
+
+
+def _fields_of(delivery: amqp091.Delivery | amqp_10_3.Delivery, message: str, correlation: str) -> Fields:
+    """What came; identifiers that are octets elsewhere are headers here, because properties have text alone."""
+    found = delivery.properties
+    headers = dict(delivery.headers)
+    message_id, correlation_id = (_text(headers.pop(name, None)) for name in (message, correlation))
+    return Fields(
+        body=delivery.body,
+        durable=found.delivery_mode == 2,
+        priority=4 if found.priority is None else found.priority,
+        lifetime=None if found.expiration is None else int(found.expiration) / 1000,
+        message_id=found.message_id or message_id,
+        correlation_id=found.correlation_id or correlation_id,
+        reply_to=found.reply_to,
+        headers={name: str(value) for name, value in headers.items()},
+        redelivered=delivery.redelivered,
+    )
 
 
 class _AmqpFast:
@@ -252,72 +256,38 @@ class _ReceivingFast:
 
 
 class _Amqp103:
-    """10.3, as octets that a script says and hears."""
-
     lacks: Final = frozenset[str]()
 
     async def send(self, port: int, queue: str, message: Fields) -> None:
-        async with _scripted(port) as client:
-            await client.ask(spec_10_3.TxSelect())
-            await client.publish(
-                "",
-                queue,
-                message.body,
-                headers=dict(message.headers),
-                delivery_mode=2 if message.durable else 1,
-                priority=message.priority,
-                correlation_id=message.correlation_id,
-                reply_to=message.reply_to,
-                expiration=None if message.lifetime is None else str(int(message.lifetime * 1000)),
-                message_id=message.message_id,
-            )
-            assert (await client.ask(spec_10_3.TxCommit())).name == "tx.commit-ok"
+        async with (
+            amqp_10_3.open_connection(f"amqp103://127.0.0.1:{port}") as connection,
+            connection.open_transaction() as out,
+        ):
+            await out.publish("", queue, message.body, properties=_properties_of(message))
 
     @asynccontextmanager
     async def receive(self, port: int, queue: str) -> AsyncGenerator[Receiving]:
-        yield _Receiving103(port, queue)
+        async with amqp_10_3.open_connection(f"amqp103://127.0.0.1:{port}") as connection:
+            yield _Receiving103(connection, queue)
 
 
 class _Receiving103:
-    def __init__(self, port: int, queue: str) -> None:
-        self._port = port
+    def __init__(self, connection: amqp_10_3.Connection, queue: str) -> None:
+        self._connection = connection
         self._queue = queue
 
     async def next(self, *, keep: bool) -> Fields:
-        # A client does not get again what it rejected on this channel (C 1083-1096): so each message is another client's.
-        async with _scripted(self._port) as client:
-            await client.consume(queue=self._queue, prefetch_count=1)
-            heard = await client.heard("basic.deliver")
-            tag = heard["delivery_tag"]
-            await client.say(
-                spec_10_3.BasicAck(delivery_tag=tag)
-                if keep
-                else spec_10_3.BasicReject(delivery_tag=tag, requeue=True)
-            )
-            assert await client.quiet()
-        headers = {name.decode(): value.decode() for name, (_, value) in heard.properties[2] or ()}
-        texts = [None if each is None else each.decode() for each in heard.properties[5:9]]
-        correlation_id, reply_to, expiration, message_id = texts
-        binary = {name: headers.pop(f"x_{name}_id", None) for name in ("message", "correlation")}
-        return Fields(
-            body=heard.body,
-            durable=heard.properties[3] == 2,
-            priority=4 if heard.properties[4] is None else heard.properties[4],
-            lifetime=None if expiration is None else int(expiration) / 1000,
-            message_id=message_id or binary["message"],
-            correlation_id=correlation_id or binary["correlation"],
-            reply_to=reply_to,
-            headers=headers,
-            redelivered=bool(heard["redelivered"]),
-        )
-
-
-@asynccontextmanager
-async def _scripted(port: int) -> AsyncGenerator[Script]:
-    async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
-        client = Script(stream)
-        await client.open(tickets=True)
-        yield client
+        # What a channel rejected does not come to it again (C 1083-1096): so each message has a channel of its own.
+        async with (
+            self._connection.open_channel() as channel,
+            channel.queue(self._queue).consume(prefetch=1) as consumer,
+        ):
+            delivery = await consumer.receive()
+            if keep:
+                delivery.ack()
+            else:
+                delivery.reject(requeue=True)
+        return _fields_of(delivery, "x_message_id", "x_correlation_id")
 
 
 CLIENTS: Final[dict[str, Client]] = {

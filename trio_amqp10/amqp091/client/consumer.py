@@ -7,13 +7,14 @@ limit, the buffer has a bound of its own, above which the connection is not read
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 import trio
 
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.net.waiters import Waiter
 
+from .delivery import Delivery, DeliveryBase
 from .errors import ConsumerCancelledError
 from .reply import anew
 
@@ -21,18 +22,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from .channel import Channel
-    from .delivery import Delivery
-    from .queues import Queue
+    from trio_amqp10.amqp091.methods import Method
 
-__all__ = ["Consumer", "Consuming"]
+    from .channel_base import ChannelBase
+    from .queues import QueueBase
+
+__all__ = ["Consumer", "ConsumerBase", "ConsumerOpening", "Consuming"]
+
+D = TypeVar("D", bound=DeliveryBase)
 
 _OCTETS: Final = 1024 * 1024
 """Octets that a consumer without a prefetch may have waiting."""
 
 
-class Consumer(Waiter):
-    """Iterate over it: ``async for delivery in consumer``.
+class ConsumerBase(Waiter, Generic[D]):
+    """A consumer, with what versions have in common.
 
     Iterating ends without an error after this consumer was closed here. Several tasks may share one consumer.
 
@@ -51,7 +55,6 @@ class Consumer(Waiter):
         "_closed",
         "_failure",
         "_octets",
-        "arguments",
         "exclusive",
         "no_ack",
         "on_delivery",
@@ -62,48 +65,40 @@ class Consumer(Waiter):
 
     def __init__(
         self,
-        channel: Channel,
-        queue: Queue,
+        channel: ChannelBase[D],
+        queue: QueueBase[D],
         tag: str,
         *,
         no_ack: bool,
         exclusive: bool,
         prefetch: int | None,
-        arguments: dict[str, Any],
     ) -> None:
         super().__init__()
         self._channel = channel
-        self._buffer: deque[Delivery] = deque()
+        self._buffer: deque[D] = deque()
         self._octets = 0
         self._closed = False
         self._cancelled = False
         self._failure: Exception | None = None
-        self.on_delivery: Callable[[Delivery], None] | None = None
+        self.on_delivery: Callable[[D], None] | None = None
         self.queue = queue
         self.tag = tag
         self.no_ack = no_ack
         self.exclusive = exclusive
         self.prefetch = prefetch
-        self.arguments = arguments
 
     @property
     def buffered(self) -> int:
         """Deliveries that came and were not received yet."""
         return len(self._buffer)
 
-    def request(self) -> spec.BasicConsume:
+    def request(self) -> Method:
         """What the server is sent."""
-        return spec.BasicConsume(
-            queue=self.queue.name,
-            consumer_tag=self.tag,
-            no_ack=self.no_ack,
-            exclusive=self.exclusive,
-            arguments=self.arguments,
-        )
+        raise NotImplementedError
 
     # -- what the channel reports -----------------------------------------------------------
 
-    def take(self, delivery: Delivery) -> None:
+    def take(self, delivery: D) -> None:
         """A delivery came."""
         if self.on_delivery is not None:
             self.on_delivery(delivery)
@@ -136,10 +131,10 @@ class Consumer(Waiter):
 
     # -- what a program calls ---------------------------------------------------------------
 
-    def __aiter__(self) -> Consumer:
+    def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Delivery:
+    async def __anext__(self) -> D:
         """The next delivery; errors and cancellation as ``receive``, but for the end after our own close."""
         if self._buffer:
             await self._channel.pace.checkpoint()
@@ -150,7 +145,7 @@ class Consumer(Waiter):
         except trio.ClosedResourceError:
             raise StopAsyncIteration from None
 
-    async def receive(self) -> Delivery:
+    async def receive(self) -> D:
         """The next delivery.
 
         Raises:
@@ -167,7 +162,7 @@ class Consumer(Waiter):
             await self._more()
         return self._pop()
 
-    async def receive_many(self, maximum: int = 100) -> list[Delivery]:
+    async def receive_many(self, maximum: int = 100) -> list[D]:
         """The deliveries that are there, at least one and at most ``maximum``; errors and cancellation as ``receive``."""
         if maximum < 1:
             raise ValueError(f"maximum is at least 1: {maximum}")
@@ -220,7 +215,7 @@ class Consumer(Waiter):
         await self.wait()
         self._channel.pace.blocked()
 
-    def _pop(self) -> Delivery:
+    def _pop(self) -> D:
         delivery = self._buffer.popleft()
         if self._octets:
             self._octets -= len(delivery.body)
@@ -238,7 +233,40 @@ class Consumer(Waiter):
         return f"<Consumer {self.tag!r} of {self.queue.name!r}, {len(self._buffer)} waiting>"
 
 
-class Consuming:
+class Consumer(ConsumerBase[Delivery]):
+    """Iterate over it: ``async for delivery in consumer``.
+
+    Iterating ends without an error after this consumer was closed here. Several tasks may share one consumer.
+
+    Attributes:
+        tag: its name on the channel.
+        queue: what it consumes.
+        no_ack: whether the server forgets each message as it sends it.
+        prefetch: unsettled deliveries that the server may have under way; None for no limit.
+        on_delivery: called with each delivery as it comes, in place of iterating; None to iterate.
+    """
+
+    __slots__ = ("arguments",)
+
+    def __init__(self, *args: Any, arguments: dict[str, Any], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.arguments = arguments
+
+    def request(self) -> spec.BasicConsume:
+        """What the server is sent."""
+        return spec.BasicConsume(
+            queue=self.queue.name,
+            consumer_tag=self.tag,
+            no_ack=self.no_ack,
+            exclusive=self.exclusive,
+            arguments=self.arguments,
+        )
+
+
+C = TypeVar("C", bound=ConsumerBase[Any])
+
+
+class ConsumerOpening(Generic[C]):
     """A consumer that is yet to be made: enter it with ``async with``.
 
     Entering raises what the server says: ``NotFoundError``, ``AccessRefusedError`` (also if another consumer is exclusive).
@@ -249,11 +277,11 @@ class Consuming:
 
     __slots__ = ("_channel", "_consumer")
 
-    def __init__(self, channel: Channel, consumer: Consumer) -> None:
+    def __init__(self, channel: ChannelBase[Any], consumer: C) -> None:
         self._channel = channel
         self._consumer = consumer
 
-    async def __aenter__(self) -> Consumer:
+    async def __aenter__(self) -> C:
         await self._channel.start_consumer(self._consumer)
         return self._consumer
 
@@ -261,3 +289,9 @@ class Consuming:
         self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
         await self._consumer.aclose()
+
+
+class Consuming(ConsumerOpening[Consumer]):
+    """A consumer of 0-9-1 that is yet to be made."""
+
+    __slots__ = ()

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trio_amqp10.amqp091.content import Content
-    from trio_amqp10.amqp091.spec import BasicDeliver, BasicGetOk
 
     from .channel import Channel
+    from .channel_base import ChannelBase
 
-__all__ = ["Delivery"]
+__all__ = ["Delivery", "DeliveryBase"]
 
 
-class Delivery:
-    """One message.
+class DeliveryBase:
+    """One message, with what versions have in common.
 
     Attributes:
         body: its octets.
@@ -33,28 +33,31 @@ class Delivery:
 
     __slots__ = ("_channel", "_content", "_epoch", "_method", "body", "tag")
 
-    def __init__(self, channel: Channel, method: BasicDeliver | BasicGetOk, content: Content) -> None:
+    def __init__(self, channel: ChannelBase[Any], method: Any, content: Content) -> None:
         self._channel = channel
         self._content = content
         self._epoch = channel.epoch
         self._method = method
         self.body = content.body
-        self.tag = method.delivery_tag
+        self.tag: int = method.delivery_tag
 
     @property
     def redelivered(self) -> bool:
         """Whether it was given out before."""
-        return self._method.redelivered
+        redelivered: bool = self._method.redelivered
+        return redelivered
 
     @property
     def exchange(self) -> str:
         """The exchange to which it was published."""
-        return self._method.exchange
+        exchange: str = self._method.exchange
+        return exchange
 
     @property
     def routing_key(self) -> str:
         """The key with which it was published."""
-        return self._method.routing_key
+        routing_key: str = self._method.routing_key
+        return routing_key
 
     @property
     def consumer_tag(self) -> str:
@@ -82,25 +85,6 @@ class Delivery:
         """The property ``headers``; empty if it is absent."""
         return self._content.properties.headers or {}
 
-    def to_message(self) -> Message:
-        """This message as one of AMQP 1.0, by the rules that RabbitMQ 4 publishes; see ``amqp091.translate``.
-
-        ``delivery_count`` is what a quorum queue says of failed deliveries in ``x-delivery-count``. What has no place in AMQP 1.0
-        is left out: ``cluster_id``, decimals, and headers that are tables or arrays unless their names begin with ``x-``.
-        """
-        content = self._content
-        failures = self.headers.get("x-delivery-count")
-        return Message.from_payload(
-            to_sections(
-                content.properties,
-                content.body,
-                exchange=self.exchange,
-                routing_key=self.routing_key,
-                failures=failures if isinstance(failures, int) and 0 <= failures < 2**32 else 0,
-                redelivered=self.redelivered,
-            )
-        )
-
     @property
     def settled(self) -> bool:
         """Whether the server waits for no answer to it any more."""
@@ -120,6 +104,52 @@ class Delivery:
         """
         self._channel.ack(self.tag, self._epoch, multiple)
 
+    def reject(self, *, requeue: bool = True) -> None:
+        """Refuse it (0-9-1, basic.reject). Synchronous; errors as ``ack``.
+
+        Args:
+            requeue: put it back into the queue; otherwise it is a dead letter, or is dropped.
+        """
+        self._channel.reject(self.tag, self._epoch, requeue)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Delivery {self.tag}, exchange {self.exchange!r}, key {self.routing_key!r}, {len(self.body)} octets"
+            f"{', redelivered' if self.redelivered else ''}>"
+        )
+
+
+class Delivery(DeliveryBase):
+    """One message.
+
+    Attributes:
+        body: its octets.
+        tag: its delivery tag, from 1 for each channel.
+    """
+
+    __slots__ = ()
+
+    _channel: Channel
+
+    def to_message(self) -> Message:
+        """This message as one of AMQP 1.0, by the rules that RabbitMQ 4 publishes; see ``amqp091.translate``.
+
+        ``delivery_count`` is what a quorum queue says of failed deliveries in ``x-delivery-count``. What has no place in AMQP 1.0
+        is left out: ``cluster_id``, decimals, and headers that are tables or arrays unless their names begin with ``x-``.
+        """
+        content = self._content
+        failures = self.headers.get("x-delivery-count")
+        return Message.from_payload(
+            to_sections(
+                content.properties,
+                content.body,
+                exchange=self.exchange,
+                routing_key=self.routing_key,
+                failures=failures if isinstance(failures, int) and 0 <= failures < 2**32 else 0,
+                redelivered=self.redelivered,
+            )
+        )
+
     def nack(self, *, requeue: bool = True, multiple: bool = False) -> None:
         """Refuse it (RabbitMQ's basic.nack). Synchronous; errors as ``ack``.
 
@@ -128,13 +158,3 @@ class Delivery:
             multiple: refuse all unsettled deliveries of the channel up to this one.
         """
         self._channel.nack(self.tag, self._epoch, requeue, multiple)
-
-    def reject(self, *, requeue: bool = True) -> None:
-        """Refuse it (0-9-1, basic.reject); as ``nack``, for servers without that. Errors as ``ack``."""
-        self._channel.reject(self.tag, self._epoch, requeue)
-
-    def __repr__(self) -> str:
-        return (
-            f"<Delivery {self.tag}, exchange {self.exchange!r}, key {self.routing_key!r}, {len(self.body)} octets"
-            f"{', redelivered' if self.redelivered else ''}>"
-        )

@@ -17,6 +17,7 @@ from trio_amqp10.reply_codes import ReplyCode091, condition_of, may_retry
 
 if TYPE_CHECKING:
     from trio_amqp10.amqp091.content import BasicProperties
+    from trio_amqp10.amqp091.methods import MethodTable
     from trio_amqp10.amqp091.spec import BasicReturn, ChannelClose, ConnectionClose
 
     from .publisher import Ticket
@@ -66,8 +67,8 @@ def _printable(text: str) -> str:
     return "".join(char if char.isprintable() else "\ufffd" for char in text[:1024])
 
 
-def _name_of(class_id: int, method_id: int) -> str | None:
-    for plan in METHODS:
+def _name_of(class_id: int, method_id: int, methods: MethodTable) -> str | None:
+    for plan in methods:
         if (plan.class_id, plan.method_id) == (class_id, method_id):
             return plan.name
     return None
@@ -277,10 +278,12 @@ class ReturnedMessage:
         )
 
 
-def channel_closed(number: int, close: ChannelClose, by_peer: bool) -> ChannelClosedError:
+def channel_closed(
+    number: int, close: ChannelClose, by_peer: bool, methods: MethodTable = METHODS
+) -> ChannelClosedError:
     """The exception for a channel that was closed with an error, by the server or for an error of the server's."""
     kind = _KINDS.get(close.reply_code, ChannelClosedError) if by_peer else ChannelClosedError
-    method = _name_of(close.class_id, close.method_id)
+    method = _name_of(close.class_id, close.method_id, methods)
     what = (
         f"the server closed channel {number}"
         if by_peer
@@ -294,9 +297,9 @@ def channel_closed(number: int, close: ChannelClose, by_peer: bool) -> ChannelCl
     )
 
 
-def connection_closed(close: ConnectionClose) -> ConnectionClosedError:
+def connection_closed(close: ConnectionClose, methods: MethodTable = METHODS) -> ConnectionClosedError:
     """The exception for a connection that the server closed."""
-    method = _name_of(close.class_id, close.method_id)
+    method = _name_of(close.class_id, close.method_id, methods)
     return ConnectionClosedError(
         f"the server closed the connection: {_described(close.reply_code, close.reply_text, method)}",
         close.reply_code,

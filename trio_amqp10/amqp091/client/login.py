@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.events import Challenged, ConnectionOpened, Started
 from trio_amqp10.amqp091.fields import USUAL, write_table
 from trio_amqp10.amqp091.states import ConnectionState
@@ -35,9 +34,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from trio_amqp10.amqp091.spec import ConnectionStart
     from trio_amqp10.sasl.mechanism import ClientStep
 
-    from .connection import Connection
+    from .connection_base import ConnectionBase
 
 __all__ = ["AmqPlain", "Login", "mechanisms_for"]
 
@@ -104,7 +104,7 @@ class Login:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ConnectionBase,
         mechanisms: Sequence[ClientMechanism],
         context: ClientContext,
         properties: Mapping[str, Any],
@@ -148,7 +148,7 @@ class Login:
         if doubt is not None:
             raise AuthenticationError(SaslCode.OK, self._mechanism, doubt)
 
-    async def _start(self, start: spec.ConnectionStart) -> None:
+    async def _start(self, start: ConnectionStart) -> None:
         offered = tuple(start.mechanisms.decode("ascii", "replace").split())
         context = replace(self._context, offered=offered)
         usable = [each for each in self._mechanisms if each.usable(context)]
@@ -158,10 +158,13 @@ class Login:
         self._mechanism = chosen.name
         self._exchange = chosen.begin(context)
         response = await self._asked(self._exchange, self._exchange.start())
-        answer = spec.ConnectionStartOk(
-            client_properties=dict(self._properties), mechanism=chosen.name, response=response
-        )
         connection = self._connection
+        answer = connection.engine.methods.make(
+            "connection.start-ok",
+            client_properties=dict(self._properties),
+            mechanism=chosen.name,
+            response=response,
+        )
         connection.pump.feed(connection.engine.answer_start, answer, trio.current_time())
 
     async def _answer(self, event: Challenged) -> None:

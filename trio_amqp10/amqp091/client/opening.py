@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import trio
 
-from .channel import Channel
+from .channel_base import ChannelBase
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ChannelOpening", "Returns"]
 
-C = TypeVar("C", bound=Channel)
+C = TypeVar("C", bound=ChannelBase[Any])
 
 
 class ChannelOpening(Generic[C]):
@@ -54,7 +54,7 @@ class Returns:
 
     __slots__ = ("_channel",)
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: ChannelBase[Any]) -> None:
         self._channel: Any = channel
 
     def __aiter__(self) -> Returns:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from trio_amqp10.amqp091 import spec
 
-from .delivery import Delivery
+from .delivery import Delivery, DeliveryBase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,10 +15,13 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp091.events import Arrival
 
     from .channel import Channel
+    from .channel_base import ChannelBase
     from .consumer import Consuming
     from .topology import QueueName
 
-__all__ = ["DEFAULT", "Default", "Exchange", "Queue"]
+__all__ = ["DEFAULT", "Default", "Exchange", "Queue", "QueueBase"]
+
+D = TypeVar("D", bound=DeliveryBase)
 
 
 class Default(Enum):
@@ -78,8 +81,8 @@ class Exchange(str):
         return f"<Exchange {str(self)!r}>"
 
 
-class Queue:
-    """A queue on a server, and the channel by which this program reaches it.
+class QueueBase(Generic[D]):
+    """A queue, with what versions have in common.
 
     Attributes:
         message_count: messages that were ready when it was declared; 0 if it was not declared by this object.
@@ -89,7 +92,7 @@ class Queue:
     __slots__ = ("_channel", "_name", "consumer_count", "message_count")
 
     def __init__(
-        self, channel: Channel, name: QueueName, message_count: int = 0, consumer_count: int = 0
+        self, channel: ChannelBase[D], name: QueueName, message_count: int = 0, consumer_count: int = 0
     ) -> None:
         self._channel = channel
         self._name = name
@@ -123,13 +126,88 @@ class Queue:
         """
         channel, table = self._channel, dict(arguments or {})
 
-        def request() -> spec.QueueBind:
-            return spec.QueueBind(
-                queue=self.name, exchange=exchange, routing_key=routing_key, arguments=table
-            )
+        def request() -> Any:
+            names = {"queue": self.name, "exchange": exchange, "routing_key": routing_key}
+            return channel.make("queue.bind", **names, arguments=table)
 
         await channel.call(request)
         channel.connection.topology.bound(request(), self._name)
+
+    async def purge(self) -> int:
+        """Drop all messages that are ready; how many they were (0-9-1, queue.purge).
+
+        Raises:
+            NotFoundError: the queue does not exist; and as all calls of ``Channel``.
+
+        Cancelled: they may have been dropped or not.
+        """
+        channel = self._channel
+        answer: Any = (await channel.call(lambda: channel.make("queue.purge", queue=self.name))).method
+        count: int = answer.message_count
+        return count
+
+    async def delete(self, *, if_unused: bool = False, if_empty: bool = False) -> int:
+        """Delete it, with its messages and bindings; how many messages it had (0-9-1, queue.delete).
+
+        Args:
+            if_unused: only without consumers.
+            if_empty: only without messages.
+
+        Raises:
+            PreconditionFailedError: it has consumers or messages; and as all calls of ``Channel``.
+
+        Cancelled: it may have been deleted or not.
+        """
+        channel = self._channel
+        conditions = {"if_unused": if_unused, "if_empty": if_empty}
+        arrival = await channel.call(lambda: channel.make("queue.delete", queue=self.name, **conditions))
+        channel.connection.topology.queue_deleted(self.name)
+        answer: Any = arrival.method
+        count: int = answer.message_count
+        return count
+
+    async def get(self, *, no_ack: bool = False) -> D | None:
+        """Take one message if there is one ready; None otherwise (0-9-1, basic.get).
+
+        Each call is a round trip: a consumer is the way to take many.
+
+        Args:
+            no_ack: the server forgets the message as it sends it. If the connection is lost on the way, so is the message.
+
+        Raises:
+            NotFoundError: the queue does not exist; and as all calls of ``Channel``.
+
+        Cancelled: a message that still comes is put back, in 10.3 when the channel is closed; with ``no_ack`` it is lost.
+        """
+        channel = self._channel
+
+        def put_back(arrival: Arrival) -> None:
+            if arrival.content is not None and not no_ack:
+                channel.put_back(channel.delivery_type(channel, arrival.method, arrival.content))
+
+        arrival = await channel.call(
+            lambda: channel.make("basic.get", queue=self.name, no_ack=no_ack), put_back
+        )
+        if arrival.content is None:
+            return None
+        delivery: D = channel.delivery_type(channel, arrival.method, arrival.content)
+        return delivery
+
+    def __repr__(self) -> str:
+        return f"<Queue {self.name!r}>"
+
+
+class Queue(QueueBase[Delivery]):
+    """A queue on a server, and the channel by which this program reaches it.
+
+    Attributes:
+        message_count: messages that were ready when it was declared; 0 if it was not declared by this object.
+        consumer_count: consumers that it had then.
+    """
+
+    __slots__ = ()
+
+    _channel: Channel
 
     async def unbind(
         self, exchange: str, routing_key: str = "", *, arguments: Mapping[str, Any] | None = None
@@ -147,63 +225,6 @@ class Queue:
 
         await channel.call(request)
         channel.connection.topology.unbound(request())
-
-    async def purge(self) -> int:
-        """Drop all messages that are ready; how many they were (0-9-1, queue.purge).
-
-        Raises:
-            NotFoundError: the queue does not exist; and as all calls of ``Channel``.
-
-        Cancelled: they may have been dropped or not.
-        """
-        arrival = await self._channel.call(lambda: spec.QueuePurge(queue=self.name))
-        assert isinstance(arrival.method, spec.QueuePurgeOk)
-        return arrival.method.message_count
-
-    async def delete(self, *, if_unused: bool = False, if_empty: bool = False) -> int:
-        """Delete it, with its messages and bindings; how many messages it had (0-9-1, queue.delete).
-
-        Args:
-            if_unused: only without consumers.
-            if_empty: only without messages.
-
-        Raises:
-            PreconditionFailedError: it has consumers or messages; and as all calls of ``Channel``.
-
-        Cancelled: it may have been deleted or not.
-        """
-        arrival = await self._channel.call(
-            lambda: spec.QueueDelete(queue=self.name, if_unused=if_unused, if_empty=if_empty)
-        )
-        assert isinstance(arrival.method, spec.QueueDeleteOk)
-        self._channel.connection.topology.queue_deleted(self.name)
-        return arrival.method.message_count
-
-    async def get(self, *, no_ack: bool = False) -> Delivery | None:
-        """Take one message if there is one ready; None otherwise (0-9-1, basic.get).
-
-        Each call is a round trip: a consumer is the way to take many.
-
-        Args:
-            no_ack: the server forgets the message as it sends it. If the connection is lost on the way, so is the message.
-
-        Raises:
-            NotFoundError: the queue does not exist; and as all calls of ``Channel``.
-
-        Cancelled: a message that still comes is put back, unless it came with ``no_ack``: then it is lost.
-        """
-        channel = self._channel
-
-        def put_back(arrival: Arrival) -> None:
-            if arrival.content is not None and not no_ack:
-                assert isinstance(arrival.method, spec.BasicGetOk)
-                channel.put_back(Delivery(channel, arrival.method, arrival.content))
-
-        arrival = await channel.call(lambda: spec.BasicGet(queue=self.name, no_ack=no_ack), put_back)
-        if arrival.content is None:
-            return None
-        assert isinstance(arrival.method, spec.BasicGetOk)
-        return Delivery(channel, arrival.method, arrival.content)
 
     def consume(
         self,
@@ -239,6 +260,3 @@ class Queue:
             tag=tag,
             arguments={**(arguments or {}), **({} if priority is None else {"x-priority": priority})},
         )
-
-    def __repr__(self) -> str:
-        return f"<Queue {self.name!r}>"

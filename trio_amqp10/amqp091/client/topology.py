@@ -6,7 +6,7 @@ of it here ends. Passive declarations leave no record. Knows methods, and no con
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from trio_amqp10.amqp091 import spec
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from trio_amqp10.amqp091.methods import Method
 
-__all__ = ["QueueName", "Topology"]
+__all__ = ["QueueName", "Topology", "Untracked"]
 
 
 _Key: TypeAlias = "tuple[str | None, str, str, str, str]"
@@ -81,7 +81,40 @@ def _key_of(method: spec.QueueUnbind | spec.ExchangeUnbind) -> _Key:
     return None, method.destination, method.source, method.routing_key, repr(method.arguments)
 
 
-class Topology:
+class Untracked:
+    """What a program declares on a connection that does not come back: no records."""
+
+    __slots__ = ()
+
+    def name_of(self, queue: str) -> QueueName:
+        """The name of a queue."""
+        return QueueName(queue)
+
+    def exchange_declared(self, method: Any) -> None:
+        """An exchange is there."""
+
+    def exchange_deleted(self, name: str) -> None:
+        """An exchange is gone, and its bindings with it."""
+
+    def queue_declared(self, method: Any, name: str) -> QueueName:
+        """A queue is there; its name, which the server may have chosen."""
+        _ = method
+        return QueueName(name)
+
+    def queue_deleted(self, name: str) -> None:
+        """A queue is gone, and its bindings with it."""
+
+    def queue_unused(self, name: str) -> None:
+        """The last consumer here of a queue is gone."""
+
+    def bound(self, method: Any, queue: QueueName | None = None) -> None:
+        """A binding is there."""
+
+    def unbound(self, method: Any) -> None:
+        """A binding is gone."""
+
+
+class Topology(Untracked):
     """The records of one connection."""
 
     __slots__ = ("_bindings", "_exchanges", "_queues")

@@ -11,30 +11,27 @@ from typing import TYPE_CHECKING, ClassVar
 
 import trio
 
-from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.states import ChannelState
 
 from .channel import Channel
+from .channel_base import ChannelBase, D
+from .delivery import Delivery
 from .errors import ConnectionClosedError, TransactionInDoubtError
 
 if TYPE_CHECKING:
     from trio_amqp10.amqp091.methods import Method
 
-__all__ = ["Transaction"]
+__all__ = ["Transaction", "TransactionBase"]
 
 
-class Transaction(Channel):
-    """A channel with transactions; made by ``Connection.open_transaction``.
-
-    Leaving its block commits, or rolls back after an exception. ``commit`` and ``rollback`` end one transaction and begin the
-    next. It settles only deliveries that came on itself: those that were acknowledged and rolled back are unsettled again.
-    """
+class TransactionBase(ChannelBase[D]):
+    """A channel with transactions, with what versions have in common."""
 
     restores: ClassVar[bool] = False
 
     def setup(self) -> list[Method]:
         """Transactions are selected when the channel is opened."""
-        return [*super().setup(), spec.TxSelect()]
+        return [*super().setup(), self.make("tx.select")]
 
     async def commit(self) -> None:
         """Do all that was published and settled since the last commit or rollback (0-9-1, tx.commit).
@@ -47,7 +44,7 @@ class Transaction(Channel):
         """
         self.check()
         try:
-            await self.call(spec.TxCommit)
+            await self.call(lambda: self.make("tx.commit"))
         except ConnectionClosedError as lost:
             raise TransactionInDoubtError(f"the answer to a commit was lost: {lost}") from lost
 
@@ -56,7 +53,7 @@ class Transaction(Channel):
 
         Cancelled: it may be done or not; nothing is committed in any case.
         """
-        await self.call(spec.TxRollback)
+        await self.call(lambda: self.make("tx.rollback"))
 
     async def leave(self, *, failed: bool) -> None:
         """Commit, or roll back after an exception, and close the channel."""
@@ -70,3 +67,11 @@ class Transaction(Channel):
     async def finish(self) -> None:
         """Before the block is left without an exception: commit."""
         await self.commit()
+
+
+class Transaction(TransactionBase[Delivery], Channel):
+    """A channel with transactions; made by ``Connection.open_transaction``.
+
+    Leaving its block commits, or rolls back after an exception. ``commit`` and ``rollback`` end one transaction and begin the
+    next. It settles only deliveries that came on itself: those that were acknowledged and rolled back are unsettled again.
+    """

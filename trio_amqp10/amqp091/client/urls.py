@@ -1,4 +1,4 @@
-"""URLs of 0-9-1: where a server is, the virtual host, and options (the AMQP URI of RabbitMQ and its query).
+"""URLs of 0-9-1 and 10.3: where a server is, the virtual host, and options (the AMQP URI of RabbitMQ and its query).
 
 The path is the virtual host, percent-decoded; no path, or an empty one, is ``/``. A URL of a WebSocket or of a Unix socket
 needs its path for the transport, and names the virtual host in its query. Knows no transport.
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from trio_amqp10.net.urls import Url
 
 __all__ = ["Place", "parse_place"]
-
-_SCHEMES: Final = schemes_of("amqp091")
-"""Our schemes, and the transports that they stand for; those of the transports are taken as well."""
 
 _PATH_IS_TRANSPORT: Final = ("amqpws", "amqpwss", "amqp+unix")
 
@@ -58,11 +55,15 @@ class Place:
         return f"{self.url}, virtual host {self.virtual_host!r}"
 
 
-def parse_place(text: str) -> Place:
+def parse_place(text: str, protocol: str = "amqp091") -> Place:
     """Read ``amqp091://[user[:password]@]host[:port][/vhost][?option=value&...]``.
 
     ``amqp091s://`` is with TLS; ``amqp091ws://`` and ``amqp091wss://`` are within a WebSocket; ``amqp091+unix:///path`` is a Unix
     socket. ``amqp://`` and so on mean the same here.
+
+    Args:
+        text: the URL.
+        protocol: what its scheme begins with, in place of ``amqp091``.
 
     Raises:
         LocalProtocolError: it is none of these; the message shows no password.
@@ -72,9 +73,9 @@ def parse_place(text: str) -> Place:
     rest, query = _split_query(rest)
     if scheme == "amqp+tls":
         raise LocalProtocolError(
-            "amqp+tls:// is TLS within AMQP 1.0, which 0-9-1 does not have: use amqp091s://"
+            f"amqp+tls:// is TLS within AMQP 1.0, which no other protocol has: use {protocol}s://"
         )
-    url = parse_url(f"{scheme}{found}{rest}", _SCHEMES)
+    url = parse_url(f"{scheme}{found}{rest}", schemes_of(protocol))
     words: dict[str, str] = {}
     numbers: dict[str, int] = {}
     mechanisms: list[str] = []
