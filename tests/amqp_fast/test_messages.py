@@ -46,8 +46,8 @@ def send(fragment: bytes, *, handle: int = 1, **fields: Any) -> bytes:
     return written(command, fragment=fragment)
 
 
-def prepare(fragment: bytes, content_hash: str = "") -> bytes:
-    command = spec.HandlePrepare(handle_id=1, fragment_size=len(fragment), content_hash=content_hash)
+def prepare(fragment: bytes, content_hash: str = "", *, handle: int = 1) -> bytes:
+    command = spec.HandlePrepare(handle_id=handle, fragment_size=len(fragment), content_hash=content_hash)
     return written(command, fragment=fragment)
 
 
@@ -375,6 +375,32 @@ def test_partial_messages_are_forgotten_in_time_and_above_their_number() -> None
     assert len(kept) <= 3
     kept.release(kept.prepare("x", b"big", HEAD, b"y" * 200, "", 21.0), 21.0)
     assert kept.octets <= 100
+
+
+def test_messages_that_are_prepared_count_as_incomplete_until_they_are_sent_or_kept() -> None:
+    server, channel = server_with(limits=Limits(max_partial=1100), restartable=True)
+    server.receive_data(written(spec.HandleOpen(channel_id=1, handle_id=2, producer=True)), 0.0)
+    head = head_octets(HEAD, 1000, 4096)
+    server.receive_data(prepare(head + b"x" * 900), 0.0)
+    assert server.partial == 900
+    server.receive_data(send(b"x" * 50, partial=True, recovery=True), 0.0)
+    assert server.partial == 950
+    server.receive_data(send(b"x" * 50, recovery=True), 0.0)
+    assert bodies(channel) == [b"x" * 1000]
+    assert server.partial == 0
+    server.receive_data(prepare(head + b"x" * 900), 0.0)
+    server.receive_data(written(spec.HandleClose(handle_id=1)), 0.0)
+    channel.handles[1].close()
+    assert (server.partial, server.partials.octets) == (0, 900)
+    server.receive_data(prepare(head, handle=2), 0.0)
+    assert server.partial == 900
+    server.receive_data(written(spec.HandleOpen(channel_id=1, handle_id=3, producer=True)), 0.0)
+    server.receive_data(prepare(head_octets(HEAD, 999, 4096) + b"y" * 201, handle=3), 0.0)
+    (event,) = events_of(server)
+    assert (type(event), event.code) == (ChannelFailed, 506)
+    assert (server.partial, server.partials.octets) == (900, 201)
+    server.receive_data(written(spec.ChannelClose(channel_id=1)), 0.0)
+    assert (server.partial, server.partials.octets) == (0, 1101)
 
 
 def test_partial_message_with_another_hash_begins_anew() -> None:

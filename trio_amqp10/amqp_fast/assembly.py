@@ -94,6 +94,7 @@ class Assembly:
             if self._prepared is None:
                 raise _refused("recovery of a message that was not prepared")
             self._head, self._body = self._prepared.head, self._prepared.body
+            self._counted = len(self._body)
             return fragment
         self._head, start = read_message_head(fragment)
         self.check(self._head)
@@ -119,6 +120,9 @@ class Assembly:
         self._host.partial += len(octets)
         if len(self._body) > self._head.body_size:
             raise _invalid(f"more octets of body than body-size, which is {self._head.body_size}")
+        self._check_partial()
+
+    def _check_partial(self) -> None:
         if self._host.partial > self._host.limits.max_partial:
             raise ReplyError(
                 _R.INSUFFICIENT_RESOURCES,
@@ -155,7 +159,7 @@ class Assembly:
         self._body = bytearray()
 
     def prepare(self, command: HandlePrepare, fragment: bytes) -> PartialMessage:
-        """What is there of a message that the peer is about to send.
+        """What is there of a message that the peer is about to send; it counts as incomplete until it is sent, or ``keep``.
 
         Raises:
             ReplyError: as ``take``.
@@ -166,7 +170,21 @@ class Assembly:
         if len(body) > head.body_size:
             raise _invalid(f"more octets of body than body-size, which is {head.body_size}")
         host = self._host
-        return host.partials.prepare(host.owner, fragment[:start], head, body, command.content_hash, host.now)
+        message = host.partials.prepare(
+            host.owner, fragment[:start], head, body, command.content_hash, host.now
+        )
+        host.partial += len(message.body)
+        try:
+            self._check_partial()
+        except ReplyError:
+            self.keep(message)
+            raise
+        return message
+
+    def keep(self, message: PartialMessage) -> None:
+        """Keep a message that was prepared and not sent."""
+        self._host.partial -= len(message.body)
+        self._host.partials.release(message, self._host.now)
 
 
 def read_message_head(fragment: bytes) -> tuple[MessageHead, int]:

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from .engine import Engine
     from .message import Message
     from .negotiation import Tuning
-    from .partials import PartialMessage
 
 __all__ = ["Channel"]
 
@@ -219,10 +218,6 @@ class Channel:
     def write_ready(self, handle: Handle, size: int) -> None:
         """Say how much of a prepared message is there, before all that waits."""
         self._host.enqueue(self, frame_of(spec.HandleReady(handle_id=handle.id, message_size=size)))
-
-    def keep(self, message: PartialMessage) -> None:
-        """Keep a message that was prepared and not sent."""
-        self._host.partials.release(message, self._host.now)
 
     def end_handle(self, handle: Handle) -> None:
         """Nothing more comes on a handle, and nothing but a close is to go: it failed, or the peer has closed it."""

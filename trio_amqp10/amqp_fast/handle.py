@@ -185,7 +185,7 @@ class Handle:
         """What is around the handle is gone."""
         self.life.step(Step.LOST)
         if self.prepared is not None:
-            self.channel.keep(self.prepared)
+            self.channel.assembly.keep(self.prepared)
             self.prepared = None
 
     def _send(self, role: Sender, message: Message, command: Any) -> None:

@@ -25,7 +25,7 @@ class Limits:
         close_timeout: seconds for the answer to our close.
         penalty: seconds that a server waits before it ends a connection that did not come to be (3.2.12).
         max_message_size: octets of the body of a message; more closes its channel with 311.
-        max_partial: octets of all messages that are not complete; more closes their channel with 506.
+        max_partial: octets of all messages that are not complete, prepared ones included; more closes their channel with 506.
         buffer: octets of arrivals that were not taken yet, above which ``wants_data`` is False.
         write_buffer: octets that wait to be written, above which ``Engine.has_room`` is False.
         dictionaries: whether short names of headers are exchanged for full ones (3.2.5.2).
