@@ -61,6 +61,19 @@ def _fuzz(figures: dict[str, Any]) -> str:
     return f"{page}\nAttempts by commit: {said}.\n" if said else page
 
 
+def _machines(figures: dict[str, Any]) -> str:
+    rows = [
+        (
+            run["wire"],
+            _count(run["conversations"]),
+            _count(run["steps"]),
+            "no" if run["failure"] is None else "yes",
+        )
+        for run in figures["runs"]
+    ]
+    return table(("wire", "conversations", "steps", "breach"), rows, (25, 25, 25, 25))
+
+
 def _mutants(figures: dict[str, Any]) -> str:
     rows = [
         (
@@ -154,6 +167,15 @@ _CHAPTERS: Final[dict[str, tuple[str, str, str, Callable[[dict[str, Any]], str]]
         ),
         "python -m tests.fuzz --total 20000000 --results docs/results/fuzz.json",
         _fuzz,
+    ),
+    "machines": (
+        "Two engines back to back",
+        (
+            "Two engines of each wire do what chance says, at either end; neither may find fault with the other, and both must"
+            " count alike. ``make test`` does the same in small."
+        ),
+        "python -m tests.machines --steps 200000 --results docs/results/machines.json",
+        _machines,
     ),
     "mutants": (
         "Mutants",

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 LEFT = {
     "fuzz": {"seed": 1, "targets": [{"target": "framer", "attempts": 12_345, "measured": 9, "failures": 0}]},
+    "machines": {
+        "seed": 1,
+        "runs": [{"wire": "1.0", "steps": 23_456, "conversations": 400, "failure": None}],
+    },
     "mutants": {
         "modules": [
             {"name": "wire", "mutants": 10, "score": 90.0, "reasoned": 0, "survivors": ["one"], "killed": 9}
@@ -74,7 +78,7 @@ def test_page_shows_the_figures_of_every_run_that_left_some(
         results.write(tmp_path / f"{kind}.json", kind, figures)
     page = reliability.render()
     assert "No figures yet." not in page
-    for figure in ("12,345", "90.0 %", "exactly-once", "1,000,000", "7.5", "10.0", "6.25"):
+    for figure in ("12,345", "23,456", "90.0 %", "exactly-once", "1,000,000", "7.5", "10.0", "6.25"):
         assert f"- {figure}\n" in page
 
 

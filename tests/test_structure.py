@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ENGINE = sources("engine")
 CONTAINER = sources("container")
 LARGEST_CIRCLE = 4
-CONTAINER_CIRCLE = 6  # a channel of 0-9-1, and what works for it; 4 elsewhere
+CONTAINER_CIRCLE = 6  # a channel of 0-9-1, and what works for it; 5 for one of 10.3; 4 elsewhere
 CALLS, FILES = 18, 10
 QUEUE_CALLS, QUEUE_FILES = 25, 10
 

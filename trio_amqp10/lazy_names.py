@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["LazyNames", "lazy_names"]
+__all__ = ["LazyNames", "lazy_names", "names_of"]
 
 
 class LazyNames(NamedTuple):
@@ -71,3 +72,26 @@ def lazy_names(
         return sorted({*vars(sys.modules[package]), *home_of, *within})
 
     return LazyNames(get, names, list(home_of))
+
+
+def names_of(package: str, home: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The ``__getattr__`` and ``__dir__`` of a package that shows the names, and so the ``__all__``, of one module within it.
+
+    Args:
+        package: its ``__name__``.
+        home: the module, from a dot on relative to it; it has an ``__all__``.
+    """
+
+    def get(name: str) -> Any:
+        # A module of the package is no name of ``home``: what imports one gets here first, while ``home`` may need it itself.
+        public = name == "__all__" or not name.startswith("_")
+        if public and find_spec(f"{package}.{name}") is None:
+            module = import_module(home, package)
+            if name == "__all__" or name in module.__all__:
+                return getattr(module, name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *get("__all__")})
+
+    return get, names

@@ -1,4 +1,4 @@
-"""What a command says about a failure, and how it takes signals; frames for people to read."""
+"""What a command says about a failure, and how it takes signals."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import memory_stream_pair
 
 import trio_amqp10 as amqp
-from tests.naive.performatives import frame, header
 from trio_amqp10.cli.command_runner import CommandError, Interrupts, explain
-from trio_amqp10.cli.demo import shown
 from trio_amqp10.cli.receive import ReceiveOptions, receive
 from trio_amqp10.peer.errors import ConnectionClosedError, LinkRefusedError
 from trio_amqp10.spec.transport import Error
@@ -190,35 +187,3 @@ async def test_receive_ends_when_more_cannot_be_decoded_than_it_holds(
         nursery.cancel_scope.cancel()
     assert [type(outcome) for outcome in outcomes] == [amqp.Released] * 2
     assert not capfd.readouterr().out
-
-
-async def test_shown_stream_passes_octets_on_and_shows_frames() -> None:
-    ours, theirs = memory_stream_pair()
-    lines: list[str] = []
-    stream: Any = shown(ours, lines.append)
-    out = header("sasl") + frame("sasl-init", mechanism="PLAIN", initial_response=b"\x00ada\x00enigma")
-    await stream.send_all(out[:11])
-    await stream.send_all(out[11:])
-    assert await theirs.receive_some() == out
-    back = frame("open", container_id="c") + frame(
-        "transfer", handle=0, delivery_id=0, delivery_tag=b"t", payload=b"12345", channel=3
-    )
-    back += bytes.fromhex("0000000802000000") + bytes.fromhex("0000000902000000ff")
-    for octet in back:
-        await theirs.send_all(bytes((octet,)))
-    received = b""
-    while len(received) < len(back):
-        received += await stream.receive_some()
-    assert received == back
-    assert lines == [
-        "-> header AMQP 3 1.0.0 (SASL)",
-        "-> SaslInit(mechanism=Symbol('PLAIN'), initial_response=<11 octets>)",
-        "<- [0] Open(container_id='c')",
-        "<- [3] Transfer(handle=0, delivery_id=0, delivery_tag=b't') + 5 octets",
-        "<- empty frame",
-        "<- 9 octets: 0xff where a performative is due (2.3.2)",
-    ]
-    await stream.wait_send_all_might_not_block()
-    await stream.send_eof()
-    assert await theirs.receive_some() == b""
-    await stream.aclose()

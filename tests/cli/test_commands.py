@@ -476,6 +476,7 @@ def test_demo_shows_frames_when_asked() -> None:
     shown = done("demo", "--frames").decode()
     for what in ("-> header AMQP 3 1.0.0", "<- [0] Open(", "-> [0] Transfer(", "<- [0] Disposition("):
         assert what in shown
+    assert shown.count("Transfer(") == 10  # each once, as the end sees it that dialled
 
 
 def test_demo_sends_a_message_round_through_every_protocol() -> None:
@@ -491,6 +492,7 @@ def test_demo_shows_the_frames_of_every_protocol_when_asked() -> None:
     shown = done("demo", "--dialect", "all", "--frames").decode()
     for what in ("[0] Transfer(", "[1] basic.deliver(", "handle notify("):
         assert what in shown
+    assert shown.count("[1] basic.deliver(") == 1
 
 
 def test_demo_ends_with_a_line_when_nobody_reads_its_frames() -> None:

@@ -9,6 +9,7 @@ import trio
 from trio.testing import MockClock, lockstep_stream_pair, memory_stream_pair, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
+from tests.container.protocols.served import accepted
 from tests.naive.peer import WINDOWS, ScriptedPeer
 from tests.naive.performatives import frame, header
 from trio_amqp10.spec.transport import Open
@@ -91,7 +92,7 @@ async def test_open_says_who_we_are() -> None:
 async def test_remote_raises_before_the_peer_has_opened() -> None:
     ours, theirs = memory_stream_pair()
     async with trio.open_nursery() as nursery:
-        connection = acceptor().accept(ours, nursery)
+        connection = acceptor().accept(accepted(ours), nursery)
         assert repr(connection) == "<Connection to '?' START>"
         with pytest.raises(amqp.LocalProtocolError, match="has not opened"):
             _ = connection.remote

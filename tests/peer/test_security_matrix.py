@@ -151,8 +151,8 @@ async def test_mechanism_goes_over_these_layers_or_does_not(
     mechanism: str, layer: str, role: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if layer in ("amqp", "amqpws", *SECURE):  # as over a network
-        module = "dialling" if role == "dials" else "listen"
-        monkeypatch.setattr(f"trio_amqp10.peer.{module}.is_private", lambda _: False)
+        module = "peer.dialling" if role == "dials" else "net.accept_loop"
+        monkeypatch.setattr(f"trio_amqp10.{module}.is_private", lambda _: False)
 
     async def attempt(allowed: bool) -> list[str | None] | None:
         return await connect(

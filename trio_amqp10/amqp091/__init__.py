@@ -6,23 +6,11 @@ The modules of this folder know no clock, socket, trio or logger. The names here
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from trio_amqp10.lazy_names import names_of
 
 if TYPE_CHECKING:
     from .client import *  # noqa: F403 - all of its names, which it lists
 
-
-def __getattr__(name: str) -> Any:
-    # A module of this folder is no name of the client: what imports one gets here first, while the client may need it itself.
-    public = name == "__all__" or not name.startswith("_")
-    if public and find_spec(f"{__name__}.{name}") is None:
-        client = import_module(".client", __name__)
-        if name == "__all__" or name in client.__all__:
-            return getattr(client, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__getattr__("__all__")})
+__getattr__, __dir__ = names_of(__name__, ".client")

@@ -88,8 +88,9 @@ class Engine:
         heartbeat: seconds that were agreed; 0 for none.
         partial: octets of contents that are not complete.
         held: octets of arrivals that nobody took yet.
-        braked: set it while nothing should be read; ring the pump's bell when it is cleared.
-        crowded: asked before each read of an open connection: whether nothing should be read; ring the bell when that changes.
+        braked: the application's switch: nothing is read while it is set. Ring the pump's bell when it is cleared.
+        crowded: the application's question, for reasons that come and go elsewhere, as a full store: asked before each read of an
+            open connection, and nothing is read if it returns True; None for never. Ring the bell when the answer changes.
     """
 
     def __init__(

@@ -79,8 +79,9 @@ class Engine:
         owner: whose partial messages those of the peer are; a server sets it to the client's name.
         partial: octets of messages that are not complete.
         held: octets of arrivals that were not taken yet.
-        braked: set it while nothing should be read; ring the pump's bell when it is cleared.
-        crowded: asked before each read of an open connection: whether nothing should be read; ring the bell when that changes.
+        braked: the application's switch: nothing is read while it is set. Ring the pump's bell when it is cleared.
+        crowded: the application's question, for reasons that come and go elsewhere, as a full store: asked before each read of an
+            open connection, and nothing is read if it returns True; None for never. Ring the bell when the answer changes.
         now: the last time that the engine was told.
     """
 

@@ -8,34 +8,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trio_amqp10.partial_transfers import PartialTransfer, PartialTransfers
+
 if TYPE_CHECKING:
+    from trio_amqp10.partial_transfers import Key
+
     from .spec import MessageHead
 
 __all__ = ["PartialMessage", "PartialMessages"]
 
 
-class PartialMessage:
-    """A message of which a part has come.
+class PartialMessage(PartialTransfer):
+    """A message of which a part has come; see ``PartialTransfer``.
 
     Attributes:
         head: its head.
-        body: what has come of its body.
         content_hash: what the hash of the whole body has to be; empty to check nothing.
-        until: when it may be forgotten; None while it is received.
     """
 
-    __slots__ = ("body", "content_hash", "head", "key", "until")
+    __slots__ = ("content_hash", "head")
 
-    def __init__(self, key: tuple[str, bytes], head: MessageHead, body: bytes, content_hash: str) -> None:
-        self.key = key
+    def __init__(self, key: Key, head: MessageHead, body: bytes, content_hash: str) -> None:
+        super().__init__(key, body)
         self.head = head
-        self.body = bytearray(body)
         self.content_hash = content_hash
-        self.until: float | None = None
 
 
-class PartialMessages:
-    """The messages of which a part has come, of any number of connections.
+class PartialMessages(PartialTransfers[PartialMessage]):
+    """The messages of which a part has come, of any number of connections; see ``PartialTransfers``.
 
     Args:
         kept: seconds that one is kept after its connection has ended.
@@ -46,18 +46,7 @@ class PartialMessages:
     def __init__(
         self, *, kept: float = 3600.0, max_messages: int = 1000, max_octets: int = 256 * 1024 * 1024
     ) -> None:
-        self._kept = kept
-        self._max_messages = max_messages
-        self._max_octets = max_octets
-        self._there: dict[tuple[str, bytes], PartialMessage] = {}
-
-    def __len__(self) -> int:
-        return len(self._there)
-
-    @property
-    def octets(self) -> int:
-        """Octets of the bodies that are kept for a sender to come."""
-        return sum(len(each.body) for each in self._there.values() if each.until is not None)
+        super().__init__(kept, max_messages, max_octets)
 
     def prepare(
         self, owner: str, octets: bytes, head: MessageHead, body: bytes, content_hash: str, now: float
@@ -74,35 +63,9 @@ class PartialMessages:
         """
         self._forget(now)
         key = owner, octets
-        found = self._there.get(key)
-        if found is None or found.content_hash != content_hash:
-            found = PartialMessage(key, head, body, content_hash)
-            known = self._there.get(key)
-            if known is None or known.until is not None:
-                self._there[key] = found
-        elif found.until is None:
-            return PartialMessage(key, head, body, content_hash)
-        found.until = None
-        return found
-
-    def finish(self, message: PartialMessage) -> None:
-        """It has come whole, or is of no use."""
-        if self._there.get(message.key) is message:
-            del self._there[message.key]
-
-    def release(self, message: PartialMessage, now: float) -> None:
-        """Its transfer was broken off: keep it for a while."""
-        if self._there.get(message.key) is message:
-            message.until = now + self._kept
-            self._there[message.key] = self._there.pop(message.key)  # the last to go
-            self._forget(now)
-
-    def _forget(self, now: float) -> None:
-        """Drop what is too old, or too much."""
-        octets = self.octets
-        for key, each in list(self._there.items()):
-            if each.until is None:
-                continue
-            if each.until <= now or octets > self._max_octets or len(self._there) > self._max_messages:
-                octets -= len(each.body)
-                del self._there[key]
+        known = self._idle.get(key)
+        if known is None or known.content_hash != content_hash:
+            known = PartialMessage(key, head, body, content_hash)
+        if key not in self._active:
+            self._activate(known)
+        return known

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.net.urls import parse_url
-from trio_amqp10.peer.tapped_stream import tapped
-from trio_amqp10.trace.frame_splitter import FrameSplitter
-from trio_amqp10.trace.frame_text import describe
+
+from .demo_output import show, show_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from trio_amqp10.peer.tapped_stream import TappedStream
-
     from .command_runner import Interrupts
 
-__all__ = ["demo", "shown"]
+__all__ = ["demo"]
 
 _MESSAGES: tuple[Any, ...] = (
     "a string",
@@ -29,11 +22,6 @@ _MESSAGES: tuple[Any, ...] = (
     {"an": "AMQP map", "with": [1, 2.5, None, True]},
     amqp.Message("and one with properties", subject="demo", application_properties={"colour": "green"}),
 )
-
-
-def _show(text: str = "") -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
 
 
 async def demo(frames: bool, interrupts: Interrupts) -> None:  # noqa: ARG001 - it is cancelled whole
@@ -45,52 +33,37 @@ async def demo(frames: bool, interrupts: Interrupts) -> None:  # noqa: ARG001 - 
     async def upper(message: amqp.Message) -> str:  # pyright: ignore[reportUnusedFunction]  # the container runs it
         return str(message.body).upper()
 
+    if frames:
+        show_frames()
     async with trio.open_nursery() as nursery:
         listeners: list[amqp.Listener] = await nursery.start(partial(container.serve, "amqp://127.0.0.1:0"))
         url = listeners[0].url
-        _show(f"A container listens on {url}, with a queue and a function. No broker is involved.")
-        async with amqp.open_connection(
-            await _stream(url) if frames else url, sasl=amqp.sasl.Anonymous()
-        ) as connection:
-            _show(f"A client has connected to the container {connection.remote.container_id!r}.\n")
+        show(f"A container listens on {url}, with a queue and a function. No broker is involved.")
+        async with amqp.open_connection(url, sasl=amqp.sasl.Anonymous()) as connection:
+            show(f"A client has connected to the container {connection.remote.container_id!r}.\n")
             await _use_queue(connection)
             await _use_function(connection)
         nursery.cancel_scope.cancel()
-    _show("Everything arrived, was accepted, and is closed.")
-
-
-async def _stream(url: str) -> trio.abc.Stream:
-    where = parse_url(url)
-    return shown(await trio.open_tcp_stream(where.host, where.port), lambda line: _show(f"    {line}"))
+    show("Everything arrived, was accepted, and is closed.")
 
 
 async def _use_queue(connection: amqp.Connection) -> None:
     async with connection.open_sender("greetings") as sender:
         for message in _MESSAGES:
             outcome = await sender.send(message)
-            _show(f"sent      {_body(message)!r}: {type(outcome).__name__.lower()}")
+            show(f"sent      {_body(message)!r}: {type(outcome).__name__.lower()}")
     async with connection.open_receiver("greetings", credit=0) as receiver:
         for _ in _MESSAGES:
             delivery = await receiver.receive()
             delivery.accept()
-            _show(f"received  {delivery.message.body!r}")
+            show(f"received  {delivery.message.body!r}")
 
 
 async def _use_function(connection: amqp.Connection) -> None:
     async with amqp.open_requester(connection, "upper") as requester:
         reply = await requester.request("is anybody there?")
-        _show(f"asked     'is anybody there?': {reply.body!r}\n")
+        show(f"asked     'is anybody there?': {reply.body!r}\n")
 
 
 def _body(message: Any) -> Any:
     return message.body if isinstance(message, amqp.Message) else message
-
-
-def shown(stream: trio.abc.Stream, show: Callable[[str], object]) -> TappedStream:
-    """``stream``, with ``show`` called with a line for each header and frame that passes: ``->`` or ``<-``, and what it is."""
-
-    def tell(arrow: str, splitter: FrameSplitter, octets: bytes) -> None:
-        for piece in splitter.feed(octets):
-            show(f"{arrow} {describe(piece)}")
-
-    return tapped(stream, partial(tell, "->", FrameSplitter()), partial(tell, "<-", FrameSplitter()))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import logging
-import sys
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 import trio_amqp10 as amqp
 from trio_amqp10 import amqp091, amqp_fast
 from trio_amqp10.peer.wires import DRAFT_2010
+
+from .demo_output import show, show_frames
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -28,28 +28,6 @@ _BODY: Final = b"once around"
 _HEADERS: Final = {"colour": "green"}
 
 
-def _show(text: str = "") -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
-
-
-class _Lines(logging.StreamHandler[TextIO]):
-    """Frames as lines between the others."""
-
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
-        """Nobody reads any more: the next line of the command itself ends it."""
-
-
-def _show_frames() -> None:
-    """Show the frames of both ends; each connection has a number at each end."""
-    log = logging.getLogger("trio_amqp10.frames")
-    handler = _Lines(sys.stdout)
-    handler.setFormatter(logging.Formatter("    %(message)s"))
-    log.addHandler(handler)
-    log.setLevel(logging.DEBUG)
-    log.propagate = False
-
-
 async def demo_round(frames: bool, interrupts: Interrupts) -> None:  # noqa: ARG001 - it is cancelled whole
     """Send a message by AMQP 1.0, pass it on by each of the other protocols, receive it by 1.0, and show it at each."""
     container = amqp.Container("demo")
@@ -57,13 +35,13 @@ async def demo_round(frames: bool, interrupts: Interrupts) -> None:  # noqa: ARG
     for hop in hops:
         container.add_queue(hop)
     if frames:
-        _show_frames()
+        show_frames()
     async with trio.open_nursery() as nursery:
         where = await _listen(nursery, container, "all")
         draft = await _listen(nursery, container, [DRAFT_2010])
         told = ", ".join(name for name in RELAYS if name != DRAFT_2010)
-        _show(f"A container listens on {where}, where it speaks AMQP 1.0, {told},")
-        _show(f"and on {draft}, where it speaks {DRAFT_2010} in place of 1.0.\n")
+        show(f"A container listens on {where}, where it speaks AMQP 1.0, {told},")
+        show(f"and on {draft}, where it speaks {DRAFT_2010} in place of 1.0.\n")
         async with amqp.open_connection(f"amqp://{where}", sasl=amqp.sasl.Anonymous()) as connection:
             async with connection.open_sender(hops[0]) as sender:
                 await sender.send(
@@ -80,7 +58,7 @@ async def demo_round(frames: bool, interrupts: Interrupts) -> None:  # noqa: ARG
             headers = dict(got.application_properties)
             _tell("1.0", f"{got.body!r}, {_kept(got.durable)}, priority {got.priority}, {headers}")
         nursery.cancel_scope.cancel()
-    _show("\nOne message, round through every protocol that this library dials.")
+    show("\nOne message, round through every protocol that this library dials.")
 
 
 async def _listen(nursery: trio.Nursery, container: amqp.Container, dialects: str | list[str]) -> str:
@@ -91,7 +69,7 @@ async def _listen(nursery: trio.Nursery, container: amqp.Container, dialects: st
 
 
 def _tell(name: str, text: str) -> None:
-    _show(f"{name:16}{text}")
+    show(f"{name:16}{text}")
 
 
 def _kept(durable: object) -> str:

@@ -22,22 +22,10 @@ from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError, RemoteP
 from trio_amqp10.net.accept_loop import Reception, accept_loop
 from trio_amqp10.net.connection_admission import ConnectionAdmission
 from trio_amqp10.net.listener import Listener
-from trio_amqp10.net.login_failures import HostLoginFailures, LoginFailures
+from trio_amqp10.net.login_failures import LoginFailures
 from trio_amqp10.net.tls import check_server_context
-from trio_amqp10.net.transport_layers import (
-    AcceptedLayers,
-    Transport,
-    check_layers,
-    has_tls,
-    layers_of,
-    no_less_secret,
-)
-from trio_amqp10.net.transports import (
-    bind,
-    is_private,
-    listener_url,
-    peer_host,
-)
+from trio_amqp10.net.transport_layers import AcceptedLayers, check_layers, has_tls, layers_of, no_less_secret
+from trio_amqp10.net.transports import bind, listener_url
 from trio_amqp10.net.urls import Url, parse_url, schemes_of
 from trio_amqp10.protocol_headers import header_id
 from trio_amqp10.sasl import Server
@@ -107,49 +95,37 @@ class Acceptor(OpenOptions):
             **self.keywords(),
         )
 
-    def accept(
-        self,
-        stream: trio.abc.Stream,
-        nursery: trio.Nursery,
-        transport: Transport | None = None,
-        began: float | None = None,
-        tally: HostLoginFailures | None = None,
-    ) -> Connection:
-        """Begin the conversation on ``stream``; returns before the peer has opened.
+    def accept(self, accepted: AcceptedConnection, nursery: trio.Nursery) -> Connection:
+        """Begin the conversation; returns before the peer has opened.
 
         Args:
-            stream: what was accepted.
+            accepted: who has come.
             nursery: for the tasks of the connection.
-            transport: what the layers made of the stream; None if there are none.
-            began: when it was accepted; now if None.
-            tally: counts failures to authenticate; those of ``failures`` if None.
         """
-        transport = transport or Transport(stream=stream)
+        transport = accepted.transport
         engine = self._engine()
         context = ServerContext(
             channel_bindings=transport.channel_bindings, peer_certificate=transport.peer_certificate
         )
-        private = transport.private or is_private(stream)
-        mechanisms = self.sasl.offer(private, self.allow_plaintext_password, context)
+        mechanisms = self.sasl.offer(accepted.private, self.allow_plaintext_password, context)
         size = sasl_frame_size(engine.strict)
-        host = peer_host(stream)
-        counted = HostLoginFailures(self.failures, host) if tally is None else tally
+        tally = accepted.failures
         make = wire_of(self.dialect).sasl_server
         stack = Stack(
             engine,
             trio.current_time(),
-            accept_sasl=(lambda: make(mechanisms, context=context, max_frame_size=size, tally=counted))
+            accept_sasl=(lambda: make(mechanisms, context=context, max_frame_size=size, tally=tally))
             if mechanisms
             else None,
             accept_plain=not self.sasl.requires_sasl,
             accepting=True,
-            began=began,
+            began=accepted.began,
             jitter=random.random() * _JITTER,
         )
         connection = Connection(engine, stack, transport.stream, nursery, close_timeout=self.close_timeout)
         connection.vet = self.vet
         connection.server_name = transport.server_name
-        connection.host = host
+        connection.host = accepted.host
         if self.pool is not None:
             self.pool.join(engine)
         if transport.head:
@@ -198,15 +174,13 @@ class Amqp10Dialect:
 
     async def serve(self, accepted: AcceptedConnection) -> None:
         """As of ``Dialect``. Cancelled: the connection is closed with ``amqp:connection:forced``."""
-        stream, acceptor = accepted.stream, self.acceptor
+        acceptor = self.acceptor
         async with trio.open_nursery() as nursery:
             try:
-                connection = acceptor.accept(
-                    stream, nursery, accepted.transport, accepted.began, accepted.failures
-                )
+                connection = acceptor.accept(accepted, nursery)
             except AmqpError as failure:
                 _log.info("%s came no further than the handshake: %s", accepted.name, failure)
-                await trio.aclose_forcefully(stream)
+                await trio.aclose_forcefully(accepted.stream)
                 return
             error: Error | None = Error(
                 condition=Condition.CONNECTION_FORCED.value, description="the service ends"

@@ -15,7 +15,7 @@ from trio_amqp10.amqp_10_3.frames import TRACE
 from trio_amqp10.amqp_10_3.profile import V10_3
 from trio_amqp10.errors import RemoteProtocolError
 
-from .pieces import OtherProtocolPiece, Piece
+from .pieces import LARGEST, OtherProtocolPiece, Piece
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,6 @@ _BEGINS: Final = b"\1\0\0\0\0"
 _TELLS: Final = 8
 """Where the octet is that tells the versions apart: of the class of 0-9-1's first method, 10, it is the lower one."""
 
-_LARGEST: Final = 64 * 1024 * 1024
 _CONNECTION: Final = b"\0\x0a"
 _SECRETS: Final = {
     "connection.start-ok": "response",
@@ -40,8 +39,6 @@ _SECRETS: Final = {
     "connection.update-secret": "new_secret",
 }
 _NAMES: Final = {METHOD: "method", HEADER: "header", BODY: "body", TRACE: "trace", HEARTBEAT: "heartbeat"}
-_ERRORS: Final = 300
-"""Reply codes from here on are of failures."""
 
 
 class Piece091(OtherProtocolPiece):
@@ -62,19 +59,13 @@ class Piece091(OtherProtocolPiece):
         """Whether this is a heartbeat."""
         return self.frame_type == HEARTBEAT
 
-    @property
-    def is_error(self) -> bool:
-        """Whether it reports a failure: a close or a return with such a code, or a nack of the server's."""
-        return int(getattr(self.performative, "reply_code", 0)) >= _ERRORS
+    def fields(self) -> dict[str, str]:
+        """As of ``OtherProtocolPiece``."""
+        return fields_of_091(self.performative)
 
     def describe(self) -> str:
-        """On one line, without secrets."""
-        if self.is_empty:
-            return self.name
-        shown = ", ".join(f"{name}={value}" for name, value in fields_of_091(self.performative).items())
-        said = "" if self.performative is None else f"({shown})"
-        payload = f" + {len(self.payload)} octets" if self.payload else ""
-        return f"[{self.channel}] {self.name}{said}{payload}{' !' if self.is_error else ''}"
+        """As of ``OtherProtocolPiece``, behind the channel."""
+        return self.name if self.is_empty else f"[{self.channel}] {super().describe()}"
 
     def redacted(self) -> bytes:
         """The octets, every octet of a secret replaced by ``*``."""
@@ -147,7 +138,7 @@ def _piece_at(kind: type[Piece091], buffer: bytes, pos: int) -> tuple[Piece | No
     if len(buffer) < pos + frames.head_size:
         return None, pos
     try:
-        frame_type, channel, size = frames.read_head(buffer, pos, _LARGEST)
+        frame_type, channel, size = frames.read_head(buffer, pos, LARGEST)
     except ReplyError as fault:
         raise RemoteProtocolError(str(fault)) from None
     end = pos + size + frames.overhead

@@ -10,15 +10,12 @@ from trio_amqp10.amqp_fast.frames import FRAME_END, INITIATION, VERSION, read_si
 from trio_amqp10.amqp_fast.spec import COMMANDS, ConnectionChallenge, ConnectionPing, ConnectionResponse
 from trio_amqp10.errors import RemoteProtocolError
 
-from .pieces import OtherProtocolPiece, Piece
+from .pieces import LARGEST, OtherProtocolPiece, Piece
 
 __all__ = ["INITIATION", "PieceFast", "begins_fast", "fields_of_fast", "piece_fast_at"]
 
-_LARGEST: Final = 64 * 1024 * 1024
 _CHALLENGE: Final = ConnectionChallenge.plan.id
 _SECRETS: Final = {ConnectionChallenge: "challenges", ConnectionResponse: "responses"}
-_ERRORS: Final = 300
-"""Reply codes from here on are of failures."""
 
 
 class PieceFast(OtherProtocolPiece):
@@ -36,18 +33,15 @@ class PieceFast(OtherProtocolPiece):
         """Whether this only keeps the connection from going idle."""
         return isinstance(self.performative, ConnectionPing)
 
-    @property
-    def is_error(self) -> bool:
-        """Whether it reports a failure: a close or a reply with such a code."""
-        return int(getattr(self.performative, "reply_code", 0)) >= _ERRORS
+    def fields(self) -> dict[str, str]:
+        """As of ``OtherProtocolPiece``."""
+        return fields_of_fast(self.performative)
 
     def describe(self) -> str:
-        """On one line, without secrets."""
+        """As of ``OtherProtocolPiece``; of the initiation, its version."""
         if self.performative is None:
             return f"initiation AMQP/Fast version {self.octets[1]}"
-        shown = ", ".join(f"{name}={value}" for name, value in fields_of_fast(self.performative).items())
-        payload = f" + {len(self.payload)} octets" if self.payload else ""
-        return f"{self.name}({shown}){payload}{' !' if self.is_error else ''}"
+        return super().describe()
 
     def redacted(self) -> bytes:
         """The octets; of a command of the login the fields are replaced by ``*``."""
@@ -92,7 +86,7 @@ def piece_fast_at(buffer: bytes, pos: int) -> tuple[Piece | None, int]:
         end = len(INITIATION)
         return (PieceFast(buffer[:end]), end) if len(buffer) >= end else (None, 0)
     try:
-        found = read_size(buffer, pos, _LARGEST)
+        found = read_size(buffer, pos, LARGEST)
         if found is None or len(buffer) < sum(found):
             return None, pos
         start, size = found
@@ -103,8 +97,8 @@ def piece_fast_at(buffer: bytes, pos: int) -> tuple[Piece | None, int]:
     except ReplyError as fault:
         raise RemoteProtocolError(str(fault)) from None
     octets = getattr(said, "fragment_size", 0)
-    if octets > _LARGEST:
-        raise RemoteProtocolError(f"a fragment of {octets} octets, where {_LARGEST} are taken")
+    if octets > LARGEST:
+        raise RemoteProtocolError(f"a fragment of {octets} octets, where {LARGEST} are taken")
     behind = end + octets
     if len(buffer) < behind:
         return None, pos

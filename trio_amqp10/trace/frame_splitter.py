@@ -16,15 +16,13 @@ from trio_amqp10.spec import PERFORMATIVES, SASL_PERFORMATIVES
 
 from .amqp091_pieces import reader_of_header, reader_of_server
 from .amqp_fast_pieces import begins_fast, piece_fast_at
-from .pieces import Piece
+from .pieces import LARGEST, Piece
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["FrameSplitter", "Piece", "piece_at", "read_pieces"]
 
-_LARGEST: Final = 64 * 1024 * 1024
-"""Octets of a frame that is believed: more begins no frame but HTTP, TLS, or the middle of something."""
 _REGISTRIES: Final = {AMQP_FRAME: PERFORMATIVES, SASL_FRAME: SASL_PERFORMATIVES}
 _DRAFT: Final = {AMQP_FRAME: draft_2010.FRAME_BODIES, SASL_FRAME: draft_2010.SASL_FRAME_BODIES}
 _DRAFT_BEGIN: Final = b"\x00\x80\x00\x00\x00\x01"
@@ -111,7 +109,7 @@ def piece_at(buffer: bytes, pos: int) -> tuple[Piece | None, int]:
     if head == b"AMQP":
         end = pos + HEADER_SIZE
         return (Piece(buffer[pos:end]), end) if len(buffer) >= end else (None, pos)
-    frame = parse_frame(buffer, pos, _LARGEST)
+    frame = parse_frame(buffer, pos, LARGEST)
     if frame is None:
         return None, pos
     frame_type, channel, start, end = frame

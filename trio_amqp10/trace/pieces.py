@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-__all__ = ["OtherProtocolPiece", "Piece"]
+__all__ = ["LARGEST", "OtherProtocolPiece", "Piece"]
+
+LARGEST: Final = 64 * 1024 * 1024
+"""Octets of a frame that is believed: more begins no frame but HTTP, TLS, or the middle of something."""
+_ERRORS: Final = 300
+"""Reply codes from here on are of failures (RFC 011, 3.3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +55,25 @@ class Piece:
 
 
 class OtherProtocolPiece(Piece, ABC):
-    """A frame of another protocol than AMQP 1.0: it says itself what it is. A subclass of each protocol has these."""
+    """A frame of another protocol than AMQP 1.0: it says itself what it is."""
 
     __slots__ = ()
 
     @property
-    @abstractmethod
     def is_error(self) -> bool:
-        """Whether it reports a failure."""
+        """Whether it reports a failure: a close, a return or a reply with such a code."""
+        return int(getattr(self.performative, "reply_code", 0)) >= _ERRORS
 
     @abstractmethod
+    def fields(self) -> dict[str, str]:
+        """The fields of the performative that say something, as text and without secrets."""
+
     def describe(self) -> str:
         """On one line, without secrets."""
+        shown = ", ".join(f"{name}={value}" for name, value in self.fields().items())
+        said = "" if self.performative is None else f"({shown})"
+        payload = f" + {len(self.payload)} octets" if self.payload else ""
+        return f"{self.name}{said}{payload}{' !' if self.is_error else ''}"
 
     @abstractmethod
     def redacted(self) -> bytes:

@@ -7,7 +7,6 @@ message to a container over TCP, through a relay that records both directions.
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -15,13 +14,9 @@ from typing import Final
 import trio
 
 import trio_amqp10 as amqp
-from tests.amqp_10_3 import naive
-from trio_amqp10.amqp091.content import BasicProperties
-from trio_amqp10.amqp091.frames import BODY, HEADER, METHOD
 from trio_amqp10.trace.frame_splitter import FrameSplitter
 from trio_amqp10.trace.frame_text import describe, hexdump
 
-from .amqp_10_3.script import NAMES
 from .clients import CLIENTS, Fields
 
 __all__ = ["PAGE", "WIRES", "Frame", "Recording", "page_with", "record", "shown"]
@@ -79,8 +74,7 @@ async def record(wire: str) -> Recording:
             (entrance,) = await nursery.start(partial(trio.serve_tcp, relay, 0, host="127.0.0.1"))
             await CLIENTS[wire].send(entrance.socket.getsockname()[1], "q", MESSAGE)
             nursery.cancel_scope.cancel()
-    split = _split_10_3 if wire == "10.3" else _split
-    return split(bytes(said)), split(bytes(heard))
+    return _split(bytes(said)), _split(bytes(heard))
 
 
 async def _pass_on(source: trio.SocketStream, target: trio.SocketStream, recorded: bytearray) -> None:
@@ -98,33 +92,6 @@ def _split(octets: bytes) -> list[Frame]:
     pieces = splitter.feed(octets)
     assert not splitter.rest
     return [(describe(piece), piece.octets) for piece in pieces]
-
-
-def _split_10_3(octets: bytes) -> list[Frame]:
-    """The frames of 10.3, which the reader of captures does not know, by the naive reader."""
-    frames: list[Frame] = []
-    if octets.startswith(b"AMQP"):
-        head, octets = octets[:8], octets[8:]
-        frames.append((f"header AMQP {head[4]} {'.'.join(map(str, head[5:]))}", head))
-    while octets:
-        size = 9 + int.from_bytes(octets[4:8], "big")
-        frame, octets = octets[:size], octets[size:]
-        kind, channel, payload = naive.frames(frame)[0]
-        frames.append((f"[{channel}] {_text_10_3(kind, payload)}", frame))
-    return frames
-
-
-def _text_10_3(kind: int, payload: bytes) -> str:
-    if kind == METHOD:
-        name, arguments = naive.method(payload)
-        given = zip(NAMES[name], arguments, strict=True)
-        return f"{name}({', '.join(f'{key}={value!r}' for key, value in given if value)})"
-    if kind == HEADER:
-        properties = zip(fields(BasicProperties), naive.header(payload)[3], strict=False)
-        there = [f"{each.name}={value!r}" for each, value in properties if value is not None]
-        return f"header({', '.join(there)})"
-    assert kind == BODY
-    return f"body + {len(payload)} octets"
 
 
 def shown(recording: Recording) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import trio
@@ -10,19 +11,17 @@ import trio
 from trio_amqp10.amqp_fast import spec
 from trio_amqp10.amqp_fast.states import ChannelState
 
-from .endpoint import Endpoint
+from .endpoint import Endpoint, Opening
 from .errors import ChannelClosedError
-from .handle import Handle, HandleOpening
+from .handle import Handle
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from trio_amqp10.amqp_fast.handle import Handle as EngineHandle
 
     from .connection import Connection
     from .errors import Closed
 
-__all__ = ["Channel", "ChannelOpening"]
+__all__ = ["Channel"]
 
 _SERVICES = {"queue": 1, "topic": 2, "peer": 3}
 
@@ -60,7 +59,7 @@ class Channel(Endpoint):
         temporary: bool = False,
         mime_type: str = "",
         encoding: str = "",
-    ) -> HandleOpening:
+    ) -> Opening[Handle]:
         """Open a handle: ``async with channel.open_handle("orders") as handle`` (3.5.2).
 
         Args:
@@ -87,7 +86,7 @@ class Channel(Endpoint):
             mime_type=mime_type,
             encoding=encoding,
         )
-        return HandleOpening(self, command)
+        return Opening(self.wait_for_room, partial(Handle, self, command))
 
     def ack(self, number: int) -> None:
         """Acknowledge all messages of the channel up to this number (3.3.3).
@@ -119,17 +118,6 @@ class Channel(Endpoint):
         """
         await self._confirmed(spec.ChannelRollback())
 
-    async def _confirmed(self, command: Any) -> None:
-        await self.wait_for_room()
-        tag = self.new_tag()
-        try:
-            self.engine.write(replace(command, confirm_tag=tag))
-        except BaseException:
-            self.forget(tag)
-            raise
-        self.connection.ring()
-        await self.wait_for(tag)
-
     # -- what comes -------------------------------------------------------------------------
 
     def _on_touch(self) -> None:
@@ -142,9 +130,7 @@ class Channel(Endpoint):
             elif isinstance(command, spec.ChannelReply):
                 self.settle(command.confirm_tag, command)
             elif isinstance(command, spec.ChannelClose):
-                self.engine.close()
-                self.connection.ring()
-                self.shut(ChannelClosedError(command.reply_code, command.reply_text))
+                self._end(ChannelClosedError(command.reply_code, command.reply_text))
         for handle in list(self.handles.values()):
             handle.wake()
         self.wake()
@@ -163,9 +149,7 @@ class Channel(Endpoint):
         Cancelled: the close is written all the same.
         """
         if not self.closed_here and self.why is None:
-            self.shut(None)
-            self.engine.close()
-            self.connection.ring()
+            self._end(None)
         with trio.move_on_after(self.connection.close_timeout):
             while self.engine.state is ChannelState.CLOSE_SENT:
                 await self.wait()
@@ -174,28 +158,3 @@ class Channel(Endpoint):
 
     def __repr__(self) -> str:
         return f"<Channel {self.engine.id}>"
-
-
-class ChannelOpening:
-    """A channel that is yet to be opened: enter it with ``async with``."""
-
-    def __init__(self, connection: Connection, command: spec.ChannelOpen) -> None:
-        self._connection = connection
-        self._command = command
-
-    async def __aenter__(self) -> Channel:
-        await trio.lowlevel.checkpoint()
-        self._connection.check()
-        self._channel = Channel(self._connection, self._command)
-        try:
-            await self._channel.opened()
-        except BaseException:
-            with trio.CancelScope(shield=True):
-                await self._channel.aclose()
-            raise
-        return self._channel
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        await self._channel.aclose()

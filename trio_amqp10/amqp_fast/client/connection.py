@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -19,7 +20,8 @@ from trio_amqp10.errors import RemoteProtocolError, SecurityError
 from trio_amqp10.net.pump import READ_SIZE, Pump
 from trio_amqp10.net.waiters import Waiter
 
-from .channel import Channel, ChannelOpening
+from .channel import Channel
+from .endpoint import Opening
 from .errors import ChannelClosedError, ConnectionClosedError, HandleClosedError, anew
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
 
     # -- what a program does ----------------------------------------------------------------
 
-    def open_channel(self, *, transacted: bool = False, restartable: bool = False) -> ChannelOpening:
+    def open_channel(self, *, transacted: bool = False, restartable: bool = False) -> Opening[Channel]:
         """Open a channel: ``async with connection.open_channel() as channel`` (3.3.2).
 
         Args:
@@ -82,7 +84,12 @@ class Connection(Waiter, trio.abc.AsyncResource):
             LocalProtocolError: the server bears no more channels.
             trio.ClosedResourceError: the connection was closed here.
         """
-        return ChannelOpening(self, spec.ChannelOpen(transacted=transacted, restartable=restartable))
+        command = spec.ChannelOpen(transacted=transacted, restartable=restartable)
+        return Opening(self._ready, partial(Channel, self, command))
+
+    async def _ready(self) -> None:
+        await trio.lowlevel.checkpoint()
+        self.check()
 
     def ping(self) -> None:
         """Have the server answer (3.2.7): it is alive if octets come.

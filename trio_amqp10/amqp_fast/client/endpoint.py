@@ -1,11 +1,13 @@
-"""What channels and handles of the client have in common: waiting for replies, and being closed (RFC 006, 3.2.11).
+"""What channels and handles of the client have in common: opened, answered and closed (RFC 006, 3.2.11).
 
 Knows no command.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import trio
 
@@ -14,13 +16,18 @@ from trio_amqp10.net.waiters import Waiter
 from .errors import anew
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from types import TracebackType
+
     from .connection import Connection
     from .errors import Closed
 
-__all__ = ["Endpoint"]
+__all__ = ["Endpoint", "Opening"]
+
+EndpointT = TypeVar("EndpointT", bound="Endpoint")
 
 
-class Endpoint(Waiter):
+class Endpoint(Waiter, ABC):
     """A channel or a handle.
 
     Args:
@@ -28,9 +35,12 @@ class Endpoint(Waiter):
 
     Attributes:
         connection: as given.
+        engine: the channel or the handle of the engine.
         why: why it is closed, if the server closed it or the connection is gone; otherwise None.
         closed_here: whether it was closed by the program.
     """
+
+    engine: Any
 
     def __init__(self, connection: Connection) -> None:
         super().__init__()
@@ -39,6 +49,23 @@ class Endpoint(Waiter):
         self.closed_here = False
         self._answers: dict[object, list[Any]] = {}
         self._last_tag = 0
+
+    @abstractmethod
+    async def opened(self) -> None:
+        """Wait until the server has opened it."""
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Close it, and wait for the server's answer.
+
+        Cancelled: the close is written all the same.
+        """
+
+    def _end(self, why: Closed | None) -> None:
+        """It is closed, and the server is sent a close; None: by the program."""
+        self.shut(why)
+        self.engine.close()
+        self.connection.ring()
 
     def check(self) -> None:
         """Raise why it is closed; nothing if it is not."""
@@ -78,6 +105,25 @@ class Endpoint(Waiter):
         del self._answers[key]
         self.connection.expect(-1)
 
+    def _write(self, command: Any, key: object) -> None:
+        """Write a command that is answered with this key, which is forgotten if the command cannot be written."""
+        try:
+            self.engine.write(command)
+        except BaseException:
+            self.forget(key)
+            raise
+        self.connection.ring()
+
+    async def _confirmed(self, command: Any) -> None:
+        """Write a command, and wait until the server has confirmed it; raises as ``wait_for``.
+
+        Cancelled: it may be done or not.
+        """
+        await self.wait_for_room()
+        tag = self.new_tag()
+        self._write(replace(command, confirm_tag=tag), tag)
+        await self.wait_for(tag)
+
     async def wait_for(self, key: object) -> Any:
         """What comes for this key.
 
@@ -107,3 +153,32 @@ class Endpoint(Waiter):
             if self.connection.engine.has_room:
                 return
             await self.wait()
+
+
+class Opening(Generic[EndpointT]):
+    """A channel or a handle that is yet to be opened: enter it with ``async with``.
+
+    Args:
+        ready: waits until it may be opened; a checkpoint in any case.
+        make: makes it, and writes the command that opens it.
+    """
+
+    def __init__(self, ready: Callable[[], Awaitable[None]], make: Callable[[], EndpointT]) -> None:
+        self._ready = ready
+        self._make = make
+
+    async def __aenter__(self) -> EndpointT:
+        await self._ready()
+        self._endpoint = endpoint = self._make()
+        try:
+            await endpoint.opened()
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await endpoint.aclose()
+            raise
+        return endpoint
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self._endpoint.aclose()

@@ -18,14 +18,12 @@ from .endpoint import Endpoint
 from .errors import HandleClosedError, NotAvailableError
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from trio_amqp10.amqp_fast.events import Arrival
     from trio_amqp10.amqp_fast.handle import Handle as EngineHandle
 
     from .channel import Channel
 
-__all__ = ["Delivery", "Handle", "HandleOpening"]
+__all__ = ["Delivery", "Handle"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,21 +268,6 @@ class Handle(Endpoint):
             raise NotAvailableError(reply.reply_code, reply.reply_text)
         return shown[0]
 
-    async def _confirmed(self, command: Any) -> None:
-        await self.wait_for_room()
-        tag = self.new_tag()
-        self._write(replace(command, confirm_tag=tag), tag)
-        await self.wait_for(tag)
-
-    def _write(self, command: Any, key: object) -> None:
-        """Write a command that is answered with this key."""
-        try:
-            self.engine.write(command)
-        except LocalProtocolError:
-            self.forget(key)
-            raise
-        self.connection.ring()
-
     # -- what comes -------------------------------------------------------------------------
 
     def take(self, arrival: Arrival) -> None:
@@ -300,9 +283,7 @@ class Handle(Endpoint):
         elif isinstance(command, spec.HandleCreated):
             self.settle("created", command.dest_name)
         elif isinstance(command, spec.HandleClose):
-            self.engine.close()
-            self.connection.ring()
-            self.shut(HandleClosedError(command.reply_code, command.reply_text))
+            self._end(HandleClosedError(command.reply_code, command.reply_text))
 
     def _take_message(self, command: Any, message: Message) -> None:
         if not command.delivered and self._browses:  # its reply follows
@@ -322,9 +303,7 @@ class Handle(Endpoint):
         Cancelled: the close is written all the same.
         """
         if not self.closed_here and self.why is None:
-            self.shut(None)
-            self.engine.close()
-            self.connection.ring()
+            self._end(None)
         self.channel.handles.pop(self.engine, None)
         self._empty()
         with trio.move_on_after(self.connection.close_timeout):
@@ -340,27 +319,3 @@ class Handle(Endpoint):
 
     def __repr__(self) -> str:
         return f"<Handle {self.engine.id} {self.name!r}>"
-
-
-class HandleOpening:
-    """A handle that is yet to be opened: enter it with ``async with``."""
-
-    def __init__(self, channel: Channel, command: spec.HandleOpen) -> None:
-        self._channel = channel
-        self._command = command
-
-    async def __aenter__(self) -> Handle:
-        await self._channel.wait_for_room()
-        self._handle = Handle(self._channel, self._command)
-        try:
-            await self._handle.opened()
-        except BaseException:
-            with trio.CancelScope(shield=True):
-                await self._handle.aclose()
-            raise
-        return self._handle
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        await self._handle.aclose()

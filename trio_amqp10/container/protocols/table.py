@@ -33,6 +33,7 @@ DIALECTS: Final = {
 
 DIALECT_SCHEMES: Final = {"amqp091": "0-9-1"}
 """Dialects that are served alone where a URL has a scheme of theirs (``net.urls.schemes_of``)."""
+
 _IN_PLACE: Final = frozenset({"1.0-draft-2010"})
 """Those that begin as AMQP 1.0 does, and so are served in its place: only where they are named."""
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import trio
 
+from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.amqp_10_3 import spec
 from trio_amqp10.amqp_10_3.properties import FileProperties, StreamProperties
 from trio_amqp10.container import Container
@@ -183,6 +184,48 @@ def test_staged_files_are_forgotten_when_they_are_old_or_too_many() -> None:
     assert len(files) < 3
     files.open(("o", "4"), 1, "c", 20.0)
     assert len(files) == 1
+
+
+def test_files_that_one_client_stages_are_bounded_in_number() -> None:
+    files = StagedFiles(max_active=2)
+    first = files.open(("o", "1"), 5, "c", 0.0)
+    files.open(("o", "2"), 5, "c", 0.0)
+    assert files.open(("o", "1"), 5, "c", 0.0) is first
+    first = files.open(("o", "1"), 6, "c", 0.0)
+    with pytest.raises(ReplyError, match="2 files") as caught:
+        files.open(("o", "3"), 5, "c", 0.0)
+    assert (caught.value.code, caught.value.scope) == (506, "connection")
+    files.open(("other", "3"), 5, "d", 0.0)
+    files.finish(first)
+    third = files.open(("o", "3"), 5, "c", 0.0)
+    files.release(third, 0.0)
+    files.finish(third)
+    files.open(("o", "4"), 5, "c", 0.0)
+    with pytest.raises(ReplyError):
+        files.open(("o", "3"), 5, "c", 0.0)
+    assert len(files) == 4
+
+
+def test_files_that_one_client_stages_are_bounded_in_octets_unless_it_is_one() -> None:
+    files = StagedFiles(max_active_octets=10)
+    large = files.open(("o", "1"), 11, "c", 0.0)
+    with pytest.raises(ReplyError, match="10 octets") as caught:
+        files.open(("o", "2"), 0, "c", 0.0)
+    assert caught.value.code == 506
+    files.finish(large)
+    files.open(("o", "1"), 4, "c", 0.0)
+    files.open(("o", "2"), 6, "c", 0.0)
+    files.open(("o", "2"), 5, "c", 0.0)
+    with pytest.raises(ReplyError):
+        files.open(("o", "3"), 2, "c", 0.0)
+    files.open(("o", "3"), 1, "c", 0.0)
+
+
+async def test_client_that_opens_too_many_files_is_closed_with_506() -> None:
+    async with opened() as client:
+        for number in range(StagedFiles().max_active):
+            await client.ask(spec.FileOpen(identifier=str(number), content_size=5))
+        assert await client.refused(spec.FileOpen(identifier="x", content_size=5)) == ("connection", 506)
 
 
 # -- streams --------------------------------------------------------------------------------

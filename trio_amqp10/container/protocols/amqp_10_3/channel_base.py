@@ -1,12 +1,17 @@
-"""What the parts of a channel of 10.3 know of it: tickets, options, files and what is out, on the channel of 0-9-1."""
+"""What the parts of a channel of 10.3 know of it: tickets, options, files and what is out, on the channel of 0-9-1.
+
+The parts import this and not ``channel``, which makes them: so few files import each other, even for types.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trio_amqp10.container.protocols.amqp091.channel import ServerChannel
 
 if TYPE_CHECKING:
+    from .consuming import Consuming103
+    from .files import FileTransfers
     from .options import Options
 
 __all__ = ["ChannelBase"]
@@ -17,16 +22,16 @@ class ChannelBase(ServerChannel):
 
     Attributes:
         options: of the server.
-        files: that it stages in either direction: ``FileTransfers``.
-        consuming103: what it receives: ``Consuming103``.
+        files: that it stages in either direction.
+        consuming103: what it receives: ``consuming`` of ``ServerChannel``, with what 10.3 adds.
         prefetch_max: octets that may be out on it; 0 for any number (C 516-518).
     """
 
     __slots__ = ("consuming103", "files", "options", "prefetch_max")
 
     options: Options
-    files: Any
-    consuming103: Any
+    files: FileTransfers
+    consuming103: Consuming103
     prefetch_max: int
 
     def check_ticket(self, number: int, right: str) -> None:

@@ -113,6 +113,8 @@ class Amqp103(Amqp091):
 class _Conversation103(Conversation091):
     """One connection."""
 
+    __slots__ = ("_options",)
+
     def __init__(self, dialect: Amqp103, accepted: AcceptedConnection, engine: Engine) -> None:
         super().__init__(dialect, accepted, engine)
         self._options = dialect.options

@@ -84,7 +84,7 @@ class WindowConsumer(ConsumerOutlet):
             return True
         if self._size and self.octets and self.octets + size > self._size:
             return False
-        return bool(self._consuming.fits(size))
+        return self._consuming.fits(size)
 
     def wake(self) -> None:
         if self._waiting is not None and not self._consuming.settling:

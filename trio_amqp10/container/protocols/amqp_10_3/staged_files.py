@@ -2,6 +2,7 @@
 
 A client names a file by an identifier of its own, and finds it again when it comes back as the same client: one with the same
 ``connection_name`` and user. While a channel stages a file, another one of the same client cannot: it is refused with 405.
+The files that one client stages at a time are bounded, in number and in size; one more is refused with 506.
 """
 
 from __future__ import annotations
@@ -9,39 +10,34 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from trio_amqp10.amqp091.faults import ReplyError
+from trio_amqp10.partial_transfers import PartialTransfer, PartialTransfers
 from trio_amqp10.reply_codes import ReplyCode091
 
 if TYPE_CHECKING:
     from trio_amqp10.amqp091.content import Properties
+    from trio_amqp10.partial_transfers import Key
 
 __all__ = ["StagedFile", "StagedFiles"]
-
-Key = tuple[object, str]
 
 _KEPT: Final = 3600.0
 
 
-class StagedFile:
-    """One file.
+class StagedFile(PartialTransfer):
+    """One file; see ``PartialTransfer``.
 
     Attributes:
-        key: whose it is, and what the client calls it.
         size: octets that the whole file has.
-        body: those that came.
         properties: of the content that came last; None before.
-        channel: the channel that stages it; None between two.
-        until: when it may be forgotten, while no channel stages it.
+        channel: the channel that stages it, or was the last to do so.
     """
 
-    __slots__ = ("body", "channel", "key", "properties", "size", "until")
+    __slots__ = ("channel", "properties", "size")
 
-    def __init__(self, key: Key, size: int) -> None:
-        self.key = key
+    def __init__(self, key: Key, size: int, channel: object) -> None:
+        super().__init__(key)
         self.size = size
-        self.body = bytearray()
         self.properties: Properties | None = None
-        self.channel: object = None
-        self.until = 0.0
+        self.channel = channel
 
     @property
     def whole(self) -> bool:
@@ -49,59 +45,77 @@ class StagedFile:
         return self.properties is not None and len(self.body) == self.size
 
 
-class StagedFiles:
-    """The files of all clients of a server.
+class StagedFiles(PartialTransfers[StagedFile]):
+    """The files of all clients of a server; see ``PartialTransfers``.
 
     Args:
         kept: seconds that a file is kept after its channel is over.
         max_files: how many are kept; the oldest go first.
         max_octets: octets of those that are kept.
+        max_active: files that the channels of one client stage at a time.
+        max_active_octets: the sum of their sizes; a single file may be larger, since no message may.
+
+    Attributes:
+        max_active, max_active_octets: as given.
     """
 
     def __init__(
-        self, *, kept: float = _KEPT, max_files: int = 1000, max_octets: int = 256 * 1024 * 1024
+        self,
+        *,
+        kept: float = _KEPT,
+        max_files: int = 1000,
+        max_octets: int = 256 * 1024 * 1024,
+        max_active: int = 100,
+        max_active_octets: int = 256 * 1024 * 1024,
     ) -> None:
-        self._kept = kept
-        self._max_files = max_files
-        self._max_octets = max_octets
-        self._files: dict[Key, StagedFile] = {}
-
-    def __len__(self) -> int:
-        return len(self._files)
+        super().__init__(kept, max_files, max_octets)
+        self.max_active = max_active
+        self.max_active_octets = max_active_octets
+        self._staged: dict[object, tuple[int, int]] = {}  # how many files each client stages, of what size
 
     def open(self, key: Key, size: int, channel: object, now: float) -> StagedFile:
         """The file with this key, for a channel to stage; a new one if there is none of this size.
 
         Raises:
-            ReplyError: 405, another channel stages it.
+            ReplyError: 405, another channel stages it; 506, the client stages too many files, or too large ones.
         """
         self._forget(now)
-        found = self._files.get(key)
-        if found is not None and found.channel not in (None, channel):
-            raise ReplyError(ReplyCode091.RESOURCE_LOCKED, f"the file {key[1]!r} is being staged")
+        found = self._find(key)
+        if found is not None and key in self._active:
+            if found.channel != channel:
+                raise ReplyError(ReplyCode091.RESOURCE_LOCKED, f"the file {key[1]!r} is being staged")
+            if found.size == size:
+                return found
+            self._deactivate(found)
+        self._check_bounds(key[0], size)
         if found is None or found.size != size:
-            found = self._files[key] = StagedFile(key, size)
+            found = StagedFile(key, size, channel)
         found.channel = channel
+        self._activate(found)
         return found
 
-    def finish(self, file: StagedFile) -> None:
-        """It has been published."""
-        if self._files.get(file.key) is file:
-            del self._files[file.key]
+    def _check_bounds(self, client: object, size: int) -> None:
+        files, octets = self._staged.get(client, (0, 0))
+        if files >= self.max_active:
+            raise ReplyError(ReplyCode091.RESOURCE_ERROR, f"{files} files are being staged")
+        if files and octets + size > self.max_active_octets:
+            raise ReplyError(
+                ReplyCode091.RESOURCE_ERROR,
+                f"files of more than {self.max_active_octets} octets would be staged at a time",
+            )
 
-    def release(self, file: StagedFile, now: float) -> None:
-        """Its channel is over: keep it for a while."""
-        if self._files.get(file.key) is file:
-            file.channel = None
-            file.until = now + self._kept
-            self._files[file.key] = self._files.pop(file.key)  # the last to go
-            self._forget(now)
+    def _activate(self, transfer: StagedFile) -> None:
+        super()._activate(transfer)
+        self._count(transfer, 1)
 
-    def _forget(self, now: float) -> None:
-        idle = [each for each in self._files.values() if each.channel is None]
-        octets, count = sum(len(each.body) for each in idle), len(idle)
-        for each in idle:
-            if each.until <= now or octets > self._max_octets or count > self._max_files:
-                octets -= len(each.body)
-                count -= 1
-                del self._files[each.key]
+    def _deactivate(self, transfer: StagedFile) -> bool:
+        was = super()._deactivate(transfer)
+        if was:
+            self._count(transfer, -1)
+        return was
+
+    def _count(self, file: StagedFile, change: int) -> None:
+        client = file.key[0]
+        files, octets = self._staged.pop(client, (0, 0))
+        if files + change:
+            self._staged[client] = files + change, octets + change * file.size
