@@ -12,11 +12,11 @@ export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 
 # The modules below net/ are pure, and their branches are covered to the last. Coverage is slow on Python 3.11,
-# so it is measured over the tests of just those modules, and not where all there is to try is tried: that covers
-# nothing that simpler tests do not.
+# so it is measured over the tests of just those modules, and not where all there is to try is tried, or costs are
+# counted: that covers nothing that simpler tests do not.
 PURE_TESTS := $(wildcard tests/wire tests/spec tests/sasl tests/engine tests/amqp091/test_*.py tests/amqp_fast/test_*.py tests/amqp_10_3/test_*.py tests/draft_2010/test_*.py tests/filters tests/message tests/typed tests/trace \
 	$(addsuffix .py,$(addprefix tests/test_,frames json_values partial_transfers protocol_headers reply_codes timer_heap tokens)))
-EXHAUSTIVE_TESTS := $(addprefix tests/,engine/test_chunks.py engine/test_exactly_once.py engine/test_hostile.py \
+EXHAUSTIVE_TESTS := $(addprefix tests/,engine/test_chunks.py engine/test_cost.py engine/test_exactly_once.py engine/test_hostile.py \
 	amqp091/test_hostile.py amqp091/test_machine.py amqp_fast/test_hostile.py amqp_fast/test_machine.py \
 	amqp_10_3/test_hostile.py amqp_10_3/test_machine.py draft_2010/test_hostile.py draft_2010/test_machine.py \
 	sasl/test_mutations.py)
@@ -49,10 +49,11 @@ demo: $(VENV)/.cli ## a container, a sender and a receiver in one process
 
 test: $(VENV)/.test ## all tests but those that need real peers, and the coverage gate
 	$(BIN)/coverage erase
-	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-others test-pure test-container test-exhaustive
+	@$(MAKE) --no-print-directory --keep-going --jobs 3 test-others test-pure test-container test-exhaustive
 	$(BIN)/coverage report --skip-covered
 
-# Two at a time. One shows its dots; what the others say comes at their ends: a line, or all where a test failed.
+# Three at a time: on two processors, so that some lane has work while another waits. One shows its dots; what the others say
+# comes at their ends: a line, or all where a test failed.
 test-others:
 	$(BIN)/python -m pytest $(addprefix --ignore=,$(PURE_TESTS) $(CONTAINER_TESTS))
 

@@ -145,8 +145,8 @@ KINDS = {"connection": _connections, "channel": _channels, "consumer": _consumer
 
 async def _measure(kind: str, lines: int, count: int) -> tuple[float, list[str]]:
     dialect = Amqp091(Container(), limits=Limits(channel_max=65535))
-    with ExitStack() as stack:
-        async with trio.open_nursery() as nursery:
+    async with trio.open_nursery() as nursery:
+        with ExitStack() as stack:  # of the clients' sockets: when they are closed, the servers end
             more = await KINDS[kind](dialect, nursery, stack)
             await more(WARM)
             gc.collect()
@@ -160,7 +160,6 @@ async def _measure(kind: str, lines: int, count: int) -> tuple[float, list[str]]
                 for one in tracemalloc.take_snapshot().statistics("lineno")[:lines]:
                     found[str(one.traceback)] += one.size // count
             tracemalloc.stop()
-            nursery.cancel_scope.cancel()
     return each, [f"{size:7} {place}" for place, size in found.most_common()]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +18,7 @@ from bench import path as paths
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Function", "chains", "circles", "functions", "imports", "lines_of_code", "main"]
+__all__ = ["Function", "chains", "circles", "functions", "imports", "lines_of_code", "main", "tree_of"]
 
 PACKAGE = Path(trio_amqp10.__file__).parent
 CHAIN = re.compile(r"\bsession\.connection\.|\.session\.context\b")
@@ -38,12 +39,19 @@ def sources(part: str = "") -> list[Path]:
     return sorted(root.rglob("*.py")) if root.is_dir() else [root.with_suffix(".py")]
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """The file, parsed once for all that ask."""
+    return ast.parse(path.read_text())
+
+
+@cache
 def lines_of_code(path: Path) -> int:
     """Lines that are neither blank, nor a comment, nor inside a docstring."""
     text = path.read_text()
     documented = {
         line
-        for node in ast.walk(ast.parse(text))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
         and isinstance(node.value.value, str)
@@ -57,14 +65,18 @@ def lines_of_code(path: Path) -> int:
 
 def functions(files: Iterable[Path]) -> list[Function]:
     """Every function, the longest first."""
+    return sorted((each for path in files for each in _functions_in(path)), reverse=True)
+
+
+@cache
+def _functions_in(path: Path) -> list[Function]:
     found: list[Function] = []
-    for path in files:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
-                length = (node.end_lineno or 0) - first.lineno + 1
-                found.append(Function(length, str(path.relative_to(PACKAGE)), node.name))
-    return sorted(found, reverse=True)
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
+            length = (node.end_lineno or 0) - first.lineno + 1
+            found.append(Function(length, str(path.relative_to(PACKAGE)), node.name))
+    return found
 
 
 def chains(files: Iterable[Path]) -> list[str]:
@@ -89,23 +101,32 @@ def _name(path: Path) -> str:
 
 
 def _imported(path: Path, names: dict[str, Path], *, typing: bool) -> set[Path]:
-    here = ("trio_amqp10", *path.relative_to(PACKAGE).parts)[:-1]
     found: set[str] = set()
-    todo: list[ast.AST] = [ast.parse(path.read_text())]
+    for module, inside in _import_statements(path, typing=typing):
+        found |= inside & names.keys() or {module}
+    return {names[name] for name in found & names.keys()}
+
+
+@cache
+def _import_statements(path: Path, *, typing: bool) -> list[tuple[str, set[str]]]:
+    """Each module that is imported, with the names that are taken from it, which may be modules too."""
+    here = ("trio_amqp10", *path.relative_to(PACKAGE).parts)[:-1]
+    found: list[tuple[str, set[str]]] = []
+    todo: list[ast.AST] = [tree_of(path)]
     while todo:
         node = todo.pop()
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test) and not typing:
             todo += node.orelse
             continue
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            found += [(alias.name, set()) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = here[: len(here) + 1 - node.level] if node.level else ()
             module = ".".join((*base, *filter(None, [node.module])))
             inside = {f"{module}.{alias.name}" for alias in node.names}
-            found |= inside & names.keys() or {module}
+            found.append((module, inside))
         todo += ast.iter_child_nodes(node)
-    return {names[name] for name in found & names.keys()}
+    return found
 
 
 def circles(graph: dict[Path, set[Path]]) -> list[list[str]]:

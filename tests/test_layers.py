@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 
 import trio_amqp10
+from tests.structure import tree_of
 
 PACKAGE = Path(trio_amqp10.__file__).parent
 
@@ -134,12 +135,6 @@ def _part_in(names: tuple[str, ...]) -> str:
     """A client stands in the folder of its engine, and is a part of its own."""
     inner = ".".join(names[:2])
     return inner if inner in LEVELS else names[0]
-
-
-@cache
-def tree_of(path: Path) -> ast.Module:
-    """The file, parsed once for all tests."""
-    return ast.parse(path.read_text())
 
 
 @cache

@@ -10,7 +10,8 @@ import re
 import time
 import types
 import typing
-from functools import partial
+from collections import defaultdict
+from functools import cache, partial
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
@@ -22,6 +23,7 @@ import trio
 import trio_amqp10 as amqp
 import trio_amqp10.container.stores
 import trio_amqp10.testing
+from tests.structure import tree_of
 from trio_amqp10.renamed import RENAMED
 
 SOURCE = Path(amqp.__file__).read_text()
@@ -374,25 +376,27 @@ DECLARED = {
 @pytest.mark.parametrize("option", DECLARED)
 def test_option_is_declared_in_one_place(option: str) -> None:
     """As a field or a parameter, where the functions of connections and links are."""
-    root = Path(amqp.__file__).parent
-    places = [
-        f"{path.relative_to(root)}:{node.lineno}"
-        for path in (
-            root / "net/tls_options.py",
-            *(
-                path
-                for part in ("engine", "peer", "container", "patterns")
-                for path in (root / part).rglob("*.py")
-            ),
-        )
-        if path.name != "remote_open.py"  # what the peer said
-        for node in ast.walk(ast.parse(path.read_text()))
-        if (
-            isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == option
-        )
-        or (isinstance(node, ast.arg) and node.arg == option)
-    ]
+    places = declarations()[option]
     assert len(places) == DECLARED[option], places
+
+
+@cache
+def declarations() -> dict[str, list[str]]:
+    """The places of each field and parameter."""
+    root = Path(amqp.__file__).parent
+    places: dict[str, list[str]] = defaultdict(list)
+    parts = [
+        path for part in ("engine", "peer", "container", "patterns") for path in (root / part).rglob("*.py")
+    ]
+    for path in (root / "net/tls_options.py", *parts):
+        if path.name == "remote_open.py":  # what the peer said
+            continue
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                places[node.target.id].append(f"{path.relative_to(root)}:{node.lineno}")
+            elif isinstance(node, ast.arg):
+                places[node.arg].append(f"{path.relative_to(root)}:{node.lineno}")
+    return places
 
 
 @pytest.mark.parametrize(

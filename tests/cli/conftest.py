@@ -1,4 +1,7 @@
-"""The command as a process: started, read, ended by its id. And a server that all tests of a module share."""
+"""The command as a process: started, read, ended by its id. And a server that all tests of a module share.
+
+Processes are forks of one that has imported the command (``quick_start``). ``AMQP10`` starts one as a user does.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,12 +24,28 @@ ENVIRONMENT = {**os.environ, "PYTHONWARNINGS": "error", "COLUMNS": "200"}
 SECONDS = 30
 
 _names = count()
+_quick: list[str] = []
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The server that forks commands, for as long as there are tests."""
+    script = str(Path(__file__).with_name("quick_start.py"))
+    path = str(tmp_path_factory.mktemp("quick") / "socket")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.cli.quick_start", "--serve", path], env=ENVIRONMENT, **pipes
+    ) as server:  # type: ignore[call-overload]
+        assert server.stdout.readline() == b"ready\n"
+        _quick[:] = [sys.executable, "-I", "-S", script, path]
+        yield
+        server.stdin.close()
 
 
 def amqp10(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """Run a command to its end."""
     return subprocess.run(
-        [*AMQP10, *arguments], input=stdin, capture_output=True, timeout=SECONDS, env=ENVIRONMENT, check=False
+        [*_quick, *arguments], input=stdin, capture_output=True, timeout=SECONDS, env=ENVIRONMENT, check=False
     )
 
 
@@ -49,7 +69,7 @@ def failed(*arguments: str, stdin: bytes = b"", code: int = 1) -> str:
 def start(*arguments: str, **options: object) -> subprocess.Popen[bytes]:
     """Start a command; whoever starts it ends it."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-    return subprocess.Popen([*AMQP10, *arguments], env=ENVIRONMENT, **pipes)  # type: ignore[call-overload, no-any-return]
+    return subprocess.Popen([*_quick, *arguments], env=ENVIRONMENT, **pipes)  # type: ignore[call-overload, no-any-return]
 
 
 def interrupt(process: subprocess.Popen[bytes], sig: signal.Signals = signal.SIGTERM) -> tuple[bytes, bytes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from tests.container.helpers import fill, queue_of, two
@@ -29,7 +29,7 @@ async def test_outcome_of_posted_work_names_its_transaction() -> None:
         assert await control.discharge(txn) is None
 
 
-async def test_posted_message_has_no_outcome_after_a_rollback() -> None:
+async def test_posted_message_has_no_outcome_after_a_rollback(autojump_clock: MockClock) -> None:
     async with open_container(["q"]) as container, container.connect() as conn:
         async with control_of(conn) as control, conn.open_sender("q", guarantee="exactly-once") as sender:
             txn = await control.declare()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from trio_amqp10.spec.transport import Error, Role
@@ -158,7 +158,7 @@ async def test_arrival_that_waits_for_its_sender_raises_when_the_link_goes() -> 
         assert failure.error == GONE
 
 
-async def test_figures_of_inlets_and_outlets_are_those_of_their_links() -> None:
+async def test_figures_of_inlets_and_outlets_are_those_of_their_links(autojump_clock: MockClock) -> None:
     container, node = amqp.Container(), Own("own")
     node.work = wait_for_credit
     container.add_node(node)

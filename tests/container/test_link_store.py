@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from trio_amqp10.container.nodes.message_store import MESSAGES
@@ -228,7 +228,7 @@ async def test_sender_gets_no_credit_before_its_terminus_is_stored(disk: Disk) -
 
 
 async def test_sender_that_never_settles_cannot_fill_the_store(
-    disk: Disk, monkeypatch: pytest.MonkeyPatch
+    disk: Disk, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     monkeypatch.setattr(link_store, "MOST", 3)
     life = Life(disk)

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import trio
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from tests.engine.steps import steps
@@ -149,7 +149,9 @@ async def test_link_that_detaches_and_comes_back_again_and_again_leaves_nothing_
         assert not session.on_end
 
 
-async def test_links_of_other_names_leave_nothing_behind_when_their_termini_have_expired() -> None:
+async def test_links_of_other_names_leave_nothing_behind_when_their_termini_have_expired(
+    autojump_clock: MockClock,
+) -> None:
     container = amqp.Container()
     target = Target(address="q", expiry_policy=ExpiryPolicy.LINK_DETACH, timeout=1)
     async with on_the_wire(container) as peer:

@@ -110,7 +110,9 @@ async def test_link_that_the_peer_steals_later_raises_that(kind: str, autojump_c
 
 
 @both
-async def test_link_is_attached_again_when_the_peers_unsettled_map_is_incomplete(kind: str) -> None:
+async def test_link_is_attached_again_when_the_peers_unsettled_map_is_incomplete(
+    kind: str, autojump_clock: MockClock
+) -> None:
     async with dialled() as (conn, peer):
 
         async def remember_too_much() -> None:
@@ -130,7 +132,9 @@ async def test_link_is_attached_again_when_the_peers_unsettled_map_is_incomplete
 
 
 @both
-async def test_link_is_given_up_when_the_peers_unsettled_map_is_incomplete_again(kind: str) -> None:
+async def test_link_is_given_up_when_the_peers_unsettled_map_is_incomplete_again(
+    kind: str, autojump_clock: MockClock
+) -> None:
     async with dialled() as (conn, peer):
 
         async def remember_too_much() -> None:
@@ -158,7 +162,7 @@ async def test_link_is_given_up_when_the_peers_unsettled_map_is_incomplete_again
     ],
 )
 async def test_opening_refuses_a_dynamic_node_that_is_half_one(
-    kind: str, fields: dict[str, Any], wrong: str
+    kind: str, fields: dict[str, Any], wrong: str, autojump_clock: MockClock
 ) -> None:
     async with dialled() as (conn, peer):
         with pytest.raises(amqp.LocalProtocolError, match=wrong):
@@ -172,7 +176,7 @@ async def test_opening_refuses_a_dynamic_node_that_is_half_one(
 
 
 @both
-async def test_opening_refuses_outcomes_that_are_no_descriptors(kind: str) -> None:
+async def test_opening_refuses_outcomes_that_are_no_descriptors(kind: str, autojump_clock: MockClock) -> None:
     source = amqp.Source(outcomes=("amqp:accepted:list", "rejected"))
     async with dialled() as (conn, peer):
         with pytest.raises(amqp.LocalProtocolError, match="outcome 'rejected': the descriptor"):
