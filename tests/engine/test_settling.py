@@ -212,7 +212,7 @@ def test_outcome_is_written_down_by_tag_before_the_sender_settles() -> None:
     assert delivery is not None
     script.collect().inbox.frames.clear()
     script << disposition(True, 0, settled=False)
-    assert book.lines[-1] == ("concluded", delivery.tag, ACCEPT)
+    assert book.lines[-1] == ("outcome", delivery.tag, ACCEPT)
     script.expect_nothing()
 
 

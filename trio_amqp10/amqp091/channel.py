@@ -457,8 +457,8 @@ class Channel:
             header = content.take_header(payload)
             if self._host.role is Sender.SERVER:
                 self._host.profile.check(self.numbers, header.properties)
-        elif content.gives_up(payload):
-            self._give_up()
+        elif content.is_aborted_by(payload):
+            self._abort_content()
         else:
             content.take_body(payload)
         whole = content.whole()
@@ -507,7 +507,7 @@ class Channel:
         self._arrivals.append(Arrival(method, content, request, tags, number, size))
         host.touch(self)
 
-    def _give_up(self) -> None:
+    def _abort_content(self) -> None:
         """The peer does not send the rest of a content: its delivery tag, if it has one, needs no settling."""
         method = self._content.method
         assert method is not None
@@ -520,7 +520,7 @@ class Channel:
     def _break_off(self, request: Method | None = None) -> None:
         """Store nothing more of a content that is not complete, and report it where it can be gone on with."""
         content = self._content
-        if content.expects != METHOD and content.method is not None and self._host.profile.gives_up:
+        if content.expects != METHOD and content.method is not None and self._host.profile.aborts_content:
             self._host.emit(ContentAborted(self, content.method, content.part(), request))
         content.drop()
 

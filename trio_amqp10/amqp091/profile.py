@@ -53,7 +53,7 @@ class Profile:
         paused: the methods that ``channel.flow`` stops.
         channel_0: the classes of methods on channel 0.
         fast: whether publishes and deliveries have the octets that ``fast`` writes and reads.
-        gives_up: whether a body frame without payload ends a content that is not complete.
+        aborts_content: whether a body frame without payload ends a content that is not complete.
         answers: requests that an engine answers by itself, by name.
         heard_codes: reply codes that are read as others.
     """
@@ -75,7 +75,7 @@ class Profile:
     paused: frozenset[str]
     channel_0: frozenset[int]
     fast: bool = False
-    gives_up: bool = False
+    aborts_content: bool = False
     answers: Mapping[str, Answer] = field(default_factory=dict[str, "Answer"])
     heard_codes: Mapping[int, int] = field(default_factory=dict[int, int])
 

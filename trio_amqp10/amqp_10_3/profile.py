@@ -99,7 +99,7 @@ V10_3: Final = Profile(
         }
     ),
     channel_0=frozenset({spec.ConnectionClose.plan.class_id, spec.ClusterHello.plan.class_id}),
-    gives_up=True,
+    aborts_content=True,
     answers=ANSWERS,
     heard_codes={_NOT_ALLOWED_THEN: int(ReplyCode091.NOT_ALLOWED)},
 )

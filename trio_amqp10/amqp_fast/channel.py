@@ -233,7 +233,7 @@ class Channel:
             self._streaming = None
         self._waiting = deque(each for each in self._waiting if each[0] is not handle)
         if self._preparing is not None and self._preparing.handle is handle:
-            self._go_on()
+            self._write_waiting()
 
     def remove_handle(self, handle: Handle) -> None:
         """Both ends have closed it: its number is free."""
@@ -284,7 +284,7 @@ class Channel:
         last = replace(command, fragment_size=len(pieces[-1]), recovery=recovery)
         self._host.enqueue(self, frame_of(last) + pieces[-1])
 
-    def _go_on(self) -> None:
+    def _write_waiting(self) -> None:
         """Nothing is prepared any more: write what waits, up to the next message that has to be."""
         self._preparing = None
         while self._waiting and self._preparing is None:
@@ -445,7 +445,7 @@ class Channel:
                 _R.SYNTAX_ERROR, f"message-size: {command.message_size}, above that of the body", Level.HANDLE
             )
         self._fragments(message.command, message.body[command.message_size :], recovery=True)
-        self._go_on()
+        self._write_waiting()
 
     def _receive_close(self, handle: Handle, command: spec.HandleClose) -> None:
         handle.life.receive(Step.RECV_CLOSE)

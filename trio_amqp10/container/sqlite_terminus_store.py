@@ -97,7 +97,7 @@ class SqliteTerminusStore(TerminusStore):
                 if isinstance(terminus, SenderTerminus):
                     _load_sent(terminus, self._rows.get(link, []))
                 elif isinstance(terminus, ReceiverTerminus):
-                    _load_concluded(terminus, self._rows.get(link, []))
+                    _load_outcomes(terminus, self._rows.get(link, []))
                 self._rows.pop(link, None)
             self._termini[link] = terminus
             self._known.add(link)
@@ -149,13 +149,13 @@ class _Keeper:
     def sent(self, delivery: EngineOutgoing, payload: bytes, message_format: int) -> None:
         self._write(delivery.tag, payload, message_format, None)
 
-    def conclude(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:
+    def record_outcome(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:
         row = self._rows.get(tag)
         payload, message_format = (b"", 0) if row is None else (row[4], row[5])
         self._write(tag, payload, message_format, encode(state))
         self.after(then)
 
-    def foretell(self, tag: bytes) -> None:
+    def record_acceptance(self, tag: bytes) -> None:
         """It is another's file that a node writes to: the outcome is written here when it is given."""
 
     def _write(self, tag: bytes, payload: bytes, message_format: int, state: bytes | None) -> None:
@@ -200,7 +200,7 @@ def _load_sent(terminus: SenderTerminus, rows: list[Any]) -> None:
             terminus.next_tag = max(terminus.next_tag, int.from_bytes(tag, "big") + 1)
 
 
-def _load_concluded(terminus: ReceiverTerminus, rows: list[Any]) -> None:
+def _load_outcomes(terminus: ReceiverTerminus, rows: list[Any]) -> None:
     keeper = cast("_Keeper", terminus.keeper)
     for row in rows:
         tag, state = row[3], row[6]

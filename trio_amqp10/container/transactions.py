@@ -163,14 +163,14 @@ class Transaction:
         posts = self._posts.get(node)
         if posts is None:
             node.check_inlet(self.peer)
-            posts = TransactionInlet(self.peer, node, self._clock, self._watermark, self.doom)
+            posts = TransactionInlet(self.peer, node, self._clock, self._watermark, self.fail)
             node.add_inlet(posts)
             self._posts[node] = posts
         posts.hold(arrival, size)
         self._octets += size
         limit = self._max_octets
         if limit is not None and self._octets > limit:
-            self.doom(
+            self.fail(
                 Condition.TRANSACTION_ROLLBACK, f"its messages take more than max_unsettled_octets={limit}"
             )
 
@@ -191,15 +191,15 @@ class Transaction:
                 node.check_inlet(self.peer)
                 node.check_room(len(posts), posts.octets)
         except RefusedError as refusal:
-            self.doom(Condition.TRANSACTION_ROLLBACK, refusal.description)
+            self.fail(Condition.TRANSACTION_ROLLBACK, refusal.description)
         except Exception:
             _log.exception("a transaction could not be committed")
-            self.doom(Condition.TRANSACTION_ROLLBACK, "a node failed")
+            self.fail(Condition.TRANSACTION_ROLLBACK, "a node failed")
         else:
             if self._journal is not None:
                 self._store(self._journal, then)
                 return
-            self._conclude()
+            self._apply()
         then()
 
     def _store(self, journal: Journal, then: Callable[[], object]) -> None:
@@ -210,7 +210,7 @@ class Transaction:
             with journal.transaction():
                 for answer in self._answers:
                     if answer.removes and answer.lease is not None:
-                        undo = answer.lease.strike()
+                        undo = answer.lease.delete_in_commit()
                         if undo is not None:
                             undos.append(undo)
                 for node, posts in list(self._posts.items()):
@@ -219,7 +219,7 @@ class Transaction:
                         node.on_arrivals(posts)
         except Exception:
             _log.exception("a transaction could not be committed")
-            self._give_up(undos, "a node failed")
+            self._undo_and_fail(undos, "a node failed")
             then()
             return
         journal.after(partial(self._decide, undos, then))
@@ -229,18 +229,18 @@ class Transaction:
     ) -> None:
         if failure is None:
             self.deciding = False
-            self._conclude()
+            self._apply()
         else:
-            self._give_up(undos, "the store failed")
+            self._undo_and_fail(undos, "the store failed")
         then()
 
-    def _give_up(self, undos: list[Callable[[], object]], why: str) -> None:
+    def _undo_and_fail(self, undos: list[Callable[[], object]], why: str) -> None:
         self.deciding = False
         for undo in undos:
             undo()
-        self.doom(Condition.TRANSACTION_ROLLBACK, why)
+        self.fail(Condition.TRANSACTION_ROLLBACK, why)
 
-    def _conclude(self) -> None:
+    def _apply(self) -> None:
         answers, self._answers = self._answers, {}
         posts, self._posts = self._posts, {}
         for answer in answers:
@@ -248,7 +248,7 @@ class Transaction:
         for each in posts.values():
             attempt(each.commit)
 
-    def doom(self, condition: str, description: str) -> None:
+    def fail(self, condition: str, description: str) -> None:
         """Roll back now, and say why when the commit is asked for. Nothing happens where that is on its way, or done."""
         if self.fate is None and not self.deciding:
             name = condition.value if isinstance(condition, Condition) else condition

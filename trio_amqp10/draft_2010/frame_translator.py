@@ -275,11 +275,13 @@ class FrameTranslator:
                 ),
             )
         elif body.more:
-            self._go_on(channel, notes, message, body)
+            self._note_incomplete(channel, notes, message, body)
         else:
             self._complete(channel, session, notes, link, message, body)
 
-    def _go_on(self, channel: int, notes: LinkNotes, message: IncomingMessage, body: draft.Transfer) -> None:
+    def _note_incomplete(
+        self, channel: int, notes: LinkNotes, message: IncomingMessage, body: draft.Transfer
+    ) -> None:
         """More is to come: the engine hears that a delivery has begun, and what it may cost is bounded."""
         if not message.begun:
             notes.incoming = message

@@ -164,9 +164,9 @@ class Connection(Lifecycle):
         return self.context.partial_octets
 
     @property
-    def concluded(self) -> int:
+    def awaiting_settlement_octets(self) -> int:
         """Octets of received deliveries that have their outcome and wait for their sender to settle."""
-        return self.context.concluded
+        return self.context.awaiting_settlement_octets
 
     @property
     def pool(self) -> Pool | None:

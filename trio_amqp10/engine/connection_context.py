@@ -59,7 +59,7 @@ class PartialDelivery(Protocol):
         """Octets that are kept of it."""
         ...
 
-    def give_up(self, limit: str) -> None:
+    def drop_and_detach(self, limit: str) -> None:
         """Drop it, and detach its link, because all of them take more than ``limit``."""
         ...
 
@@ -76,7 +76,7 @@ class Context:
         events: what the peer did, oldest first.
         now: when the caller last said what time it is, in seconds of its clock.
         changed: deliveries that were changed by the frame that is being read.
-        concluded: octets of received deliveries that have their outcome and wait for their sender to settle.
+        awaiting_settlement_octets: octets of received deliveries that have their outcome and wait for their sender to settle.
         resumed: deliveries that the peer had compared by resuming links, and was not charged for yet.
         receiving: deliveries that have begun to come in, on all links, in the order in which they began.
         feeding: sessions on which deliveries in progress may go on when octets are next taken.
@@ -89,8 +89,8 @@ class Context:
         "_churn",
         "_partial_octets",
         "_touched",
+        "awaiting_settlement_octets",
         "changed",
-        "concluded",
         "dirty",
         "events",
         "feeding",
@@ -125,7 +125,7 @@ class Context:
         self.events: deque[Any] = deque()
         self.now = 0.0
         self.changed = 0
-        self.concluded = 0
+        self.awaiting_settlement_octets = 0
         self.resumed = 0
         self.receiving: dict[PartialDelivery, None] = {}
         self.feeding: dict[Writer, None] = {}
@@ -191,7 +191,7 @@ class Context:
         """Deliveries in progress fill a budget: the largest goes, with its link. False if there is none."""
         if not self.receiving:
             return False
-        max(self.receiving, key=_held).give_up(limit)
+        max(self.receiving, key=_held).drop_and_detach(limit)
         return True
 
     def charge_churn(self, what: str, times: float = 1.0) -> None:

@@ -384,7 +384,7 @@ class SenderLink(Link):
             self.partial.send_part()
         else:
             assert self.resending is not None
-            self.resending.go_on()
+            self.resending.send_next()
 
     def resume(self) -> None:
         assert self.terminus is not None

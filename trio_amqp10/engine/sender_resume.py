@@ -79,13 +79,13 @@ def resume_sender(link: SenderLink, terminus: SenderTerminus) -> None:
 
 
 def _take_outcomes(link: SenderLink, terminus: SenderTerminus, steps: deque[tuple[Sent, Any]]) -> None:
-    """Write down what the receiver concluded, before it may hear that we know, and forget it."""
+    """Write down the outcomes that the receiver has given, before it may hear that we know, and forgets them."""
     assert terminus.keeper is not None
     for sent, theirs in steps:
         there = final(theirs)
         if there is not None and final(sent.delivery.state) is None:
             sent.delivery.state = link.permitted(there)
-            terminus.keeper.conclude(sent.delivery.tag, sent.delivery.state, lambda: None)
+            terminus.keeper.record_outcome(sent.delivery.tag, sent.delivery.state, lambda: None)
 
 
 def _settle(link: SenderLink, terminus: SenderTerminus, sent: Sent) -> None:
@@ -119,7 +119,7 @@ class Resending:
             link.session.await_window(link)
             link.session.feed_partials()
 
-    def go_on(self) -> None:
+    def send_next(self) -> None:
         """The next delivery; the caller has checked window and room."""
         link = self._link
         if self._steps and self._begun and link.credit > 0:

@@ -93,31 +93,31 @@ class Terminus(ABC):
     def deliveries(self) -> list[Any]:
         """What is unsettled, oldest first."""
 
-    def conclude(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:
-        """A delivery has its outcome: call ``then``, which lets the other end hear that we know, once that is kept."""
+    def record_outcome(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:
+        """A delivery has its outcome: have it written, then call ``then``, which lets the other end hear that we know."""
         if self.keeper is None:
             then()
         else:
-            self.keeper.conclude(tag, state, then)
+            self.keeper.record_outcome(tag, state, then)
 
 
 class UnsettledStore(Protocol):
-    """Writes down what a terminus must not forget."""
+    """Stores the unsettled deliveries of a terminus, so that they survive the process."""
 
     def sent(self, delivery: OutgoingDelivery, payload: bytes, message_format: int) -> None:
         """This is on its way."""
         ...
 
-    def conclude(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:
-        """This has its outcome; ``then``, once it is written, the other end may hear that we know."""
+    def record_outcome(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:
+        """It has its outcome: write it, then call ``then``, which lets the other end hear that we know."""
         ...
 
-    def foretell(self, tag: bytes) -> None:
-        """This will be accepted once what is being written in this moment is safe."""
+    def record_acceptance(self, tag: bytes) -> None:
+        """It will be accepted: write that in the same commit as whatever is written before the next ``await``."""
         ...
 
     def drop(self, tag: bytes) -> None:
-        """This is settled, and sooner or later nobody need know it any more."""
+        """It is settled: delete it, now or later."""
         ...
 
     def after(self, then: Callable[[], object]) -> None:

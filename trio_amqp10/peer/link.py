@@ -273,7 +273,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
                     GuaranteeNotSupportedError,
                 ) as weaker:  # another peer answers than the one before
                     self._link.detach()
-                    self.give_up(weaker)
+                    self.stop_recovery(weaker)
                     return
             if memory.terminus is not None:
                 self._take_up()
@@ -557,12 +557,12 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         if self._memory is not None:
             self._memory.on_restored = call
 
-    def give_up(self, failure: AmqpError | None) -> None:
+    def stop_recovery(self, failure: AmqpError | None) -> None:
         """It cannot be attached again: by this failure, or by what ended it so often that it is not tried again."""
         memory = self._memory
         assert memory is not None
         memory.failure = failure or memory.damage
-        self.turn(PhaseChange.GIVE_UP)
+        self.turn(PhaseChange.STOP_RECOVERY)
         self.uncover()
         self.wake_all()
 

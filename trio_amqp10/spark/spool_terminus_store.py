@@ -158,10 +158,10 @@ class _SpooledDeliveries:
     def sent(self, delivery: object, payload: bytes, message_format: int) -> None:
         """A receiver sends nothing."""
 
-    def conclude(self, tag: bytes, state: object, then: Callable[[], object]) -> None:  # noqa: ARG002
+    def record_outcome(self, tag: bytes, state: object, then: Callable[[], object]) -> None:  # noqa: ARG002
         then()
 
-    def foretell(self, tag: bytes) -> None:
+    def record_acceptance(self, tag: bytes) -> None:
         """Nothing is said before it is true."""
 
     def drop(self, tag: bytes) -> None:

@@ -246,8 +246,10 @@ class HeldMessages:
                 self._dying -= 1
                 self.forget(entry)
 
-        strike = None if entry.queue_store is None else partial(entry.queue_store.strike, entry)
-        letters.send(entry.content, reason, condition, description, done, strike)
+        delete_in_commit = (
+            None if entry.queue_store is None else partial(entry.queue_store.delete_in_commit, entry)
+        )
+        letters.send(entry.content, reason, condition, description, done, delete_in_commit)
 
     def turn_away(self, content: Content) -> None:
         """A message was rejected because the queue is full: a copy of it goes to the dead-letter address, if there is one."""

@@ -273,7 +273,7 @@ class Queue(Node):
             entry, partial(self._on_stored, entry, inlet, arrival)
         ):
             if arrival is not None and entry.queue_store is not None:
-                arrival.foretell()
+                arrival.record_acceptance()
             return False
         if entry.deadline is None and entry.group is None and self._dispatch(entry):
             if self._active is None and self.policy.single_active:
@@ -372,7 +372,7 @@ class Queue(Node):
             if entry.deadline is not None:
                 self.held.schedule_leased(entry)
             if entry.group is not None:
-                self._groups.go_on_lending(entry.group, entry.outlet_key)
+                self._groups.note_lease(entry.group, entry.outlet_key)
 
     def purge(self) -> int:
         """Remove what is not leased; returns how many messages that were."""

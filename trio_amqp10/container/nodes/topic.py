@@ -165,7 +165,7 @@ class Topic(Node):
             stored = content.durable and any(each.storing for each in wanting)
             if journal is not None and (stored or journal.committing):
                 if stored:
-                    arrival.foretell()
+                    arrival.record_acceptance()
                 journal.after(partial(self.attempt, inlet, answer, inlet, arrival))
             else:
                 accept(arrival)

@@ -78,7 +78,7 @@ class ControlInlet(ReceiverInlet):
     def _post(self) -> None:
         """Nothing here is work of a transaction: the coordinator refuses what claims to be (4.1)."""
 
-    def go_on(self) -> None:
+    def read_requests(self) -> None:
         """What was waited for is decided."""
         super().wake()
 
@@ -123,18 +123,18 @@ class Coordinator(Node):
             work = request.remote_state.__class__ is TransactionalState
             if request.settled:
                 if work:
-                    self._doom(request.remote_state.txn_id)
+                    self._fail_work(request.remote_state.txn_id)
                 inlet.close(Condition.ILLEGAL_STATE.value, _SENT_SETTLED)
             elif work:
                 self._refuse(inlet, request, Condition.ILLEGAL_STATE.value, _NO_WORK)
             else:
                 self._answer(inlet, request)
 
-    def _doom(self, txn_id: object) -> None:
+    def _fail_work(self, txn_id: object) -> None:
         """A settled message of this transaction was refused: its sender learns it from the discharge (4.4.4.1)."""
         work = self.find(txn_id)
         if work is not None:
-            work.doom(Condition.ILLEGAL_STATE, _NO_WORK)
+            work.fail(Condition.ILLEGAL_STATE, _NO_WORK)
 
     def _answer(self, inlet: ControlInlet, request: Delivery) -> None:
         try:
@@ -154,11 +154,11 @@ class Coordinator(Node):
                 "a coordinator takes a declare or a discharge in an amqp-value section",
             )
 
-    def go_on(self) -> None:
+    def read_requests(self) -> None:
         """Every message that came has been found to be permitted, or not: go on."""
         for inlet in list(self.inlets):
             assert isinstance(inlet, ControlInlet)
-            inlet.go_on()
+            inlet.read_requests()
 
     def remove_inlet(self, inlet: Inlet) -> None:
         """A control link is gone: its transactions are rolled back (4.1)."""
@@ -193,7 +193,7 @@ class Coordinator(Node):
     async def _expire(self, work: TransactionalWork, seconds: float) -> None:
         with work.timer:
             await trio.sleep(seconds)
-            work.doom(Condition.TRANSACTION_TIMEOUT, f"it took longer than {seconds:g} s")
+            work.fail(Condition.TRANSACTION_TIMEOUT, f"it took longer than {seconds:g} s")
 
     # -- discharge (4.3) --------------------------------------------------------------------
 

@@ -230,8 +230,8 @@ class _DeliveryStore:
     def sent(self, delivery: Any, payload: bytes, message_format: int) -> None:
         """As ``Keeper.sent``."""
 
-    def foretell(self, tag: bytes) -> None:
-        """As ``Keeper.foretell``."""
+    def record_acceptance(self, tag: bytes) -> None:
+        """As ``Keeper.record_acceptance``."""
 
     def drop(self, tag: bytes) -> None:
         """As ``Keeper.drop``."""
@@ -292,17 +292,17 @@ class InletStore(_DeliveryStore):
         """The terminus is to survive from now on, with what is in it."""
         for tag, delivery in self._retained.terminus.unsettled.items():
             if isinstance(delivery, IncomingDelivery):
-                self.conclude(tag, delivery.state, _nothing)
+                self.record_outcome(tag, delivery.state, _nothing)
 
-    def foretell(self, tag: bytes) -> None:
-        """As ``Keeper.foretell``: it goes into the commit that has the message."""
+    def record_acceptance(self, tag: bytes) -> None:
+        """As ``Keeper.record_acceptance``: it goes into the commit that has the message."""
         if tag not in self._tags:
             self._note(tag, self._link_store.next_place(), None)
 
-    def conclude(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:
-        """As ``Keeper.conclude``; nothing waits for it, see above."""
+    def record_outcome(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:
+        """As ``Keeper.record_outcome``; nothing waits for it, see above."""
         if isinstance(state, Accepted):
-            self.foretell(tag)
+            self.record_acceptance(tag)
         else:
             self.drop(tag)
         then()
@@ -352,12 +352,12 @@ class OutletStore(_DeliveryStore):
         self._note(tag, place, record)
         return tag
 
-    def conclude(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:  # noqa: ARG002
-        """As ``Keeper.conclude``: what becomes of the message is noted now, to be in the same commit."""
+    def record_outcome(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:  # noqa: ARG002
+        """As ``Keeper.record_outcome``: what becomes of the message is noted now, to be in the same commit."""
         sent = self._terminus.unsettled.get(tag)
         watch = None if sent is None else sent.delivery.watcher
         if tag in self._tags and isinstance(watch, DeliveryWatch) and watch.work is None:
-            watch.conclude_now()
+            watch.finish_now()
             self.drop(tag)
             self.after(then)
         else:

@@ -172,7 +172,7 @@ class SenderOutlet(LinkEnd["SenderLink"]):
             payload, message_format = to_transfer(content)
             link.check_size(len(payload))
             if lease is not None:
-                if not hasattr(lease, "strike"):
+                if not hasattr(lease, "delete_in_commit"):
                     lease = completed(lease)
                 if link.txn_id is not None:
                     work = self.peer.coordinator.live(link.txn_id)

@@ -97,7 +97,7 @@ class RelayInlet(ReceiverInlet):
         if not self._at_once:
             self.wake()
             if not guard.deciding:
-                self.peer.coordinator.go_on()
+                self.peer.coordinator.read_requests()
 
     def _post(self) -> None:
         judged = list(zip(self._queue, self._verdicts, strict=True))
