@@ -23,9 +23,9 @@ from trio_amqp10.spec.transport import Error, ReceiverSettleMode
 
 from .helpers import BEGIN, begun, error, flow, opened, receiving, sending
 from .links import ACCEPTED, attach, attached, disposition, session_of, transfer
-from .test_keeper import Book
-from .test_keeper import sender as kept_sender
 from .test_receiver_resume import TAG, before_the_cut, resumed
+from .test_unsettled_store import Book
+from .test_unsettled_store import sender as kept_sender
 
 SECOND = ReceiverSettleMode.SECOND
 

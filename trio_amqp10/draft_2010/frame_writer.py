@@ -112,7 +112,7 @@ class FrameWriter(WriteBuffer):
                     f"where {self.frame_size} are possible"
                 )
             self.check(len(octets))
-            self.hold()
+            self.hold_until_open()
         self.write_extents()
         head = encode_frame(channel, octets)
         if self._held is not None:

@@ -1,6 +1,6 @@
 """What the parts of a connection share: limits, events, buffers, receive pool.
 
-The connection makes a context and hands it down. Sessions, links and the settlement write to its outbox, list what is
+The connection makes a context and hands it down. Sessions, links and the settlement write to its write buffer, list what is
 to be woken, report events, and charge what the peer costs. None of them knows the connection.
 
 A bound for each connection bounds nothing where there are many, such as all that one listener accepted: those share a ``Pool``.
@@ -70,7 +70,7 @@ class Context:
     Attributes:
         limits: what the peer may cost us.
         strict: which rules to hold strictly, of those that can be held otherwise.
-        outbox: what waits to be written.
+        write_buffer: what waits to be written.
         incoming_class, outgoing_class: what deliveries are made of.
         open_first: writes our open where the peer's has come and ours has not: a begin has to follow it (2.4.1).
         events: what the peer did, oldest first.
@@ -99,12 +99,12 @@ class Context:
         "limits",
         "now",
         "open_first",
-        "outbox",
         "outgoing_class",
         "pool",
         "receiving",
         "resumed",
         "strict",
+        "write_buffer",
     )
 
     def __init__(
@@ -118,7 +118,7 @@ class Context:
     ) -> None:
         self.limits = limits
         self.strict = strict
-        self.outbox = WriteBuffer(limits.output_soft)
+        self.write_buffer = WriteBuffer(limits.output_soft)
         self.incoming_class = incoming_class
         self.outgoing_class = outgoing_class
         self.open_first = open_first
@@ -154,8 +154,8 @@ class Context:
     def owe(self, session: Writer) -> None:
         """``session`` has something to write when octets are next taken."""
         self.dirty.append(session)
-        if self.outbox.bell is not None:
-            self.outbox.bell()
+        if self.write_buffer.bell is not None:
+            self.write_buffer.bell()
 
     def flush(self) -> None:
         """Have every session write what is due."""

@@ -183,11 +183,11 @@ class IncomingDelivery:
         terminus = link.terminus
         if (
             terminus is not None
-            and terminus.keeper is not None
+            and terminus.unsettled_store is not None
             and link.rcv_settle_mode == ReceiverSettleMode.SECOND
             and terminus.unsettled.get(self.tag) is self
         ):
-            terminus.keeper.record_acceptance(self.tag)
+            terminus.unsettled_store.record_acceptance(self.tag)
 
     def on_remote_state(self, state: Any) -> None:
         """Note what the sender says of it; the outcome that it has named, it cannot change (2.7.5)."""

@@ -157,7 +157,7 @@ class Outgoing:
         link = self._link
         first, self._head = self._head, None
         head = self._continuation(more=True) if first is None else first
-        room = link.context.outbox.frame_size - FRAME_HEADER_SIZE - len(head)
+        room = link.context.write_buffer.frame_size - FRAME_HEADER_SIZE - len(head)
         last = first is None and self._ended and self.pending <= room
         if last:
             head = self._continuation(more=False)

@@ -276,7 +276,7 @@ class Settlement:
         """Refuse a state that fits no frame now, while it can be refused."""
         if state is not None and state is not ACCEPTED and state is not RELEASED:
             body = write_disposition(Role.SENDER, MASK - 1, MASK, True, state)
-            self._context.outbox.check(len(body))
+            self._context.write_buffer.check(len(body))
 
     def _say(self, role: bool, delivery_id: int, settled: bool, state: Any) -> None:
         if self.pending:

@@ -328,8 +328,8 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         for sent in terminus.unsettled.values():
             if isinstance(sent.delivery.watcher, (DeliveryWatch, AbsentWatch)):
                 sent.delivery.watcher.move(self)
-        if isinstance(terminus.keeper, OutletStore):
-            self._pending_sends = PendingSends(self, terminus.keeper)
+        if isinstance(terminus.unsettled_store, OutletStore):
+            self._pending_sends = PendingSends(self, terminus.unsettled_store)
 
     def expire(self) -> None:
         """Nobody came back: what became of all that is unsettled will not be known."""

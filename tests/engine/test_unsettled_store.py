@@ -27,7 +27,7 @@ TAG = (7).to_bytes(4, "big")
 
 
 class Book:
-    """A keeper that writes when it is told to."""
+    """A store that writes when it is told to."""
 
     def __init__(self) -> None:
         self.lines: list[Any] = []
@@ -63,7 +63,7 @@ def sender(
     session, script = begun()
     link = session.sender("x")
     terminus = remembered(link, *deliveries) if deliveries else SenderTerminus()
-    terminus.keeper = book
+    terminus.unsettled_store = book
     link.terminus = terminus
     link.attach(source=Source(), target=Target(address="q"), snd_settle_mode=SenderSettleMode.UNSETTLED)
     script.expect("attach")
@@ -80,7 +80,7 @@ def receiver(
     session, script = begun()
     link = session.receiver("x")
     link.terminus = ReceiverTerminus()
-    link.terminus.keeper = book
+    link.terminus.unsettled_store = book
     link.attach(source=Source(address="q"), target=Target(), rcv_settle_mode=mode)
     script.expect("attach")
     script << attach("x", 0, role=False)
