@@ -290,7 +290,7 @@ class HeldMessages:
 
     def expired(self) -> Iterator[Entry]:
         """Those that have expired and are available."""
-        return (entry for entry in self.deadlines.due(self.clock.now()) if entry.available)
+        return (entry for entry in self.deadlines.pop_due(self.clock.now()) if entry.available)
 
     def next_deadline(self) -> float:
         """When the next message expires, in seconds on the clock; infinite for never."""

@@ -349,7 +349,7 @@ class Queue(Node):
                 self.held.end(entry, "expired")
                 self._on_change()
                 return
-            self._deadline_timer.expect(entry.deadline)
+            self._deadline_timer.schedule(entry.deadline)
         if entry.group is not None:
             self._groups.enter(entry.group, entry)
         elif not self._dispatch(entry):
@@ -754,7 +754,7 @@ class Queue(Node):
         """The queue is used: ``policy.expires`` counts from now on, while there is no receiver; under trio."""
         if self.policy.expires is not None and not self.outlets:
             self._unused_since = self._clock.now()
-            self._deadline_timer.expect(self._end_of_use())
+            self._deadline_timer.schedule(self._end_of_use())
 
     def _end_of_use(self) -> float:
         since, expires = self._unused_since, self.policy.expires
@@ -787,7 +787,7 @@ class Queue(Node):
             return
         self._closed = True
         self._unused_since = None
-        self._deadline_timer.stop()
+        self._deadline_timer.cancel()
         self.held.close()
         super().close()
         self._unblock()  # what waits for room here may go elsewhere

@@ -131,7 +131,7 @@ class Topic(Node):
             )
             subscription.until = self._clock.now() + subscription_terms.lasting
             self.subscriptions[subscription_terms.key] = subscription
-            self._deadline_timer.expect(subscription.until)
+            self._deadline_timer.schedule(subscription.until)
             subscription.recover()
 
     # -- in ---------------------------------------------------------------------------------
@@ -312,7 +312,7 @@ class Topic(Node):
             self._end(subscription, Condition.RESOURCE_DELETED, "nobody subscribes any more")
         else:
             subscription.until = self._clock.now() + subscription.subscription_terms.lasting
-            self._deadline_timer.expect(subscription.until)
+            self._deadline_timer.schedule(subscription.until)
 
     def recall(self, owner: Owner | None, name: str) -> SubscriptionTerms | None:
         """The lasting subscription of this name, for a peer that knows no more of it."""
@@ -360,7 +360,7 @@ class Topic(Node):
 
     def close(self) -> None:
         super().close()
-        self._deadline_timer.stop()
+        self._deadline_timer.cancel()
         for subscription in self.subscriptions.values():
             self._erase(subscription)
             subscription.close()

@@ -357,7 +357,7 @@ class EntityMessages:
             lock.held.lock = None
             lock.held.record.failures += 1
             self._put(lock.held)
-        for held in self._timers.due(now):
+        for held in self._timers.pop_due(now):
             if held.state == SCHEDULED:
                 self._remove(held)
                 self._awaken(held.record)
