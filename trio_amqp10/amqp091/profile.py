@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .content import Content, ContentCodes, Properties
     from .fields import Letters
     from .frames import FrameFormat
-    from .methods import Method, MethodTable, Sender
+    from .methods import EndpointRole, Method, MethodTable
     from .states import ChannelState, ConnectionState, Step
 
     Answer = Callable[[Any, Content | None], tuple[Method, Content | None]]
@@ -68,8 +68,8 @@ class Profile:
     properties: Mapping[int, type[Properties]]
     connection: Mapping[ConnectionState, Mapping[Step, ConnectionState]]
     channel: Mapping[ChannelState, Mapping[Step, ChannelState]]
-    sent: Mapping[Sender, Mapping[str, Rule]]
-    received: Mapping[Sender, Mapping[str, Rule]]
+    sent: Mapping[EndpointRole, Mapping[str, Rule]]
+    received: Mapping[EndpointRole, Mapping[str, Rule]]
     check: Callable[[Numbers, Any], None]
     codes: ContentCodes
     paused: frozenset[str]

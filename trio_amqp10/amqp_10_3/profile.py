@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trio_amqp10.amqp091.bookkeeping import RECEIVED, SENT, check_properties
 from trio_amqp10.amqp091.content import BasicProperties, ContentCodes
 from trio_amqp10.amqp091.fields import FIVE
-from trio_amqp10.amqp091.methods import Sender
+from trio_amqp10.amqp091.methods import EndpointRole
 from trio_amqp10.amqp091.profile import Profile
 from trio_amqp10.reply_codes import ReplyCode091
 
@@ -69,15 +69,19 @@ V10_3: Final = Profile(
     connection=CONNECTION,
     channel=CHANNEL,
     sent={
-        Sender.CLIENT: _as_in_091(SENT[Sender.CLIENT], *_SETTLING, *_TX, "basic.consume"),
-        Sender.SERVER: _as_in_091(
-            SENT[Sender.SERVER], "basic.deliver", "basic.get-ok", "basic.consume-ok", "basic.cancel-ok"
+        EndpointRole.CLIENT: _as_in_091(SENT[EndpointRole.CLIENT], *_SETTLING, *_TX, "basic.consume"),
+        EndpointRole.SERVER: _as_in_091(
+            SENT[EndpointRole.SERVER], "basic.deliver", "basic.get-ok", "basic.consume-ok", "basic.cancel-ok"
         ),
     },
     received={
-        Sender.SERVER: _as_in_091(RECEIVED[Sender.SERVER], *_SETTLING, *_TX, "basic.consume"),
-        Sender.CLIENT: _as_in_091(
-            RECEIVED[Sender.CLIENT], "basic.deliver", "basic.get-ok", "basic.consume-ok", "basic.cancel-ok"
+        EndpointRole.SERVER: _as_in_091(RECEIVED[EndpointRole.SERVER], *_SETTLING, *_TX, "basic.consume"),
+        EndpointRole.CLIENT: _as_in_091(
+            RECEIVED[EndpointRole.CLIENT],
+            "basic.deliver",
+            "basic.get-ok",
+            "basic.consume-ok",
+            "basic.cancel-ok",
         ),
     },
     check=_check,

@@ -18,7 +18,7 @@ from trio_amqp10.reply_codes import ReplyCodeRfc011
 
 from . import services, spec
 from .assembly import Assembly
-from .commands import Sender
+from .commands import EndpointRole
 from .events import Arrival, ChannelFailed, HandleFailed
 from .faults import Level, ReplyError
 from .frames import frame_of
@@ -41,8 +41,8 @@ __all__ = ["Channel"]
 
 _R = ReplyCodeRfc011
 _WRITTEN = {
-    Sender.CLIENT: (spec.ChannelAck, spec.ChannelCommit, spec.ChannelRollback),
-    Sender.SERVER: (spec.ChannelReply,),
+    EndpointRole.CLIENT: (spec.ChannelAck, spec.ChannelCommit, spec.ChannelRollback),
+    EndpointRole.SERVER: (spec.ChannelReply,),
 }
 _TRANSACTION = (spec.ChannelCommit, spec.ChannelRollback)
 
@@ -145,7 +145,7 @@ class Channel:
         Raises:
             LocalProtocolError: not a client's open channel, the number is taken, or there is no such service.
         """
-        if self.role is not Sender.CLIENT:
+        if self.role is not EndpointRole.CLIENT:
             raise LocalProtocolError("a client opens handles")
         self.check_writable()
         number = command.handle_id or self._host.free_handle()
@@ -429,7 +429,7 @@ class Channel:
 
     def _count_sent(self) -> None:
         limit = self._host.limits.txn_limit
-        if self.transacted and self.role is Sender.SERVER and limit:
+        if self.transacted and self.role is EndpointRole.SERVER and limit:
             self._sent += 1
             if self._sent > limit:
                 raise ReplyError(

@@ -12,7 +12,7 @@ import trio
 
 from trio_amqp10.amqp091.fields import STRICT, USUAL
 from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.amqp091.methods import Sender
+from trio_amqp10.amqp091.methods import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.net.backoff import Backoff
 from trio_amqp10.net.redial import Redial
@@ -270,7 +270,7 @@ class Dialling:
             await trio.aclose_forcefully(transport.stream)
             raise
         engine = ClientEngine(
-            Sender.CLIENT,
+            EndpointRole.CLIENT,
             trio.current_time(),
             limits,
             virtual_host=options.virtual_host or ("/" if place is None else place.virtual_host),
