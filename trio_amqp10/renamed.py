@@ -19,9 +19,13 @@ __all__ = ["RENAMED", "RenamedAttribute", "adopt_older_names", "with_renamed_arg
 _NODE: Final = "trio_amqp10.container.nodes.node"
 
 RENAMED: Final = {
+    "Consumer": ("trio_amqp10.container.handlers", "ConsumerNode"),
     "Conversation": ("trio_amqp10.container.protocols.amqp10.connection", "Amqp10Connection"),
+    "Function": ("trio_amqp10.container.handlers", "FunctionNode"),
     "House": (_NODE, "ContainerPeer"),
     "Interest": (_NODE, "SubscriptionTerms"),
+    "Producer": ("trio_amqp10.container.nodes.producer", "ProducerNode"),
+    "Rule": ("trio_amqp10.protocol_rules", "ProtocolRule"),
     "Table": ("trio_amqp10.container.stores.base", "StoreTable"),
 }
 """For each old name, the module and the new name."""

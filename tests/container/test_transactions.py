@@ -9,7 +9,7 @@ import pytest
 from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
-from trio_amqp10.container import Consumer, Lease, Node, RefusedError
+from trio_amqp10.container import ConsumerNode, Lease, Node, RefusedError
 from trio_amqp10.container.nodes import forms
 from trio_amqp10.container.nodes.clock import Clock
 from trio_amqp10.container.nodes.message_store import MESSAGES
@@ -177,7 +177,7 @@ class Room:
             txn.post(node, arrival, arrival.size)
 
     async def commit(self, txn: Transaction) -> tuple[str, str] | None:
-        txn.commit(lambda: self.told.append(txn.fate))
+        txn.commit(lambda: self.told.append(txn.failure))
         if self.container.journal is not None:
             await self.container.journal.flushed()
         await wait_all_tasks_blocked()
@@ -387,14 +387,14 @@ async def test_transaction_fails_for_too_many_octets_and_for_a_node_that_goes() 
     room = Room()
     txn = room.begin(max_octets=20)
     room.post(txn, room.queue("q"), Posted("x" * 20))
-    assert txn.fate is not None
-    assert "max_unsettled_octets=20" in txn.fate[1]
+    assert txn.failure is not None
+    assert "max_unsettled_octets=20" in txn.failure[1]
     assert room.watermark.octets == 0
     txn = room.begin()
     room.post(txn, room.queue("q"), Posted("x"))
     room.container.remove_node("q")
-    assert txn.fate == ("amqp:transaction:rollback", "'q' is gone")
-    assert await room.commit(txn) == txn.fate
+    assert txn.failure == ("amqp:transaction:rollback", "'q' is gone")
+    assert await room.commit(txn) == txn.failure
 
 
 async def test_transaction_fails_when_a_node_has_no_room_or_takes_nothing_any_more(
@@ -531,7 +531,7 @@ async def test_node_that_fails_longer_than_its_peer_lasts_has_its_tasks_run_by_t
 
     async def take(_delivery: Any) -> None: ...
 
-    node = Consumer("work", take)
+    node = ConsumerNode("work", take)
     room.peer = Gone()
     node.container = house  # type: ignore[assignment]
     txn = room.begin()
@@ -603,8 +603,8 @@ async def test_node_that_is_deleted_while_the_commit_is_written_leaves_its_messa
     room.post(txn, node, arrival)
     room.post(txn, room.queue("q"), Posted("b", durable=True))
     told: list[Any] = []
-    txn.commit(lambda: told.append(txn.fate))
-    assert (txn.deciding, told) == (True, [])
+    txn.commit(lambda: told.append(txn.failure))
+    assert (txn.committing, told) == (True, [])
     room.container.remove_node("failing")
     await wait_all_tasks_blocked()
     assert told == [None]

@@ -59,7 +59,7 @@ class Numbers:
 if TYPE_CHECKING:
     Noted = tuple[tuple[int, ...], int]
     """Tags that were settled, and the number of a publish."""
-    Rule = Callable[[Numbers, Any, Any], Noted | None]
+    MethodEffect = Callable[[Numbers, Any, Any], Noted | None]
     """What a method does, with the request that it answers."""
 
 
@@ -288,7 +288,7 @@ def _receive_confirm(numbers: Numbers, method: Any, _request: None) -> Noted:
     return tags, 0
 
 
-SENT: Final[Mapping[EndpointRole, Mapping[str, Rule]]] = {
+SENT: Final[Mapping[EndpointRole, Mapping[str, MethodEffect]]] = {
     EndpointRole.CLIENT: {
         "basic.publish": _number_publish,
         "basic.ack": _send_settle,
@@ -314,7 +314,7 @@ SENT: Final[Mapping[EndpointRole, Mapping[str, Rule]]] = {
 }
 """What is sent, by the role that sends it."""
 
-RECEIVED: Final[Mapping[EndpointRole, Mapping[str, Rule]]] = {
+RECEIVED: Final[Mapping[EndpointRole, Mapping[str, MethodEffect]]] = {
     EndpointRole.SERVER: {
         "basic.publish": _receive_publish,
         "basic.ack": _receive_settle,

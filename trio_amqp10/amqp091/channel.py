@@ -205,8 +205,8 @@ class Channel:
             raise LocalProtocolError(f"the peer stopped the flow of channel {self.number}")
         request = self._owed_request(plan)
         frames = self._frames(method, content)
-        rule = self._sent.get(plan.name)
-        noted = rule(self.numbers, method, request) if rule is not None else None
+        effect = self._sent.get(plan.name)
+        noted = effect(self.numbers, method, request) if effect is not None else None
         if request is not None:
             self._owed.remove(request)
         self._await_answer(method)
@@ -491,8 +491,8 @@ class Channel:
     def _arrive(self, method: Method, content: Content | None, size: int) -> None:
         plan, host = method.plan, self._host
         request = self._answered(plan) if plan.answers else None
-        rule = self._received.get(plan.name)
-        noted = rule(self.numbers, method, request) if rule is not None else None
+        effect = self._received.get(plan.name)
+        noted = effect(self.numbers, method, request) if effect is not None else None
         answer = host.profile.answers.get(plan.name)
         if answer is not None:
             host.enqueue(self._frames(*answer(method, content)))

@@ -19,7 +19,7 @@ from .states import CHANNEL, CONNECTION
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .bookkeeping import Numbers, Rule
+    from .bookkeeping import MethodEffect, Numbers
     from .content import Content, ContentCodes, Properties
     from .fields import Letters
     from .frames import FrameFormat
@@ -68,8 +68,8 @@ class Profile:
     properties: Mapping[int, type[Properties]]
     connection: Mapping[ConnectionState, Mapping[Step, ConnectionState]]
     channel: Mapping[ChannelState, Mapping[Step, ChannelState]]
-    sent: Mapping[EndpointRole, Mapping[str, Rule]]
-    received: Mapping[EndpointRole, Mapping[str, Rule]]
+    sent: Mapping[EndpointRole, Mapping[str, MethodEffect]]
+    received: Mapping[EndpointRole, Mapping[str, MethodEffect]]
     check: Callable[[Numbers, Any], None]
     codes: ContentCodes
     paused: frozenset[str]

@@ -25,7 +25,7 @@ from .states import CHANNEL, CONNECTION
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trio_amqp10.amqp091.bookkeeping import Numbers, Rule
+    from trio_amqp10.amqp091.bookkeeping import MethodEffect, Numbers
 
 __all__ = ["V10_3"]
 
@@ -42,10 +42,10 @@ def _check(numbers: Numbers, properties: Any) -> None:
         check_properties(numbers, properties)
 
 
-def _as_in_091(table: Mapping[str, Rule], *names: str) -> dict[str, Rule]:
+def _as_in_091(table: Mapping[str, MethodEffect], *names: str) -> dict[str, MethodEffect]:
     """The rows of 0-9-1 with these names, for each class that has such a method."""
     known = spec.METHODS.by_name
-    found: dict[str, Rule] = {}
+    found: dict[str, MethodEffect] = {}
     for name in names:
         own, method = name.split(".")
         for each in _CONSUMERS if own == "basic" else (own,):

@@ -21,17 +21,17 @@ class PartialMessage:
         head: its head.
         body: what has come of its body.
         content_hash: what the hash of the whole body has to be; empty to check nothing.
-        until: when it may be forgotten; None while it is received.
+        expires_at: when it may be forgotten; None while it is received.
     """
 
-    __slots__ = ("body", "content_hash", "head", "key", "until")
+    __slots__ = ("body", "content_hash", "expires_at", "head", "key")
 
     def __init__(self, key: tuple[str, bytes], head: MessageHead, body: bytes, content_hash: str) -> None:
         self.key = key
         self.head = head
         self.body = bytearray(body)
         self.content_hash = content_hash
-        self.until: float | None = None
+        self.expires_at: float | None = None
 
 
 class PartialMessages:
@@ -57,7 +57,7 @@ class PartialMessages:
     @property
     def octets(self) -> int:
         """Octets of the bodies that are kept for a sender to come."""
-        return sum(len(each.body) for each in self._there.values() if each.until is not None)
+        return sum(len(each.body) for each in self._there.values() if each.expires_at is not None)
 
     def prepare(
         self, owner: str, octets: bytes, head: MessageHead, body: bytes, content_hash: str, now: float
@@ -78,11 +78,11 @@ class PartialMessages:
         if found is None or found.content_hash != content_hash:
             found = PartialMessage(key, head, body, content_hash)
             known = self._there.get(key)
-            if known is None or known.until is not None:
+            if known is None or known.expires_at is not None:
                 self._there[key] = found
-        elif found.until is None:
+        elif found.expires_at is None:
             return PartialMessage(key, head, body, content_hash)
-        found.until = None
+        found.expires_at = None
         return found
 
     def finish(self, message: PartialMessage) -> None:
@@ -93,7 +93,7 @@ class PartialMessages:
     def release(self, message: PartialMessage, now: float) -> None:
         """Its transfer was broken off: keep it for a while."""
         if self._there.get(message.key) is message:
-            message.until = now + self._kept
+            message.expires_at = now + self._kept
             self._there[message.key] = self._there.pop(message.key)  # the last to go
             self._forget(now)
 
@@ -101,8 +101,8 @@ class PartialMessages:
         """Drop what is too old, or too much."""
         octets = self.octets
         for key, each in list(self._there.items()):
-            if each.until is None:
+            if each.expires_at is None:
                 continue
-            if each.until <= now or octets > self._max_octets or len(self._there) > self._max_messages:
+            if each.expires_at <= now or octets > self._max_octets or len(self._there) > self._max_messages:
                 octets -= len(each.body)
                 del self._there[key]

@@ -106,8 +106,8 @@ class Transaction:
         on_rollback: called first when it is rolled back.
 
     Attributes:
-        deciding: whether its commit is on the way to the disk: nothing changes it any more.
-        fate: why it was rolled back here, condition and description; None while it lives.
+        committing: whether its commit is on the way to the disk: nothing changes it any more.
+        failure: why it was rolled back here, condition and description; None while it lives.
     """
 
     __slots__ = (
@@ -119,8 +119,8 @@ class Transaction:
         "_on_rollback",
         "_posts",
         "_watermark",
-        "deciding",
-        "fate",
+        "committing",
+        "failure",
         "peer",
     )
 
@@ -137,8 +137,8 @@ class Transaction:
         self.peer = peer
         self._clock = clock
         self._watermark = watermark
-        self.deciding = False
-        self.fate: tuple[str, str] | None = None
+        self.committing = False
+        self.failure: tuple[str, str] | None = None
         self._journal = journal
         self._max_octets = max_octets
         self._on_rollback = on_rollback
@@ -185,7 +185,7 @@ class Transaction:
     # -- the end ----------------------------------------------------------------------------
 
     def commit(self, then: Callable[[], object]) -> None:
-        """Do it all, or nothing. ``then`` is called when that is decided: ``fate`` is None, or says why nothing was done."""
+        """Do it all, or nothing. ``then`` is called when that is decided: ``failure`` is None, or says why nothing was done."""
         try:
             for node, posts in list(self._posts.items()):
                 node.check_inlet(self.peer)
@@ -205,7 +205,7 @@ class Transaction:
     def _store(self, journal: Journal, then: Callable[[], object]) -> None:
         """First all that is to be on disk, in one commit; the rest when that is done."""
         undos: list[Callable[[], object]] = []
-        self.deciding = True
+        self.committing = True
         try:
             with journal.transaction():
                 for answer in self._answers:
@@ -228,14 +228,14 @@ class Transaction:
         self, undos: list[Callable[[], object]], then: Callable[[], object], failure: StoreError | None
     ) -> None:
         if failure is None:
-            self.deciding = False
+            self.committing = False
             self._apply()
         else:
             self._undo_and_fail(undos, "the store failed")
         then()
 
     def _undo_and_fail(self, undos: list[Callable[[], object]], why: str) -> None:
-        self.deciding = False
+        self.committing = False
         for undo in undos:
             undo()
         self.fail(Condition.TRANSACTION_ROLLBACK, why)
@@ -250,10 +250,10 @@ class Transaction:
 
     def fail(self, condition: str, description: str) -> None:
         """Roll back now, and say why when the commit is asked for. Nothing happens where that is on its way, or done."""
-        if self.fate is None and not self.deciding:
+        if self.failure is None and not self.committing:
             name = condition.value if isinstance(condition, Condition) else condition
-            self.fate = name, description
-            _log.debug("a transaction is rolled back, %s: %s", *self.fate)
+            self.failure = name, description
+            _log.debug("a transaction is rolled back, %s: %s", *self.failure)
             self.rollback()
 
     def rollback(self) -> None:

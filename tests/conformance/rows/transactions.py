@@ -155,7 +155,7 @@ REQUIREMENTS = [
         "transaction_that_has_failed_is_rolled_back_when_asked_to",
         mutant=Change(
             "        if discharge.fail:\n            work.end()\n",
-            "        if discharge.fail and work.fate is None:\n            work.end()\n",
+            "        if discharge.fail and work.failure is None:\n            work.end()\n",
         ),
     ),
     need(

@@ -231,7 +231,7 @@ class Entity(Node):
                 text = f"the lock on the session {lock.session!r} has ended"
                 self.attempt(lock.outlet, lock.outlet.close, SESSION_LOCK_LOST, text)
         now = self._clock.now()
-        for seeker in [each for each in self.sessions.seekers if each.until <= now]:
+        for seeker in [each for each in self.sessions.seekers if each.expires_at <= now]:
             self.sessions.seekers.remove(seeker)
             seeker.given_up()
         self.ledger.sweep()

@@ -32,16 +32,16 @@ class SessionLock:
     Attributes:
         session: which.
         outlet: the receiver, once its link is there.
-        until: when it ends, on the clock.
+        expires_at: when it ends, on the clock.
         wall: the same in milliseconds since 1970.
     """
 
-    __slots__ = ("outlet", "session", "until", "wall")
+    __slots__ = ("expires_at", "outlet", "session", "wall")
 
     def __init__(self, session: str) -> None:
         self.session = session
         self.outlet: Outlet | None = None
-        self.until = math.inf
+        self.expires_at = math.inf
         self.wall = 0
 
 
@@ -50,12 +50,12 @@ class SessionWaiter:
     """A receiver that waits for any session.
 
     Attributes:
-        until: how long, on the clock.
+        expires_at: until when it waits, on the clock.
         found: called with the session; it locks it.
         given_up: called when the time is over.
     """
 
-    until: float
+    expires_at: float
     found: Callable[[str], object]
     given_up: Callable[[], object]
 
@@ -103,7 +103,7 @@ class MessageSessions:
         if lock is None:
             raise RefusedError(SESSION_LOCK_LOST, f"nobody has the session {session!r} locked")
         self._session_locks[session] = lock
-        lock.until = self._clock.now() + self._duration
+        lock.expires_at = self._clock.now() + self._duration
         lock.wall = round((self._clock.wall() + self._duration) * 1000)
         return lock
 
@@ -117,7 +117,7 @@ class MessageSessions:
     def ended(self) -> list[SessionLock]:
         """Those whose time is over."""
         now = self._clock.now()
-        return [lock for lock in self._session_locks.values() if lock.until <= now]
+        return [lock for lock in self._session_locks.values() if lock.expires_at <= now]
 
     def keep(self, session: str, state: bytes | None) -> None:
         """Keep a state with the session, in place of the last; None for none."""
@@ -126,5 +126,5 @@ class MessageSessions:
     def next_deadline(self) -> float:
         """When a lock ends, or somebody's patience; infinite for never."""
         first = next(iter(self._session_locks.values()), None)
-        waits = min((seeker.until for seeker in self.seekers), default=math.inf)
-        return waits if first is None else min(first.until, waits)
+        waits = min((seeker.expires_at for seeker in self.seekers), default=math.inf)
+        return waits if first is None else min(first.expires_at, waits)

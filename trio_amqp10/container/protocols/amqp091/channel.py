@@ -250,8 +250,8 @@ class ServerChannel:
 
     def _on_committed(self, transaction: Transaction, method: Method | None) -> None:
         def reply_committed() -> None:
-            if transaction.fate is not None:
-                raise ReplyError(ReplyCode091.INTERNAL_ERROR, transaction.fate[1])
+            if transaction.failure is not None:
+                raise ReplyError(ReplyCode091.INTERNAL_ERROR, transaction.failure[1])
             if self.publishing.refused is not None:
                 raise ReplyError(ReplyCode091.PRECONDITION_FAILED, "partial tx completion")
             self.reply(self.make("tx.commit-ok"))

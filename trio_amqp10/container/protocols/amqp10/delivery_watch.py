@@ -102,7 +102,7 @@ class WatchedWork(Protocol):
         ...
 
     @property
-    def deciding(self) -> bool:
+    def committing(self) -> bool:
         """Whether nothing changes it any more."""
         ...
 

@@ -132,14 +132,14 @@ class TransactionalWork:
         self._outlets: dict[EnlistedOutlet, None] = {}
 
     @property
-    def deciding(self) -> bool:
+    def committing(self) -> bool:
         """Whether its commit is on the way to the disk: nothing changes it any more."""
-        return self._transaction.deciding
+        return self._transaction.committing
 
     @property
-    def fate(self) -> tuple[str, str] | None:
+    def failure(self) -> tuple[str, str] | None:
         """Why it was rolled back here, condition and description; None while it lives."""
-        return self._transaction.fate
+        return self._transaction.failure
 
     # -- posting (4.4.1) --------------------------------------------------------------------
 
@@ -209,7 +209,7 @@ class TransactionalWork:
     # -- the end ----------------------------------------------------------------------------
 
     def commit(self, then: Callable[[], object]) -> None:
-        """Do it all; or nothing, and ``fate`` says why. ``then`` is called when that is decided."""
+        """Do it all; or nothing, and ``failure`` says why. ``then`` is called when that is decided."""
         self.timer.cancel()
         self._forget_states()
         self._transaction.commit(then)

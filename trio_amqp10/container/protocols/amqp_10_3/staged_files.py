@@ -30,10 +30,10 @@ class StagedFile:
         body: those that came.
         properties: of the content that came last; None before.
         channel: the channel that stages it; None between two.
-        until: when it may be forgotten, while no channel stages it.
+        expires_at: when it may be forgotten, while no channel stages it.
     """
 
-    __slots__ = ("body", "channel", "key", "properties", "size", "until")
+    __slots__ = ("body", "channel", "expires_at", "key", "properties", "size")
 
     def __init__(self, key: Key, size: int) -> None:
         self.key = key
@@ -41,7 +41,7 @@ class StagedFile:
         self.body = bytearray()
         self.properties: Properties | None = None
         self.channel: object = None
-        self.until = 0.0
+        self.expires_at = 0.0
 
     @property
     def whole(self) -> bool:
@@ -93,7 +93,7 @@ class StagedFiles:
         """Its channel is over: keep it for a while."""
         if self._files.get(file.key) is file:
             file.channel = None
-            file.until = now + self._kept
+            file.expires_at = now + self._kept
             self._files[file.key] = self._files.pop(file.key)  # the last to go
             self._forget(now)
 
@@ -101,7 +101,7 @@ class StagedFiles:
         idle = [each for each in self._files.values() if each.channel is None]
         octets, count = sum(len(each.body) for each in idle), len(idle)
         for each in idle:
-            if each.until <= now or octets > self._max_octets or count > self._max_files:
+            if each.expires_at <= now or octets > self._max_octets or count > self._max_files:
                 octets -= len(each.body)
                 count -= 1
                 del self._files[each.key]

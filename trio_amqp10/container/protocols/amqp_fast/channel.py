@@ -278,8 +278,8 @@ class ServerChannel:
         self._waits += 1
 
         def reply_committed() -> None:
-            if transaction.fate is not None:
-                raise ReplyError(_R.INTERNAL_ERROR, transaction.fate[1], Level.CHANNEL)
+            if transaction.failure is not None:
+                raise ReplyError(_R.INTERNAL_ERROR, transaction.failure[1], Level.CHANNEL)
             for number in numbers:
                 self.leases.pop(number, None)
             self.reply(arrival.command)
