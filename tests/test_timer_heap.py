@@ -19,7 +19,7 @@ def test_timers_are_due_in_order_of_time_then_of_adding() -> None:
     for time, item in ((3, "late"), (1, "first"), (2, "second"), (1, "after the first")):
         heap.add(time, item)
     assert heap.next() == 1
-    assert list(heap.due(2)) == ["first", "after the first", "second"]
+    assert list(heap.pop_due(2)) == ["first", "after the first", "second"]
     assert (len(heap), heap.next()) == (1, 3)
 
 
@@ -28,7 +28,7 @@ def test_items_that_cannot_be_compared_are_due_at_one_time() -> None:
     items = [object() for _ in range(9)]
     for item in items:
         heap.add(1, item)
-    assert list(heap.due(1)) == items
+    assert list(heap.pop_due(1)) == items
 
 
 def test_timer_that_is_cancelled_is_not_due() -> None:
@@ -37,7 +37,7 @@ def test_timer_that_is_cancelled_is_not_due() -> None:
     first.cancel()
     first.cancel()
     assert (len(heap), heap.next()) == (2, 2)
-    assert list(heap.due(2)) == ["2"]
+    assert list(heap.pop_due(2)) == ["2"]
     third.cancel()
     assert (len(heap), heap.next(), heap.empty) == (0, inf, 0)
 
@@ -46,7 +46,7 @@ def test_timer_that_was_due_cannot_be_cancelled() -> None:
     heap: TimerHeap[str] = TimerHeap()
     timer = heap.add(1, "x")
     heap.add(2, "y")
-    assert list(heap.due(1)) == ["x"]
+    assert list(heap.pop_due(1)) == ["x"]
     timer.cancel()
     assert timer.item is None
     assert (len(heap), heap.empty) == (1, 0)
@@ -55,7 +55,7 @@ def test_timer_that_was_due_cannot_be_cancelled() -> None:
 def test_timer_at_no_time_is_in_no_heap() -> None:
     heap: TimerHeap[str] = TimerHeap()
     timer = heap.add(inf, "x")
-    assert (len(heap), heap.next(), list(heap.due(inf))) == (0, inf, [])
+    assert (len(heap), heap.next(), list(heap.pop_due(inf))) == (0, inf, [])
     timer.cancel()
     assert timer.item is None
     assert heap.empty == 0
@@ -66,26 +66,26 @@ def test_item_that_is_added_while_others_are_taken_is_taken_if_it_is_due() -> No
     heap.add(1, 1)
     heap.add(5, 5)
     taken: list[int] = []
-    for item in heap.due(4):
+    for item in heap.pop_due(4):
         taken.append(item)
         heap.add(item + 1, item + 1)
     assert taken == [1, 2, 3, 4]
-    assert list(heap.due(9)) == [5, 5]
+    assert list(heap.pop_due(9)) == [5, 5]
 
 
 def test_items_that_are_not_asked_for_stay() -> None:
     heap: TimerHeap[int] = TimerHeap()
     for time in range(5):
         heap.add(time, time)
-    assert next(heap.due(9)) == 0
-    assert list(heap.due(9)) == [1, 2, 3, 4]
+    assert next(heap.pop_due(9)) == 0
+    assert list(heap.pop_due(9)) == [1, 2, 3, 4]
 
 
 def test_heap_that_is_cleared_cancels_its_timers() -> None:
     heap: TimerHeap[int] = TimerHeap()
     timers = [heap.add(time, time) for time in range(4)]
     timers[3].cancel()
-    taking = heap.due(9)
+    taking = heap.pop_due(9)
     assert next(taking) == 0
     heap.clear()
     assert list(taking) == []
@@ -109,7 +109,7 @@ def test_item_goes_when_its_timer_is_cancelled_or_was_due() -> None:
             if time == 2:
                 item.timer.cancel()
         del item
-        assert sum(1 for _ in heap.due(5)) == 2
+        assert sum(1 for _ in heap.pop_due(5)) == 2
         assert [each() is None for each in gone] == [True, True, True, False, False, False]
         heap.clear()
         assert all(each() is None for each in gone)
@@ -155,9 +155,9 @@ class Heaps(RuleBasedStateMachine):
     @rule(now=st.integers(0, 9), most=st.integers(0, 3) | st.none())
     def take(self, now: float, most: int | None) -> None:
         expected = [number for time, number in sorted(self.plain) if time <= now][:most]
-        taken = [number for _, number in zip(expected, self.heap.due(now), strict=False)]
+        taken = [number for _, number in zip(expected, self.heap.pop_due(now), strict=False)]
         if most is None:
-            taken += self.heap.due(now)
+            taken += self.heap.pop_due(now)
         assert taken == expected
         self.plain = [each for each in self.plain if each[1] not in taken]
 
@@ -184,7 +184,7 @@ def test_times_come_out_as_a_sorted_list_has_them(times: list[float]) -> None:
     heap: TimerHeap[float] = TimerHeap()
     for time in times:
         heap.add(time, time)
-    assert list(heap.due(inf)) == sorted(times)
+    assert list(heap.pop_due(inf)) == sorted(times)
 
 
 class Counted(float):
@@ -213,7 +213,7 @@ def test_steps_of_a_timer_grow_with_the_logarithm_of_how_many_there_are() -> Non
         for timer in timers[1::4]:
             timer.cancel()
         assert heap.next() < count
-        assert sum(1 for _ in heap.due(Counted(count))) == len(timers[3::4])
+        assert sum(1 for _ in heap.pop_due(Counted(count))) == len(timers[3::4])
 
     small, large = 1 << 8, 1 << 12
     assert steps(lambda: live(large)) < 1.2 * large / small * steps(lambda: live(small))

@@ -14,7 +14,7 @@ if _typing.TYPE_CHECKING:
     from .net.dialect import Dialect as Dialect
     from .engine.limits import Limits as Limits
     from .protocol_rules import RULES as RULES
-    from .protocol_rules import Rule as Rule
+    from .protocol_rules import ProtocolRule as ProtocolRule
     from .protocol_rules import Strict as Strict
     from . import sasl as sasl
     from .net import tls as tls
@@ -199,7 +199,7 @@ else:
             ".peer.listen": "Listener serve",
             ".net.dialect": "AcceptedConnection Dialect",
             ".engine.limits": "Limits",
-            ".protocol_rules": "RULES Rule Strict",
+            ".protocol_rules": "RULES ProtocolRule Strict",
             ".": "sasl",
             ".net": "tls",
             ".peer.connection": "Connection Remote IncomingLinks",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from .protocol_rules import FRAME_HEADER, MAX_FRAME_SIZE, Rule
+from .protocol_rules import FRAME_HEADER, MAX_FRAME_SIZE, ProtocolRule
 
 __all__ = [
     "AMQP_FRAME",
@@ -40,7 +40,7 @@ def encode_frame(channel: int, body: bytes, frame_type: int = AMQP_FRAME) -> byt
 
 
 def parse_frame(
-    buf: bytes, pos: int, max_size: int, size_rule: Rule = MAX_FRAME_SIZE
+    buf: bytes, pos: int, max_size: int, size_rule: ProtocolRule = MAX_FRAME_SIZE
 ) -> tuple[int, int, int, int] | None:
     """Find the frame that begins at ``pos``: (frame type, channel, body start, frame end).
 

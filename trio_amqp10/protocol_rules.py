@@ -19,13 +19,13 @@ from .errors import Condition, RemoteProtocolError, Scope
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["RULES", "Rule", "Strict"]
+__all__ = ["RULES", "ProtocolRule", "Strict"]
 
 _C = Condition
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ProtocolRule:
     """Something that a peer may not do.
 
     Attributes:
@@ -120,17 +120,17 @@ _SETTINGS: Final = frozenset(setting.name for setting in fields(Strict))
 
 # Part 1: types -------------------------------------------------------------------------------------
 
-ENCODING: Final = Rule(
+ENCODING: Final = ProtocolRule(
     "encoding",
     "1.2",
     _C.DECODE_ERROR,
     "connection",
     "octets are values in one of the standard's encodings, whole, and as long as their sizes and counts say",
 )
-DUPLICATE_MAP_KEYS: Final = Rule(
+DUPLICATE_MAP_KEYS: Final = ProtocolRule(
     "duplicate-map-keys", "1.6.23", _C.DECODE_ERROR, "connection", "a map has each key once"
 )
-FIELD: Final = Rule(
+FIELD: Final = ProtocolRule(
     "field",
     "1.4",
     _C.INVALID_FIELD,
@@ -138,11 +138,13 @@ FIELD: Final = Rule(
     "a field has the type that is declared, and a value where it is mandatory; "
     "one that has not ends what its frame was about: a link, a session, or the connection",
 )
-SURPLUS_FIELDS: Final = Rule(
+SURPLUS_FIELDS: Final = ProtocolRule(
     "surplus-fields", "1.4", _C.DECODE_ERROR, "connection", "a composite has no more fields than are declared"
 )
-NESTING: Final = Rule("nesting", "2.8.15", _C.DECODE_ERROR, "connection", "values are nested at most 32 deep")
-VALUES: Final = Rule(
+NESTING: Final = ProtocolRule(
+    "nesting", "2.8.15", _C.DECODE_ERROR, "connection", "values are nested at most 32 deep"
+)
+VALUES: Final = ProtocolRule(
     "values",
     "2.8.15",
     _C.RESOURCE_LIMIT_EXCEEDED,
@@ -152,155 +154,159 @@ VALUES: Final = Rule(
 
 # Part 2: transport ---------------------------------------------------------------------------------
 
-PROTOCOL_HEADER: Final = Rule(
+PROTOCOL_HEADER: Final = ProtocolRule(
     "protocol-header",
     "2.2",
     _C.FRAMING_ERROR,
     "connection",
     "a connection begins with the protocol header of a layer that is taken here",
 )
-FRAME_HEADER: Final = Rule(
+FRAME_HEADER: Final = ProtocolRule(
     "frame-header",
     "2.3.1",
     _C.FRAMING_ERROR,
     "connection",
     "the size of a frame covers its header, and its data offset lies within it and behind eight octets",
 )
-MAX_FRAME_SIZE: Final = Rule(
+MAX_FRAME_SIZE: Final = ProtocolRule(
     "max-frame-size", "2.7.1", _C.FRAMING_ERROR, "connection", "a frame is no larger than we announced"
 )
-OPEN_FRAME_SIZE: Final = Rule(
+OPEN_FRAME_SIZE: Final = ProtocolRule(
     "open-frame-size", "2.4.1", _C.FRAMING_ERROR, "connection", "an open has at most 512 octets"
 )
-FRAME_TYPE: Final = Rule(
+FRAME_TYPE: Final = ProtocolRule(
     "frame-type", "2.3.1", _C.FRAMING_ERROR, "connection", "frames are of the type of their layer"
 )
-PERFORMATIVE: Final = Rule(
+PERFORMATIVE: Final = ProtocolRule(
     "performative",
     "2.3.2",
     _C.FRAMING_ERROR,
     "connection",
     "a frame's body begins with a performative of its layer",
 )
-PAYLOAD: Final = Rule(
+PAYLOAD: Final = ProtocolRule(
     "payload", "2.3.2", _C.DECODE_ERROR, "connection", "nothing follows a performative but that of a transfer"
 )
-OPEN_FIRST: Final = Rule("open-first", "2.4.1", _C.FRAMING_ERROR, "connection", "the first frame is an open")
-OPEN_ONCE: Final = Rule("open-once", "2.4.1", _C.ILLEGAL_STATE, "connection", "there is one open")
-OPEN_CHANNEL: Final = Rule("open-channel", "2.4.1", _C.FRAMING_ERROR, "connection", "an open is on channel 0")
-CONNECTION_STATE: Final = Rule(
+OPEN_FIRST: Final = ProtocolRule(
+    "open-first", "2.4.1", _C.FRAMING_ERROR, "connection", "the first frame is an open"
+)
+OPEN_ONCE: Final = ProtocolRule("open-once", "2.4.1", _C.ILLEGAL_STATE, "connection", "there is one open")
+OPEN_CHANNEL: Final = ProtocolRule(
+    "open-channel", "2.4.1", _C.FRAMING_ERROR, "connection", "an open is on channel 0"
+)
+CONNECTION_STATE: Final = ProtocolRule(
     "connection-state",
     "2.4.6",
     _C.FRAMING_ERROR,
     "connection",
     "headers, open and close come in the order of the connection's states",
 )
-MIN_MAX_FRAME_SIZE: Final = Rule(
+MIN_MAX_FRAME_SIZE: Final = ProtocolRule(
     "min-max-frame-size", "2.7.1", _C.INVALID_FIELD, "connection", "every end takes frames of 512 octets"
 )
-IDLE_TIME_OUT: Final = Rule(
+IDLE_TIME_OUT: Final = ProtocolRule(
     "idle-time-out",
     "2.4.5",
     _C.NOT_ALLOWED,
     "connection",
     "no end asks to be spoken to more often than ``Limits.min_idle_timeout`` allows",
 )
-IDLE: Final = Rule(
+IDLE: Final = ProtocolRule(
     "idle",
     "2.4.5",
     _C.RESOURCE_LIMIT_EXCEEDED,
     "connection",
     "no end is silent for longer than the time-out that was announced",
 )
-HEARTBEATS: Final = Rule(
+HEARTBEATS: Final = ProtocolRule(
     "heartbeats",
     "2.8.15",
     _C.RESOURCE_LIMIT_EXCEEDED,
     "connection",
     "empty frames come no faster than ``Limits.heartbeat_rate``",
 )
-PIPELINED_FRAME_SIZE: Final = Rule(
+PIPELINED_FRAME_SIZE: Final = ProtocolRule(
     "pipelined-frame-size",
     "2.8.15",
     _C.FRAME_SIZE_TOO_SMALL,
     "connection",
     "the peer's frames have room for what was written before its open was read",
 )
-ANSWER_SIZE: Final = Rule(
+ANSWER_SIZE: Final = ProtocolRule(
     "answer-size",
     "2.8.15",
     _C.FRAME_SIZE_TOO_SMALL,
     "session",
     "the peer's frames have room for the answers that it asks for",
 )
-CHANNEL_MAX: Final = Rule(
+CHANNEL_MAX: Final = ProtocolRule(
     "channel-max", "2.7.1", _C.FRAMING_ERROR, "connection", "no channel is above the one that we announced"
 )
-SESSIONS: Final = Rule(
+SESSIONS: Final = ProtocolRule(
     "sessions",
     "2.7.1",
     _C.NOT_ALLOWED,
     "connection",
     "there are no more sessions than both ends have channels for",
 )
-CHANNEL_IN_USE: Final = Rule(
+CHANNEL_IN_USE: Final = ProtocolRule(
     "channel-in-use", "2.5.1", _C.FRAMING_ERROR, "connection", "a begin is on a channel that is free"
 )
-REMOTE_CHANNEL: Final = Rule(
+REMOTE_CHANNEL: Final = ProtocolRule(
     "remote-channel",
     "2.7.2",
     _C.NOT_ALLOWED,
     "connection",
     "a begin that names a remote-channel answers a begin of ours, once",
 )
-MAPPED_CHANNEL: Final = Rule(
+MAPPED_CHANNEL: Final = ProtocolRule(
     "mapped-channel", "2.5.1", _C.NOT_ALLOWED, "connection", "frames are on channels that a begin has mapped"
 )
-ENDPOINT_STATE: Final = Rule(
+ENDPOINT_STATE: Final = ProtocolRule(
     "endpoint-state",
     "2.5.5",
     _C.ILLEGAL_STATE,
     "connection",
     "begin and end, attach and detach come in the order of the states of sessions and links",
 )
-CHURN: Final = Rule(
+CHURN: Final = ProtocolRule(
     "churn",
     "2.8.15",
     _C.RESOURCE_LIMIT_EXCEEDED,
     "connection",
     "sessions and links that were not answered yet are ended no faster than ``Limits.churn_rate``",
 )
-INCOMING_WINDOW: Final = Rule(
+INCOMING_WINDOW: Final = ProtocolRule(
     "incoming-window", "2.5.6", _C.WINDOW_VIOLATION, "session", "transfers stay within our incoming window"
 )
-NEXT_INCOMING_ID: Final = Rule(
+NEXT_INCOMING_ID: Final = ProtocolRule(
     "next-incoming-id",
     "2.5.6",
     _C.WINDOW_VIOLATION,
     "session",
     "a flow acknowledges no transfer that was never sent",
 )
-HANDLE_MAX: Final = Rule(
+HANDLE_MAX: Final = ProtocolRule(
     "handle-max", "2.7.2", _C.FRAMING_ERROR, "connection", "no handle is above the one that we announced"
 )
-HANDLE_IN_USE: Final = Rule(
+HANDLE_IN_USE: Final = ProtocolRule(
     "handle-in-use", "2.7.3", _C.HANDLE_IN_USE, "session", "an attach takes a handle that is free"
 )
-HANDLES: Final = Rule(
+HANDLES: Final = ProtocolRule(
     "handles",
     "2.7.2",
     _C.RESOURCE_LIMIT_EXCEEDED,
     "session",
     "there are no more links in a session than both ends have handles for",
 )
-UNATTACHED_HANDLE: Final = Rule(
+UNATTACHED_HANDLE: Final = ProtocolRule(
     "unattached-handle",
     "2.7.4",
     _C.UNATTACHED_HANDLE,
     "session",
     "flow, transfer and detach name a handle that an attach has taken",
 )
-ERRANT_LINK: Final = Rule(
+ERRANT_LINK: Final = ProtocolRule(
     "errant-link",
     "2.6.5",
     _C.ERRANT_LINK,
@@ -308,113 +314,113 @@ ERRANT_LINK: Final = Rule(
     "nothing comes on a handle behind the detach that answered ours, nor once the peer has shown that it read a"
     " detach of ours with an error; what it wrote before is dropped",
 )
-ATTACH_AFTER_ERROR: Final = Rule(
+ATTACH_AFTER_ERROR: Final = ProtocolRule(
     "attach-after-error",
     "2.6.5",
     _C.ERRANT_LINK,
     "session",
     "an attach of a link that we detached with an error, and did not close, resumes it: its unsettled map is not null",
 )
-LINKS: Final = Rule(
+LINKS: Final = ProtocolRule(
     "links",
     "2.8.15",
     _C.RESOURCE_LIMIT_EXCEEDED,
     "link",
     "there are at most ``Limits.max_links`` links on a connection",
 )
-ONE_ATTACHMENT: Final = Rule(
+ONE_ATTACHMENT: Final = ProtocolRule(
     "one-attachment",
     "2.6.1",
     _C.STOLEN,
     "link",
     "a link is attached once: where it is attached anew, the attachment before is over",
 )
-INITIAL_DELIVERY_COUNT: Final = Rule(
+INITIAL_DELIVERY_COUNT: Final = ProtocolRule(
     "initial-delivery-count",
     "2.7.3",
     _C.INVALID_FIELD,
     "link",
     "the attach of a sender names its first count",
 )
-INCOMPLETE_UNSETTLED: Final = Rule(
+INCOMPLETE_UNSETTLED: Final = ProtocolRule(
     "incomplete-unsettled",
     "2.7.3",
     _C.ILLEGAL_STATE,
     "link",
     "no new delivery is sent to a receiver whose unsettled map was incomplete",
 )
-UNSETTLED_MAP_SIZE: Final = Rule(
+UNSETTLED_MAP_SIZE: Final = ProtocolRule(
     "unsettled-map-size",
     "2.7.3",
     _C.FRAME_SIZE_TOO_SMALL,
     "link",
     "unsettled maps that fit no frame become shorter from one attach to the next",
 )
-LINK_CREDIT: Final = Rule(
+LINK_CREDIT: Final = ProtocolRule(
     "link-credit",
     "2.6.7",
     _C.TRANSFER_LIMIT_EXCEEDED,
     "link",
     "deliveries stay within the credit of their link",
 )
-LINK_DIRECTION: Final = Rule(
+LINK_DIRECTION: Final = ProtocolRule(
     "link-direction", "2.6.7", _C.NOT_ALLOWED, "link", "transfers go from the sender to the receiver"
 )
-FIRST_DELIVERY_ID: Final = Rule(
+FIRST_DELIVERY_ID: Final = ProtocolRule(
     "first-delivery-id",
     "2.7.5",
     _C.INVALID_FIELD,
     "link",
     "the first transfer of a delivery has a delivery-id",
 )
-DELIVERY_ID_ORDER: Final = Rule(
+DELIVERY_ID_ORDER: Final = ProtocolRule(
     "delivery-id-order", "2.7.5", _C.INVALID_FIELD, "session", "delivery-ids of a session count up one by one"
 )
-DELIVERY_TAG: Final = Rule(
+DELIVERY_TAG: Final = ProtocolRule(
     "delivery-tag",
     "2.7.5, 2.8.7",
     _C.INVALID_FIELD,
     "link",
     "the first transfer of a delivery has a delivery-tag of at most 32 octets",
 )
-UNIQUE_TAG: Final = Rule(
+UNIQUE_TAG: Final = ProtocolRule(
     "unique-tag", "2.7.5", _C.INVALID_FIELD, "link", "no two unsettled deliveries of a link have one tag"
 )
-CONTINUATION: Final = Rule(
+CONTINUATION: Final = ProtocolRule(
     "continuation",
     "2.7.5",
     _C.INVALID_FIELD,
     "link",
     "the transfers of a delivery agree in delivery-id, delivery-tag and message-format",
 )
-SETTLED_STAYS: Final = Rule(
+SETTLED_STAYS: Final = ProtocolRule(
     "settled-stays", "2.7.5", _C.INVALID_FIELD, "link", "a delivery that was settled stays so"
 )
-TRANSFER_SETTLE_MODE: Final = Rule(
+TRANSFER_SETTLE_MODE: Final = ProtocolRule(
     "transfer-settle-mode",
     "2.7.5",
     _C.INVALID_FIELD,
     "link",
     "a transfer does not ask for rcv-settle-mode second on a link that settles first",
 )
-MAX_MESSAGE_SIZE: Final = Rule(
+MAX_MESSAGE_SIZE: Final = ProtocolRule(
     "max-message-size", "2.7.3", _C.MESSAGE_SIZE_EXCEEDED, "link", "a message is no larger than we announced"
 )
-EMPTY_TRANSFERS: Final = Rule(
+EMPTY_TRANSFERS: Final = ProtocolRule(
     "empty-transfers",
     "2.8.15",
     _C.RESOURCE_LIMIT_EXCEEDED,
     "connection",
     "one delivery has at most ``Limits.empty_transfers`` transfers without payload",
 )
-PARTIAL_DELIVERIES: Final = Rule(
+PARTIAL_DELIVERIES: Final = ProtocolRule(
     "partial-deliveries",
     "2.8.15",
     _C.RESOURCE_LIMIT_EXCEEDED,
     "link",
     "deliveries in progress hold at most ``Limits.partial_octets`` on a connection, and what a listener says on all; the largest goes",
 )
-DISPOSITION_RANGE: Final = Rule(
+DISPOSITION_RANGE: Final = ProtocolRule(
     "disposition-range",
     "2.7.6",
     _C.INVALID_FIELD,
@@ -424,41 +430,41 @@ DISPOSITION_RANGE: Final = Rule(
 
 # Part 3: messaging ---------------------------------------------------------------------------------
 
-SECTIONS: Final = Rule(
+SECTIONS: Final = ProtocolRule(
     "sections",
     "3.2",
     _C.DECODE_ERROR,
     "link",
     "a message is made of the standard's sections, each well formed",
 )
-SECTION_ORDER: Final = Rule(
+SECTION_ORDER: Final = ProtocolRule(
     "section-order",
     "3.2",
     _C.DECODE_ERROR,
     "link",
     "the sections of a message come in their order, each once",
 )
-ANNOTATION_KEYS: Final = Rule(
+ANNOTATION_KEYS: Final = ProtocolRule(
     "annotation-keys",
     "3.2.10",
     _C.NOT_IMPLEMENTED,
     "link",
     "keys of annotations begin with x-opt-, for no others are known here",
 )
-BODY_SECTIONS: Final = Rule(
+BODY_SECTIONS: Final = ProtocolRule(
     "body-sections",
     "2.8.15",
     _C.RESOURCE_LIMIT_EXCEEDED,
     "link",
     "a message has at most 65,536 body sections, and at most 1 MiB beside the body where that is streamed",
 )
-DELIVERY_STATE: Final = Rule(
+DELIVERY_STATE: Final = ProtocolRule(
     "delivery-state", "3.4", _C.NOT_IMPLEMENTED, "link", "delivery states are those of the standard"
 )
-PERMITTED_OUTCOME: Final = Rule(
+PERMITTED_OUTCOME: Final = ProtocolRule(
     "permitted-outcome", "3.5.3", _C.INVALID_FIELD, "link", "outcomes are among those that the source permits"
 )
-TERMINUS: Final = Rule(
+TERMINUS: Final = ProtocolRule(
     "terminus",
     "3.5",
     _C.NOT_IMPLEMENTED,
@@ -468,41 +474,41 @@ TERMINUS: Final = Rule(
 
 # Part 5: security ----------------------------------------------------------------------------------
 
-SECURITY_LAYER: Final = Rule(
+SECURITY_LAYER: Final = ProtocolRule(
     "security-layer",
     "2.2, 5.3",
     _C.FRAMING_ERROR,
     "connection",
     "nobody begins with a layer less secure than is asked for here",
 )
-SASL_FRAME_SIZE: Final = Rule(
+SASL_FRAME_SIZE: Final = ProtocolRule(
     "sasl-frame-size", "5.3.1", _C.FRAMING_ERROR, "connection", "a SASL frame has at most 512 octets"
 )
-SASL_FRAME: Final = Rule(
+SASL_FRAME: Final = ProtocolRule(
     "sasl-frame",
     "5.3.1",
     _C.FRAMING_ERROR,
     "connection",
     "a SASL frame is of the SASL type, and holds one performative and nothing else",
 )
-SASL_ORDER: Final = Rule(
+SASL_ORDER: Final = ProtocolRule(
     "sasl-order",
     "5.3.2",
     _C.ILLEGAL_STATE,
     "connection",
     "SASL performatives come from the end that may send them, in their order",
 )
-SASL_ROUNDS: Final = Rule(
+SASL_ROUNDS: Final = ProtocolRule(
     "sasl-rounds", "2.8.15", _C.RESOURCE_LIMIT_EXCEEDED, "connection", "an exchange has at most 8 challenges"
 )
-SASL_PATIENCE: Final = Rule(
+SASL_PATIENCE: Final = ProtocolRule(
     "sasl-patience",
     "2.8.15",
     _C.RESOURCE_LIMIT_EXCEEDED,
     "connection",
     "at most 32,768 octets follow a SASL frame before the outcome",
 )
-SASL_CHALLENGE: Final = Rule(
+SASL_CHALLENGE: Final = ProtocolRule(
     "sasl-challenge",
     "5.3.3.3",
     _C.DECODE_ERROR,
@@ -510,7 +516,7 @@ SASL_CHALLENGE: Final = Rule(
     "a challenge is what the mechanism says that it is",
 )
 
-RULES: Final[Mapping[str, Rule]] = {
-    rule.name: rule for rule in list(globals().values()) if isinstance(rule, Rule)
+RULES: Final[Mapping[str, ProtocolRule]] = {
+    rule.name: rule for rule in list(globals().values()) if isinstance(rule, ProtocolRule)
 }
 """Every rule, by its name, in the order of the standard's parts."""

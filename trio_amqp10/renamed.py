@@ -12,16 +12,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-__all__ = ["RENAMED", "RenamedAttribute", "with_renamed_argument"]
+__all__ = ["RENAMED", "RenamedAttribute", "adopt_older_names", "with_renamed_argument"]
 
 _NODE: Final = "trio_amqp10.container.nodes.node"
 
 RENAMED: Final = {
+    "Consumer": ("trio_amqp10.container.handlers", "ConsumerNode"),
     "Conversation": ("trio_amqp10.container.protocols.amqp10.connection", "Amqp10Connection"),
+    "Function": ("trio_amqp10.container.handlers", "FunctionNode"),
     "House": (_NODE, "ContainerPeer"),
     "Interest": (_NODE, "SubscriptionTerms"),
+    "Producer": ("trio_amqp10.container.nodes.producer", "ProducerNode"),
+    "Rule": ("trio_amqp10.protocol_rules", "ProtocolRule"),
     "Table": ("trio_amqp10.container.stores.base", "StoreTable"),
 }
 """For each old name, the module and the new name."""
@@ -52,6 +56,13 @@ class RenamedAttribute:
     def __get__(self, instance: Any, owner: type) -> Any:
         if instance is None:
             return self
+        overriding = [
+            each
+            for each in type(instance).__mro__
+            if self._old in vars(each) and vars(each)[self._old] is not self
+        ]
+        if overriding:  # a subclass overrides it by the old name, and asks with super()
+            return getattr(super(overriding[-1], instance), self._new)
         return getattr(*self._found(instance))
 
     def __set__(self, instance: Any, value: Any) -> None:
@@ -62,6 +73,23 @@ class RenamedAttribute:
         _warn(f"{name}.{self._old}", f"{name}.{self._new}", 4)
         part, _, last = self._new.rpartition(".")
         return (getattr(instance, part) if part else instance), last
+
+
+def adopt_older_names(cls: type, names: Mapping[str, str]) -> None:
+    """Give what a subclass of the user's defines by an old name its new name; for ``__init_subclass__``.
+
+    Args:
+        cls: the subclass.
+        names: the new name for each old one; the base class has ``RenamedAttribute`` for each.
+    """
+    for old, new in names.items():
+        value = vars(cls).get(old)
+        if value is None or isinstance(value, RenamedAttribute):
+            continue
+        _warn(f"{cls.__name__}.{old}", f"{cls.__name__}.{new}", 5)
+        setattr(cls, new, value)
+        if not callable(value) and not isinstance(value, property):
+            delattr(cls, old)  # so that it can be set on an instance by its old name
 
 
 def with_renamed_argument(function: Callable[..., Any], old: str, new: str) -> Callable[..., Any]:

@@ -85,7 +85,7 @@ class TimerHeap(Generic[T]):
             self.empty -= 1
         return places[0][0] if places else inf
 
-    def due(self, now: float) -> Iterator[T]:
+    def pop_due(self, now: float) -> Iterator[T]:
         """Take out one item after another that is due ``now`` or before; what is added meanwhile may be among them."""
         places = self.places
         while places and places[0][0] <= now:

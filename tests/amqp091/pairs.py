@@ -10,7 +10,7 @@ from trio_amqp10.amqp091.events import Arrival, OpenRequested, StartAnswered, St
 from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.amqp091.fields import USUAL
 from trio_amqp10.amqp091.frames import METHOD, PROTOCOL_HEADER, frame
-from trio_amqp10.amqp091.methods import Method, Sender
+from trio_amqp10.amqp091.methods import EndpointRole, Method
 
 from . import naive
 
@@ -77,8 +77,8 @@ class Pair:
     def __init__(self, chunk: int = 0, client: Limits | None = None, server: Limits | None = None) -> None:
         self.chunk = chunk
         self.now = 0.0
-        self.client = Engine(Sender.CLIENT, self.now, client)
-        self.server = Engine(Sender.SERVER, self.now, server)
+        self.client = Engine(EndpointRole.CLIENT, self.now, client)
+        self.server = Engine(EndpointRole.SERVER, self.now, server)
         self.events: dict[str, list[Any]] = {"client": [], "server": []}
 
     def run(self) -> None:
@@ -136,7 +136,7 @@ OPENING = b"".join(
 
 def open_server(limits: Limits | None = None, channels: int = 1) -> Engine:
     """A server whose client is made of octets; what both said so far is forgotten."""
-    server = Engine(Sender.SERVER, 0.0, limits)
+    server = Engine(EndpointRole.SERVER, 0.0, limits)
     server.receive_data(OPENING, 0.0)
     server.accept_login("ada", 0.0)
     server.accept_open(0.0)
@@ -149,7 +149,7 @@ def open_server(limits: Limits | None = None, channels: int = 1) -> Engine:
 
 def open_client(limits: Limits | None = None) -> tuple[Engine, Any]:
     """A client with channel 1, whose server is made of octets."""
-    client = Engine(Sender.CLIENT, 0.0, limits)
+    client = Engine(EndpointRole.CLIENT, 0.0, limits)
     client.receive_data(written(spec.ConnectionStart()), 0.0)
     client.answer_start(spec.ConnectionStartOk(), 0.0)
     client.receive_data(written(spec.ConnectionTune(heartbeat=60)) + written(spec.ConnectionOpenOk()), 0.0)

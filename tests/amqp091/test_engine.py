@@ -27,7 +27,7 @@ from trio_amqp10.amqp091.events import (
 from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.amqp091.frames import HEADER, HEARTBEAT_FRAME, PROTOCOL_HEADER, frame
 from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.amqp091.methods import Sender
+from trio_amqp10.amqp091.methods import EndpointRole
 from trio_amqp10.amqp091.states import ChannelState, ConnectionState
 from trio_amqp10.errors import LocalProtocolError
 
@@ -48,7 +48,7 @@ from .pairs import (
 
 def server_until(*methods: Any, limits: Limits | None = None) -> Engine:
     """A server that got the protocol header and these methods, and accepted the login where one was due."""
-    server = Engine(Sender.SERVER, 0.0, limits)
+    server = Engine(EndpointRole.SERVER, 0.0, limits)
     server.receive_data(PROTOCOL_HEADER, 0.0)
     for method in methods:
         server.receive_data(written(method), 0.0)
@@ -78,7 +78,7 @@ def test_handshake_opens_both_ends_however_the_octets_come(chunk: int) -> None:
 
 
 def test_challenges_go_both_ways_until_the_login_is_accepted() -> None:
-    client, server = Engine(Sender.CLIENT, 0.0), Engine(Sender.SERVER, 0.0)
+    client, server = Engine(EndpointRole.CLIENT, 0.0), Engine(EndpointRole.SERVER, 0.0)
 
     def carry() -> None:
         server.receive_data(client.data_to_send() or b"", 0.0)
@@ -106,14 +106,14 @@ def test_challenges_go_both_ways_until_the_login_is_accepted() -> None:
 
 
 def test_client_of_0_9_is_a_client_of_0_9_1() -> None:
-    server = Engine(Sender.SERVER, 0.0)
+    server = Engine(EndpointRole.SERVER, 0.0)
     server.receive_data(b"AMQP\1\1\0\x09", 0.0)
     assert [name for _, name, _ in said(server)] == ["connection.start"]
 
 
 @pytest.mark.parametrize("header", [b"AMQP\0\1\0\0", b"GET / HT", b"AMQP\0\0\x09\2"])
 def test_other_header_gets_ours_and_the_end(header: bytes) -> None:
-    server = Engine(Sender.SERVER, 0.0)
+    server = Engine(EndpointRole.SERVER, 0.0)
     server.receive_data(header[:5], 0.0)
     with pytest.raises(ReplyError, match="another version"):
         server.receive_data(header[5:], 0.0)
@@ -125,7 +125,7 @@ def test_other_header_gets_ours_and_the_end(header: bytes) -> None:
 
 def test_server_that_answers_with_a_header_or_another_version_ends_the_client() -> None:
     for answer in (b"AMQP\0\0\x09\2", written(spec.ConnectionStart(version_minor=8))):
-        client = Engine(Sender.CLIENT, 0.0)
+        client = Engine(EndpointRole.CLIENT, 0.0)
         client.receive_data(answer[:4], 0.0)
         with pytest.raises(ReplyError, match="version"):
             client.receive_data(answer[4:], 0.0)
@@ -134,7 +134,7 @@ def test_server_that_answers_with_a_header_or_another_version_ends_the_client() 
 
 
 def test_refused_login_is_a_close_with_403_for_clients_that_understand_it() -> None:
-    server = Engine(Sender.SERVER, 0.0)
+    server = Engine(EndpointRole.SERVER, 0.0)
     server.receive_data(PROTOCOL_HEADER + written(START_OK), 0.0)
     server.data_to_send()
     server.refuse_login("Login was refused")
@@ -142,7 +142,7 @@ def test_refused_login_is_a_close_with_403_for_clients_that_understand_it() -> N
         (name, row["reply_code"], row["reply_text"], row["class_id"]) for _, name, row in said(server)
     ] == [("connection.close", 403, b"ACCESS_REFUSED - Login was refused", 0)]
     assert server.data_to_send() is None
-    server = Engine(Sender.SERVER, 0.0)
+    server = Engine(EndpointRole.SERVER, 0.0)
     server.receive_data(PROTOCOL_HEADER + written(spec.ConnectionStartOk()), 0.0)
     server.data_to_send()
     server.refuse_login("Login was refused")
@@ -174,7 +174,7 @@ def test_client_asks_for_the_lower_limits_and_takes_its_own_where_there_are_none
     client, _ = open_client(Limits(channel_max=9, frame_max=5000, heartbeat=0))
     assert (client.channel_max, client.frame_max, client.heartbeat) == (9, 5000, 0)
     assert client.next_deadline() is None
-    client = Engine(Sender.CLIENT, 0.0)
+    client = Engine(EndpointRole.CLIENT, 0.0)
     client.receive_data(written(spec.ConnectionStart()), 0.0)
     client.answer_start(spec.ConnectionStartOk(), 0.0)
     with pytest.raises(ReplyError, match="4096 is the least"):
@@ -211,7 +211,7 @@ def test_error_before_the_connection_is_open_ends_it_in_silence(
 
 
 def test_server_reads_nothing_while_a_decision_is_due() -> None:
-    server = Engine(Sender.SERVER, 0.0)
+    server = Engine(EndpointRole.SERVER, 0.0)
     server.receive_slice(OPENING, 0.0)
     assert server.state is ConnectionState.AWAIT_TUNE
     assert not server.wants_data()
@@ -250,7 +250,7 @@ def test_commands_of_the_other_role_or_another_state_change_nothing() -> None:
 
 
 def test_start_that_no_frame_takes_is_a_local_error() -> None:
-    client = Engine(Sender.CLIENT, 0.0)
+    client = Engine(EndpointRole.CLIENT, 0.0)
     client.receive_data(written(spec.ConnectionStart()), 0.0)
     with pytest.raises(LocalProtocolError, match="4088"):
         client.answer_start(spec.ConnectionStartOk(response=bytes(4096)), 0.0)
@@ -396,7 +396,7 @@ def test_both_closing_at_once_close_both() -> None:
 
 
 def test_close_during_the_handshake_is_silent() -> None:
-    client = Engine(Sender.CLIENT, 0.0)
+    client = Engine(EndpointRole.CLIENT, 0.0)
     client.close(0.0)
     assert client.data_to_send() == PROTOCOL_HEADER
     assert client.data_to_send() is None
@@ -416,13 +416,13 @@ def test_transport_that_ends_is_reported_once() -> None:
 
 
 def test_handshake_has_its_time() -> None:
-    server = Engine(Sender.SERVER, 5.0)
+    server = Engine(EndpointRole.SERVER, 5.0)
     assert server.next_deadline() == 35.0
     server.handle_timer(34.0)
     assert server.data_to_send() == b""
     server.handle_timer(35.0)
     assert events_of(server) == [ConnectionLost("the peer took too long: await_header")]
-    assert Engine(Sender.SERVER, 5.0, Limits(handshake_timeout=None)).next_deadline() is None
+    assert Engine(EndpointRole.SERVER, 5.0, Limits(handshake_timeout=None)).next_deadline() is None
 
 
 def test_heartbeats_are_written_when_nothing_else_was() -> None:
@@ -483,7 +483,7 @@ def test_blocked_is_reported_to_clients_that_understand() -> None:
     assert pair.server.unblock()
     pair.run()
     assert pair.events["client"][-2:] == [Blocked("low on memory"), Unblocked()]
-    server = Engine(Sender.SERVER, 0.0)
+    server = Engine(EndpointRole.SERVER, 0.0)
     server.receive_data(
         PROTOCOL_HEADER + written(spec.ConnectionStartOk(client_properties={"capabilities": 1})), 0.0
     )

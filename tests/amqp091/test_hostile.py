@@ -12,7 +12,7 @@ from trio_amqp10.amqp091.engine import Engine
 from trio_amqp10.amqp091.fields import USUAL
 from trio_amqp10.amqp091.frames import BODY, HEADER, HEARTBEAT_FRAME, PROTOCOL_HEADER, frame
 from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.amqp091.methods import Sender
+from trio_amqp10.amqp091.methods import EndpointRole
 from trio_amqp10.amqp091.states import ConnectionState
 
 from .pairs import OPENING, arrivals_of, events_of, open_client, open_server, refusal, written
@@ -45,7 +45,7 @@ def engine_in(state: str) -> Engine:
         return open_client(LIMITS)[0]
     if state == "server":
         return open_server(LIMITS)
-    engine = Engine(Sender.CLIENT if state == "dialled" else Sender.SERVER, 0.0, LIMITS)
+    engine = Engine(EndpointRole.CLIENT if state == "dialled" else EndpointRole.SERVER, 0.0, LIMITS)
     if state == "half":
         engine.receive_data(OPENING, 0.0)
         engine.accept_login("ada", 0.0)
@@ -81,7 +81,7 @@ def test_any_octets_in_any_pieces_have_one_outcome(state: str, octets: bytes, st
 
 @given(st.binary(max_size=200))
 def test_garbage_after_the_protocol_header_ends_the_server_or_waits(octets: bytes) -> None:
-    server = Engine(Sender.SERVER, 0.0)
+    server = Engine(EndpointRole.SERVER, 0.0)
     server.receive_data(PROTOCOL_HEADER, 0.0)
     fault = refusal(server.receive_data, octets, 0.0)
     assert fault is None or server.state is ConnectionState.CLOSED

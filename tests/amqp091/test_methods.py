@@ -12,10 +12,10 @@ from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.amqp091.fields import USUAL, from_seconds
 from trio_amqp10.amqp091.methods import (
+    EndpointRole,
     Method,
     MethodTable,
     Plan,
-    Sender,
     bit,
     field_type_of,
     method,
@@ -143,7 +143,7 @@ def test_more_than_eight_bits_take_two_octets() -> None:
     class Extension(Method):
         __annotations__ = {**rows, "end": short}
 
-    made = method(0xF000, 1, "extension.bits", sender=Sender.BOTH)(Extension)
+    made = method(0xF000, 1, "extension.bits", sender=EndpointRole.BOTH)(Extension)
     table = MethodTable([made])
     values: dict[str, Any] = {**dict.fromkeys(rows, False), "b": True, "i": True, "end": 7}
     payload = made.plan.write(made(**values), USUAL)
@@ -173,5 +173,5 @@ def test_defaults_are_what_clients_leave_out() -> None:
     assert spec.QueueDeclare.plan.waits(spec.QueueDeclare())
     assert not spec.QueueDeclare.plan.waits(spec.QueueDeclare(no_wait=True))
     assert not spec.BasicAck.plan.waits(spec.BasicAck())
-    assert Sender.BOTH.permits(Sender.CLIENT)
-    assert not Sender.SERVER.permits(Sender.CLIENT)
+    assert EndpointRole.BOTH.permits(EndpointRole.CLIENT)
+    assert not EndpointRole.SERVER.permits(EndpointRole.CLIENT)

@@ -15,7 +15,7 @@ from trio_amqp10.amqp091.engine import Engine
 from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.amqp091.fields import STRICT, USUAL, Scan, read_table, write_table
 from trio_amqp10.amqp091.frames import HEADER, METHOD, PROTOCOL_HEADER, frame
-from trio_amqp10.amqp091.methods import Sender
+from trio_amqp10.amqp091.methods import EndpointRole
 from trio_amqp10.amqp091.states import ConnectionState
 
 from . import naive
@@ -46,7 +46,7 @@ def without_letters(value: Any) -> Any:
 
 def test_greeting_is_what_a_client_begins_with() -> None:
     (row,) = (row for row in VECTORS if row["kind"] == "greeting")
-    assert bytes.fromhex(row["octets"]) == PROTOCOL_HEADER == Engine(Sender.CLIENT, 0.0).data_to_send()
+    assert bytes.fromhex(row["octets"]) == PROTOCOL_HEADER == Engine(EndpointRole.CLIENT, 0.0).data_to_send()
 
 
 @vectors("frames")

@@ -9,7 +9,7 @@ from trio_amqp10.amqp091.engine import Engine
 from trio_amqp10.amqp091.events import OpenRequested, StartAnswered, Started
 from trio_amqp10.amqp091.fields import FIVE
 from trio_amqp10.amqp091.frames import METHOD
-from trio_amqp10.amqp091.methods import Method, Sender
+from trio_amqp10.amqp091.methods import EndpointRole, Method
 from trio_amqp10.amqp_10_3 import spec
 from trio_amqp10.amqp_10_3.frames import FRAMES, PROTOCOL_HEADER
 from trio_amqp10.amqp_10_3.profile import V10_3
@@ -56,11 +56,11 @@ def codes(engine: Engine) -> list[tuple[str, int]]:
 
 
 def client_engine(limits: Limits | None = None, **options: Any) -> Engine:
-    return Engine(Sender.CLIENT, 0.0, limits, profile=V10_3, **options)
+    return Engine(EndpointRole.CLIENT, 0.0, limits, profile=V10_3, **options)
 
 
 def server_engine(limits: Limits | None = None, **options: Any) -> Engine:
-    return Engine(Sender.SERVER, 0.0, limits, profile=V10_3, **options)
+    return Engine(EndpointRole.SERVER, 0.0, limits, profile=V10_3, **options)
 
 
 class Pair:

@@ -16,7 +16,7 @@ from tests.amqp091.naive import argument
 from tests.amqp091.test_vectors import plain, without_letters
 from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.amqp091.fields import FIVE, Scan, read_table, write_table
-from trio_amqp10.amqp091.methods import Method, Sender
+from trio_amqp10.amqp091.methods import EndpointRole, Method
 from trio_amqp10.amqp091.values import LongString
 from trio_amqp10.amqp_10_3 import spec
 from trio_amqp10.errors import LocalProtocolError
@@ -28,9 +28,9 @@ REFERENCE = json.loads(Path(__file__).with_name("class_reference.json").read_tex
 
 PLANS = list(spec.METHODS)
 ROLES = {
-    ("server",): Sender.CLIENT,
-    ("client",): Sender.SERVER,
-    ("client", "server"): Sender.BOTH,
+    ("server",): EndpointRole.CLIENT,
+    ("client",): EndpointRole.SERVER,
+    ("client", "server"): EndpointRole.BOTH,
 }
 NUMBERS = {"octet": 8, "short": 16, "long": 32, "longlong": 64}
 

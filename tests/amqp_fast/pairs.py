@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.commands import Sender
+from trio_amqp10.amqp_fast.commands import EndpointRole
 from trio_amqp10.amqp_fast.engine import Engine
 from trio_amqp10.amqp_fast.events import Arrival, Challenged, Initiated, OpenRequested, Responded
 from trio_amqp10.amqp_fast.faults import ReplyError
@@ -103,8 +103,8 @@ class Pair:
         self.chunk = chunk
         self.now = 0.0
         opening = spec.ConnectionOpen(confirm_tag=1, virtual_path="/", client_name="ada")
-        self.client = Engine(Sender.CLIENT, self.now, client, opening=opening, partials=partials[0])
-        self.server = Engine(Sender.SERVER, self.now, server, partials=partials[1])
+        self.client = Engine(EndpointRole.CLIENT, self.now, client, opening=opening, partials=partials[0])
+        self.server = Engine(EndpointRole.SERVER, self.now, server, partials=partials[1])
         self.events: dict[str, list[Any]] = {"client": [], "server": []}
 
     def run(self) -> None:
@@ -165,7 +165,7 @@ QUEUE: dict[str, Any] = {"producer": True, "consumer": True, "browser": True, "d
 
 def opening_of_server(limits: Limits | None = None) -> Engine:
     """A server that waits for the client's response."""
-    server = Engine(Sender.SERVER, 0.0, limits)
+    server = Engine(EndpointRole.SERVER, 0.0, limits)
     server.receive_data(INITIATION, 0.0)
     server.challenge("NONE PLAIN", {}, 0.0)
     octets_of(server)
@@ -207,7 +207,7 @@ def server_with(*, limits: Limits | None = None, **fields: Any) -> tuple[Engine,
 
 def open_client(limits: Limits | None = None, *, tune: dict[str, Any] | None = None) -> Engine:
     """A client whose server is made of octets."""
-    client = Engine(Sender.CLIENT, 0.0, limits)
+    client = Engine(EndpointRole.CLIENT, 0.0, limits)
     client.receive_data(written(spec.ConnectionChallenge(mechanisms="NONE")), 0.0)
     client.respond("NONE", {}, 0.0)
     options = {"FRAME_MAX": 8192} if tune is None else tune

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.commands import Command, Sender
+from trio_amqp10.amqp_fast.commands import Command, EndpointRole
 from trio_amqp10.amqp_fast.engine import Engine
 from trio_amqp10.amqp_fast.events import (
     Challenged,
@@ -72,7 +72,7 @@ def test_challenges_go_on_until_the_server_is_content() -> None:
 
 @pytest.mark.parametrize("version", [1, 2, 255])
 def test_server_speaks_version_1_to_clients_of_later_ones(version: int) -> None:
-    server = Engine(Sender.SERVER, 0.0)
+    server = Engine(EndpointRole.SERVER, 0.0)
     server.receive_data(b"\x80", 0.0)
     server.receive_data(bytes((version,)), 0.0)
     server.challenge("NONE", {}, 0.0)
@@ -81,7 +81,7 @@ def test_server_speaks_version_1_to_clients_of_later_ones(version: int) -> None:
 
 @pytest.mark.parametrize("octets", [b"\x80\x00", b"AMQP", b"\x81\x01"])
 def test_server_ends_another_protocol_after_a_pause_without_a_word(octets: bytes) -> None:
-    server = Engine(Sender.SERVER, 0.0, Limits(penalty=3.0))
+    server = Engine(EndpointRole.SERVER, 0.0, Limits(penalty=3.0))
     assert refusal(server.receive_data, octets, 1.0) is not None
     assert server.state is ConnectionState.REFUSING
     assert not server.wants_data()
@@ -96,7 +96,7 @@ def test_server_ends_another_protocol_after_a_pause_without_a_word(octets: bytes
 
 
 def test_client_refuses_another_version() -> None:
-    client = Engine(Sender.CLIENT, 0.0)
+    client = Engine(EndpointRole.CLIENT, 0.0)
     octets_of(client)
     fault = refusal(client.receive_data, written(spec.ConnectionChallenge(version=2)), 0.0)
     assert fault is not None
@@ -169,7 +169,7 @@ def test_client_takes_the_least_frame_when_none_is_named(tune: dict[str, Any]) -
 
 
 def test_client_refuses_a_frame_max_below_the_least() -> None:
-    client = Engine(Sender.CLIENT, 0.0)
+    client = Engine(EndpointRole.CLIENT, 0.0)
     client.receive_data(written(spec.ConnectionChallenge()), 0.0)
     client.respond("NONE", {}, 0.0)
     octets_of(client)
@@ -178,7 +178,7 @@ def test_client_refuses_a_frame_max_below_the_least() -> None:
 
 
 def test_client_without_a_confirmation_is_open_at_once() -> None:
-    client = Engine(Sender.CLIENT, 0.0, opening=spec.ConnectionOpen())
+    client = Engine(EndpointRole.CLIENT, 0.0, opening=spec.ConnectionOpen())
     client.receive_data(written(spec.ConnectionChallenge()), 0.0)
     client.respond("NONE", {}, 0.0)
     client.receive_data(written(spec.ConnectionTune(options={"FRAME_MAX": 4096})), 0.0)
@@ -187,7 +187,7 @@ def test_client_without_a_confirmation_is_open_at_once() -> None:
 
 
 def test_client_goes_on_before_the_connection_is_confirmed() -> None:
-    client = Engine(Sender.CLIENT, 0.0)
+    client = Engine(EndpointRole.CLIENT, 0.0)
     client.receive_data(written(spec.ConnectionChallenge()), 0.0)
     client.respond("NONE", {}, 0.0)
     client.receive_data(written(spec.ConnectionTune(options={"FRAME_MAX": 4096})), 0.0)
@@ -199,7 +199,7 @@ def test_client_goes_on_before_the_connection_is_confirmed() -> None:
 
 
 def test_client_refuses_a_reply_for_another_tag() -> None:
-    client = Engine(Sender.CLIENT, 0.0)
+    client = Engine(EndpointRole.CLIENT, 0.0)
     client.receive_data(written(spec.ConnectionChallenge()), 0.0)
     client.respond("NONE", {}, 0.0)
     client.receive_data(written(spec.ConnectionTune(options={"FRAME_MAX": 4096})), 0.0)
@@ -245,9 +245,9 @@ def test_close_in_answer_to_open_is_immediate() -> None:
 
 @pytest.mark.parametrize(("role", "made"), NEVER, ids=[f"{r.value}-{m.plan.name}" for r, m in NEVER])
 def test_command_that_is_never_expected_closes_the_connection_with_503(
-    role: Sender, made: type[Command]
+    role: EndpointRole, made: type[Command]
 ) -> None:
-    engine = server_with()[0] if role is Sender.SERVER else open_client()
+    engine = server_with()[0] if role is EndpointRole.SERVER else open_client()
     fault = refusal(engine.receive_data, written(made()), 0.0)
     assert fault is not None
     assert (fault.code, fault.scope) == (503, "connection")
@@ -387,7 +387,7 @@ def test_silence_does_not_count_while_nothing_is_read() -> None:
 
 
 def test_client_gives_up_a_server_that_does_not_answer() -> None:
-    client = Engine(Sender.CLIENT, 5.0, Limits(handshake_timeout=2.0))
+    client = Engine(EndpointRole.CLIENT, 5.0, Limits(handshake_timeout=2.0))
     assert client.next_deadline() == 7.0
     client.handle_timer(7.0)
     (lost,) = events_of(client)
@@ -395,7 +395,7 @@ def test_client_gives_up_a_server_that_does_not_answer() -> None:
 
 
 def test_time_for_the_negotiation_may_be_any() -> None:
-    assert Engine(Sender.CLIENT, 5.0, Limits(handshake_timeout=None)).next_deadline() is None
+    assert Engine(EndpointRole.CLIENT, 5.0, Limits(handshake_timeout=None)).next_deadline() is None
 
 
 # -- close ----------------------------------------------------------------------------------
@@ -451,7 +451,7 @@ def test_error_after_our_close_ends_the_transport() -> None:
 
 
 def test_close_before_there_is_one_ends_the_transport() -> None:
-    server = Engine(Sender.SERVER, 0.0)
+    server = Engine(EndpointRole.SERVER, 0.0)
     server.close(0.0)
     assert server.data_to_send() is None
 
@@ -501,7 +501,7 @@ def test_limits_are_refused_when_out_of_range(limits: dict[str, int]) -> None:
 
 
 def test_initiation_is_read_in_any_pieces() -> None:
-    server = Engine(Sender.SERVER, 0.0)
+    server = Engine(EndpointRole.SERVER, 0.0)
     for octet in INITIATION:
         server.receive_data(bytes((octet,)), 0.0)
     assert server.state is ConnectionState.AWAIT_CHALLENGE

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.commands import Command, CommandTable, Sender, command
+from trio_amqp10.amqp_fast.commands import Command, CommandTable, EndpointRole, command
 from trio_amqp10.amqp_fast.faults import Level, ReplyError
 from trio_amqp10.amqp_fast.fields import read_table, write_table
 from trio_amqp10.amqp_fast.frames import frame, read_size
@@ -124,7 +124,7 @@ def test_command_that_cannot_be_written_says_which_field(made: Command, name: st
 def test_command_without_types_of_fields_is_none() -> None:
     with pytest.raises(TypeError, match="no type of a field"):
 
-        @command(99, "test", sender=Sender.BOTH)
+        @command(99, "test", sender=EndpointRole.BOTH)
         class Test(Command):
             field: int = 0
 

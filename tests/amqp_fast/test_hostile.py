@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.commands import Sender
+from trio_amqp10.amqp_fast.commands import EndpointRole
 from trio_amqp10.amqp_fast.engine import Engine
 from trio_amqp10.amqp_fast.limits import Limits
 from trio_amqp10.amqp_fast.message import Message
@@ -31,7 +31,7 @@ VALUES: dict[str, list[Any]] = {
 COMMANDS = list(spec.COMMANDS)
 
 
-def any_command(chance: random.Random, role: Sender) -> bytes:
+def any_command(chance: random.Random, role: EndpointRole) -> bytes:
     """A command with any values, mostly one that is expected somewhere, with a fragment as large as it says."""
     expected = [
         made for made, rule in EXPECTED[role].items() if rule.when.name.startswith(("HANDLE", "CHANNEL"))
@@ -73,12 +73,12 @@ def check_end(engine: Engine, octets: bytes) -> bool:
     return False
 
 
-@pytest.mark.parametrize("role", [Sender.SERVER, Sender.CLIENT])
+@pytest.mark.parametrize("role", [EndpointRole.SERVER, EndpointRole.CLIENT])
 @pytest.mark.parametrize("seed", range(150))
-def test_any_commands_raise_nothing_but_a_reply_error(role: Sender, seed: int) -> None:
+def test_any_commands_raise_nothing_but_a_reply_error(role: EndpointRole, seed: int) -> None:
     chance = random.Random(seed)
     options = {"transacted": chance.random() < 0.5, "restartable": chance.random() < 0.5}
-    if role is Sender.SERVER:
+    if role is EndpointRole.SERVER:
         engine, _ = server_with(limits=SMALL, service_type=chance.choice([1, 2]), **options)
     else:
         engine, _, handle = client_with(**options)
@@ -96,7 +96,7 @@ def test_any_commands_raise_nothing_but_a_reply_error(role: Sender, seed: int) -
 @settings(max_examples=200)
 @given(octets=st.binary(max_size=200), opened=st.booleans())
 def test_any_octets_raise_nothing_but_a_reply_error(octets: bytes, opened: bool) -> None:
-    server = server_with()[0] if opened else Engine(Sender.SERVER, 0.0)
+    server = server_with()[0] if opened else Engine(EndpointRole.SERVER, 0.0)
     check_end(server, octets)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.commands import Sender
+from trio_amqp10.amqp_fast.commands import EndpointRole
 from trio_amqp10.amqp_fast.engine import Engine
 from trio_amqp10.amqp_fast.events import ChannelFailed, HandleFailed
 from trio_amqp10.amqp_fast.limits import Limits
@@ -505,7 +505,7 @@ def test_headers_have_short_names_on_the_wire_where_dictionaries_are_on(on: bool
     limits = Limits(dictionaries=on)
     pair = Pair(client=limits, server=limits)
     pair.client = Engine(
-        Sender.CLIENT, 0.0, limits, opening=spec.ConnectionOpen(), dictionary={"ET": "Expiration_Time"}
+        EndpointRole.CLIENT, 0.0, limits, opening=spec.ConnectionOpen(), dictionary={"ET": "Expiration_Time"}
     )
     pair.run()
     channels = pair.channels()

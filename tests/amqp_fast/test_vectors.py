@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.commands import Sender
+from trio_amqp10.amqp_fast.commands import EndpointRole
 from trio_amqp10.amqp_fast.engine import Engine
 from trio_amqp10.amqp_fast.events import HandleFailed
 from trio_amqp10.amqp_fast.faults import ReplyError
@@ -44,7 +44,7 @@ def commands_in(octets: bytes) -> list[tuple[Any, bytes]]:
 
 def test_initiation_is_what_a_client_begins_with() -> None:
     (row,) = (row for row in VECTORS if row["name"] == "initiation")
-    assert bytes.fromhex(row["octets"]) == INITIATION == Engine(Sender.CLIENT, 0.0).data_to_send()
+    assert bytes.fromhex(row["octets"]) == INITIATION == Engine(EndpointRole.CLIENT, 0.0).data_to_send()
 
 
 @rows(GOOD)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.commands import Sender
+from trio_amqp10.amqp_fast.commands import EndpointRole
 from trio_amqp10.amqp_fast.states import CHANNEL, CONNECTION, EXPECTED, HANDLE, When
 
 from .rst import ROOT, find_test, table, title
@@ -50,8 +50,8 @@ What the document says beyond these lists.
 
 _NEVER = "command_that_is_never_expected_closes_the_connection_with_503"
 
-COMMANDS: Final[Mapping[Sender, Mapping[type[Command], tuple[int, str]]]] = {
-    Sender.CLIENT: {
+COMMANDS: Final[Mapping[EndpointRole, Mapping[type[Command], tuple[int, str]]]] = {
+    EndpointRole.CLIENT: {
         spec.ConnectionChallenge: (937, "challenges_go_on_until_the_server_is_content"),
         spec.ConnectionResponse: (939, _NEVER),
         spec.ConnectionTune: (941, "tune_lowers_what_the_client_writes_and_reads"),
@@ -81,7 +81,7 @@ COMMANDS: Final[Mapping[Sender, Mapping[type[Command], tuple[int, str]]]] = {
         spec.HandleReady: (1888, "large_message_is_prepared_and_what_follows_waits"),
         spec.HandleClose: (1890, "handle_that_is_refused_raises_and_the_channel_lives"),
     },
-    Sender.SERVER: {
+    EndpointRole.SERVER: {
         spec.ConnectionChallenge: (955, _NEVER),
         spec.ConnectionResponse: (957, "response_that_is_not_understood_is_closed_after_a_pause"),
         spec.ConnectionTune: (959, "client_may_tune_several_times"),

@@ -45,6 +45,6 @@ def page() -> str:
         + title("Strict and tolerant", "-")
         + _SETTINGS
         + table(("rule", "setting"), settings, (70, 30))
-        + "\n.. autoclass:: Strict\n   :members: all\n\n.. autoclass:: Rule\n   :members: optional\n\n"
-        + ".. py:data:: RULES\n   :type: Mapping[str, Rule]\n\n   Every rule, by its name.\n"
+        + "\n.. autoclass:: Strict\n   :members: all\n\n.. autoclass:: ProtocolRule\n   :members: optional\n\n"
+        + ".. py:data:: RULES\n   :type: Mapping[str, ProtocolRule]\n\n   Every rule, by its name.\n"
     )

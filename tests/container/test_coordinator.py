@@ -318,7 +318,7 @@ async def test_control_link_is_detached_when_discharged_with_a_message_partly_se
         async with control_of(conn) as control, conn.open_sender("q") as sender:
             txn = await control.declare()
             link = sender._link
-            room = conn.engine.outbox.frame_size
+            room = conn.engine.write_buffer.frame_size
             window, link.session.windows.remote_incoming_window = (
                 link.session.windows.remote_incoming_window,
                 1,

@@ -41,7 +41,7 @@ async def test_posted_message_has_no_outcome_after_a_rollback(autojump_clock: Mo
         assert not len(queue_of(container))
 
 
-async def test_transaction_that_was_doomed_is_rolled_back_when_asked_to() -> None:
+async def test_transaction_that_has_failed_is_rolled_back_when_asked_to() -> None:
     mixed = amqp.SenderSettleMode.MIXED
     async with (
         open_container(strict=True) as container,

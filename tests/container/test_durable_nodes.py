@@ -28,7 +28,7 @@ class Parcel(amqp.Lease):
     def __init__(self, office: Office, number: int, message: amqp.Message) -> None:
         self.office, self.number, self.message = office, number, message
         self.times = 0
-        self.struck = False
+        self.deleted = False
 
     @property
     def record(self) -> str:
@@ -38,17 +38,17 @@ class Parcel(amqp.Lease):
     def redelivered(self) -> bool:
         return self.times > 1
 
-    def strike(self) -> Callable[[], object]:
+    def delete_in_commit(self) -> Callable[[], object]:
         self.office.journal.note(TABLE, self.number, None)
-        self.struck = True
+        self.deleted = True
 
         def undo() -> None:
-            self.struck = False
+            self.deleted = False
 
         return undo
 
     def accepted(self) -> None:
-        if not self.struck:
+        if not self.deleted:
             self.office.journal.drop(TABLE, self.number)
 
     def rejected(
@@ -101,7 +101,7 @@ class Office(amqp.Node):
             parcel = Parcel(self, self.last, arrival.message)
             octets = arrival.message.to_payload()
             self.journal.note(TABLE, self.last, (self.last, octets), len(octets))
-            arrival.foretell()
+            arrival.record_acceptance()
 
             def stored(
                 failure: StoreError | None, arrival: amqp.Arrival = arrival, parcel: Parcel = parcel

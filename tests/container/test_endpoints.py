@@ -67,7 +67,7 @@ async def test_arrival_is_answered_once() -> None:
         (PublishedArrival.modify, "amqp:precondition-failed"),
     ):
         arrival = PublishedArrival(line_of(b"x"), seen.append)
-        arrival.foretell()
+        arrival.record_acceptance()
         assert not arrival.keep()
         answer(arrival)
         last = seen[-1]
@@ -180,7 +180,7 @@ async def test_lease_of_a_node_that_wants_no_answer_and_a_message_of_amqp_are_gi
         outlet.give(amqp.Message(b"octets"), None)
         [(text, lease)] = talk.given
         assert text.endswith("octets")
-        assert (lease.record, lease.redelivered, lease.strike()) == (None, False, None)
+        assert (lease.record, lease.redelivered, lease.delete_in_commit()) == (None, False, None)
         lease.accepted()
         assert talk.peer.leases == 0
         talk.leave()
@@ -197,7 +197,7 @@ async def test_lease_is_that_of_the_node() -> None:
         assert outlet.pull()
         [(_, lease)] = talk.given
         assert lease.record is not None
-        undo = lease.strike()
+        undo = lease.delete_in_commit()
         assert undo is not None
         undo()
         outlet.end()

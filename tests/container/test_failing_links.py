@@ -154,8 +154,8 @@ class Arrived:
 
 def entity() -> Entity:
     clock = SimpleNamespace(now=lambda: 0.0, wall=lambda: 0.0)
-    alarm = SimpleNamespace(check=lambda: None)
-    return Entity("q", EntityOptions(max_delivery_count=1_000_000), clock, alarm)  # type: ignore[arg-type]
+    timer = SimpleNamespace(check=lambda: None)
+    return Entity("q", EntityOptions(max_delivery_count=1_000_000), clock, timer)  # type: ignore[arg-type]
 
 
 def broker_queue() -> BrokerQueue:

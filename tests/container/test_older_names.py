@@ -40,3 +40,50 @@ async def test_node_with_older_names_works_with_warnings() -> None:
         assert queue.house is queue.container
     with pytest.warns(DeprecationWarning, match="Container.keepers is Container.retaining_nodes now"):
         assert container.keepers is container.retaining_nodes
+
+
+class _OlderLease(amqp.Lease):
+    pass
+
+
+async def test_lease_that_deletes_by_the_older_name_works_with_warnings() -> None:
+    with pytest.warns(DeprecationWarning, match="Old.strike is Old.delete_in_commit now"):
+
+        class Old(amqp.Lease):
+            deleted = False
+
+            def strike(self) -> Any:
+                assert super().strike() is None  # type: ignore[misc]
+                self.deleted = True
+                return self.undo
+
+            def undo(self) -> None:
+                self.deleted = False
+
+    lease: Any = Old()
+    undo = lease.delete_in_commit()
+    assert lease.deleted
+    undo()
+    assert not lease.deleted
+    with pytest.warns(DeprecationWarning, match="_OlderLease.strike is _OlderLease.delete_in_commit now"):
+        assert _OlderLease().strike() is None  # type: ignore[abstract, attr-defined]
+
+
+async def test_acceptance_is_recorded_by_its_older_name_with_a_warning() -> None:
+    arrivals: list[Any] = []
+
+    class Taking(amqp.Node):
+        takes = True
+
+        def on_arrivals(self, inlet: amqp.Inlet) -> None:
+            while (arrival := inlet.take()) is not None:
+                with pytest.warns(DeprecationWarning, match="foretell is .*record_acceptance now"):
+                    arrival.foretell()  # type: ignore[attr-defined]
+                arrivals.append(arrival)
+                arrival.accept()
+
+    container = amqp.Container()
+    container.add_node(Taking("here"))
+    async with container.connect() as conn, conn.open_sender("here") as sender:
+        await sender.send("one")
+    assert len(arrivals) == 1

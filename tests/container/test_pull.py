@@ -275,11 +275,11 @@ async def test_lease_is_redelivered_after_a_restart_since_it_may_have_been_out()
     assert (out.given, out.redelivered) == (["a", "b"], [True, False])
 
 
-def test_lease_of_a_message_that_is_not_stored_has_no_record_and_nothing_to_strike() -> None:
+def test_lease_of_a_message_that_is_not_stored_has_no_record_and_nothing_to_delete() -> None:
     queue, out = filled("a"), Out()
     assert queue.pull(out)
     assert out.leases[0].record is None
-    assert out.leases[0].strike() is None
+    assert out.leases[0].delete_in_commit() is None
 
 
 class Old:
@@ -311,7 +311,7 @@ def test_lease_with_the_five_answers_alone_still_works_with_a_warning() -> None:
     with pytest.warns(DeprecationWarning, match="Old has only the five answers"):
         lease = completed(old)  # type: ignore[arg-type]
     assert Lease in type(lease).__mro__
-    assert (lease.record, lease.redelivered, lease.strike()) == (None, False, None)
+    assert (lease.record, lease.redelivered, lease.delete_in_commit()) == (None, False, None)
     changes = {"failed": True, "undeliverable_here": False, "annotations": None}
     lease.accepted()
     lease.rejected("c", "d", {"e": 1})

@@ -70,7 +70,7 @@ async def test_payload_stays_where_a_handler_has_the_delivery_and_counts() -> No
         await peer.skip_to(Disposition, first=0)
         assert seen[0].message.body == bytes(1000)
         (conversation,) = container.conversations
-        assert conversation.connection.engine.concluded == len(seen[0].payload) + REMEMBERED
+        assert conversation.connection.engine.awaiting_settlement_octets == len(seen[0].payload) + REMEMBERED
 
 
 async def test_sender_gets_no_credit_until_it_settles() -> None:
@@ -112,7 +112,7 @@ async def test_other_links_get_no_credit_either_until_the_link_is_closed() -> No
         await peer.send(Detach(handle=0, closed=True))
         await peer.skip_to(Detach, handle=attached.handle)
         await peer.skip_to(Flow, handle=other.handle, link_credit=1000)
-        assert conversation.connection.engine.concluded == 0
+        assert conversation.connection.engine.awaiting_settlement_octets == 0
         assert not conversation.withheld
 
 

@@ -145,7 +145,7 @@ def test_deadline_timer_has_one_timer_for_the_first_that_is_due() -> None:
         due[0] = at
         timer.check()
         assert [deadline for deadline, _ in calls.set] == expected
-    timer.stop()
+    timer.cancel()
     assert not calls.set
 
 
@@ -166,15 +166,15 @@ def test_deadline_timer_is_set_again_where_what_is_due_fails() -> None:
         raise RuntimeError("no")
 
     timer = DeadlineTimer(lambda: 9.0, fail, calls.call_at)
-    timer.expect(1.0)
+    timer.schedule(1.0)
     with pytest.raises(RuntimeError):
         calls.ring()
     assert [deadline for deadline, _ in calls.set] == [9.0]
 
 
-async def test_deadline_timer_without_timers_rings_for_nobody(autojump_clock: MockClock) -> None:
+async def test_deadline_timer_without_timers_calls_nobody(autojump_clock: MockClock) -> None:
     topic = Topic("t")
-    topic._deadline_timer.expect(1.0)
+    topic._deadline_timer.schedule(1.0)
     await trio.sleep(2)
     assert topic._deadline_timer._timer is None
 

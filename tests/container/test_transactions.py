@@ -9,7 +9,7 @@ import pytest
 from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
-from trio_amqp10.container import Consumer, Lease, Node, RefusedError
+from trio_amqp10.container import ConsumerNode, Lease, Node, RefusedError
 from trio_amqp10.container.nodes import forms
 from trio_amqp10.container.nodes.clock import Clock
 from trio_amqp10.container.nodes.message_store import MESSAGES
@@ -57,7 +57,7 @@ class Posted:
     def message(self) -> Any:
         return self.content.as_message()
 
-    def foretell(self) -> None: ...
+    def record_acceptance(self) -> None: ...
 
     def accept(self) -> None:
         self.state = "accepted"
@@ -79,10 +79,10 @@ class HeldMessages(Lease):
         self.said: list[str] = []
         self.journal = journal
 
-    def strike(self) -> Callable[[], object] | None:
+    def delete_in_commit(self) -> Callable[[], object] | None:
         if self.journal is None:
             return None
-        self.said.append("struck")
+        self.said.append("deleted")
         self.journal.note(MESSAGES, 99, None)
         return lambda: self.said.append("undone")
 
@@ -177,7 +177,7 @@ class Room:
             txn.post(node, arrival, arrival.size)
 
     async def commit(self, txn: Transaction) -> tuple[str, str] | None:
-        txn.commit(lambda: self.told.append(txn.fate))
+        txn.commit(lambda: self.told.append(txn.failure))
         if self.container.journal is not None:
             await self.container.journal.flushed()
         await wait_all_tasks_blocked()
@@ -250,11 +250,11 @@ async def test_transaction_answers_its_leases_at_the_commit_but_for_those_that_w
     txn.drop(answers[1])
     assert kept.said == []
     assert await room.commit(txn) is None
-    assert kept.said == (["accepted"] if store is None else ["struck", "accepted"])
+    assert kept.said == (["accepted"] if store is None else ["deleted", "accepted"])
     assert dropped.said == []
 
 
-async def test_transaction_strikes_only_what_is_gone_for_good() -> None:
+async def test_transaction_deletes_only_what_is_gone_for_good() -> None:
     room = Room(amqp.MemoryStore())
     txn, lease = room.begin(), HeldMessages(room.container.journal)
     txn.add(LeaseAnswer(lease, lease.released, removes=False, undo=lease.accepted))
@@ -329,7 +329,7 @@ async def test_transaction_does_nothing_when_the_store_fails(
     failing_store.failure = failure
     assert await room.commit(txn) == ("amqp:transaction:rollback", "the store failed")
     assert length_of(room, "first", "second") == [0, 0]
-    assert lease.said == ["struck", "undone", "released"]
+    assert lease.said == ["deleted", "undone", "released"]
 
 
 async def test_transaction_gives_nothing_away_before_its_commit_is_on_disk(
@@ -383,18 +383,18 @@ async def outcome_of_failed_commit(room: Room, node: Node, store: amqp.MemorySto
     return posted.state
 
 
-async def test_transaction_is_doomed_by_too_many_octets_and_a_node_that_goes() -> None:
+async def test_transaction_fails_for_too_many_octets_and_for_a_node_that_goes() -> None:
     room = Room()
     txn = room.begin(max_octets=20)
     room.post(txn, room.queue("q"), Posted("x" * 20))
-    assert txn.fate is not None
-    assert "max_unsettled_octets=20" in txn.fate[1]
+    assert txn.failure is not None
+    assert "max_unsettled_octets=20" in txn.failure[1]
     assert room.watermark.octets == 0
     txn = room.begin()
     room.post(txn, room.queue("q"), Posted("x"))
     room.container.remove_node("q")
-    assert txn.fate == ("amqp:transaction:rollback", "'q' is gone")
-    assert await room.commit(txn) == txn.fate
+    assert txn.failure == ("amqp:transaction:rollback", "'q' is gone")
+    assert await room.commit(txn) == txn.failure
 
 
 async def test_transaction_fails_when_a_node_has_no_room_or_takes_nothing_any_more(
@@ -460,7 +460,7 @@ async def test_storing_node_that_fails_has_the_transaction_rolled_back_and_nothi
 
     assert await room.commit(fill(room.begin())) == ("amqp:transaction:rollback", "a node failed")
     assert length_of(room, "before", "after") == [0, 0]
-    assert lease.said == ["struck", "undone", "released"]
+    assert lease.said == ["deleted", "undone", "released"]
     assert all(not node.inlets for node in (before, failing, after))
     assert room.watermark.octets == 0
     assert "could not be committed" in caplog.text
@@ -469,7 +469,7 @@ async def test_storing_node_that_fails_has_the_transaction_rolled_back_and_nothi
     failing.got.clear()
     assert await room.commit(fill(room.begin())) is None
     assert (before.available, after.available, failing.got) == (2, 2, ["durable", "other"])
-    assert lease.said == ["struck", "accepted"]
+    assert lease.said == ["deleted", "accepted"]
     if isinstance(store, amqp.MemoryStore):
         assert len(store.rows(MESSAGES)) == 2
 
@@ -531,7 +531,7 @@ async def test_node_that_fails_longer_than_its_peer_lasts_has_its_tasks_run_by_t
 
     async def take(_delivery: Any) -> None: ...
 
-    node = Consumer("work", take)
+    node = ConsumerNode("work", take)
     room.peer = Gone()
     node.container = house  # type: ignore[assignment]
     txn = room.begin()
@@ -603,8 +603,8 @@ async def test_node_that_is_deleted_while_the_commit_is_written_leaves_its_messa
     room.post(txn, node, arrival)
     room.post(txn, room.queue("q"), Posted("b", durable=True))
     told: list[Any] = []
-    txn.commit(lambda: told.append(txn.fate))
-    assert (txn.deciding, told) == (True, [])
+    txn.commit(lambda: told.append(txn.failure))
+    assert (txn.committing, told) == (True, [])
     room.container.remove_node("failing")
     await wait_all_tasks_blocked()
     assert told == [None]

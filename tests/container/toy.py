@@ -245,7 +245,7 @@ class ToyPeer(ServedPeer):
         transaction, self.transaction = self.transaction, None
         assert transaction is not None
         transaction.commit(
-            lambda: self.say("OK" if transaction.fate is None else "NO", *transaction.fate or ())
+            lambda: self.say("OK" if transaction.failure is None else "NO", *transaction.failure or ())
         )
 
     async def on_rollback(self) -> None:

@@ -105,7 +105,7 @@ def heartbeating(interval: int | None, idle_timeout: float | None) -> Any:
 def test_empty_frames_are_written_in_every_interval() -> None:
     connection = heartbeating(10, None)
     connection.handle_timer(0.0)
-    connection.outbox.wrote = False
+    connection.write_buffer.wrote = False
     connection.handle_timer(5.0)
     assert connection.data_to_send() == EMPTY_FRAME
 
@@ -313,7 +313,7 @@ def test_slices_leave_the_rest_for_later() -> None:
     assert connection.inbox.frames == 52
 
 
-def test_outbox_is_true_with_dispositions_alone() -> None:
+def test_write_buffer_is_true_with_dispositions_alone() -> None:
     script = Script()
     link = script.attach(False)
     link.set_credit(5)
@@ -325,15 +325,15 @@ def test_outbox_is_true_with_dispositions_alone() -> None:
     script << draft.Transfer(
         handle=0, flow_state=state, delivery_tag=b"t", transfer_id=0, fragments=(fragment,)
     )
-    assert not script.connection.outbox
+    assert not script.connection.write_buffer
     link.queue.popleft().accept()
     rings: list[int] = []
-    script.connection.outbox.bell = lambda: rings.append(1)
+    script.connection.write_buffer.bell = lambda: rings.append(1)
     script.connection.context.flush()
-    assert script.connection.outbox
+    assert script.connection.write_buffer
     assert rings
     script.connection.transport_lost()
-    assert not script.connection.outbox
+    assert not script.connection.write_buffer
 
 
 def test_pool_bounds_messages_in_progress_of_all_connections() -> None:

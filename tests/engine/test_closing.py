@@ -124,4 +124,4 @@ def test_peer_that_announces_no_frame_size_takes_any() -> None:
     connection, _ = opened()
     assert connection.remote is not None
     assert connection.remote.max_frame_size == 0xFFFFFFFF
-    assert connection.outbox.frame_size == PEER_FRAME_CAP
+    assert connection.write_buffer.frame_size == PEER_FRAME_CAP

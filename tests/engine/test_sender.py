@@ -44,7 +44,7 @@ def snapshot(link: SenderLink) -> tuple[Any, ...]:
         session.windows.remote_incoming_window,
         dict(session.settlement.outgoing),
         dict(session.partials),
-        session.connection.outbox.size,
+        session.connection.write_buffer.size,
     )
 
 
@@ -319,7 +319,7 @@ def test_send_waits_for_the_window_and_is_woken_by_it() -> None:
     assert link.send(b"m") is not None
 
 
-def test_send_waits_for_room_in_the_outbox_and_is_woken_when_octets_are_taken() -> None:
+def test_send_waits_for_room_in_the_write_buffer_and_is_woken_when_octets_are_taken() -> None:
     link, script = sending(Limits(output_soft=1000), credit=10)
     link.owner = owner = Owner()
     assert link.send(bytes(1000)) is not None

@@ -399,7 +399,7 @@ def test_detach_ends_the_memory_only_when_it_closes(closed: bool) -> None:
     script.send(frame("detach", handle=0, closed=closed))
     assert link.state is LinkState.GONE
     assert link.in_doubt == (1 if closed else 0)
-    assert list(terminus.unsettled) == [delivery.tag]  # for its keeper to drop, where it was closed
+    assert list(terminus.unsettled) == [delivery.tag]  # for its store to drop, where it was closed
 
 
 def test_detach_does_not_abort_what_can_be_resumed() -> None:

@@ -639,19 +639,19 @@ def test_delivery_is_counted_from_its_outcome_until_its_sender_settles(sheds: bo
     link.owner = owner = Owner()
     each = REMEMBERED + (0 if sheds else 10)
     settlement.dispose(deliveries[0], TransactionalState(txn_id=b"t", outcome=Accepted()))
-    assert connection.concluded == 0
+    assert connection.awaiting_settlement_octets == 0
     settlement.dispose(deliveries[1], ACCEPTED)
     settlement.dispose(deliveries[2], RELEASED)
-    assert connection.concluded == 2 * each
+    assert connection.awaiting_settlement_octets == 2 * each
     assert [one.payload for one in deliveries] == [b"m" * 10, *[b"" if sheds else b"m" * 10] * 2]
     script << disposition(False, 0, settled=True)
     assert owner not in script.touched
-    assert connection.concluded == 2 * each
+    assert connection.awaiting_settlement_octets == 2 * each
     script << disposition(False, 1, settled=True)
     assert owner in script.touched
-    assert connection.concluded == each
+    assert connection.awaiting_settlement_octets == each
     settlement.release(deliveries[2])
-    assert connection.concluded == 0
+    assert connection.awaiting_settlement_octets == 0
 
 
 def test_delivery_of_a_link_that_is_closed_is_not_counted_any_more() -> None:
@@ -659,7 +659,7 @@ def test_delivery_of_a_link_that_is_closed_is_not_counted_any_more() -> None:
     link.rcv_settle_mode = ReceiverSettleMode.SECOND
     script << transfer(0, 0, b"m")
     link.session.settlement.dispose(link.queue[0], ACCEPTED)
-    assert link.session.connection.concluded
+    assert link.session.connection.awaiting_settlement_octets
     link.detach()
     script << frame("detach", handle=0, closed=True)
-    assert link.session.connection.concluded == 0
+    assert link.session.connection.awaiting_settlement_octets == 0

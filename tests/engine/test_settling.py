@@ -23,9 +23,9 @@ from trio_amqp10.spec.transport import Error, ReceiverSettleMode
 
 from .helpers import BEGIN, begun, error, flow, opened, receiving, sending
 from .links import ACCEPTED, attach, attached, disposition, session_of, transfer
-from .test_keeper import Book
-from .test_keeper import sender as kept_sender
 from .test_receiver_resume import TAG, before_the_cut, resumed
+from .test_unsettled_store import Book
+from .test_unsettled_store import sender as kept_sender
 
 SECOND = ReceiverSettleMode.SECOND
 
@@ -212,7 +212,7 @@ def test_outcome_is_written_down_by_tag_before_the_sender_settles() -> None:
     assert delivery is not None
     script.collect().inbox.frames.clear()
     script << disposition(True, 0, settled=False)
-    assert book.lines[-1] == ("concluded", delivery.tag, ACCEPT)
+    assert book.lines[-1] == ("outcome", delivery.tag, ACCEPT)
     script.expect_nothing()
 
 

@@ -26,7 +26,7 @@ class Bell:
         self.rings += 1
 
 
-def outbox(*, peer_takes: int | None = None) -> tuple[WriteBuffer, Bell]:
+def new_buffer(*, peer_takes: int | None = None) -> tuple[WriteBuffer, Bell]:
     made, bell = WriteBuffer(soft=1000), Bell()
     made.bell = bell
     if peer_takes is not None:
@@ -35,7 +35,7 @@ def outbox(*, peer_takes: int | None = None) -> tuple[WriteBuffer, Bell]:
 
 
 def test_write_body_lays_out_a_frame() -> None:
-    box, bell = outbox()
+    box, bell = new_buffer()
     box.write_body(7, b"body", b"payload")
     assert box
     assert box.size == 19
@@ -46,7 +46,7 @@ def test_write_body_lays_out_a_frame() -> None:
 
 
 def test_write_rings_when_the_first_octets_wait_and_not_again() -> None:
-    box, bell = outbox()
+    box, bell = new_buffer()
     box.write_frame(b"a")
     box.write_frame(b"b")
     box.write_frame(b"c", b"d")
@@ -65,7 +65,7 @@ def test_write_works_when_nobody_listens() -> None:
 
 
 def test_has_room_up_to_the_soft_mark() -> None:
-    box, _ = outbox()
+    box, _ = new_buffer()
     box.write_frame(bytes(999))
     assert box.has_room()
     box.write_frame(b"x")
@@ -75,7 +75,7 @@ def test_has_room_up_to_the_soft_mark() -> None:
 
 
 def test_keep_alive_writes_an_empty_frame_only_when_nothing_waits() -> None:
-    box, _ = outbox()
+    box, _ = new_buffer()
     box.keep_alive()
     assert box.take() == EMPTY_FRAME
     box.write_frame(b"frame")
@@ -84,7 +84,7 @@ def test_keep_alive_writes_an_empty_frame_only_when_nothing_waits() -> None:
 
 
 def test_frame_over_512_octets_is_held_with_all_that_follows_when_no_open_was_read() -> None:
-    box, bell = outbox()
+    box, bell = new_buffer()
     box.write_body(0, bytes(504))
     assert len(box.take()) == 512
     box.write_body(0, bytes(505))
@@ -97,9 +97,9 @@ def test_frame_over_512_octets_is_held_with_all_that_follows_when_no_open_was_re
 
 
 def test_peer_opened_rings_only_once_when_other_octets_wait() -> None:
-    box, bell = outbox()
+    box, bell = new_buffer()
     box.write_frame(b"\x00\x00\x00\x08\x02\x00\x00\x00")
-    box.hold()
+    box.hold_until_open()
     box.write_body(0, b"")
     assert box.peer_opened(512) is None
     assert bell.rings == 1
@@ -107,7 +107,7 @@ def test_peer_opened_rings_only_once_when_other_octets_wait() -> None:
 
 
 def test_peer_opened_lets_nothing_leave_that_is_larger_than_the_peer_takes() -> None:
-    box, _ = outbox()
+    box, _ = new_buffer()
     box.write_body(0, b"x", bytes(1500))
     box.write_body(0, b"y")
     assert box.peer_opened(1024) == 1509
@@ -117,28 +117,28 @@ def test_peer_opened_lets_nothing_leave_that_is_larger_than_the_peer_takes() -> 
 
 
 def test_hold_holds_nothing_when_the_peer_has_opened() -> None:
-    box, _ = outbox(peer_takes=512)
-    box.hold()
+    box, _ = new_buffer(peer_takes=512)
+    box.hold_until_open()
     box.write_body(0, b"x")
     assert len(box.take()) == 9
 
 
 def test_hold_works_when_nobody_listens_and_nothing_is_written() -> None:
     box = WriteBuffer(soft=1)
-    box.hold()
-    box.hold()
+    box.hold_until_open()
+    box.hold_until_open()
     assert box.peer_opened(512) is None
     box = WriteBuffer(soft=1)
-    box.hold()
+    box.hold_until_open()
     box.write_body(0, b"x")
     assert box.peer_opened(512) is None
     assert len(box.take()) == 9
 
 
 def test_drop_held_forgets_what_was_held_and_nothing_else() -> None:
-    box, _ = outbox()
+    box, _ = new_buffer()
     box.write_frame(b"header")
-    box.hold()
+    box.hold_until_open()
     box.write_body(0, b"x")
     box.drop_held()
     box.drop_held()
@@ -147,9 +147,9 @@ def test_drop_held_forgets_what_was_held_and_nothing_else() -> None:
 
 
 def test_clear_forgets_everything() -> None:
-    box, _ = outbox()
+    box, _ = new_buffer()
     box.write_frame(b"header")
-    box.hold()
+    box.hold_until_open()
     box.write_body(0, b"x")
     box.clear()
     assert (box.size, box.take()) == (0, b"")
@@ -157,7 +157,7 @@ def test_clear_forgets_everything() -> None:
 
 @pytest.mark.parametrize("before", [True, False])
 def test_write_body_raises_and_writes_nothing_when_the_frame_is_too_large(before: bool) -> None:
-    box, bell = outbox(peer_takes=None if before else 600)
+    box, bell = new_buffer(peer_takes=None if before else 600)
     limit = SIZE_BEFORE_OPEN if before else 600
     for payload in (b"", b"x"):
         with pytest.raises(LocalProtocolError, match=f"frame-size-too-small.* {limit} are possible"):
@@ -167,8 +167,8 @@ def test_write_body_raises_and_writes_nothing_when_the_frame_is_too_large(before
 
 
 def test_frame_size_is_what_the_peer_takes_and_never_so_large_that_links_cannot_interleave() -> None:
-    assert outbox(peer_takes=0xFFFFFFFF)[0].frame_size == PEER_FRAME_CAP
-    assert outbox(peer_takes=4096)[0].frame_size == 4096
+    assert new_buffer(peer_takes=0xFFFFFFFF)[0].frame_size == PEER_FRAME_CAP
+    assert new_buffer(peer_takes=4096)[0].frame_size == 4096
 
 
 def test_connection_closes_when_a_held_attach_is_larger_than_the_peer_takes() -> None:
@@ -207,13 +207,13 @@ def sizes(octets: bytes) -> list[int]:
 
 
 def test_header_rings_the_bell() -> None:
-    box, bell = outbox()
+    box, bell = new_buffer()
     box.write_header(header())
     assert (box.size, bell.rings) == (8, 1)
 
 
 def test_octets_that_leave_are_finished_where_somebody_is_to_see_to_it() -> None:
-    made, _ = outbox(peer_takes=512)
+    made, _ = new_buffer(peer_takes=512)
     made.finish = lambda octets: octets.upper()
     made.write_header(b"amqp")
     made.write_body(1, b"body", b"payload")

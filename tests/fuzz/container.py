@@ -18,7 +18,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
-from trio_amqp10.container import Container, Function, Queue
+from trio_amqp10.container import Container, FunctionNode, Queue
 from trio_amqp10.container.memory_streams import memory_stream_pair
 from trio_amqp10.container.nodes.topic import Topic
 from trio_amqp10.container.stores.memory_store import MemoryStore
@@ -148,7 +148,7 @@ class Play:
             self._doing = "to use a queue of its own"
             await self._use_queue(conn)
             self._doing = "to have an answer of a function"
-            if isinstance(self.container.nodes.get("f"), Function):
+            if isinstance(self.container.nodes.get("f"), FunctionNode):
                 async with conn.open_requester("f") as requester:
                     assert (await requester.request("hello")).body == "hello"
             self._doing = "to send to a topic, and receive it"

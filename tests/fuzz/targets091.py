@@ -22,7 +22,7 @@ from trio_amqp10.amqp091.events import (
 )
 from trio_amqp10.amqp091.fields import STRICT, USUAL, Letters, Scan, read_table, write_table
 from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.amqp091.methods import Sender
+from trio_amqp10.amqp091.methods import EndpointRole
 from trio_amqp10.amqp091.states import ChannelState
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 
@@ -83,7 +83,7 @@ def headers(octets: bytes) -> None:
 
 def served(octets: bytes) -> None:
     """What a client may send on a connection with channel 1."""
-    adapter = _Adapter(Engine(Sender.SERVER, 0.0, _LIMITS))
+    adapter = _Adapter(Engine(EndpointRole.SERVER, 0.0, _LIMITS))
     adapter.read(seeds091.OPENED)
     assert adapter.engine.is_open
     adapter.feed(octets)
@@ -91,7 +91,7 @@ def served(octets: bytes) -> None:
 
 def dialled(octets: bytes) -> None:
     """What a server may send to a client that has asked for all sorts of things on two channels."""
-    adapter = _Adapter(Engine(Sender.CLIENT, 0.0, _LIMITS))
+    adapter = _Adapter(Engine(EndpointRole.CLIENT, 0.0, _LIMITS))
     for octets_of_frame in AMQP091.split(seeds091.ANSWERED):
         adapter.read(octets_of_frame)
     assert len(adapter.channels) == 2
@@ -100,13 +100,13 @@ def dialled(octets: bytes) -> None:
 
 def stream_accepted(octets: bytes) -> None:
     """All that a stranger may send, from the first octet on."""
-    _Adapter(Engine(Sender.SERVER, 0.0, _LIMITS)).feed(octets)
+    _Adapter(Engine(EndpointRole.SERVER, 0.0, _LIMITS)).feed(octets)
 
 
 def stream_dialled(octets: bytes) -> None:
     """All that a server may answer, from the first octet on."""
     # Small pieces, so that channels are open before the answers to their first methods come.
-    _Adapter(Engine(Sender.CLIENT, 0.0, _LIMITS)).feed(octets, (16, 1, 7, 5))
+    _Adapter(Engine(EndpointRole.CLIENT, 0.0, _LIMITS)).feed(octets, (16, 1, 7, 5))
 
 
 class _Adapter:
@@ -114,7 +114,7 @@ class _Adapter:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.server = engine.role is Sender.SERVER
+        self.server = engine.role is EndpointRole.SERVER
         self.channels: dict[int, Channel] = {}
         self.output = bytearray()
         self.sent = 0

@@ -13,7 +13,7 @@ from trio_amqp10.amqp091.events import OpenRequested, StartAnswered
 from trio_amqp10.amqp091.fields import FIVE
 from trio_amqp10.amqp091.frames import BODY, HEADER
 from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.amqp091.methods import Sender
+from trio_amqp10.amqp091.methods import EndpointRole
 from trio_amqp10.amqp_10_3 import spec
 from trio_amqp10.amqp_10_3.frames import FRAMES, TRACE
 from trio_amqp10.amqp_10_3.properties import PROPERTIES
@@ -114,7 +114,7 @@ def _settle(engine: Engine, output: bytearray) -> None:
 
 def _answer(engine: Engine, channel: Any, arrival: Any) -> None:
     plan = arrival.method.plan
-    if engine.role is Sender.CLIENT:
+    if engine.role is EndpointRole.CLIENT:
         if plan.name == "basic.deliver":
             channel.send(spec.BasicAck(delivery_tag=arrival.method.delivery_tag))
         return

@@ -20,7 +20,7 @@ from trio_amqp10.amqp091.events import (
     StartAnswered,
     Started,
 )
-from trio_amqp10.amqp091.methods import Sender
+from trio_amqp10.amqp091.methods import EndpointRole
 from trio_amqp10.net.pump import Pump
 from trio_amqp10.net.waiters import OneShotEvent
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class End:
     """An engine with its pump: decides what the handshake asks, and remembers events and channels."""
 
-    def __init__(self, role: Sender, stream: trio.abc.Stream) -> None:
+    def __init__(self, role: EndpointRole, stream: trio.abc.Stream) -> None:
         self.engine = Engine(role, trio.current_time())
         self.events: list[Any] = []
         self.pump = Pump(self.engine, stream, self.on_event, lambda: None)
@@ -58,7 +58,7 @@ class End:
 async def test_pump_carries_a_publish_from_a_client_to_a_server(autojump_clock: MockClock) -> None:
     ours, theirs = memory_stream_pair()
     async with trio.open_nursery() as nursery:
-        client, server = End(Sender.CLIENT, ours), End(Sender.SERVER, theirs)
+        client, server = End(EndpointRole.CLIENT, ours), End(EndpointRole.SERVER, theirs)
         for end in (client, server):
             end.pump.start(nursery)
         await client.opened.wait()
@@ -84,7 +84,7 @@ async def test_pump_carries_a_publish_from_a_client_to_a_server(autojump_clock: 
 async def test_pump_gives_up_a_peer_without_heartbeats(autojump_clock: MockClock) -> None:
     ours, theirs = memory_stream_pair()
     async with trio.open_nursery() as nursery:
-        server = End(Sender.SERVER, theirs)
+        server = End(EndpointRole.SERVER, theirs)
         server.pump.start(nursery)
         await ours.send_all(OPENING)
         await server.opened.wait()
@@ -98,7 +98,7 @@ async def test_pump_reads_what_a_client_still_sends_behind_its_close(autojump_cl
     """amqplib writes its close before the publishes that wait on a channel: to reset them would lose the close-ok."""
     ours, theirs = memory_stream_pair()
     async with trio.open_nursery() as nursery:
-        server = End(Sender.SERVER, theirs)
+        server = End(EndpointRole.SERVER, theirs)
         server.pump.start(nursery)
         await ours.send_all(OPENING)
         await server.opened.wait()
@@ -118,7 +118,7 @@ async def test_pump_reads_what_a_client_still_sends_behind_its_close(autojump_cl
 async def test_pump_closes_the_stream_where_a_client_that_closed_does_not(autojump_clock: MockClock) -> None:
     ours, theirs = memory_stream_pair()
     async with trio.open_nursery() as nursery:
-        server = End(Sender.SERVER, theirs)
+        server = End(EndpointRole.SERVER, theirs)
         server.pump.start(nursery)
         await ours.send_all(OPENING)
         await server.opened.wait()
@@ -133,7 +133,7 @@ class Thinking(End):
     """A server that takes two seconds for each decision."""
 
     def __init__(self, stream: trio.abc.Stream, nursery: trio.Nursery) -> None:
-        super().__init__(Sender.SERVER, stream)
+        super().__init__(EndpointRole.SERVER, stream)
         self._nursery = nursery
 
     def on_event(self, event: Any) -> None:
@@ -163,7 +163,7 @@ async def test_pump_goes_on_with_a_pipelined_opening_after_each_decision(autojum
 async def test_pump_holds_back_a_publisher_whose_server_is_full(autojump_clock: MockClock) -> None:
     ours, theirs = memory_stream_pair()
     async with trio.open_nursery() as nursery:
-        client, server = End(Sender.CLIENT, ours), End(Sender.SERVER, theirs)
+        client, server = End(EndpointRole.CLIENT, ours), End(EndpointRole.SERVER, theirs)
         for end in (client, server):
             end.pump.start(nursery)
         await client.opened.wait()

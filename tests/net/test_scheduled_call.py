@@ -1,4 +1,4 @@
-"""Alarms are called in time, and leave nothing behind."""
+"""Scheduled calls are made in time, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from trio_amqp10.net.scheduled_call import ScheduledCall, _timers
+from trio_amqp10.net.scheduled_call import ScheduledCall, _scheduled_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,7 @@ def noting(rung: list[tuple[str, float]], name: str) -> Callable[[], None]:
     return lambda: rung.append((name, round(trio.current_time() - began, 6)))
 
 
-async def test_alarms_are_called_in_their_order_and_in_time(autojump_clock: MockClock) -> None:
+async def test_scheduled_calls_are_made_in_their_order_and_in_time(autojump_clock: MockClock) -> None:
     rung: list[tuple[str, float]] = []
     now = trio.current_time()
     for seconds in (5, 1, 3):
@@ -34,54 +34,54 @@ async def test_alarms_are_called_in_their_order_and_in_time(autojump_clock: Mock
     ]
 
 
-async def test_alarm_is_not_called_when_it_is_off(autojump_clock: MockClock) -> None:
+async def test_scheduled_call_is_not_made_when_it_is_cancelled(autojump_clock: MockClock) -> None:
     rung: list[tuple[str, float]] = []
     now = trio.current_time()
     first, second, third = [ScheduledCall(now + each, noting(rung, str(each))) for each in (1, 2, 3)]
-    first.off()
-    first.off()
+    first.cancel()
+    first.cancel()
     await trio.sleep(2.5)
-    second.off()  # it was called: nothing happens
-    third.off()
+    second.cancel()  # it was called: nothing happens
+    third.cancel()
     await trio.sleep(10)
     assert rung == [("2", 2.0)]
 
 
-async def test_alarm_at_no_time_is_never_called(autojump_clock: MockClock) -> None:
+async def test_call_at_no_time_is_never_made(autojump_clock: MockClock) -> None:
     rung: list[tuple[str, float]] = []
-    alarm = ScheduledCall(float("inf"), noting(rung, "never"))
+    scheduled = ScheduledCall(float("inf"), noting(rung, "never"))
     await trio.sleep(20)
-    alarm.off()
+    scheduled.cancel()
     assert not rung
-    assert alarm.call is None
+    assert scheduled.call is None
 
 
-async def test_alarms_that_are_off_are_let_go(autojump_clock: MockClock) -> None:
+async def test_cancelled_calls_are_let_go(autojump_clock: MockClock) -> None:
     later = trio.current_time() + 3600
     kept = ScheduledCall(later, lambda: None)
     for _ in range(1000):
-        ScheduledCall(later, lambda: None).off()
-    assert len(_timers().due) + _timers().due.empty < 50
-    kept.off()
-    assert not _timers().due
+        ScheduledCall(later, lambda: None).cancel()
+    assert len(_scheduled_calls().due) + _scheduled_calls().due.empty < 50
+    kept.cancel()
+    assert not _scheduled_calls().due
 
 
-async def test_alarms_have_no_task_when_there_are_none(autojump_clock: MockClock) -> None:
+async def test_scheduled_calls_have_no_task_when_there_are_none(autojump_clock: MockClock) -> None:
     def tasks() -> int:
         return trio.lowlevel.current_statistics().tasks_living
 
     before = tasks()
     rung: list[tuple[str, float]] = []
     for _ in range(2):
-        alarm = ScheduledCall(trio.current_time() + 1, noting(rung, "rung"))
+        scheduled = ScheduledCall(trio.current_time() + 1, noting(rung, "rung"))
         other = ScheduledCall(trio.current_time() + 2, noting(rung, "other"))
         await wait_all_tasks_blocked()
         assert tasks() == before + 1
-        other.off()
+        other.cancel()
         await trio.sleep(1.5)
         assert tasks() == before
-        assert alarm.call is None
-        ScheduledCall(trio.current_time() + 1, noting(rung, "off")).off()
+        assert scheduled.call is None
+        ScheduledCall(trio.current_time() + 1, noting(rung, "cancelled")).cancel()
         await wait_all_tasks_blocked()
         assert tasks() == before
     assert rung == [("rung", 1.0)] * 2

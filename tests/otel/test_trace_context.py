@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import trio_amqp10 as amqp
-from trio_amqp10.otel.trace_context import GETTER, SETTER, fields_of, with_fields
+from trio_amqp10.otel.trace_context import GETTER, SETTER, extract_carrier, with_carrier
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TEXT = f"00-{TRACE}-{PARENT}-01"
@@ -24,36 +24,36 @@ def received(**fields: Any) -> amqp.Message:
 @pytest.mark.parametrize("section", ["application_properties", "annotations"])
 def test_traceparent_is_read_as_text_or_octets_from_either_section(section: str, value: Any) -> None:
     message = received(**{section: {"traceparent": value, "tracestate": "a=1", "number": 7}})
-    assert fields_of(message) == {"traceparent": TEXT, "tracestate": "a=1"}
+    assert extract_carrier(message) == {"traceparent": TEXT, "tracestate": "a=1"}
 
 
 def test_annotations_of_an_intermediary_come_first_with_their_own_state() -> None:
     made = {"traceparent": TEXT, "tracestate": "a=1", "baggage": "k=v"}
     other = TEXT.replace(PARENT, "00000000000000aa")
     message = received(application_properties=made, annotations={"traceparent": other})
-    assert fields_of(message) == {"traceparent": other, "baggage": "k=v"}
+    assert extract_carrier(message) == {"traceparent": other, "baggage": "k=v"}
 
 
 def test_name_of_older_clients_of_azure_is_read_where_there_is_no_other() -> None:
-    assert fields_of(received(application_properties={"Diagnostic-Id": TEXT}))["traceparent"] == TEXT
+    assert extract_carrier(received(application_properties={"Diagnostic-Id": TEXT}))["traceparent"] == TEXT
     both = received(application_properties={"Diagnostic-Id": "old", "traceparent": TEXT})
-    assert fields_of(both)["traceparent"] == TEXT
+    assert extract_carrier(both)["traceparent"] == TEXT
 
 
 @pytest.mark.parametrize("octets", [b"", OCTETS[:-1], b"\1" + OCTETS[1:], OCTETS[:18] + b"\7" + OCTETS[19:]])
 def test_octets_that_are_no_traceparent_are_none(octets: bytes) -> None:
-    assert fields_of(received(application_properties={"traceparent": octets})) == {}
+    assert extract_carrier(received(application_properties={"traceparent": octets})) == {}
 
 
 def test_messages_that_cannot_be_read_have_no_context() -> None:
-    assert fields_of(amqp.Message.from_payload(b"\xff\xff")) == {}
-    assert fields_of(amqp.Message.from_payload(b"\xff\xff", 7)) == {}
+    assert extract_carrier(amqp.Message.from_payload(b"\xff\xff")) == {}
+    assert extract_carrier(amqp.Message.from_payload(b"\xff\xff", 7)) == {}
 
 
 def test_fields_are_added_to_a_copy_and_leave_the_other_octets_alone() -> None:
     message = received(application_properties={"k": 1}, subject="s")
     before = message.to_payload()
-    made = with_fields(message, {"traceparent": TEXT})
+    made = with_carrier(message, {"traceparent": TEXT})
     assert made.application_properties == {"k": 1, "traceparent": TEXT}
     assert (made.subject, message.to_payload()) == ("s", before)
 

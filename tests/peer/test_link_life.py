@@ -310,8 +310,11 @@ def test_table_has_every_state_in_one_class_and_leads_to_each() -> None:
     assert NEW < CARRIED | AWAITED
     assert {to for row in PHASE_CHANGES.values() for to in row.values()} == set(LinkPhase)
     for state in CARRIED | AWAITED:
-        assert {PhaseChange.CLOSE, PhaseChange.DETACH, PhaseChange.GIVE_UP, PhaseChange.LOSE} < PHASE_CHANGES[
-            state
-        ].keys()
+        assert {
+            PhaseChange.CLOSE,
+            PhaseChange.DETACH,
+            PhaseChange.STOP_RECOVERY,
+            PhaseChange.LOSE,
+        } < PHASE_CHANGES[state].keys()
     for state in ENDED:  # nothing but the program brings back what is over
         assert {to for to in PHASE_CHANGES[state].values() if to not in ENDED} <= {LinkPhase.RETURNING}

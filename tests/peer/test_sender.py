@@ -369,7 +369,7 @@ async def test_row_63_sender_waits_for_room_when_the_peer_does_not_read(autojump
             nursery.start_soon(send_all)
             await wait_all_tasks_blocked()
             assert 10 <= sent <= 24
-            assert sender._conn.engine.outbox.size <= 11_100
+            assert sender._conn.engine.write_buffer.size <= 11_100
             with pytest.raises(trio.WouldBlock):
                 sender.send_nowait(b"x")
             was = sent

@@ -87,9 +87,9 @@ class Assembly:
         self._count(len(header.octets))
         return header
 
-    def gives_up(self, payload: bytes) -> bool:
+    def is_aborted_by(self, payload: bytes) -> bool:
         """Whether a body frame with this payload says that the rest of the content does not come (10.3)."""
-        return not payload and self._bounds.profile.gives_up
+        return not payload and self._bounds.profile.aborts_content
 
     def take_body(self, payload: bytes) -> None:
         """A part of the body.

@@ -13,7 +13,7 @@ from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.reply_codes import ReplyCode091
 
 from .faults import ReplyError
-from .methods import Sender
+from .methods import EndpointRole
 from .tags import Tags
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Numbers:
 if TYPE_CHECKING:
     Noted = tuple[tuple[int, ...], int]
     """Tags that were settled, and the number of a publish."""
-    Rule = Callable[[Numbers, Any, Any], Noted | None]
+    MethodEffect = Callable[[Numbers, Any, Any], Noted | None]
     """What a method does, with the request that it answers."""
 
 
@@ -288,8 +288,8 @@ def _receive_confirm(numbers: Numbers, method: Any, _request: None) -> Noted:
     return tags, 0
 
 
-SENT: Final[Mapping[Sender, Mapping[str, Rule]]] = {
-    Sender.CLIENT: {
+SENT: Final[Mapping[EndpointRole, Mapping[str, MethodEffect]]] = {
+    EndpointRole.CLIENT: {
         "basic.publish": _number_publish,
         "basic.ack": _send_settle,
         "basic.nack": _send_settle,
@@ -302,7 +302,7 @@ SENT: Final[Mapping[Sender, Mapping[str, Rule]]] = {
         "tx.commit": _send_commit,
         "tx.rollback": _send_rollback,
     },
-    Sender.SERVER: {
+    EndpointRole.SERVER: {
         "basic.deliver": _send_deliver,
         "basic.get-ok": _send_get_ok,
         "basic.consume-ok": _send_consume_ok,
@@ -314,8 +314,8 @@ SENT: Final[Mapping[Sender, Mapping[str, Rule]]] = {
 }
 """What is sent, by the role that sends it."""
 
-RECEIVED: Final[Mapping[Sender, Mapping[str, Rule]]] = {
-    Sender.SERVER: {
+RECEIVED: Final[Mapping[EndpointRole, Mapping[str, MethodEffect]]] = {
+    EndpointRole.SERVER: {
         "basic.publish": _receive_publish,
         "basic.ack": _receive_settle,
         "basic.nack": _receive_settle,
@@ -330,7 +330,7 @@ RECEIVED: Final[Mapping[Sender, Mapping[str, Rule]]] = {
         "tx.commit": _receive_commit,
         "tx.rollback": _receive_rollback,
     },
-    Sender.CLIENT: {
+    EndpointRole.CLIENT: {
         "basic.deliver": _receive_deliver,
         "basic.get-ok": _receive_get_ok,
         "basic.consume-ok": _receive_consume_ok,

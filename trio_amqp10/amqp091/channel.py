@@ -34,7 +34,7 @@ from .fast import (
 )
 from .faults import ReplyError
 from .frames import HEADER, METHOD
-from .methods import Sender
+from .methods import EndpointRole
 from .states import ChannelState, Lifecycle, Step
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ _CLASSES: Final = (10, 20)
 
 _ALERT: Final = "channel.alert"
 _WHILE_OPENING: Final = frozenset({"channel.open-ok", "channel.close"})
-_OTHER: Final = {Sender.CLIENT: Sender.SERVER, Sender.SERVER: Sender.CLIENT}
+_OTHER: Final = {EndpointRole.CLIENT: EndpointRole.SERVER, EndpointRole.SERVER: EndpointRole.CLIENT}
 _PREFIXES: Final = 256
 """Method frames that are kept: of the places to which was published, or from which was delivered, last."""
 
@@ -65,7 +65,7 @@ _DELIVER: Final = spec.BasicDeliver.plan
 class Host(Protocol):
     """What a channel needs of its engine."""
 
-    role: Sender
+    role: EndpointRole
     limits: Limits
     letters: Letters
     methods: MethodTable
@@ -135,7 +135,7 @@ class Channel:
         self._sent = host.profile.sent[host.role]  # looked up once: members of an enumeration are slow keys
         self._received = host.profile.received[host.role]
         self._peer = _OTHER[host.role]
-        self._is_server = host.role is Sender.SERVER
+        self._is_server = host.role is EndpointRole.SERVER
         self._prefixes: dict[tuple[str, str, bool], bytes] | None = (
             None  # this and the next: made when first used
         )
@@ -205,8 +205,8 @@ class Channel:
             raise LocalProtocolError(f"the peer stopped the flow of channel {self.number}")
         request = self._owed_request(plan)
         frames = self._frames(method, content)
-        rule = self._sent.get(plan.name)
-        noted = rule(self.numbers, method, request) if rule is not None else None
+        effect = self._sent.get(plan.name)
+        noted = effect(self.numbers, method, request) if effect is not None else None
         if request is not None:
             self._owed.remove(request)
         self._await_answer(method)
@@ -224,7 +224,7 @@ class Channel:
         """
         host = self._host
         usual = self.state is ChannelState.OPEN and self.flowing and host.profile.fast
-        if not usual or host.role is not Sender.CLIENT:
+        if not usual or host.role is not EndpointRole.CLIENT:
             names = {"exchange": exchange, "routing_key": routing_key}
             return self.send(self._make("basic.publish", mandatory=mandatory, **names), content)
         if self._prefixes is None or len(self._prefixes) > _PREFIXES:
@@ -440,7 +440,7 @@ class Channel:
             self._life.receive(Step.RECV_CLOSE)
             self._write(self._make("channel.close-ok"))
             if (
-                self._host.role is Sender.CLIENT
+                self._host.role is EndpointRole.CLIENT
             ):  # what a server says of publishes before our close is an error of theirs
                 self._report_close(close.read(payload, self._host.letters))
         elif payload[:4] == plans["channel.close-ok"].prefix:
@@ -455,10 +455,10 @@ class Channel:
             self._receive_method(payload)
         elif kind == HEADER:
             header = content.take_header(payload)
-            if self._host.role is Sender.SERVER:
+            if self._host.role is EndpointRole.SERVER:
                 self._host.profile.check(self.numbers, header.properties)
-        elif content.gives_up(payload):
-            self._give_up()
+        elif content.is_aborted_by(payload):
+            self._abort_content()
         else:
             content.take_body(payload)
         whole = content.whole()
@@ -491,8 +491,8 @@ class Channel:
     def _arrive(self, method: Method, content: Content | None, size: int) -> None:
         plan, host = method.plan, self._host
         request = self._answered(plan) if plan.answers else None
-        rule = self._received.get(plan.name)
-        noted = rule(self.numbers, method, request) if rule is not None else None
+        effect = self._received.get(plan.name)
+        noted = effect(self.numbers, method, request) if effect is not None else None
         answer = host.profile.answers.get(plan.name)
         if answer is not None:
             host.enqueue(self._frames(*answer(method, content)))
@@ -507,7 +507,7 @@ class Channel:
         self._arrivals.append(Arrival(method, content, request, tags, number, size))
         host.touch(self)
 
-    def _give_up(self) -> None:
+    def _abort_content(self) -> None:
         """The peer does not send the rest of a content: its delivery tag, if it has one, needs no settling."""
         method = self._content.method
         assert method is not None
@@ -520,7 +520,7 @@ class Channel:
     def _break_off(self, request: Method | None = None) -> None:
         """Store nothing more of a content that is not complete, and report it where it can be gone on with."""
         content = self._content
-        if content.expects != METHOD and content.method is not None and self._host.profile.gives_up:
+        if content.expects != METHOD and content.method is not None and self._host.profile.aborts_content:
             self._host.emit(ContentAborted(self, content.method, content.part(), request))
         content.drop()
 
@@ -561,7 +561,11 @@ class Channel:
         self._host.touch(self)
 
     def _on_flow(self, method: spec.ChannelFlow) -> None:
-        if not method.active and self._host.role is Sender.SERVER and not self._host.limits.flow_control:
+        if (
+            not method.active
+            and self._host.role is EndpointRole.SERVER
+            and not self._host.limits.flow_control
+        ):
             raise ReplyError(ReplyCode091.NOT_IMPLEMENTED, "active=false")
         self.flowing = method.active
         self._write(self._make("channel.flow-ok", active=method.active))

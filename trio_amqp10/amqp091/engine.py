@@ -38,7 +38,7 @@ from .frames import FRAME_END, FRAME_MIN, METHOD, PROTOCOL_HEADER
 from .handshake import Handshake
 from .heartbeats import Heartbeats
 from .limits import Limits
-from .methods import Sender
+from .methods import EndpointRole
 from .profile import V091
 from .states import ConnectionState, Lifecycle, Step
 
@@ -95,7 +95,7 @@ class Engine:
 
     def __init__(
         self,
-        role: Sender,
+        role: EndpointRole,
         now: float,
         limits: Limits | None = None,
         *,
@@ -126,7 +126,7 @@ class Engine:
             self.limits,
             profile,
             start or self.methods.make("connection.start"),
-            None if role is Sender.SERVER else {"virtual_host": virtual_host, **(opening or {})},
+            None if role is EndpointRole.SERVER else {"virtual_host": virtual_host, **(opening or {})},
             write=self._write,
             emit=self.emit,
             agreed=self._agree,
@@ -154,7 +154,7 @@ class Engine:
     def _server(
         self,
     ) -> bool:  # no attribute: an object of up to 29 shares the table of their names with all others
-        return self.role is Sender.SERVER
+        return self.role is EndpointRole.SERVER
 
     @property
     def state(self) -> ConnectionState:
@@ -340,19 +340,19 @@ class Engine:
             LocalProtocolError: no start waits for an answer.
             ReplyError: as ``receive_data``: octets that waited are read now.
         """
-        self._handshake.say(Sender.CLIENT, Step.START_OK, answer)
+        self._handshake.say(EndpointRole.CLIENT, Step.START_OK, answer)
         self._read_on(now)
 
     def answer_challenge(self, response: bytes, now: float) -> None:
         """A client's response to a challenge; errors as ``answer_start``."""
         answer = self.methods.make("connection.secure-ok", response=response)
-        self._handshake.say(Sender.CLIENT, Step.SECURE_OK, answer)
+        self._handshake.say(EndpointRole.CLIENT, Step.SECURE_OK, answer)
         self._read_on(now)
 
     def challenge(self, token: bytes, now: float) -> None:
         """A server's challenge; errors as ``answer_start``."""
         secure = self.methods.make("connection.secure", challenge=token)
-        self._handshake.say(Sender.SERVER, Step.SECURE, secure)
+        self._handshake.say(EndpointRole.SERVER, Step.SECURE, secure)
         self._read_on(now)
 
     def accept_login(self, user: str | None, now: float) -> None:
@@ -374,7 +374,7 @@ class Engine:
         """The virtual host is there: the connection is open; ``arguments`` are those of open-ok. Errors as ``answer_start``."""
         self._deadline = None
         answer = self.methods.make("connection.open-ok", **arguments)
-        self._handshake.say(Sender.SERVER, Step.OPEN_OK, answer)
+        self._handshake.say(EndpointRole.SERVER, Step.OPEN_OK, answer)
         self._read_on(now)
 
     def redirect(self, host: str, known_hosts: str = "") -> None:
@@ -384,7 +384,7 @@ class Engine:
             LocalProtocolError: no wish for a virtual host waits for an answer, or the version redirects nobody.
         """
         answer = self.methods.make("connection.redirect", host=host, known_hosts=known_hosts)
-        self._handshake.say(Sender.SERVER, Step.REDIRECT, answer)
+        self._handshake.say(EndpointRole.SERVER, Step.REDIRECT, answer)
         self._answered_close = True
         self._finish()
 
@@ -423,7 +423,7 @@ class Engine:
         Raises:
             LocalProtocolError: not a client's open connection, or the version has no such method.
         """
-        self._require_open(Sender.CLIENT)
+        self._require_open(EndpointRole.CLIENT)
         self._write(self.methods.make("connection.update-secret", new_secret=secret, reason=reason))
         self._secrets += 1
 
@@ -433,13 +433,13 @@ class Engine:
         Raises:
             LocalProtocolError: no secret waits for an answer.
         """
-        self._require_open(Sender.SERVER)
+        self._require_open(EndpointRole.SERVER)
         if not self._secrets:
             raise LocalProtocolError("no secret waits for an answer")
         self._write(self.methods.make("connection.update-secret-ok"))
         self._secrets -= 1
 
-    def _require_open(self, role: Sender) -> None:
+    def _require_open(self, role: EndpointRole) -> None:
         if self.role is not role or not self.is_open:
             raise LocalProtocolError(f"only a {role.value} does this, on an open connection")
 
@@ -459,7 +459,7 @@ class Engine:
         return plan.class_id in self.profile.channel_0
 
     def _report(self, name: str, **arguments: Any) -> bool:
-        self._require_open(Sender.SERVER)
+        self._require_open(EndpointRole.SERVER)
         understands = self.capabilities.get("connection.blocked") is True
         if understands:
             self._write(self.methods.make(name, **arguments))

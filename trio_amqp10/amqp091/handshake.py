@@ -23,7 +23,7 @@ from .events import (
 )
 from .faults import ReplyError
 from .frames import FRAME_MIN
-from .methods import Sender
+from .methods import EndpointRole
 from .states import ConnectionState, Lifecycle, Step
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ _FIRST: Final = b"A"
 """The octet with which the protocol headers of all versions begin, and no frame."""
 
 _DECISIONS: Final = {
-    Sender.SERVER: (ConnectionState.AWAIT_TUNE, ConnectionState.AWAIT_OPEN_OK),
-    Sender.CLIENT: (ConnectionState.AWAIT_START_OK, ConnectionState.AWAIT_SECURE_OK),
+    EndpointRole.SERVER: (ConnectionState.AWAIT_TUNE, ConnectionState.AWAIT_OPEN_OK),
+    EndpointRole.CLIENT: (ConnectionState.AWAIT_START_OK, ConnectionState.AWAIT_SECURE_OK),
 }
 """The states in which it is the application's turn."""
 
@@ -80,7 +80,7 @@ class Handshake:
 
     def __init__(
         self,
-        role: Sender,
+        role: EndpointRole,
         life: Lifecycle[ConnectionState],
         limits: Limits,
         profile: Profile,
@@ -116,7 +116,7 @@ class Handshake:
 
     def starts_with_header(self, octets: bytes | bytearray) -> bool:
         """Whether a protocol header is due: a client's always comes, a server's says that it refuses (4.2.2)."""
-        if self._role is Sender.SERVER:
+        if self._role is EndpointRole.SERVER:
             return self._life.state is ConnectionState.AWAIT_HEADER
         return self._life.state is ConnectionState.AWAIT_START and octets.startswith(_FIRST)
 
@@ -126,7 +126,7 @@ class Handshake:
         Raises:
             ReplyError: of another version.
         """
-        if self._role is Sender.CLIENT:
+        if self._role is EndpointRole.CLIENT:
             raise ReplyError(ReplyCode091.NOT_IMPLEMENTED, f"the server speaks another version: {header!r}")
         if header not in self._profile.headers:
             answer(self._profile.header)
@@ -137,7 +137,7 @@ class Handshake:
 
     # -- what the application says ----------------------------------------------------------
 
-    def say(self, role: Sender, step: Step, method: Method) -> None:
+    def say(self, role: EndpointRole, step: Step, method: Method) -> None:
         """Write one method of the handshake.
 
         Raises:
@@ -159,7 +159,7 @@ class Handshake:
             frame_max=limits.frame_max,
             heartbeat=limits.heartbeat,
         )
-        self.say(Sender.SERVER, Step.TUNE, tune)
+        self.say(EndpointRole.SERVER, Step.TUNE, tune)
 
     def _make(self, name: str, **arguments: Any) -> Any:
         return self._profile.methods.make(name, **arguments)
@@ -170,7 +170,7 @@ class Handshake:
         Raises:
             LocalProtocolError: no login waits for an answer.
         """
-        if not (self._role is Sender.SERVER and self._life.state is ConnectionState.AWAIT_TUNE):
+        if not (self._role is EndpointRole.SERVER and self._life.state is ConnectionState.AWAIT_TUNE):
             raise LocalProtocolError("no login waits for an answer")
         if self.capabilities.get("authentication_failure_close") is True:
             code = ReplyCode091.ACCESS_REFUSED

@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 __all__ = [
+    "EndpointRole",
     "FieldType",
     "Method",
     "MethodTable",
     "Plan",
-    "Sender",
     "bit",
     "field_type_of",
     "long",
@@ -65,16 +65,16 @@ M = TypeVar("M", bound="Method")
 _IDS: Final = struct.Struct(">HH")
 
 
-class Sender(Enum):
-    """Which end may send a method."""
+class EndpointRole(Enum):
+    """Client or server: what an end of a connection is, and which ends may send a method."""
 
     CLIENT = "client"
     SERVER = "server"
     BOTH = "client or server"
 
-    def permits(self, role: Sender) -> bool:
+    def permits(self, role: EndpointRole) -> bool:
         """Whether the end with this role may send it."""
-        return self is Sender.BOTH or self is role
+        return self is EndpointRole.BOTH or self is role
 
 
 class FieldType(typing.NamedTuple):
@@ -212,7 +212,7 @@ class Plan:
         made: type[Method],
         ids: tuple[int, int],
         name: str,
-        sender: Sender,
+        sender: EndpointRole,
         synchronous: bool,
         content: bool,
         answers: tuple[type[Method], ...],
@@ -308,7 +308,7 @@ def method(
     method_id: int,
     name: str,
     *,
-    sender: Sender,
+    sender: EndpointRole,
     synchronous: bool = False,
     content: bool = False,
     answers: tuple[type[Method], ...] = (),

@@ -19,11 +19,11 @@ from .states import CHANNEL, CONNECTION
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .bookkeeping import Numbers, Rule
+    from .bookkeeping import MethodEffect, Numbers
     from .content import Content, ContentCodes, Properties
     from .fields import Letters
     from .frames import FrameFormat
-    from .methods import Method, MethodTable, Sender
+    from .methods import EndpointRole, Method, MethodTable
     from .states import ChannelState, ConnectionState, Step
 
     Answer = Callable[[Any, Content | None], tuple[Method, Content | None]]
@@ -53,7 +53,7 @@ class Profile:
         paused: the methods that ``channel.flow`` stops.
         channel_0: the classes of methods on channel 0.
         fast: whether publishes and deliveries have the octets that ``fast`` writes and reads.
-        gives_up: whether a body frame without payload ends a content that is not complete.
+        aborts_content: whether a body frame without payload ends a content that is not complete.
         answers: requests that an engine answers by itself, by name.
         heard_codes: reply codes that are read as others.
     """
@@ -68,14 +68,14 @@ class Profile:
     properties: Mapping[int, type[Properties]]
     connection: Mapping[ConnectionState, Mapping[Step, ConnectionState]]
     channel: Mapping[ChannelState, Mapping[Step, ChannelState]]
-    sent: Mapping[Sender, Mapping[str, Rule]]
-    received: Mapping[Sender, Mapping[str, Rule]]
+    sent: Mapping[EndpointRole, Mapping[str, MethodEffect]]
+    received: Mapping[EndpointRole, Mapping[str, MethodEffect]]
     check: Callable[[Numbers, Any], None]
     codes: ContentCodes
     paused: frozenset[str]
     channel_0: frozenset[int]
     fast: bool = False
-    gives_up: bool = False
+    aborts_content: bool = False
     answers: Mapping[str, Answer] = field(default_factory=dict[str, "Answer"])
     heard_codes: Mapping[int, int] = field(default_factory=dict[int, int])
 

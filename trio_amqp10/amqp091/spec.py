@@ -14,9 +14,9 @@ from dataclasses import field
 from typing import Final
 
 from .methods import (
+    EndpointRole,
     Method,
     MethodTable,
-    Sender,
     bit,
     long,
     longlong,
@@ -98,9 +98,9 @@ __all__ = [
     "TxSelectOk",
 ]
 
-CLIENT: Final = Sender.CLIENT
-SERVER: Final = Sender.SERVER
-BOTH: Final = Sender.BOTH
+CLIENT: Final = EndpointRole.CLIENT
+SERVER: Final = EndpointRole.SERVER
+BOTH: Final = EndpointRole.BOTH
 
 # -- connection (10) ------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trio_amqp10.amqp091.bookkeeping import RECEIVED, SENT, check_properties
 from trio_amqp10.amqp091.content import BasicProperties, ContentCodes
 from trio_amqp10.amqp091.fields import FIVE
-from trio_amqp10.amqp091.methods import Sender
+from trio_amqp10.amqp091.methods import EndpointRole
 from trio_amqp10.amqp091.profile import Profile
 from trio_amqp10.reply_codes import ReplyCode091
 
@@ -25,7 +25,7 @@ from .states import CHANNEL, CONNECTION
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trio_amqp10.amqp091.bookkeeping import Numbers, Rule
+    from trio_amqp10.amqp091.bookkeeping import MethodEffect, Numbers
 
 __all__ = ["V10_3"]
 
@@ -42,10 +42,10 @@ def _check(numbers: Numbers, properties: Any) -> None:
         check_properties(numbers, properties)
 
 
-def _as_in_091(table: Mapping[str, Rule], *names: str) -> dict[str, Rule]:
+def _as_in_091(table: Mapping[str, MethodEffect], *names: str) -> dict[str, MethodEffect]:
     """The rows of 0-9-1 with these names, for each class that has such a method."""
     known = spec.METHODS.by_name
-    found: dict[str, Rule] = {}
+    found: dict[str, MethodEffect] = {}
     for name in names:
         own, method = name.split(".")
         for each in _CONSUMERS if own == "basic" else (own,):
@@ -69,15 +69,19 @@ V10_3: Final = Profile(
     connection=CONNECTION,
     channel=CHANNEL,
     sent={
-        Sender.CLIENT: _as_in_091(SENT[Sender.CLIENT], *_SETTLING, *_TX, "basic.consume"),
-        Sender.SERVER: _as_in_091(
-            SENT[Sender.SERVER], "basic.deliver", "basic.get-ok", "basic.consume-ok", "basic.cancel-ok"
+        EndpointRole.CLIENT: _as_in_091(SENT[EndpointRole.CLIENT], *_SETTLING, *_TX, "basic.consume"),
+        EndpointRole.SERVER: _as_in_091(
+            SENT[EndpointRole.SERVER], "basic.deliver", "basic.get-ok", "basic.consume-ok", "basic.cancel-ok"
         ),
     },
     received={
-        Sender.SERVER: _as_in_091(RECEIVED[Sender.SERVER], *_SETTLING, *_TX, "basic.consume"),
-        Sender.CLIENT: _as_in_091(
-            RECEIVED[Sender.CLIENT], "basic.deliver", "basic.get-ok", "basic.consume-ok", "basic.cancel-ok"
+        EndpointRole.SERVER: _as_in_091(RECEIVED[EndpointRole.SERVER], *_SETTLING, *_TX, "basic.consume"),
+        EndpointRole.CLIENT: _as_in_091(
+            RECEIVED[EndpointRole.CLIENT],
+            "basic.deliver",
+            "basic.get-ok",
+            "basic.consume-ok",
+            "basic.cancel-ok",
         ),
     },
     check=_check,
@@ -99,7 +103,7 @@ V10_3: Final = Profile(
         }
     ),
     channel_0=frozenset({spec.ConnectionClose.plan.class_id, spec.ClusterHello.plan.class_id}),
-    gives_up=True,
+    aborts_content=True,
     answers=ANSWERS,
     heard_codes={_NOT_ALLOWED_THEN: int(ReplyCode091.NOT_ALLOWED)},
 )

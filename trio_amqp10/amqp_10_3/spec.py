@@ -17,9 +17,9 @@ from dataclasses import field
 from typing import Final
 
 from trio_amqp10.amqp091.methods import (
+    EndpointRole,
     Method,
     MethodTable,
-    Sender,
     bit,
     long,
     longlong,
@@ -120,9 +120,9 @@ __all__ = [
     "TxSelectOk",
 ]
 
-CLIENT: Final = Sender.CLIENT
-SERVER: Final = Sender.SERVER
-BOTH: Final = Sender.BOTH
+CLIENT: Final = EndpointRole.CLIENT
+SERVER: Final = EndpointRole.SERVER
+BOTH: Final = EndpointRole.BOTH
 
 table_type = table
 """The type, where an argument is called ``table`` too."""

@@ -18,7 +18,7 @@ from trio_amqp10.reply_codes import ReplyCodeRfc011
 
 from . import services, spec
 from .assembly import Assembly
-from .commands import Sender
+from .commands import EndpointRole
 from .events import Arrival, ChannelFailed, HandleFailed
 from .faults import Level, ReplyError
 from .frames import frame_of
@@ -40,8 +40,8 @@ __all__ = ["Channel"]
 
 _R = ReplyCodeRfc011
 _WRITTEN = {
-    Sender.CLIENT: (spec.ChannelAck, spec.ChannelCommit, spec.ChannelRollback),
-    Sender.SERVER: (spec.ChannelReply,),
+    EndpointRole.CLIENT: (spec.ChannelAck, spec.ChannelCommit, spec.ChannelRollback),
+    EndpointRole.SERVER: (spec.ChannelReply,),
 }
 _TRANSACTION = (spec.ChannelCommit, spec.ChannelRollback)
 
@@ -144,7 +144,7 @@ class Channel:
         Raises:
             LocalProtocolError: not a client's open channel, the number is taken, or there is no such service.
         """
-        if self.role is not Sender.CLIENT:
+        if self.role is not EndpointRole.CLIENT:
             raise LocalProtocolError("a client opens handles")
         self.check_writable()
         number = command.handle_id or self._host.free_handle()
@@ -228,7 +228,7 @@ class Channel:
             self._streaming = None
         self._waiting = deque(each for each in self._waiting if each[0] is not handle)
         if self._preparing is not None and self._preparing.handle is handle:
-            self._go_on()
+            self._write_waiting()
 
     def remove_handle(self, handle: Handle) -> None:
         """Both ends have closed it: its number is free."""
@@ -279,7 +279,7 @@ class Channel:
         last = replace(command, fragment_size=len(pieces[-1]), recovery=recovery)
         self._host.enqueue(self, frame_of(last) + pieces[-1])
 
-    def _go_on(self) -> None:
+    def _write_waiting(self) -> None:
         """Nothing is prepared any more: write what waits, up to the next message that has to be."""
         self._preparing = None
         while self._waiting and self._preparing is None:
@@ -424,7 +424,7 @@ class Channel:
 
     def _count_sent(self) -> None:
         limit = self._host.limits.txn_limit
-        if self.transacted and self.role is Sender.SERVER and limit:
+        if self.transacted and self.role is EndpointRole.SERVER and limit:
             self._sent += 1
             if self._sent > limit:
                 raise ReplyError(
@@ -440,7 +440,7 @@ class Channel:
                 _R.SYNTAX_ERROR, f"message-size: {command.message_size}, above that of the body", Level.HANDLE
             )
         self._fragments(message.command, message.body[command.message_size :], recovery=True)
-        self._go_on()
+        self._write_waiting()
 
     def _receive_close(self, handle: Handle, command: spec.HandleClose) -> None:
         handle.life.receive(Step.RECV_CLOSE)

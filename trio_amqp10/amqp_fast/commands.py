@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Command",
     "CommandTable",
+    "EndpointRole",
     "Plan",
     "Record",
-    "Sender",
     "bit",
     "command",
     "long",
@@ -48,8 +48,8 @@ __all__ = [
 C = TypeVar("C", bound="Record")
 
 
-class Sender(Enum):
-    """Which end may send a command."""
+class EndpointRole(Enum):
+    """Client or server: what an end of a connection is, and which ends may send a command."""
 
     CLIENT = "client"
     SERVER = "server"
@@ -73,7 +73,7 @@ class Plan:
         made: type[Record],
         number: int | None,
         name: str,
-        sender: Sender,
+        sender: EndpointRole,
         fields: tuple[tuple[str, FieldType], ...],
     ) -> None:
         self.made = made
@@ -161,7 +161,7 @@ class Command(Record):
         return bytes(out)
 
 
-def _decorator(number: int | None, name: str, sender: Sender) -> Callable[[type[C]], type[C]]:
+def _decorator(number: int | None, name: str, sender: EndpointRole) -> Callable[[type[C]], type[C]]:
     def decorate(cls: type[C]) -> type[C]:
         hints = typing.get_type_hints(cls, include_extras=True)
         hints.pop("plan")
@@ -182,7 +182,7 @@ def _field_type(annotation: Any) -> FieldType:
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(dataclasses.field,))
-def command(number: int, name: str, *, sender: Sender) -> Callable[[type[C]], type[C]]:
+def command(number: int, name: str, *, sender: EndpointRole) -> Callable[[type[C]], type[C]]:
     """Make a class of annotated fields a command; the module's docstring shows one.
 
     Raises:
@@ -194,7 +194,7 @@ def command(number: int, name: str, *, sender: Sender) -> Callable[[type[C]], ty
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(dataclasses.field,))
 def record(name: str) -> Callable[[type[C]], type[C]]:
     """As ``command``, for fields that stand outside of a command."""
-    return _decorator(None, name, Sender.BOTH)
+    return _decorator(None, name, EndpointRole.BOTH)
 
 
 class CommandTable:

@@ -24,7 +24,7 @@ from trio_amqp10.reply_codes import ReplyCodeRfc011, reply_text
 
 from . import spec
 from .channel import Channel
-from .commands import Sender
+from .commands import EndpointRole
 from .events import ChannelOpened, ConnectionClosed, ConnectionLost
 from .faults import Level, ReplyError
 from .frames import FRAME_END, INITIATION, NEGOTIATION_MAX, frame_of, read_size
@@ -87,7 +87,7 @@ class Engine:
 
     def __init__(
         self,
-        role: Sender,
+        role: EndpointRole,
         now: float,
         limits: Limits | None = None,
         *,
@@ -106,7 +106,7 @@ class Engine:
         self.crowded: Callable[[], bool] | None = None
         self.now = now
         self._commands = commands
-        self._server = role is Sender.SERVER
+        self._server = role is EndpointRole.SERVER
         self._expected = EXPECTED[role]
         self._life = Lifecycle(CONNECTION, ConnectionState.AWAIT_INITIATION, ConnectionState.CLOSED)
         self._negotiation = Negotiation(
@@ -347,7 +347,7 @@ class Engine:
         Raises:
             LocalProtocolError: not a client's open connection, or the number is taken.
         """
-        self._require(Sender.CLIENT, *_USABLE)
+        self._require(EndpointRole.CLIENT, *_USABLE)
         command = command or spec.ChannelOpen()
         number = command.channel_id or _free_number(self._channels, self._last_channel)
         if number in self._channels:
@@ -377,13 +377,13 @@ class Engine:
             ReplyError: as ``receive_data``: octets that waited are read now.
         """
         command = spec.ConnectionChallenge(mechanisms=mechanisms, challenges=challenges)
-        self._negotiation.say(Sender.SERVER, Step.CHALLENGE, command)
+        self._negotiation.say(EndpointRole.SERVER, Step.CHALLENGE, command)
         self._read_on(now)
 
     def respond(self, mechanism: str, responses: dict[str, Any], now: float) -> None:
         """A client's response to a challenge; errors as ``challenge``."""
         command = spec.ConnectionResponse(mechanism=mechanism, responses=responses)
-        self._negotiation.say(Sender.CLIENT, Step.RESPONSE, command)
+        self._negotiation.say(EndpointRole.CLIENT, Step.RESPONSE, command)
         self._read_on(now)
 
     def accept_login(self, now: float) -> None:
@@ -397,7 +397,7 @@ class Engine:
         Raises:
             LocalProtocolError: no login waits for an answer.
         """
-        self._require(Sender.SERVER, ConnectionState.AWAIT_TUNE)
+        self._require(EndpointRole.SERVER, ConnectionState.AWAIT_TUNE)
         goodbye = spec.ConnectionClose(
             reply_code=_R.SYNTAX_ERROR, reply_text=reply_text(_R.SYNTAX_ERROR, text)
         )
@@ -405,7 +405,7 @@ class Engine:
 
     def accept_open(self, now: float) -> None:
         """A server has the virtual host: the connection is open; errors as ``challenge``."""
-        self._require(Sender.SERVER, ConnectionState.OPENING)
+        self._require(EndpointRole.SERVER, ConnectionState.OPENING)
         tag = self.opened.confirm_tag
         if tag:
             self._write(spec.ConnectionReply(confirm_tag=tag, reply_text=reply_text(_R.SUCCESS)))
@@ -439,7 +439,7 @@ class Engine:
         elif self.state is not ConnectionState.CLOSE_SENT:
             self._finish()
 
-    def _require(self, role: Sender, *states: ConnectionState) -> None:
+    def _require(self, role: EndpointRole, *states: ConnectionState) -> None:
         if self.role is not role or self.state not in states:
             raise LocalProtocolError(f"not for a {self.role.value} in state {self.state.name}")
 

@@ -13,7 +13,7 @@ from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.reply_codes import ReplyCodeRfc011
 
 from . import services, spec
-from .commands import Sender
+from .commands import EndpointRole
 from .faults import Level, ReplyError
 from .message import head_octets
 from .services import Service
@@ -98,7 +98,7 @@ class Handle:
         rule = EXPECTED[_OTHER[role]].get(type(command))
         if rule is None or rule.when is not When.HANDLE_OPEN or type(command) in _OWN:
             raise LocalProtocolError(f"{command.plan.name} is not for a {role.value} to write to a handle")
-        self._check_writable(answers=role is Sender.SERVER)
+        self._check_writable(answers=role is EndpointRole.SERVER)
         self._check_rules(command)
         made = replace(cast("Any", command), handle_id=self.id)
         self.channel.put(made, self)
@@ -111,7 +111,7 @@ class Handle:
             LocalProtocolError: not a client's open handle, or not to be encoded; nothing was written.
         """
         command = spec.HandleSend(handle_id=self.id, dest_name=dest_name, confirm_tag=confirm_tag)
-        self._send(Sender.CLIENT, message, command)
+        self._send(EndpointRole.CLIENT, message, command)
         self._note(command)
 
     def notify(
@@ -134,7 +134,7 @@ class Handle:
             redelivered=redelivered,
             dest_name=dest_name,
         )
-        self._send(Sender.SERVER, message, command)
+        self._send(EndpointRole.SERVER, message, command)
         return numbers.next(self.id, unreliable=unreliable or not stored)
 
     def show(self, number: int, message: Message, dest_name: str = "") -> None:
@@ -144,7 +144,7 @@ class Handle:
             LocalProtocolError: not a server's open handle, nothing was browsed, or not to be encoded.
         """
         command = spec.HandleNotify(handle_id=self.id, message_nbr=number, dest_name=dest_name)
-        self._send(Sender.SERVER, message, command)
+        self._send(EndpointRole.SERVER, message, command)
         self._note(command)
 
     def stream(self, octets: bytes, head: spec.MessageHead | None = None) -> None:
@@ -157,7 +157,7 @@ class Handle:
         block = octets if head is None else head_octets(head, 0, channel.largest) + octets
         if len(block) > channel.largest:
             raise LocalProtocolError(f"{len(block)} octets, where a fragment has {channel.largest}")
-        make = spec.HandleSend if channel.role is Sender.CLIENT else spec.HandleNotify
+        make = spec.HandleSend if channel.role is EndpointRole.CLIENT else spec.HandleNotify
         command = make(handle_id=self.id, fragment_size=len(block), partial=True, streaming=True)
         self._check_writable()
         if self.service is not Service.PEER:
@@ -188,7 +188,7 @@ class Handle:
             self.channel.assembly.keep(self.prepared)
             self.prepared = None
 
-    def _send(self, role: Sender, message: Message, command: Any) -> None:
+    def _send(self, role: EndpointRole, message: Message, command: Any) -> None:
         channel = self.channel
         if channel.role is not role:
             raise LocalProtocolError(f"{command.plan.name} is a {role.value}'s")
@@ -207,7 +207,7 @@ class Handle:
     def _check_rules(self, command: Command) -> None:
         """What the peer would find wrong is found here."""
         try:
-            if self.channel.role is Sender.CLIENT:
+            if self.channel.role is EndpointRole.CLIENT:
                 services.check(self.opened, command)
             else:
                 self._check_answer(command)
@@ -251,7 +251,7 @@ class Handle:
         Raises:
             ReplyError: it closes the handle, or the connection if it is never expected now.
         """
-        if self.channel.role is Sender.SERVER:
+        if self.channel.role is EndpointRole.SERVER:
             services.check(self.opened, command)
         else:
             self._check_answer(command)
@@ -294,4 +294,4 @@ class Handle:
 _OWN = frozenset({spec.HandleSend, spec.HandleNotify, spec.HandlePrepare, spec.HandleReady, spec.HandleClose})
 """Commands that methods of their own write."""
 
-_OTHER = {Sender.CLIENT: Sender.SERVER, Sender.SERVER: Sender.CLIENT}
+_OTHER = {EndpointRole.CLIENT: EndpointRole.SERVER, EndpointRole.SERVER: EndpointRole.CLIENT}

@@ -14,7 +14,7 @@ from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.reply_codes import ReplyCodeRfc011
 
 from . import spec
-from .commands import Sender
+from .commands import EndpointRole
 from .events import Challenged, ConnectionOpened, Initiated, OpenRequested, Responded
 from .faults import ReplyError
 from .frames import FRAME_MIN, INITIATION, PROTOCOL_ID, VERSION
@@ -31,8 +31,12 @@ __all__ = ["Negotiation", "Tuning"]
 
 _R = ReplyCodeRfc011
 _DECISIONS: Final = {
-    Sender.SERVER: (ConnectionState.AWAIT_CHALLENGE, ConnectionState.AWAIT_TUNE, ConnectionState.OPENING),
-    Sender.CLIENT: (ConnectionState.AWAIT_RESPONSE,),
+    EndpointRole.SERVER: (
+        ConnectionState.AWAIT_CHALLENGE,
+        ConnectionState.AWAIT_TUNE,
+        ConnectionState.OPENING,
+    ),
+    EndpointRole.CLIENT: (ConnectionState.AWAIT_RESPONSE,),
 }
 """The states in which it is the application's turn, or that of the engine itself."""
 
@@ -94,7 +98,7 @@ class Negotiation:
 
     def __init__(
         self,
-        role: Sender,
+        role: EndpointRole,
         life: Lifecycle[ConnectionState],
         limits: Limits,
         opening: spec.ConnectionOpen,
@@ -129,7 +133,7 @@ class Negotiation:
 
     # -- what the application says ----------------------------------------------------------
 
-    def say(self, role: Sender, step: Step, command: Command) -> None:
+    def say(self, role: EndpointRole, step: Step, command: Command) -> None:
         """Write one command of the negotiation.
 
         Raises:
@@ -152,7 +156,7 @@ class Negotiation:
             "HEARTBEAT": limits.heartbeat,
             "TXN_LIMIT": limits.txn_limit,
         }
-        self.say(Sender.SERVER, Step.TUNE, spec.ConnectionTune(options=options))
+        self.say(EndpointRole.SERVER, Step.TUNE, spec.ConnectionTune(options=options))
 
     # -- what the peer says -----------------------------------------------------------------
 
@@ -175,7 +179,7 @@ class Negotiation:
         self._emit(Responded(command))
 
     def _on_tune(self, command: spec.ConnectionTune) -> None:
-        if self._role is Sender.SERVER:
+        if self._role is EndpointRole.SERVER:
             self._take_tune(command)
         else:
             self._answer_tune(command)

@@ -11,8 +11,8 @@ from typing import Any
 from .commands import (
     Command,
     CommandTable,
+    EndpointRole,
     Record,
-    Sender,
     bit,
     command,
     long,
@@ -24,9 +24,9 @@ from .commands import (
     table,
 )
 
-_CLIENT = Sender.CLIENT
-_SERVER = Sender.SERVER
-_BOTH = Sender.BOTH
+_CLIENT = EndpointRole.CLIENT
+_SERVER = EndpointRole.SERVER
+_BOTH = EndpointRole.BOTH
 
 
 def _table() -> Any:

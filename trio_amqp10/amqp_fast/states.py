@@ -23,7 +23,7 @@ from trio_amqp10.reply_codes import ReplyCodeRfc011
 from trio_amqp10.state_machine import StateMachine
 
 from . import spec
-from .commands import Sender
+from .commands import EndpointRole
 from .faults import Level, ReplyError
 
 if TYPE_CHECKING:
@@ -256,9 +256,9 @@ _SERVER: Final[Mapping[type[Command], Expectation]] = {
     spec.HandleClose: _on_handle("handle close"),
 }
 
-EXPECTED: Final[Mapping[Sender, Mapping[type[Command], Expectation]]] = {
-    Sender.CLIENT: _CLIENT,
-    Sender.SERVER: _SERVER,
+EXPECTED: Final[Mapping[EndpointRole, Mapping[type[Command], Expectation]]] = {
+    EndpointRole.CLIENT: _CLIENT,
+    EndpointRole.SERVER: _SERVER,
 }
 """By the role of the end that receives the command."""
 

@@ -6,8 +6,8 @@ from . import protocols as protocols  # they register the forms of content
 
 if _typing.TYPE_CHECKING:
     from .container import Container as Container
-    from .handlers import Consumer as Consumer
-    from .handlers import Function as Function
+    from .handlers import ConsumerNode as ConsumerNode
+    from .handlers import FunctionNode as FunctionNode
     from .nodes.content import Content as Content
     from .nodes.node import Arrival as Arrival
     from .nodes.node import ContainerPeer as ContainerPeer
@@ -20,7 +20,7 @@ if _typing.TYPE_CHECKING:
     from .nodes.node import SubscriptionTerms as SubscriptionTerms
     from .nodes.policy import Overflow as Overflow
     from .nodes.policy import QueuePolicy as QueuePolicy
-    from .nodes.producer import Producer as Producer
+    from .nodes.producer import ProducerNode as ProducerNode
     from .nodes.queue import Queue as Queue
     from .nodes.topic import Topic as Topic
     from .protocols.amqp10.connection import Amqp10Connection as Amqp10Connection
@@ -38,13 +38,13 @@ else:
         __name__,
         {
             ".container": "Container",
-            ".handlers": "Consumer Function",
+            ".handlers": "ConsumerNode FunctionNode",
             ".nodes.content": "Content",
             ".nodes.node": (
                 "Arrival ContainerPeer Inlet Lease Node Outlet Peer RefusedError SubscriptionTerms"
             ),
             ".nodes.policy": "Overflow QueuePolicy",
-            ".nodes.producer": "Producer",
+            ".nodes.producer": "ProducerNode",
             ".nodes.queue": "Queue",
             ".nodes.topic": "Topic",
             ".protocols.amqp10.connection": "Amqp10Connection",

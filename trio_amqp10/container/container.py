@@ -29,7 +29,7 @@ from .background_tasks import TaskRunner
 from .broker.topology import Topology
 from .connections import Connections
 from .decorators import HandlerDecorators
-from .handlers import Around, Function, HandlerNode
+from .handlers import Around, FunctionNode, HandlerNode
 from .internal_peer import InternalPeer, NodesPeer, send_within
 from .local_connection import LocalConnection, LocalOptions
 from .management import ADDRESS, Management
@@ -392,7 +392,7 @@ class Container(HandlerDecorators):
         Raises:
             LocalProtocolError: the address is taken.
         """
-        management = Function(address, Management(self).answer, self._post, concurrency=1)
+        management = FunctionNode(address, Management(self).answer, self._post, concurrency=1)
         management.spared = True
         self.add_node(management)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .handlers import Consumer, Function
-from .nodes.producer import Producer
+from .handlers import ConsumerNode, FunctionNode
+from .nodes.producer import ProducerNode
 
 if TYPE_CHECKING:
     from trio_amqp10.message import Message
@@ -48,7 +48,7 @@ class HandlerDecorators:
         """
 
         def decorate(handler: F) -> F:
-            self.add_node(Function(name, handler, self._post, concurrency=concurrency, ordered=ordered))
+            self.add_node(FunctionNode(name, handler, self._post, concurrency=concurrency, ordered=ordered))
             return handler
 
         return decorate
@@ -67,7 +67,7 @@ class HandlerDecorators:
         """
 
         def decorate(handler: Callable[[Delivery], Awaitable[None]]) -> Callable[[Delivery], Awaitable[None]]:
-            self.add_node(Consumer(name, handler, concurrency=concurrency))
+            self.add_node(ConsumerNode(name, handler, concurrency=concurrency))
             return handler
 
         return decorate
@@ -85,7 +85,7 @@ class HandlerDecorators:
         """
 
         def decorate(handler: Callable[[Sender], Awaitable[None]]) -> Callable[[Sender], Awaitable[None]]:
-            self.add_node(Producer(name, handler))
+            self.add_node(ProducerNode(name, handler))
             return handler
 
         return decorate

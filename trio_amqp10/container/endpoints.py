@@ -50,6 +50,7 @@ class PublishedArrival:
     __slots__ = ("_on_answer", "content", "settled", "state")
 
     tag = b""
+    foretell = RenamedAttribute("record_acceptance")
 
     def __init__(self, content: Content, on_answer: Callable[[RefusedError | None], object]) -> None:
         self.content = content
@@ -61,7 +62,7 @@ class PublishedArrival:
     def message(self) -> Any:
         return self.content.as_message()
 
-    def foretell(self) -> None:
+    def record_acceptance(self) -> None:
         """A peer without resumable links does not ask after a restart."""
 
     def accept(self) -> None:
@@ -199,8 +200,8 @@ class GivenLease(Lease):
     def redelivered(self) -> bool:
         return self._lease is not None and self._lease.redelivered
 
-    def strike(self) -> Callable[[], object] | None:
-        return None if self._lease is None else self._lease.strike()
+    def delete_in_commit(self) -> Callable[[], object] | None:
+        return None if self._lease is None else self._lease.delete_in_commit()
 
     def accepted(self) -> None:
         self._answer(lambda lease: lease.accepted())

@@ -25,7 +25,7 @@ from trio_amqp10.message import Message
 
 from .nodes.node import Arrival, Inlet, Node, Outlet, Peer, RefusedError, SubscriptionTerms
 
-__all__ = ["Around", "Consumer", "Function", "HandlerNode"]
+__all__ = ["Around", "ConsumerNode", "FunctionNode", "HandlerNode"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
@@ -150,7 +150,7 @@ def _turn(tasks: _InletTasks) -> tuple[trio.Event | None, trio.Event]:
     return before, tasks.last
 
 
-class Consumer(HandlerNode):
+class ConsumerNode(HandlerNode):
     """Calls ``handler(delivery)`` for every message that peers send.
 
     The delivery is accepted when the handler returns, unless it has settled it otherwise, and
@@ -328,7 +328,7 @@ class Answering(HandlerNode):
         return None
 
 
-class Function(Answering):
+class FunctionNode(Answering):
     """Calls ``handler(message)`` for every request, and sends back what it returns.
 
     Args:

@@ -45,6 +45,8 @@ from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.message import Message
 from trio_amqp10.wire.values import Int
 
+from .handlers import ConsumerNode, FunctionNode
+from .nodes.producer import ProducerNode
 from .nodes.queue import Queue
 from .nodes.topic import Topic
 from .overview import OVERVIEWS
@@ -343,8 +345,16 @@ def _size(value: Any) -> int:
     return len(value) + 5 if isinstance(value, str) else 9
 
 
+_KINDS: Final[dict[type[Node], str]] = {
+    ConsumerNode: "consumer",
+    FunctionNode: "function",
+    ProducerNode: "producer",
+}
+"""The types of nodes, where they are not the names of the classes."""
+
+
 def _kind(node: Node) -> str:
-    return type(node).__name__.lower()
+    return _KINDS.get(type(node)) or type(node).__name__.lower()
 
 
 def _operations_of(kind: str) -> dict[str, list[str]]:

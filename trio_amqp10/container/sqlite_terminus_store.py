@@ -91,13 +91,13 @@ class SqliteTerminusStore(TerminusStore):
         terminus = self._termini.get(link)
         if terminus is None:
             terminus = make()
-            terminus.keeper = _Keeper(self._journal, link, self._places)
+            terminus.unsettled_store = _UnsettledDeliveries(self._journal, link, self._places)
             terminus.known = link in self._known
             with reading(self._store):
                 if isinstance(terminus, SenderTerminus):
                     _load_sent(terminus, self._rows.get(link, []))
                 elif isinstance(terminus, ReceiverTerminus):
-                    _load_concluded(terminus, self._rows.get(link, []))
+                    _load_outcomes(terminus, self._rows.get(link, []))
                 self._rows.pop(link, None)
             self._termini[link] = terminus
             self._known.add(link)
@@ -110,8 +110,8 @@ class SqliteTerminusStore(TerminusStore):
         terminus = self._termini.pop(link, None)
         self._known.discard(link)
         self._journal.drop(_LINKS, link)
-        if terminus is not None and isinstance(terminus.keeper, _Keeper):
-            terminus.keeper.close()
+        if terminus is not None and isinstance(terminus.unsettled_store, _UnsettledDeliveries):
+            terminus.unsettled_store.close()
         for row in self._rows.pop(link, []):
             self._journal.drop(_DELIVERIES, row[0])
         await trio.lowlevel.checkpoint()
@@ -133,7 +133,7 @@ class SqliteTerminusStore(TerminusStore):
         self.close()
 
 
-class _Keeper:
+class _UnsettledDeliveries:
     """Writes down what becomes of the deliveries of one link."""
 
     def __init__(self, journal: Journal, link: str, places: itertools.count[int]) -> None:
@@ -149,13 +149,13 @@ class _Keeper:
     def sent(self, delivery: EngineOutgoing, payload: bytes, message_format: int) -> None:
         self._write(delivery.tag, payload, message_format, None)
 
-    def conclude(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:
+    def record_outcome(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:
         row = self._rows.get(tag)
         payload, message_format = (b"", 0) if row is None else (row[4], row[5])
         self._write(tag, payload, message_format, encode(state))
         self.after(then)
 
-    def foretell(self, tag: bytes) -> None:
+    def record_acceptance(self, tag: bytes) -> None:
         """It is another's file that a node writes to: the outcome is written here when it is given."""
 
     def _write(self, tag: bytes, payload: bytes, message_format: int, state: bytes | None) -> None:
@@ -188,24 +188,24 @@ def _name(key: LinkKey) -> str:
 
 
 def _load_sent(terminus: SenderTerminus, rows: list[Any]) -> None:
-    keeper = cast("_Keeper", terminus.keeper)
+    unsettled_store = cast("_UnsettledDeliveries", terminus.unsettled_store)
     for row in rows:
         _id, _link, _place, tag, payload, message_format, state = row
         # It has no link before the terminus is given to one.
         delivery = OutgoingDelivery(cast("Any", None), 0, tag, settled=False)
         delivery.state = _decoded(state)
         terminus.unsettled[tag] = Sent(delivery, payload, message_format)
-        keeper.adopt(tag, row)
+        unsettled_store.adopt(tag, row)
         if len(tag) == 4:  # as tags are that we make: go on behind them
             terminus.next_tag = max(terminus.next_tag, int.from_bytes(tag, "big") + 1)
 
 
-def _load_concluded(terminus: ReceiverTerminus, rows: list[Any]) -> None:
-    keeper = cast("_Keeper", terminus.keeper)
+def _load_outcomes(terminus: ReceiverTerminus, rows: list[Any]) -> None:
+    unsettled_store = cast("_UnsettledDeliveries", terminus.unsettled_store)
     for row in rows:
         tag, state = row[3], row[6]
         terminus.restore(tag, _decoded(state))
-        keeper.adopt(tag, row)
+        unsettled_store.adopt(tag, row)
 
 
 def _decoded(state: bytes | None) -> Any:

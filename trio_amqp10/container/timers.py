@@ -94,7 +94,7 @@ class Timers:
             scope = self._scope = trio.CancelScope(deadline=self._due.next())
 
     def _run_due(self) -> None:
-        for call in self._due.due(self._now()):
+        for call in self._due.pop_due(self._now()):
             try:
                 call()
             except Exception:

@@ -56,7 +56,7 @@ class TransactionInlet:
         node: where they go.
         clock: by which a node that raised is called again.
         watermark: counts the octets of the messages that wait here.
-        doom: rolls the transaction back, for a condition and a description.
+        fail_transaction: rolls the transaction back, for a condition and a description.
 
     Attributes:
         peer: that posted them.
@@ -67,7 +67,7 @@ class TransactionInlet:
     __slots__ = (
         "_clock",
         "_committed",
-        "_doom",
+        "_fail_transaction",
         "_failures",
         "_gone",
         "_node",
@@ -87,7 +87,7 @@ class TransactionInlet:
         node: Node,
         clock: Clock,
         watermark: Watermark,
-        doom: Callable[[str, str], object],
+        fail_transaction: Callable[[str, str], object],
     ) -> None:
         self.peer: Peer = peer
         self.key: object = self
@@ -95,7 +95,7 @@ class TransactionInlet:
         self._node = node
         self._clock = clock
         self._watermark = watermark
-        self._doom = doom
+        self._fail_transaction = fail_transaction
         self._open = self._committed = self._gone = False
         self._waiting: deque[tuple[Arrival, int]] = deque()
         self._taken: deque[tuple[Arrival, int]] = deque()
@@ -145,7 +145,7 @@ class TransactionInlet:
         self._gone = self._gone or condition == Condition.RESOURCE_DELETED
         if not self._committed:
             # What was accepted for it can have no other outcome (4.4.4).
-            self._doom(Condition.TRANSACTION_ROLLBACK, f"{self._node.address!r} is gone")
+            self._fail_transaction(Condition.TRANSACTION_ROLLBACK, f"{self._node.address!r} is gone")
         elif self._gone:
             self._release()
         else:

@@ -106,8 +106,8 @@ class Transaction:
         on_rollback: called first when it is rolled back.
 
     Attributes:
-        deciding: whether its commit is on the way to the disk: nothing changes it any more.
-        fate: why it was rolled back here, condition and description; None while it lives.
+        committing: whether its commit is on the way to the disk: nothing changes it any more.
+        failure: why it was rolled back here, condition and description; None while it lives.
     """
 
     __slots__ = (
@@ -119,8 +119,8 @@ class Transaction:
         "_on_rollback",
         "_posts",
         "_watermark",
-        "deciding",
-        "fate",
+        "committing",
+        "failure",
         "peer",
     )
 
@@ -137,8 +137,8 @@ class Transaction:
         self.peer = peer
         self._clock = clock
         self._watermark = watermark
-        self.deciding = False
-        self.fate: tuple[str, str] | None = None
+        self.committing = False
+        self.failure: tuple[str, str] | None = None
         self._journal = journal
         self._max_octets = max_octets
         self._on_rollback = on_rollback
@@ -163,14 +163,14 @@ class Transaction:
         posts = self._posts.get(node)
         if posts is None:
             node.check_inlet(self.peer)
-            posts = TransactionInlet(self.peer, node, self._clock, self._watermark, self.doom)
+            posts = TransactionInlet(self.peer, node, self._clock, self._watermark, self.fail)
             node.add_inlet(posts)
             self._posts[node] = posts
         posts.hold(arrival, size)
         self._octets += size
         limit = self._max_octets
         if limit is not None and self._octets > limit:
-            self.doom(
+            self.fail(
                 Condition.TRANSACTION_ROLLBACK, f"its messages take more than max_unsettled_octets={limit}"
             )
 
@@ -185,32 +185,32 @@ class Transaction:
     # -- the end ----------------------------------------------------------------------------
 
     def commit(self, then: Callable[[], object]) -> None:
-        """Do it all, or nothing. ``then`` is called when that is decided: ``fate`` is None, or says why nothing was done."""
+        """Do it all, or nothing. ``then`` is called when that is decided: ``failure`` is None, or says why nothing was done."""
         try:
             for node, posts in list(self._posts.items()):
                 node.check_inlet(self.peer)
                 node.check_room(len(posts), posts.octets)
         except RefusedError as refusal:
-            self.doom(Condition.TRANSACTION_ROLLBACK, refusal.description)
+            self.fail(Condition.TRANSACTION_ROLLBACK, refusal.description)
         except Exception:
             _log.exception("a transaction could not be committed")
-            self.doom(Condition.TRANSACTION_ROLLBACK, "a node failed")
+            self.fail(Condition.TRANSACTION_ROLLBACK, "a node failed")
         else:
             if self._journal is not None:
                 self._store(self._journal, then)
                 return
-            self._conclude()
+            self._apply()
         then()
 
     def _store(self, journal: Journal, then: Callable[[], object]) -> None:
         """First all that is to be on disk, in one commit; the rest when that is done."""
         undos: list[Callable[[], object]] = []
-        self.deciding = True
+        self.committing = True
         try:
             with journal.transaction():
                 for answer in self._answers:
                     if answer.removes and answer.lease is not None:
-                        undo = answer.lease.strike()
+                        undo = answer.lease.delete_in_commit()
                         if undo is not None:
                             undos.append(undo)
                 for node, posts in list(self._posts.items()):
@@ -219,7 +219,7 @@ class Transaction:
                         node.on_arrivals(posts)
         except Exception:
             _log.exception("a transaction could not be committed")
-            self._give_up(undos, "a node failed")
+            self._undo_and_fail(undos, "a node failed")
             then()
             return
         journal.after(partial(self._decide, undos, then))
@@ -228,19 +228,19 @@ class Transaction:
         self, undos: list[Callable[[], object]], then: Callable[[], object], failure: StoreError | None
     ) -> None:
         if failure is None:
-            self.deciding = False
-            self._conclude()
+            self.committing = False
+            self._apply()
         else:
-            self._give_up(undos, "the store failed")
+            self._undo_and_fail(undos, "the store failed")
         then()
 
-    def _give_up(self, undos: list[Callable[[], object]], why: str) -> None:
-        self.deciding = False
+    def _undo_and_fail(self, undos: list[Callable[[], object]], why: str) -> None:
+        self.committing = False
         for undo in undos:
             undo()
-        self.doom(Condition.TRANSACTION_ROLLBACK, why)
+        self.fail(Condition.TRANSACTION_ROLLBACK, why)
 
-    def _conclude(self) -> None:
+    def _apply(self) -> None:
         answers, self._answers = self._answers, {}
         posts, self._posts = self._posts, {}
         for answer in answers:
@@ -248,12 +248,12 @@ class Transaction:
         for each in posts.values():
             attempt(each.commit)
 
-    def doom(self, condition: str, description: str) -> None:
+    def fail(self, condition: str, description: str) -> None:
         """Roll back now, and say why when the commit is asked for. Nothing happens where that is on its way, or done."""
-        if self.fate is None and not self.deciding:
+        if self.failure is None and not self.committing:
             name = condition.value if isinstance(condition, Condition) else condition
-            self.fate = name, description
-            _log.debug("a transaction is rolled back, %s: %s", *self.fate)
+            self.failure = name, description
+            _log.debug("a transaction is rolled back, %s: %s", *self.failure)
             self.rollback()
 
     def rollback(self) -> None:

@@ -46,7 +46,7 @@ class DraftConnection(Connection):
 
     __slots__ = ("_translator", "ending")
 
-    outbox: FrameWriter
+    write_buffer: FrameWriter
 
     def __init__(self, container_id: str, **options: Any) -> None:
         super().__init__(container_id, **options)
@@ -55,7 +55,7 @@ class DraftConnection(Connection):
                 f"max_frame_size={self.limits.max_frame_size}: at least {MIN_MAX_FRAME_SIZE} octets are due "
                 "in the draft of 2010 (D 1630)"
             )
-        self.outbox = self.context.outbox = FrameWriter(self.limits.output_soft, self)
+        self.write_buffer = self.context.write_buffer = FrameWriter(self.limits.output_soft, self)
         self.inbox = DraftFrameReader(self)
         strict = self.strict == Strict.all(True)
         self._translator = FrameTranslator(self, self._feed, strict=strict)
@@ -127,5 +127,5 @@ class DraftConnection(Connection):
         self.context.flush()  # of what is settled the dispositions come first
         for session in self.channels.ours.values():
             if session.state is SessionState.MAPPED and credit_of(session).is_due():
-                self.outbox.tell_credit(session)
+                self.write_buffer.tell_credit(session)
         return super().data_to_send()

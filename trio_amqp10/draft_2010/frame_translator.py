@@ -210,7 +210,7 @@ class FrameTranslator:
         base = notes.first_count if count is None else count
         units.limit = add(base, _FAR if link_credit is None else min(link_credit, _FAR))
         if units.rest is not None and units.free:
-            self._connection.outbox.write_sections(session, notes, *units.rest)
+            self._connection.write_buffer.write_sections(session, notes, *units.rest)
 
     def on_detach(self, channel: int, session: Session, body: draft.Detach) -> None:
         """The peer's detach."""
@@ -275,11 +275,13 @@ class FrameTranslator:
                 ),
             )
         elif body.more:
-            self._go_on(channel, notes, message, body)
+            self._note_incomplete(channel, notes, message, body)
         else:
             self._complete(channel, session, notes, link, message, body)
 
-    def _go_on(self, channel: int, notes: LinkNotes, message: IncomingMessage, body: draft.Transfer) -> None:
+    def _note_incomplete(
+        self, channel: int, notes: LinkNotes, message: IncomingMessage, body: draft.Transfer
+    ) -> None:
         """More is to come: the engine hears that a delivery has begun, and what it may cost is bounded."""
         if not message.begun:
             notes.incoming = message
@@ -363,7 +365,7 @@ class FrameTranslator:
                 settled=True,
                 state=TransferState(outcome=Rejected(error=draft_error(error))),
             )
-            self._connection.outbox.write_draft(
+            self._connection.write_buffer.write_draft(
                 session.channel, draft.Disposition(role=final.Role.RECEIVER, extents=(extent,))
             )
 

@@ -112,7 +112,7 @@ class FrameWriter(WriteBuffer):
                     f"where {self.frame_size} are possible"
                 )
             self.check(len(octets))
-            self.hold()
+            self.hold_until_open()
         self.write_extents()
         head = encode_frame(channel, octets)
         if self._held is not None:
@@ -186,7 +186,7 @@ class FrameWriter(WriteBuffer):
             return
         notes = credit.by_handle[flow.handle]
         if notes.units is not None and flow.drain and not flow.link_credit:
-            notes.units.give_up()
+            notes.units.use_up_credit()
         state = link_state(session, notes, flow.delivery_count, flow.link_credit, flow.available, flow.drain)
         txn_id = (flow.properties or {}).get(TXN_ID)
         self.write_draft(

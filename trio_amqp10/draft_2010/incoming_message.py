@@ -60,7 +60,7 @@ class IncomingMessage:
         """Octets that are kept of it."""
         return self.size
 
-    def give_up(self, limit: str) -> None:
+    def drop_and_detach(self, limit: str) -> None:
         """Detach its link, because deliveries in progress take more than ``limit``."""
         self._link.fail(rules.PARTIAL_DELIVERIES.broken(f"deliveries in progress take more than {limit}"))
 

@@ -49,7 +49,7 @@ class TransferUnits:
         """Messages that the engine may begin now: one, if there is credit and none waits for more."""
         return int(self.free > 0 and self.rest is None)
 
-    def give_up(self) -> None:
+    def use_up_credit(self) -> None:
         """The credit that is left counts as used (D 1020)."""
         if self.rest is None:
             self.count = self.limit

@@ -70,7 +70,7 @@ class Connection(Lifecycle):
         remote: the peer's open, once read.
         error: why the connection is over, where an error ended it.
         inbox: what was read so far.
-        outbox: what waits to be written.
+        write_buffer: what waits to be written.
         channels: the sessions.
         names: the links by name.
     """
@@ -89,10 +89,10 @@ class Connection(Lifecycle):
         "limits",
         "local",
         "names",
-        "outbox",
         "pipelined",
         "remote",
         "strict",
+        "write_buffer",
     )
 
     _table = CONNECTION
@@ -119,7 +119,7 @@ class Connection(Lifecycle):
         )
         self.limits = self.context.limits
         self.strict = self.context.strict
-        self.outbox = self.context.outbox
+        self.write_buffer = self.context.write_buffer
         self.pipelined = pipelined
         self._idle = IdleTimeout(given.idle_timeout)
         self.container_id = container_id
@@ -156,7 +156,7 @@ class Connection(Lifecycle):
     @property
     def frames_out(self) -> int:
         """Frames that were given to the transport so far, empty ones included."""
-        return self.outbox.frames
+        return self.write_buffer.frames
 
     @property
     def partial_octets(self) -> int:
@@ -164,9 +164,9 @@ class Connection(Lifecycle):
         return self.context.partial_octets
 
     @property
-    def concluded(self) -> int:
+    def awaiting_settlement_octets(self) -> int:
         """Octets of received deliveries that have their outcome and wait for their sender to settle."""
-        return self.context.concluded
+        return self.context.awaiting_settlement_octets
 
     @property
     def pool(self) -> Pool | None:
@@ -219,12 +219,12 @@ class Connection(Lifecycle):
             raise LocalProtocolError("cannot open: this connection is being opened already")
         self._send_header()
         if not self.pipelined:
-            self.outbox.hold()
+            self.write_buffer.hold_until_open()
             if self.state is ConnectionState.HDR_SENT:
                 self._wants_open = True
                 return
         self.step(Step.SEND_OPEN)
-        self.outbox.write_frame(self._open)
+        self.write_buffer.write_frame(self._open)
         self._open = b""
 
     def session(self) -> Session:
@@ -258,7 +258,7 @@ class Connection(Lifecycle):
         """
         if now is not None:
             self.context.now = now
-        error = fit(error, self.outbox.frame_size)
+        error = fit(error, self.write_buffer.frame_size)
         if self.state is ConnectionState.OPEN_RCVD or self.state is ConnectionState.HDR_EXCH:
             self.open()
         if self.state in _NEVER_OPENED:
@@ -267,8 +267,8 @@ class Connection(Lifecycle):
         if not self.allows(step):
             return
         self.context.flush()
-        self.outbox.drop_held()
-        self.outbox.write_frame(encode_frame(0, encode(Close(error=error))))
+        self.write_buffer.drop_held()
+        self.write_buffer.write_frame(encode_frame(0, encode(Close(error=error))))
         self.step(step)
         if self.error is None:
             self.error = error
@@ -296,7 +296,7 @@ class Connection(Lifecycle):
         if self.inbox.deaf or self.state is ConnectionState.END:
             return
         fault = self.inbox.read(data, sliced=not whole)
-        if self.limits.output_hard is not None and self.outbox.size > self.limits.output_hard:
+        if self.limits.output_hard is not None and self.write_buffer.size > self.limits.output_hard:
             self.abandon(f"more than {self.limits.output_hard} octets wait for a peer that does not read")
         if fault is not None:
             raise fault
@@ -400,7 +400,7 @@ class Connection(Lifecycle):
             )
         self._idle.peer_wants(timeout, self.context.now)
         self.channels.peer_opened(performative.channel_max)
-        too_large = self.outbox.peer_opened(performative.max_frame_size)
+        too_large = self.write_buffer.peer_opened(performative.max_frame_size)
         if too_large is not None:
             raise rules.PIPELINED_FRAME_SIZE.broken(
                 f"a frame of {too_large} octets was to be sent, and the peer takes {performative.max_frame_size}"
@@ -439,7 +439,7 @@ class Connection(Lifecycle):
 
     def abandon(self, reason: str) -> None:
         """Give up without a word: no octet of what waits is to be written."""
-        self.outbox.clear()
+        self.write_buffer.clear()
         self._lose(reason)
 
     def _lose(self, reason: str) -> None:
@@ -462,7 +462,7 @@ class Connection(Lifecycle):
     def _send_header(self) -> None:
         if self.allows(Step.SEND_HEADER):
             self.step(Step.SEND_HEADER)
-            self.outbox.write_header(AMQP_HEADER)
+            self.write_buffer.write_header(AMQP_HEADER)
 
     def data_to_send(self) -> bytes | None:
         """Octets for the transport; ``b""`` when there are none now, None when there will be none again.
@@ -477,7 +477,7 @@ class Connection(Lifecycle):
             feeding, context.feeding = context.feeding, {}
             for session in feeding:
                 session.feed_partials()
-        octets = self.outbox.take()
+        octets = self.write_buffer.take()
         if not octets:
             # The deaf will not hear the answer to their close: there is nothing to wait for.
             return None if self.state is ConnectionState.END or self.inbox.deaf else b""
@@ -525,17 +525,17 @@ class Connection(Lifecycle):
             fault = rules.IDLE.broken(f"no frame from the peer for {silence:.0f} s")
             self.fail(fault)
             raise fault
-        exceeded = self._idle.exceeded(now, self.outbox.wrote)
+        exceeded = self._idle.exceeded(now, self.write_buffer.wrote)
         if exceeded is not None:
             reason = f"nothing was written for {exceeded:.0f} s, which is longer than the peer waits (2.4.5)"
             self.context.events.append(ConnectionLost(reason))
             self.close(Error(condition=Condition.CONNECTION_FORCED.value, description=reason))
             return
-        due = self._idle.heartbeat_due(now, self.outbox.wrote)
+        due = self._idle.heartbeat_due(now, self.write_buffer.wrote)
         if due is not None:
-            self.outbox.wrote = False
+            self.write_buffer.wrote = False
             if due:
-                self.outbox.keep_alive()
+                self.write_buffer.keep_alive()
 
 
 def _encode_open(performative: Open) -> bytes:

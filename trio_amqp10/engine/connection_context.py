@@ -1,6 +1,6 @@
 """What the parts of a connection share: limits, events, buffers, receive pool.
 
-The connection makes a context and hands it down. Sessions, links and the settlement write to its outbox, list what is
+The connection makes a context and hands it down. Sessions, links and the settlement write to its write buffer, list what is
 to be woken, report events, and charge what the peer costs. None of them knows the connection.
 
 A bound for each connection bounds nothing where there are many, such as all that one listener accepted: those share a ``Pool``.
@@ -59,7 +59,7 @@ class PartialDelivery(Protocol):
         """Octets that are kept of it."""
         ...
 
-    def give_up(self, limit: str) -> None:
+    def drop_and_detach(self, limit: str) -> None:
         """Drop it, and detach its link, because all of them take more than ``limit``."""
         ...
 
@@ -70,13 +70,13 @@ class Context:
     Attributes:
         limits: what the peer may cost us.
         strict: which rules to hold strictly, of those that can be held otherwise.
-        outbox: what waits to be written.
+        write_buffer: what waits to be written.
         incoming_class, outgoing_class: what deliveries are made of.
         open_first: writes our open where the peer's has come and ours has not: a begin has to follow it (2.4.1).
         events: what the peer did, oldest first.
         now: when the caller last said what time it is, in seconds of its clock.
         changed: deliveries that were changed by the frame that is being read.
-        concluded: octets of received deliveries that have their outcome and wait for their sender to settle.
+        awaiting_settlement_octets: octets of received deliveries that have their outcome and wait for their sender to settle.
         resumed: deliveries that the peer had compared by resuming links, and was not charged for yet.
         receiving: deliveries that have begun to come in, on all links, in the order in which they began.
         feeding: sessions on which deliveries in progress may go on when octets are next taken.
@@ -89,8 +89,8 @@ class Context:
         "_churn",
         "_partial_octets",
         "_touched",
+        "awaiting_settlement_octets",
         "changed",
-        "concluded",
         "dirty",
         "events",
         "feeding",
@@ -99,12 +99,12 @@ class Context:
         "limits",
         "now",
         "open_first",
-        "outbox",
         "outgoing_class",
         "pool",
         "receiving",
         "resumed",
         "strict",
+        "write_buffer",
     )
 
     def __init__(
@@ -118,14 +118,14 @@ class Context:
     ) -> None:
         self.limits = limits
         self.strict = strict
-        self.outbox = WriteBuffer(limits.output_soft)
+        self.write_buffer = WriteBuffer(limits.output_soft)
         self.incoming_class = incoming_class
         self.outgoing_class = outgoing_class
         self.open_first = open_first
         self.events: deque[Any] = deque()
         self.now = 0.0
         self.changed = 0
-        self.concluded = 0
+        self.awaiting_settlement_octets = 0
         self.resumed = 0
         self.receiving: dict[PartialDelivery, None] = {}
         self.feeding: dict[Writer, None] = {}
@@ -154,8 +154,8 @@ class Context:
     def owe(self, session: Writer) -> None:
         """``session`` has something to write when octets are next taken."""
         self.dirty.append(session)
-        if self.outbox.bell is not None:
-            self.outbox.bell()
+        if self.write_buffer.bell is not None:
+            self.write_buffer.bell()
 
     def flush(self) -> None:
         """Have every session write what is due."""
@@ -191,7 +191,7 @@ class Context:
         """Deliveries in progress fill a budget: the largest goes, with its link. False if there is none."""
         if not self.receiving:
             return False
-        max(self.receiving, key=_held).give_up(limit)
+        max(self.receiving, key=_held).drop_and_detach(limit)
         return True
 
     def charge_churn(self, what: str, times: float = 1.0) -> None:

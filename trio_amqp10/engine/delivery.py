@@ -174,20 +174,20 @@ class IncomingDelivery:
     def remote_state(self, state: Any) -> None:
         self.word = state
 
-    def foretell(self) -> None:
-        """It will be accepted once what is being written in this moment is safe; a keeper of our state writes it with that.
+    def record_acceptance(self) -> None:
+        """It will be accepted: the store of our unsettled state writes that in the commit that is being made.
 
-        Only where we settle second: else our state goes with our word (2.6.12).
+        Only if we settle second: otherwise our state is gone as soon as we settle (2.6.12).
         """
         link = self.link
         terminus = link.terminus
         if (
             terminus is not None
-            and terminus.keeper is not None
+            and terminus.unsettled_store is not None
             and link.rcv_settle_mode == ReceiverSettleMode.SECOND
             and terminus.unsettled.get(self.tag) is self
         ):
-            terminus.keeper.foretell(self.tag)
+            terminus.unsettled_store.record_acceptance(self.tag)
 
     def on_remote_state(self, state: Any) -> None:
         """Note what the sender says of it; the outcome that it has named, it cannot change (2.7.5)."""

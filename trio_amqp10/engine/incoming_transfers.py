@@ -57,7 +57,7 @@ class Incoming:
         inflow = self.delivery.inflow
         return self.size if inflow is None else inflow.size
 
-    def give_up(self, limit: str) -> None:
+    def drop_and_detach(self, limit: str) -> None:
         """Drop it, and detach its link, because deliveries in progress take more than ``limit``."""
         drop_incoming(self._link)
         self._link.fail(rules.PARTIAL_DELIVERIES.broken(f"deliveries in progress take more than {limit}"))
@@ -173,7 +173,7 @@ def on_transfer(link: ReceiverLink, part: Transfer, payload: bytes) -> None:
         link.fail(rules.INCOMPLETE_UNSETTLED.broken("a new delivery, where our unsettled map was incomplete"))
         return
     if part.resume and (held := retake(link, delivery_id, tag, part)) is not None:
-        _continue(link, _go_on(link, *held), part, payload)
+        _continue(link, _resume_incoming(link, *held), part, payload)
         link.context.touch(held[0].watcher)
         return
     _begin(link, delivery_id, tag, part, payload)
@@ -202,7 +202,7 @@ def _begin(link: ReceiverLink, delivery_id: int, tag: bytes, part: Transfer, pay
     _continue(link, incoming, part, payload)
 
 
-def _go_on(link: ReceiverLink, delivery: IncomingDelivery, have: bytes | None) -> Incoming:
+def _resume_incoming(link: ReceiverLink, delivery: IncomingDelivery, have: bytes | None) -> Incoming:
     """A delivery is resumed behind these octets; None: it is all there, or what comes is not wanted."""
     incoming = Incoming(link, delivery, ignored=have is None)
     if have:

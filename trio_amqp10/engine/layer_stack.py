@@ -271,21 +271,21 @@ class Stack:
             SecurityError: on the dialling side, which cannot go on.
         """
 
-        def give_up(sasl: SaslClient | SaslServer) -> None:
+        def report_failure(sasl: SaslClient | SaslServer) -> None:
             if isinstance(sasl, SaslServer):
                 sasl.abandon(failure)
             else:
                 raise SecurityError(f"no credentials: {failure}") from failure
 
-        self._resume(give_up, now)
+        self._resume(report_failure, now)
 
-    def _resume(self, go_on: Callable[[SaslClient | SaslServer], None], now: float) -> None:
+    def _resume(self, step: Callable[[SaslClient | SaslServer], None], now: float) -> None:
         if self.sasl is None or self.layer is not Layer.SASL:
             return  # the conversation ended while the application thought about it
         if self.sasl.question is None:
             raise LocalProtocolError("no question of the SASL layer is open")
         try:
-            go_on(self.sasl)
+            step(self.sasl)
             self._after_sasl(now)
             self._read_on(now)
         except Exception as failure:

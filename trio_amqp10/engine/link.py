@@ -169,7 +169,7 @@ class Link(Lifecycle):
         }
         reattaches = self._is_reattached()
         if self.terminus is not None and self.terminus.known and not reattaches:
-            frame_size = self.context.outbox.frame_size
+            frame_size = self.context.write_buffer.frame_size
             fields |= unsettled_fields(fields, self.terminus.states(), frame_size)
         attach = Attach(**fields)
         body = encode(attach)
@@ -233,7 +233,7 @@ class Link(Lifecycle):
         """
         if self.state is not LinkState.ATTACH_RCVD:
             raise LocalProtocolError(f"cannot refuse: this link is {self.state.name}")
-        fitting = fit(error, self.context.outbox.frame_size)
+        fitting = fit(error, self.context.write_buffer.frame_size)
         assert self.remote is not None
         try:
             if self.role is Role.SENDER:
@@ -256,7 +256,7 @@ class Link(Lifecycle):
         Raises:
             LocalProtocolError: ``error`` is too long even so.
         """
-        error = fit(error, self.context.outbox.frame_size)
+        error = fit(error, self.context.write_buffer.frame_size)
         if self.state is LinkState.ATTACH_RCVD:
             self.attach()
         if not self.allows(Step.SEND_DETACH):

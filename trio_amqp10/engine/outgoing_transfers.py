@@ -98,7 +98,7 @@ class Outgoing:
             self._octets = octets
             self._offset = 0
             self.size = size
-            self._go_on()
+            self._send_when_possible()
 
     def finish(self) -> None:
         """No more octets follow: the last transfer goes out when what is pending has.
@@ -109,7 +109,7 @@ class Outgoing:
         if self._ended or self._aborted or not self.in_progress:
             raise LocalProtocolError(f"delivery {self.delivery.tag!r} cannot be finished: it is over")
         self._ended = True
-        self._go_on()
+        self._send_when_possible()
 
     def abort(self) -> None:
         """Take the delivery back: the receiver drops what it has of it, and both have settled it (2.7.5).
@@ -122,13 +122,13 @@ class Outgoing:
         self._octets = b""
         self._offset = 0
         self._link.session.settlement.forget_outgoing(self.delivery)
-        self._go_on()
+        self._send_when_possible()
 
     def settle(self, state: Any) -> None:
         """The delivery is settled: its next transfer says so, rather than a disposition (2.7.6)."""
         self._settled, self._state = True, state
 
-    def _go_on(self) -> None:
+    def _send_when_possible(self) -> None:
         session = self._link.session
         session.await_window(self._link)
         session.feed_partials()
@@ -157,7 +157,7 @@ class Outgoing:
         link = self._link
         first, self._head = self._head, None
         head = self._continuation(more=True) if first is None else first
-        room = link.context.outbox.frame_size - FRAME_HEADER_SIZE - len(head)
+        room = link.context.write_buffer.frame_size - FRAME_HEADER_SIZE - len(head)
         last = first is None and self._ended and self.pending <= room
         if last:
             head = self._continuation(more=False)

@@ -112,7 +112,7 @@ class SenderLink(Link):
 
     def on_attach(self, attach: Attach) -> None:
         super().on_attach(attach)
-        frame_size = self.context.outbox.frame_size
+        frame_size = self.context.write_buffer.frame_size
         self.size_limit = attach.max_message_size or None  # 0 says as much as nothing (2.7.3)
         self._whole_limit = (
             frame_size if self.size_limit is None else min(frame_size, WHOLE_OVERHEAD + self.size_limit)
@@ -162,7 +162,7 @@ class SenderLink(Link):
             and self.resending is None
             and not self.incomplete
             and session.windows.remote_incoming_window > 0
-            and self.context.outbox.has_room()
+            and self.context.write_buffer.has_room()
             and self.state is _ATTACHED
         )
 
@@ -201,7 +201,7 @@ class SenderLink(Link):
         if self._always_settled is not None:
             settled = self._always_settled
         session, context = self.session, self.context
-        outbox = context.outbox
+        write_buffer = context.write_buffer
         delivery_id = session.next_delivery_id
         size = WHOLE_OVERHEAD + len(payload)
         if tag is None and size <= self._whole_limit and not message_format and state is None:
@@ -210,7 +210,7 @@ class SenderLink(Link):
             delivery: OutgoingDelivery = context.outgoing_class(
                 self, delivery_id, number.to_bytes(4, "big"), settled
             )
-            outbox.write_frame(write_transfer(self._head, size, delivery_id, number, settled), payload)
+            write_buffer.write_frame(write_transfer(self._head, size, delivery_id, number, settled), payload)
             session.windows.sent()
         else:
             self._check(payload, tag)
@@ -300,7 +300,7 @@ class SenderLink(Link):
         Raises:
             LocalProtocolError: ``state`` is too large for a frame.
         """
-        room = self.context.outbox.frame_size - FRAME_HEADER_SIZE
+        room = self.context.write_buffer.frame_size - FRAME_HEADER_SIZE
         head = self._first_head(delivery, message_format, state, more=False, resume=resume)
         if len(head) + len(payload) <= room:
             self.session.write_body(head, payload)
@@ -335,7 +335,7 @@ class SenderLink(Link):
         resume: bool = False,
     ) -> Outgoing:
         """The first of several transfers."""
-        room = self.context.outbox.frame_size - FRAME_HEADER_SIZE
+        room = self.context.write_buffer.frame_size - FRAME_HEADER_SIZE
         head = self._first_head(delivery, message_format, state, more=True, resume=resume)
         if len(head) >= room:
             raise LocalProtocolError(
@@ -384,7 +384,7 @@ class SenderLink(Link):
             self.partial.send_part()
         else:
             assert self.resending is not None
-            self.resending.go_on()
+            self.resending.send_next()
 
     def resume(self) -> None:
         assert self.terminus is not None

@@ -71,21 +71,21 @@ def resume_sender(link: SenderLink, terminus: SenderTerminus) -> None:
             steps.append((sent, _NOT_THERE))
     if steps or link.incomplete:
         link.resending = resending = Resending(link, terminus, steps)
-        if terminus.keeper is None:
+        if terminus.unsettled_store is None:
             resending.begin()
         else:
             _take_outcomes(link, terminus, steps)
-            terminus.keeper.after(resending.begin)
+            terminus.unsettled_store.after(resending.begin)
 
 
 def _take_outcomes(link: SenderLink, terminus: SenderTerminus, steps: deque[tuple[Sent, Any]]) -> None:
-    """Write down what the receiver concluded, before it may hear that we know, and forget it."""
-    assert terminus.keeper is not None
+    """Write down the outcomes that the receiver has given, before it may hear that we know, and forgets them."""
+    assert terminus.unsettled_store is not None
     for sent, theirs in steps:
         there = final(theirs)
         if there is not None and final(sent.delivery.state) is None:
             sent.delivery.state = link.permitted(there)
-            terminus.keeper.conclude(sent.delivery.tag, sent.delivery.state, lambda: None)
+            terminus.unsettled_store.record_outcome(sent.delivery.tag, sent.delivery.state, lambda: None)
 
 
 def _settle(link: SenderLink, terminus: SenderTerminus, sent: Sent) -> None:
@@ -119,7 +119,7 @@ class Resending:
             link.session.await_window(link)
             link.session.feed_partials()
 
-    def go_on(self) -> None:
+    def send_next(self) -> None:
         """The next delivery; the caller has checked window and room."""
         link = self._link
         if self._steps and self._begun and link.credit > 0:

@@ -136,7 +136,7 @@ class Session(SessionCore):
         Raises:
             LocalProtocolError: ``error`` is too long even so.
         """
-        error = fit(error, self.context.outbox.frame_size)
+        error = fit(error, self.context.write_buffer.frame_size)
         if self.state is SessionState.BEGIN_RCVD:
             self.begin()
         step = Step.SEND_END if error is None else Step.SEND_ERROR_END

@@ -147,7 +147,7 @@ class SessionCore(Lifecycle, ABC):
 
     def write_body(self, body: bytes, payload: bytes = b"") -> None:
         """One frame on our channel."""
-        self.context.outbox.write_body(self.channel, body, payload)
+        self.context.write_buffer.write_body(self.channel, body, payload)
 
     def dirty(self) -> None:
         """Have ``flush`` called before octets are next taken."""
@@ -223,7 +223,9 @@ class SessionCore(Lifecycle, ABC):
 
     def feed_partials(self) -> None:
         """Go on with deliveries in progress, link by link in turn, while window and room last."""
-        while self.partials and self.windows.remote_incoming_window > 0 and self.context.outbox.has_room():
+        while (
+            self.partials and self.windows.remote_incoming_window > 0 and self.context.write_buffer.has_room()
+        ):
             link = next(iter(self.partials))
             del self.partials[link]  # to the end of the line: one frame each
             self.partials[link] = None
@@ -235,7 +237,7 @@ class SessionCore(Lifecycle, ABC):
         """There may be room again: let the senders that wait for it look."""
         if not self.hungry or self.windows.remote_incoming_window <= 0:
             return  # a flow will tell
-        if not self.context.outbox.has_room():
+        if not self.context.write_buffer.has_room():
             self.context.hungry[self] = None
         else:
             hungry, self.hungry = self.hungry, []

@@ -74,7 +74,7 @@ class Settlement:
     """The unsettled deliveries of one session, both ways, and the dispositions we owe.
 
     Attributes:
-        concluded: received deliveries that have their outcome and wait for their sender to settle, by id, with
+        awaiting_settlement: received deliveries that have their outcome and wait for their sender to settle, by id, with
             the octets that each counts.
     """
 
@@ -87,7 +87,7 @@ class Settlement:
         "_role",
         "_settled",
         "_state",
-        "concluded",
+        "awaiting_settlement",
         "incoming",
         "modes",
         "outgoing",
@@ -105,7 +105,7 @@ class Settlement:
         self.received = DeliveryRanges(self.incoming)
         self.sent = DeliveryRanges(self.outgoing)
         self.modes: dict[int, int] = {}  # deliveries that settle otherwise than their link (2.7.5)
-        self.concluded: dict[int, int] = {}
+        self.awaiting_settlement: dict[int, int] = {}
         self.pending = False
         self._role = Role.RECEIVER
         self._first = self._last = 0
@@ -142,7 +142,7 @@ class Settlement:
                 raise LocalProtocolError(f"cannot settle delivery {delivery.tag!r}: its link is gone")
             delivery.state = state  # said when the link is taken up again (2.6.13)
             if is_terminal(state):
-                link.terminus.conclude(delivery.tag, state, lambda: None)
+                link.terminus.record_outcome(delivery.tag, state, lambda: None)
             return
         self._check(state)
         _give(delivery, state)
@@ -160,27 +160,27 @@ class Settlement:
                 self.modes.pop(delivery_id, None)
         elif is_terminal(state):
             if isinstance(state, OUTCOMES):
-                self._conclude(delivery)
+                self._await_settlement(delivery)
             if link.terminus is not None:
-                link.terminus.conclude(delivery.tag, state, partial(self._say_if_held, delivery))
+                link.terminus.record_outcome(delivery.tag, state, partial(self._say_if_held, delivery))
                 return
         self._say(Role.RECEIVER, delivery_id, settles, state)
 
-    def _conclude(self, delivery: IncomingDelivery) -> None:
+    def _await_settlement(self, delivery: IncomingDelivery) -> None:
         """It has its outcome, and is remembered until its sender settles it."""
         if delivery.link.sheds:
             delivery.payload = b""
             delivery.memo = None
-        self._unconclude(delivery.delivery_id)
-        octets = self.concluded[delivery.delivery_id] = len(delivery.payload) + REMEMBERED
-        self._context.concluded += octets
+        self._stop_awaiting(delivery.delivery_id)
+        octets = self.awaiting_settlement[delivery.delivery_id] = len(delivery.payload) + REMEMBERED
+        self._context.awaiting_settlement_octets += octets
 
-    def _unconclude(self, delivery_id: int) -> bool:
+    def _stop_awaiting(self, delivery_id: int) -> bool:
         """It is not remembered any more; False if it was not."""
-        octets = self.concluded.pop(delivery_id, None)
+        octets = self.awaiting_settlement.pop(delivery_id, None)
         if octets is None:
             return False
-        self._context.concluded -= octets
+        self._context.awaiting_settlement_octets -= octets
         return True
 
     def _say_if_held(self, delivery: IncomingDelivery) -> None:
@@ -214,7 +214,7 @@ class Settlement:
             del self.incoming[delivery.delivery_id]
             link = delivery.link
             link.tags.pop(delivery.tag, None)
-            if self.concluded and self._unconclude(delivery.delivery_id):
+            if self.awaiting_settlement and self._stop_awaiting(delivery.delivery_id):
                 self._context.touch(link.owner)  # it may give credit again
             if link.terminus is not None:
                 link.terminus.forget(delivery.tag)
@@ -276,7 +276,7 @@ class Settlement:
         """Refuse a state that fits no frame now, while it can be refused."""
         if state is not None and state is not ACCEPTED and state is not RELEASED:
             body = write_disposition(Role.SENDER, MASK - 1, MASK, True, state)
-            self._context.outbox.check(len(body))
+            self._context.write_buffer.check(len(body))
 
     def _say(self, role: bool, delivery_id: int, settled: bool, state: Any) -> None:
         if self.pending:
@@ -379,7 +379,9 @@ class Settlement:
             if link.terminus is None:
                 self.settle_outgoing(delivery)
             else:
-                link.terminus.conclude(delivery.tag, delivery.word, partial(self._settle_if_held, delivery))
+                link.terminus.record_outcome(
+                    delivery.tag, delivery.word, partial(self._settle_if_held, delivery)
+                )
         if delivery.watcher is not None:
             self._context.touch(delivery.watcher)
 
@@ -431,7 +433,7 @@ class Settlement:
             if self.incoming.get(delivery_id) is not delivery:
                 return False
             del self.incoming[delivery_id]
-            self._unconclude(delivery_id)
+            self._stop_awaiting(delivery_id)
             delivery.link.tags.pop(delivery.tag, None)
             self.modes.pop(delivery_id, None)
         return True
@@ -474,7 +476,7 @@ class Settlement:
     def _forget_received(self, link: ReceivingLink) -> None:
         for delivery in self._unsettled_of(cast("Link", link)):
             del self.incoming[delivery.delivery_id]
-            self._unconclude(delivery.delivery_id)
+            self._stop_awaiting(delivery.delivery_id)
             self.modes.pop(delivery.delivery_id, None)
             self._context.touch(delivery.watcher)
         link.tags.clear()

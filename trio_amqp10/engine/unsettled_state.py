@@ -5,7 +5,7 @@ deliveries that its end has not settled, by their tags: delivery-ids mean nothin
 Give one to a link before it attaches, keep it, and give it to the next link of that name.
 
 What two ends make of each other's maps is told in ``resume``. Knows nothing of time: when a
-terminus expires is for its keeper to say.
+terminus expires is for its owner to say.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ class Terminus(ABC):
         offered: whether attaches say what is unsettled; False for a peer that would take it amiss.
 
     Attributes:
-        keeper: has it survive the process; None where it need not.
+        unsettled_store: has it survive the process; None where it need not.
         known: whether a link with it was attached before, and said so: then the next attach resumes (2.6.5).
     """
 
-    __slots__ = ("keeper", "known", "offered")
+    __slots__ = ("known", "offered", "unsettled_store")
 
     def __init__(self, *, offered: bool = True) -> None:
         self.known = False
         self.offered = offered
-        self.keeper: UnsettledStore | None = None
+        self.unsettled_store: UnsettledStore | None = None
 
     def bind(self, link: Any) -> None:
         """``link`` was attached: what is unsettled is its, and has no id there before it is resumed."""
@@ -93,31 +93,31 @@ class Terminus(ABC):
     def deliveries(self) -> list[Any]:
         """What is unsettled, oldest first."""
 
-    def conclude(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:
-        """A delivery has its outcome: call ``then``, which lets the other end hear that we know, once that is kept."""
-        if self.keeper is None:
+    def record_outcome(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:
+        """A delivery has its outcome: have it written, then call ``then``, which lets the other end hear that we know."""
+        if self.unsettled_store is None:
             then()
         else:
-            self.keeper.conclude(tag, state, then)
+            self.unsettled_store.record_outcome(tag, state, then)
 
 
 class UnsettledStore(Protocol):
-    """Writes down what a terminus must not forget."""
+    """Stores the unsettled deliveries of a terminus, so that they survive the process."""
 
     def sent(self, delivery: OutgoingDelivery, payload: bytes, message_format: int) -> None:
         """This is on its way."""
         ...
 
-    def conclude(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:
-        """This has its outcome; ``then``, once it is written, the other end may hear that we know."""
+    def record_outcome(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:
+        """It has its outcome: write it, then call ``then``, which lets the other end hear that we know."""
         ...
 
-    def foretell(self, tag: bytes) -> None:
-        """This will be accepted once what is being written in this moment is safe."""
+    def record_acceptance(self, tag: bytes) -> None:
+        """It will be accepted: write that in the same commit as whatever is written before the next ``await``."""
         ...
 
     def drop(self, tag: bytes) -> None:
-        """This is settled, and sooner or later nobody need know it any more."""
+        """It is settled: delete it, now or later."""
         ...
 
     def after(self, then: Callable[[], object]) -> None:
@@ -137,7 +137,7 @@ class Sent:
 
 
 class SenderTerminus(Terminus):
-    """A sending end's memory.
+    """The unsettled deliveries of a sending end.
 
     Args:
         resend: what to do where the receiving end has forgotten the link: send again what it had not
@@ -163,13 +163,13 @@ class SenderTerminus(Terminus):
     def add(self, delivery: OutgoingDelivery, payload: bytes, message_format: int) -> None:
         """This is on its way."""
         self.unsettled[delivery.tag] = Sent(delivery, payload, message_format)
-        if self.keeper is not None:
-            self.keeper.sent(delivery, payload, message_format)
+        if self.unsettled_store is not None:
+            self.unsettled_store.sent(delivery, payload, message_format)
 
     def drop(self, tag: bytes) -> None:
         """This is settled, or was never kept."""
-        if self.unsettled.pop(tag, None) is not None and self.keeper is not None:
-            self.keeper.drop(tag)
+        if self.unsettled.pop(tag, None) is not None and self.unsettled_store is not None:
+            self.unsettled_store.drop(tag)
 
     def has_partial(self) -> bool:
         return self.begun in self.unsettled
@@ -183,7 +183,7 @@ class SenderTerminus(Terminus):
 
 
 class ReceiverTerminus(Terminus):
-    """A receiving end's memory.
+    """The unsettled deliveries of a receiving end.
 
     Attributes:
         unsettled: what has come, or begun to come, and is not settled.
@@ -225,7 +225,7 @@ class ReceiverTerminus(Terminus):
 
     def forget(self, tag: bytes) -> None:
         """Nothing more will be said of this delivery."""
-        if self.unsettled.pop(tag, None) is not None and self.keeper is not None:
-            self.keeper.drop(tag)
+        if self.unsettled.pop(tag, None) is not None and self.unsettled_store is not None:
+            self.unsettled_store.drop(tag)
         self.partials.pop(tag, None)
         self.awaited.discard(tag)

@@ -95,7 +95,7 @@ class WriteBuffer:
         size = FRAME_HEADER_SIZE + len(body) + len(payload)
         if size > self.frame_size:
             self.check(len(body) + len(payload))
-            self.hold()
+            self.hold_until_open()
         head = size.to_bytes(4, "big") + b"\x02\x00" + channel.to_bytes(2, "big") + body
         if self._held is not None:
             self._held.append(head)
@@ -122,7 +122,7 @@ class WriteBuffer:
         if not self._chunks:
             self.write_frame(EMPTY_FRAME)
 
-    def hold(self) -> None:
+    def hold_until_open(self) -> None:
         """Hold what is written from now on, until ``peer_opened``; not where that was before."""
         if self._held is None and not self._peer_opened:
             self._held = []

@@ -14,7 +14,7 @@ from struct import Struct
 from typing import Any, Final
 
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
-from trio_amqp10.protocol_rules import BODY_SECTIONS, SECTION_ORDER, SECTIONS, Rule
+from trio_amqp10.protocol_rules import BODY_SECTIONS, SECTION_ORDER, SECTIONS, ProtocolRule
 from trio_amqp10.spec import messaging as standard
 from trio_amqp10.wire import codes
 from trio_amqp10.wire.composite import Plan, Registry, Section, plan_of
@@ -387,5 +387,5 @@ def _decode(payload: bytes, pos: int, name: str, budget: Budget | None = None) -
         ) from None
 
 
-def malformed(text: str, rule: Rule = SECTIONS) -> RemoteProtocolError:
+def malformed(text: str, rule: ProtocolRule = SECTIONS) -> RemoteProtocolError:
     return rule.broken(text)

@@ -14,7 +14,7 @@ all of it at once, and writes; where there is nothing, it sleeps until the bell 
 engine's next deadline, and is the timer too. User code changes the engine synchronously and
 rings the bell; whatever many tasks said until the writer runs again leaves in one write. Where the
 bell is silent for a second, the writer ends, and a ``ScheduledCall`` stands in for the timer: the next ring, or
-the alarm, starts another. So a connection that is idle is one task, the reader.
+that call, starts another. So a connection that is idle is one task, the reader.
 
 Both are shielded from the user's cancellation. ``send_all`` cancelled in the middle leaves a stream that nobody can use, so a
 user's cancel never reaches it: only ``cancel`` does, which the connection calls on its way out, after the close handshake or its
@@ -109,7 +109,6 @@ class Pump:
     """
 
     __slots__ = (
-        "_alarm",
         "_awaits_eof",
         "_brake",
         "_ended_at",
@@ -125,6 +124,7 @@ class Pump:
         "_reader",
         "_reading",
         "_rung",
+        "_scheduled",
         "_silent",
         "_sleeper",
         "_stopped",
@@ -170,7 +170,7 @@ class Pump:
         self._turn = ReadTurn()
         self._writer: trio.CancelScope | None = None
         self._nursery: trio.Nursery | None = None
-        self._alarm: ScheduledCall | None = None  # while the writer rests
+        self._scheduled: ScheduledCall | None = None  # while the writer rests
         self._stopped = False
         self._ended_at = 0.0  # when it failed, or said its last words
         self.failure: BaseException | None = None
@@ -191,20 +191,20 @@ class Pump:
             return
         if self._held_back:
             self._brake.wake()
-        if self._alarm is None:
+        if self._scheduled is None:
             self._sleeper.wake()
         else:
             self._resume(_REST)
 
     def _resume(self, patience: float) -> None:
         """Start a writer where the last one rests."""
-        if self._alarm is not None:
+        if self._scheduled is not None:
             assert self._nursery is not None
-            self._alarm.off()
-            self._alarm = None
+            self._scheduled.cancel()
+            self._scheduled = None
             self._nursery.start_soon(self._write, patience)
 
-    def _on_alarm(self) -> None:
+    def _on_scheduled(self) -> None:
         self._resume(0.0)
 
     def cancel(self) -> None:
@@ -335,10 +335,10 @@ class Pump:
                 await self._write_all(patience)
             except Exception as bug:
                 self._break(bug)
-            if self._alarm is None and self._lingers():
+            if self._scheduled is None and self._lingers():
                 await self._linger()
         finally:
-            if self._alarm is None:
+            if self._scheduled is None:
                 self._reader.cancel()
                 await self._close_stream()
                 self.feed(self._engine.transport_lost)
@@ -368,7 +368,7 @@ class Pump:
                 self.feed(self._engine.handle_timer, trio.current_time())
             else:
                 self._writer = None
-                self._alarm = ScheduledCall(due, self._on_alarm)
+                self._scheduled = ScheduledCall(due, self._on_scheduled)
                 return
 
     def _shield(self, deadline: float) -> trio.CancelScope:

@@ -29,21 +29,21 @@ class ScheduledCall:
     __slots__ = ("_timer",)
 
     def __init__(self, deadline: float, call: Callable[[], object]) -> None:
-        alarms = _timers()
-        next_before = alarms.due.next()
-        self._timer = alarms.due.add(deadline, call)
+        calls = _scheduled_calls()
+        next_before = calls.due.next()
+        self._timer = calls.due.add(deadline, call)
         if deadline < next_before:
-            alarms.wait_until_next()
+            calls.wait_until_next()
 
     @property
     def call(self) -> Callable[[], object] | None:
-        """What is to be called; None once it was called, or the alarm is off."""
+        """What is to be called; None once it was called, or the call is cancelled."""
         return self._timer.item
 
-    def off(self) -> None:
+    def cancel(self) -> None:
         """Do not call it, if it was not called yet."""
         self._timer.cancel()
-        _timers().check_empty()
+        _scheduled_calls().check_empty()
 
 
 class _ScheduledCalls:
@@ -60,7 +60,7 @@ class _ScheduledCalls:
             self._bell.wake()
         else:
             self._runs = True
-            trio.lowlevel.spawn_system_task(self._run, name="trio_amqp10 alarms")
+            trio.lowlevel.spawn_system_task(self._run, name="trio_amqp10 scheduled calls")
 
     def check_empty(self) -> None:
         """End the task if nothing is due any more."""
@@ -72,16 +72,18 @@ class _ScheduledCalls:
             while self.due:
                 with trio.CancelScope(deadline=self.due.next()):
                     await self._bell.wait()
-                for call in self.due.due(trio.current_time()):
+                for call in self.due.pop_due(trio.current_time()):
                     call()
         finally:
             self._runs = False
 
 
-_OF_THIS_RUN: Final[trio.lowlevel.RunVar[_ScheduledCalls]] = trio.lowlevel.RunVar("trio_amqp10.alarms")
+_OF_THIS_RUN: Final[trio.lowlevel.RunVar[_ScheduledCalls]] = trio.lowlevel.RunVar(
+    "trio_amqp10.scheduled_calls"
+)
 
 
-def _timers() -> _ScheduledCalls:
+def _scheduled_calls() -> _ScheduledCalls:
     try:
         return _OF_THIS_RUN.get()
     except LookupError:

@@ -27,7 +27,7 @@ from opentelemetry.trace import Link, Span, SpanContext, SpanKind, StatusCode
 from trio_amqp10.message import Message
 
 from .durations import Durations, error_type
-from .trace_context import GETTER, SETTER, fields_of, with_fields
+from .trace_context import GETTER, SETTER, extract_carrier, with_carrier
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -95,7 +95,7 @@ class Spans:
 
     def origin(self, message: Message) -> Context:
         """What the message carries, apart from what is current here."""
-        return self._propagator.extract(fields_of(message), Context(), GETTER)
+        return self._propagator.extract(extract_carrier(message), Context(), GETTER)
 
     @staticmethod
     def _links(origins: Iterable[tuple[Context, dict[str, Any]]]) -> list[Link]:
@@ -126,7 +126,7 @@ class Spans:
             if not origin.is_valid and not made.message_format:
                 fields: dict[str, str] = {}
                 self._propagator.inject(fields, setter=SETTER)
-                made = with_fields(made, fields) if fields else made
+                made = with_carrier(made, fields) if fields else made
             yield made
 
     @contextmanager

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from trio_amqp10.message import Message
 
-__all__ = ["GETTER", "SETTER", "fields_of", "with_fields"]
+__all__ = ["GETTER", "SETTER", "extract_carrier", "with_carrier"]
 
 _PARENT: Final = "traceparent"
 _OLD_AZURE: Final = "Diagnostic-Id"
@@ -45,13 +45,13 @@ class _Setter(Setter[dict[str, str]]):
 
 
 SETTER: Final = _Setter()
-"""Writes what ``with_fields`` takes, for a propagator."""
+"""Writes what ``with_carrier`` takes, for a propagator."""
 
 GETTER: Final = _Getter()
-"""Reads what ``fields_of`` gives, for a propagator."""
+"""Reads what ``extract_carrier`` gives, for a propagator."""
 
 
-def fields_of(message: Message) -> dict[str, str]:
+def extract_carrier(message: Message) -> dict[str, str]:
     """What a propagator may find in the message; nothing where it cannot be decoded."""
     if message.message_format:
         return {}
@@ -84,7 +84,7 @@ def _text(octets: bytes) -> str | None:
     return f"00-{octets[2:18].hex()}-{octets[19:27].hex()}-{octets[28]:02x}"
 
 
-def with_fields(message: Message, fields: Mapping[str, str]) -> Message:
+def with_carrier(message: Message, fields: Mapping[str, str]) -> Message:
     """A message of its own, with these among its application-properties.
 
     Raises:

@@ -179,7 +179,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self._lost: str | None = None
         stall = engine.limits.write_stall
         self.pump = Pump(stack, stream, self._on_event, self._wake_all, stall, self.totals)
-        engine.outbox.bell = self.pump.ring
+        engine.write_buffer.bell = self.pump.ring
         self.pump.start(self._nursery)
 
     def derive_deliveries(self, derive: Callable[[type[Delivery]], type[Delivery]]) -> None:

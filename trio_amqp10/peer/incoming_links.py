@@ -263,7 +263,7 @@ class Accepting(Generic[L]):
         self._make = make
         self._options = options
 
-    def enter_now(self, memory: ResumableLinkState | None = None) -> L:
+    def enter_now(self, resumable: ResumableLinkState | None = None) -> L:
         """Accept without waiting; the caller closes the link.
 
         Where the peer has detached meanwhile, the link is one that is over, like any other that
@@ -274,14 +274,14 @@ class Accepting(Generic[L]):
         """
         self._incoming.claim()
         link: L = self._make()
-        if memory is not None:
-            link.remember(memory)
+        if resumable is not None:
+            link.bind_state(resumable)
         link.opened()
         if self._incoming.is_waiting:
             link.start(self._options)
         else:
             link.missed()
-        if memory is not None:
+        if resumable is not None:
             link.on_attached()
         self._link = link
         return link
@@ -292,8 +292,8 @@ class Accepting(Generic[L]):
             await trio.lowlevel.checkpoint()
             return self.enter_now()
         role, connection = incoming.role, incoming.connection
-        memory = await recall(connection, options, incoming.name, role)
-        return self.enter_now(memory)
+        resumable = await recall(connection, options, incoming.name, role)
+        return self.enter_now(resumable)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None

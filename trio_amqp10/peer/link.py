@@ -54,11 +54,11 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         session: the session that it is on.
     """
 
-    __slots__ = ("_conn", "_detached", "_life", "_link", "_memory", "_past", "session")
+    __slots__ = ("_conn", "_detached", "_life", "_link", "_past", "_resumable_state", "session")
 
     def __init__(self, session: LinkSession, link: E) -> None:
         super().__init__()
-        self._memory: ResumableLinkState | None = None
+        self._resumable_state: ResumableLinkState | None = None
         self._past = 0
         self._life = LinkPhase.OPENING
         self._bind(session, link)
@@ -124,9 +124,9 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         """Why the peer, or what carried us, ended this link; None while it lives or was ended without an error."""
         life = self.life
         if life is LinkPhase.FAILED:
-            assert self._memory is not None
-            assert self._memory.failure is not None
-            return anew(self._memory.failure)
+            assert self._resumable_state is not None
+            assert self._resumable_state.failure is not None
+            return anew(self._resumable_state.failure)
         if self._detached is not None:
             if life is LinkPhase.REFUSED:
                 return self._gone(LinkRefusedError)
@@ -151,8 +151,8 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
     def remote(self) -> Attach:
         """The peer's attach."""
         remote = self._link.remote
-        if (remote is None or not self._link.has_terminus()) and self._memory is not None:
-            remote = self._memory.remote or remote
+        if (remote is None or not self._link.has_terminus()) and self._resumable_state is not None:
+            remote = self._resumable_state.remote or remote
         assert remote is not None
         return remote
 
@@ -174,7 +174,9 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
     def terminus(self) -> Any:
         """Where messages go to or come from: at the peer, or here where the peer has opened the link (3.5)."""
         link = self._link
-        unanswered = link.remote is None and (self._memory is None or self._memory.remote is None)
+        unanswered = link.remote is None and (
+            self._resumable_state is None or self._resumable_state.remote is None
+        )
         ends = link if link.answered or unanswered else self.remote  # until then, what we have asked for
         return ends.source if (link.role is Role.SENDER) is link.answered else ends.target
 
@@ -193,9 +195,9 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         raise NotImplementedError
 
     @property
-    def _remembered(self) -> Any:
+    def _resumable_terminus(self) -> Any:
         """The terminus that outlasts an attachment, or None."""
-        return None if self._memory is None else self._memory.terminus
+        return None if self._resumable_state is None else self._resumable_state.terminus
 
     # -- why it is gone ---------------------------------------------------------------------
 
@@ -240,8 +242,8 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
     def start(self, options: LinkOptions) -> None:
         """Write the attach."""
-        if self._memory is not None:
-            self._link.terminus = self._memory.terminus
+        if self._resumable_state is not None:
+            self._link.terminus = self._resumable_state.terminus
         options.attach_to(self._link)
 
     def abandon(self) -> None:
@@ -261,26 +263,26 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         """The peer has answered our attach."""
         if self._conn.recovery is not None and self._has_terminus():
             self._conn.recovery.answered(self)
-        memory = self._memory
-        if memory is not None and self._has_terminus():
+        resumable = self._resumable_state
+        if resumable is not None and self._has_terminus():
             if not self._link.incomplete:
-                memory.left = None
+                resumable.left = None
             if self._covered and self._life not in NEW:
                 try:
-                    self.check_answer(memory.options)
+                    self.check_answer(resumable.options)
                 except (
                     FilterNotSupportedError,
                     GuaranteeNotSupportedError,
                 ) as weaker:  # another peer answers than the one before
                     self._link.detach()
-                    self.give_up(weaker)
+                    self.stop_recovery(weaker)
                     return
-            if memory.terminus is not None:
+            if resumable.terminus is not None:
                 self._take_up()
             if self._life not in NEW:
                 self.turn(PhaseChange.OPEN)
-                if memory.on_restored is not None:
-                    memory.on_restored()
+                if resumable.on_restored is not None:
+                    resumable.on_restored()
         self.wake()
 
     def _take_up(self) -> None:
@@ -343,8 +345,8 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             self.turn(PhaseChange.CLOSE)
             self.wake_all()
         await self._gone_there()
-        if self._memory is not None and self._link.closed:
-            await self._memory.discard()
+        if self._resumable_state is not None and self._link.closed:
+            await self._resumable_state.discard()
 
     async def _gone_there(self) -> None:
         """Wait for the peer's detach, at most ``close_timeout`` seconds."""
@@ -355,9 +357,9 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
     # -- detach and come back ---------------------------------------------------------------
 
-    def remember(self, memory: ResumableLinkState) -> None:
-        """Keep what is unsettled in ``memory``; for a link that is not attached yet."""
-        self._memory = memory
+    def bind_state(self, resumable: ResumableLinkState) -> None:
+        """Keep what is unsettled in ``resumable``; only before the link is attached."""
+        self._resumable_state = resumable
 
     async def detach(self, error: Error | None = None) -> None:
         """Detach without closing, to ``resume`` the link later (2.6.6); waits for the answer as ``aclose`` does.
@@ -372,7 +374,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             await trio.lowlevel.checkpoint()
             return
         self.uncover()
-        if self._memory is None:
+        if self._resumable_state is None:
             self._give_back()
         self._link.detach(closed=False, error=error)
         self.turn(PhaseChange.CLOSE)
@@ -396,8 +398,8 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
         Cancelled: the link is detached again, and can be resumed.
         """
-        memory = self._memory
-        if memory is None or self._link.closing or (self._detached is not None and self._detached.closed):
+        resumable = self._resumable_state
+        if resumable is None or self._link.closing or (self._detached is not None and self._detached.closed):
             raise LocalProtocolError(
                 f"nothing is remembered of link {self.name!r}: open it with store= or an expiry_policy, and do not close it"
             )
@@ -406,11 +408,11 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         await trio.lowlevel.checkpoint()
         conn = self._conn if connection is None else connection
         await conn.wait_recovered()
-        session = conn.session_for(None, own=memory.options.own_session)
+        session = conn.session_for(None, own=resumable.options.own_session)
         self.attach_to(session)
         try:
             await self.attached()
-            self.check_answer(memory.options)
+            self.check_answer(resumable.options)
         except BaseException:
             self._link.detach(closed=False)
             self.turn(PhaseChange.CLOSE)
@@ -418,15 +420,15 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
     def attach_to(self, session: LinkSession) -> None:
         """Write the attach of a link that is remembered, on a session that may be another."""
-        memory = self._memory
-        assert memory is not None
+        resumable = self._resumable_state
+        assert resumable is not None
         if self._link.remote is not None and self._has_terminus():
-            memory.remote = self._link.remote
-        memory.failure = None
+            resumable.remote = self._link.remote
+        resumable.failure = None
         self._past = self.deliveries
         self._bind(session, self._new_end(session))
         self.turn(PhaseChange.ATTACH)
-        self.start(memory.options)
+        self.start(resumable.options)
 
     def _new_end(self, session: LinkSession) -> E:
         raise NotImplementedError
@@ -434,7 +436,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
     @property
     def needs_new_attach(self) -> bool:
         """Whether the peer's unsettled map was incomplete, of a link of which nothing is remembered here (2.7.3)."""
-        return self._link.incomplete and self._memory is None
+        return self._link.incomplete and self._resumable_state is None
 
     def attach_again(self, options: LinkOptions) -> None:
         """Detach, and attach as before: the peer, which has heard that nothing is unsettled here, has settled all."""
@@ -456,7 +458,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             raise link_error(self.name, self._link.error, True)
 
     def wake(self) -> None:
-        if self._link.incomplete and self._memory is not None and self._is_reduced():
+        if self._link.incomplete and self._resumable_state is not None and self._is_reduced():
             self._attach_anew()
         super().wake()
 
@@ -466,19 +468,19 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
     def _attach_anew(self) -> None:
         """An unsettled map was incomplete, and is shorter now (2.7.3)."""
-        link, memory = self._link, self._memory
-        assert memory is not None
-        left = 0 if memory.terminus is None else len(memory.terminus.unsettled)
+        link, resumable = self._link, self._resumable_state
+        assert resumable is not None
+        left = 0 if resumable.terminus is None else len(resumable.terminus.unsettled)
         if link.state is not LinkState.ATTACHED:
             return
-        if memory.left is not None and left >= memory.left:
+        if resumable.left is not None and left >= resumable.left:
             link.fail(
                 UNSETTLED_MAP_SIZE.broken(
                     f"{left} unsettled deliveries fit no frame, and none can be settled"
                 )
             )
             return
-        memory.left = left
+        resumable.left = left
         link.owner = None
         link.detach(closed=False)
         self.attach_to(self.session)
@@ -503,7 +505,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
     def wake_all(self) -> None:
         """Let all look again that wait for this link, or for what becomes of a delivery that it holds."""
-        terminus = self._remembered
+        terminus = self._resumable_terminus
         for delivery in () if terminus is None else terminus.deliveries():
             if delivery.watcher is not None:
                 delivery.watcher.wake()
@@ -512,7 +514,9 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
     @property
     def own_session(self) -> bool:
         """Whether it is to have a session of its own."""
-        return self._memory is not None and (self._memory.options.own_session or self._memory.apart)
+        return self._resumable_state is not None and (
+            self._resumable_state.options.own_session or self._resumable_state.apart
+        )
 
     @property
     def is_answered(self) -> bool:
@@ -520,11 +524,11 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         return self._link.remote is not None
 
     def _suspend(self, damage: AmqpError) -> None:
-        recovery, memory = self._conn.recovery, self._memory
+        recovery, resumable = self._conn.recovery, self._resumable_state
         assert recovery is not None
-        assert memory is not None
+        assert resumable is not None
         self.turn(PhaseChange.SUSPEND)
-        memory.damage = damage
+        resumable.damage = damage
         recovery.damaged(self)
         self.on_lost()
 
@@ -535,34 +539,34 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             self.uncover()
             self.wake_all()
             return
-        assert self._memory is not None
-        self._memory.apart = self._memory.apart or not self.is_answered
+        assert self._resumable_state is not None
+        self._resumable_state.apart = self._resumable_state.apart or not self.is_answered
         self._suspend(SessionEndedError(f"the session was ended, {describe(error)}", error))
 
     def on_lost(self) -> None:
         """The link, or the connection, was lost, and comes back."""
-        if self._memory is not None and self._memory.on_lost is not None:
-            self._memory.on_lost()
+        if self._resumable_state is not None and self._resumable_state.on_lost is not None:
+            self._resumable_state.on_lost()
 
     def watch_lost(self, call: Callable[[], object]) -> None:
         """Have ``call`` called, synchronously, each time that the link was lost, to be attached again.
 
         Nothing is called on a connection without ``reconnect``.
         """
-        if self._memory is not None:
-            self._memory.on_lost = call
+        if self._resumable_state is not None:
+            self._resumable_state.on_lost = call
 
     def watch_restored(self, call: Callable[[], object]) -> None:
         """Have ``call`` called, synchronously, each time that the link was attached again."""
-        if self._memory is not None:
-            self._memory.on_restored = call
+        if self._resumable_state is not None:
+            self._resumable_state.on_restored = call
 
-    def give_up(self, failure: AmqpError | None) -> None:
+    def stop_recovery(self, failure: AmqpError | None) -> None:
         """It cannot be attached again: by this failure, or by what ended it so often that it is not tried again."""
-        memory = self._memory
-        assert memory is not None
-        memory.failure = failure or memory.damage
-        self.turn(PhaseChange.GIVE_UP)
+        resumable = self._resumable_state
+        assert resumable is not None
+        resumable.failure = failure or resumable.damage
+        self.turn(PhaseChange.STOP_RECOVERY)
         self.uncover()
         self.wake_all()
 
@@ -575,7 +579,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         """
         self.check_alive()
         if self._conn.recovery is not None and delivery.link.state is LinkState.GONE:
-            terminus = self._remembered
+            terminus = self._resumable_terminus
             if terminus is None or delivery.tag not in terminus.unsettled:
                 raise lost_with(self._loss(), f"what became of delivery {delivery.tag!r} is not known")
 

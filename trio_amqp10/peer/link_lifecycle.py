@@ -59,7 +59,7 @@ class PhaseChange(Enum):
     SUSPEND = auto()
     DETACH = auto()
     LOSE = auto()
-    GIVE_UP = auto()
+    STOP_RECOVERY = auto()
     CLOSE = auto()
 
 
@@ -71,14 +71,14 @@ PHASE_CHANGES: Final[dict[LinkPhase, dict[PhaseChange, LinkPhase]]] = {
         _T.SUSPEND: _L.REOPENING,
         _T.DETACH: _L.REFUSED,
         _T.LOSE: _L.UNANSWERED,
-        _T.GIVE_UP: _L.FAILED,
+        _T.STOP_RECOVERY: _L.FAILED,
         _T.CLOSE: _L.CLOSED,
     },
     _L.REOPENING: {
         _T.ATTACH: _L.OPENING,
         _T.DETACH: _L.REFUSED,
         _T.LOSE: _L.UNANSWERED,
-        _T.GIVE_UP: _L.FAILED,
+        _T.STOP_RECOVERY: _L.FAILED,
         _T.CLOSE: _L.CLOSED,
     },
     _L.OPEN: {
@@ -86,14 +86,14 @@ PHASE_CHANGES: Final[dict[LinkPhase, dict[PhaseChange, LinkPhase]]] = {
         _T.SUSPEND: _L.RECOVERING,
         _T.DETACH: _L.DETACHED,
         _T.LOSE: _L.LOST,
-        _T.GIVE_UP: _L.FAILED,
+        _T.STOP_RECOVERY: _L.FAILED,
         _T.CLOSE: _L.CLOSED,
     },
     _L.RECOVERING: {
         _T.ATTACH: _L.RETURNING,
         _T.DETACH: _L.DETACHED,
         _T.LOSE: _L.LOST,
-        _T.GIVE_UP: _L.FAILED,
+        _T.STOP_RECOVERY: _L.FAILED,
         _T.CLOSE: _L.CLOSED,
     },
     _L.RETURNING: {
@@ -101,7 +101,7 @@ PHASE_CHANGES: Final[dict[LinkPhase, dict[PhaseChange, LinkPhase]]] = {
         _T.SUSPEND: _L.RECOVERING,
         _T.DETACH: _L.DETACHED,
         _T.LOSE: _L.LOST,
-        _T.GIVE_UP: _L.FAILED,
+        _T.STOP_RECOVERY: _L.FAILED,
         _T.CLOSE: _L.CLOSED,
     },
     _L.UNANSWERED: {_T.DETACH: _L.REFUSED, _T.CLOSE: _L.CLOSED},

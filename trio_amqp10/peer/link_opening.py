@@ -50,7 +50,7 @@ def check_relay(connection: LinkConnection) -> None:
 async def recall(
     connection: LinkConnection, options: LinkOptions, name: str, role: bool
 ) -> ResumableLinkState:
-    """What is known of the link from before, or a memory for what is to come. Cancelled: nothing has happened."""
+    """What is known of the link from before, or an empty state for what is to come. Cancelled: nothing has happened."""
     key = LinkKey(connection.container_id, connection.remote.container_id, name, role)
     store = MemoryTerminusStore() if options.store is None else options.store
     resend = options.guarantee != "exactly-once"
@@ -96,19 +96,19 @@ class LinkOpening(Generic[L]):
         options = self._options
         connection = self._connection
         name = options.name or connection.new_name()
-        memory = None
+        resumable = None
         if options.remembers:
-            memory = await recall(connection, options, name, self._role)
+            resumable = await recall(connection, options, name, self._role)
         elif connection.recovery is not None:
-            memory = self._covering(name)
+            resumable = self._covering(name)
         await connection.wait_recovered()
         self._check()
         session = connection.session_for(self._session, own=options.own_session)
         try:
             self._link = link = self._make(session, name)
             try:
-                if memory is not None:
-                    link.remember(memory)
+                if resumable is not None:
+                    link.bind_state(resumable)
                     if options.restorable:
                         link.cover()
                 session.opening[link] = None

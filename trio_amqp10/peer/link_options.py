@@ -69,7 +69,7 @@ def settle_modes(guarantee: str) -> tuple[SenderSettleMode, ReceiverSettleMode]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shared:
-    """What users may say of a link and an attach carries as it is, or the link's memory needs."""
+    """What users may say of a link and an attach carries as it is, or resuming the link needs."""
 
     name: str | None = None
     guarantee: Guarantee = "at-least-once"

@@ -55,7 +55,7 @@ class Receiver(Link["ReceiverLink"]):
     without an error, or when we close; with an error or a lost transport it raises.
     """
 
-    __slots__ = ("_hold", "_later", "_readers", "_window")
+    __slots__ = ("_later", "_readers", "_receive_buffer", "_window")
 
     def __init__(
         self,
@@ -68,13 +68,13 @@ class Receiver(Link["ReceiverLink"]):
     ) -> None:
         super().__init__(session, link)
         self._readers: WeakKeyDictionary[trio.lowlevel.Task, Delivery] | None = None
-        self._hold: ReceiveBuffer | None = None
+        self._receive_buffer: ReceiveBuffer | None = None
         if streaming:
             self._readers = WeakKeyDictionary()
             link.stream()
         if octets is not None:
-            self._hold = ReceiveBuffer(octets, session.connection.engine.limits.max_frame_size)
-            link.limit(self._hold)
+            self._receive_buffer = ReceiveBuffer(octets, session.connection.engine.limits.max_frame_size)
+            link.limit(self._receive_buffer)
         self._window = CreditWindow(credit)
         self._later = 0  # what credit was granted, or taken back, while the link was lost
 
@@ -114,8 +114,8 @@ class Receiver(Link["ReceiverLink"]):
         """Write the attach, and the first credit right behind it."""
         link = self._link
         super().start(options)
-        if self._hold is not None:
-            self._hold.held = sum(len(one.payload) for one in link.queue)  # of before
+        if self._receive_buffer is not None:
+            self._receive_buffer.held = sum(len(one.payload) for one in link.queue)  # of before
             self._top_up()
         elif self._window.size:
             self._window.fill(link)
@@ -174,15 +174,15 @@ class Receiver(Link["ReceiverLink"]):
 
     def _top_up(self) -> None:
         """Keep credit granted for what the window and the octets have room for."""
-        if self._hold is not None:
-            self._top_up_octets(self._hold)
+        if self._receive_buffer is not None:
+            self._top_up_octets(self._receive_buffer)
         elif self._window.is_low(self._link):
             self._window.fill(self._link)
 
-    def _top_up_octets(self, hold: ReceiveBuffer) -> None:
+    def _top_up_octets(self, receive_buffer: ReceiveBuffer) -> None:
         """The same, for as many messages as there is likely to be room for."""
         link = self._link
-        wanted = min(self._window.size - len(self._queue), hold.messages())
+        wanted = min(self._window.size - len(self._queue), receive_buffer.messages())
         if (
             wanted > 0
             and link.credit <= wanted // 2
@@ -192,9 +192,9 @@ class Receiver(Link["ReceiverLink"]):
 
     def _lessen(self, deliveries: Iterable[Delivery]) -> None:
         """These are not in the queue any more."""
-        if self._hold is not None:
+        if self._receive_buffer is not None:
             for delivery in deliveries:
-                self._hold.went(len(delivery.payload))
+                self._receive_buffer.went(len(delivery.payload))
             self._link.session.refill_if_due()
 
     async def drain(self) -> list[Delivery]:
@@ -291,9 +291,9 @@ class Receiver(Link["ReceiverLink"]):
         link = self._link
         queue = link.queue
         delivery = queue.popleft()
-        if self._hold is not None:
+        if self._receive_buffer is not None:
             self._lessen((delivery,))  # type: ignore[arg-type]  # (as below)
-            self._top_up_octets(self._hold)
+            self._top_up_octets(self._receive_buffer)
         elif link.credit + len(queue) <= self._window.half and self._window.is_low(link):
             self._window.fill(link)
         return delivery  # type: ignore[return-value]  # the connection makes deliveries of our class
@@ -303,7 +303,7 @@ class Receiver(Link["ReceiverLink"]):
 
         Those of a link that may come back wait for that.
         """
-        if self._remembered is not None:
+        if self._resumable_terminus is not None:
             return self.life is LinkPhase.CLOSED or bool(self._queue[0].settled)
         kept = [delivery for delivery in self._queue if delivery.settled]
         self._queue.clear()
@@ -348,15 +348,15 @@ class Receiver(Link["ReceiverLink"]):
     # -- attach and close -------------------------------------------------------------------
 
     def _take_up(self) -> None:
-        awaited = len(self._remembered.awaited)
+        awaited = len(self._resumable_terminus.awaited)
         if awaited and self._link.state is LinkState.ATTACHED:
             # What is to be resumed needs credit like anything else, and nobody may be asking for more.
             self._link.set_credit(self._link.credit + awaited)
 
     def _new_end(self, session: LinkSession) -> ReceiverLink:
         link = session.engine.receiver(self.name)
-        if self._hold is not None:
-            link.limit(self._hold)
+        if self._receive_buffer is not None:
+            link.limit(self._receive_buffer)
         if self._readers is not None:
             link.stream()
         if self._link.terminus is None:

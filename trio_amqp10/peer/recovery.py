@@ -233,16 +233,16 @@ class Recovery:
                 return True
         except (SecurityError, LocalProtocolError) as refusal:
             failure = refusal
-        self._give_up(failure)
+        self._stop(failure)
         return False
 
     async def _come_back(self) -> None:
         try:
             url = await self._redial.again(self._dial_and_prepare, self.loss or Exception(), self._clean_up)
         except AttemptsUsedUpError as used_up:
-            self._give_up(self._exhausted(used_up.__cause__))
+            self._stop(self._exhausted(used_up.__cause__))
         except Exception as failure:
-            self._give_up(failure)
+            self._stop(failure)
         else:
             self._restore(url)
 
@@ -276,12 +276,12 @@ class Recovery:
             return
         failure: Exception | None = None
 
-        async def give_up_with_the_peer() -> None:
+        async def stop_when_the_peer_is_lost() -> None:
             await connection.pump.finished.wait()
             nursery.cancel_scope.cancel()
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(give_up_with_the_peer)
+            nursery.start_soon(stop_when_the_peer_is_lost)
             self._preparing = trio.lowlevel.current_task()
             try:
                 for call in list(self._preparations):
@@ -317,7 +317,7 @@ class Recovery:
             log.warning("%r could not be attached again: %s", link, failure)
             gone = LinkDetachedError(f"link {link.name!r} could not be attached again: {failure}")
             gone.__cause__ = failure
-            link.give_up(gone)
+            link.stop_recovery(gone)
 
     def _exhausted(self, last: BaseException | None) -> ConnectionClosedError:
         """Why no more is tried; what was tried last may be an error of the system, which is none of ours."""
@@ -328,7 +328,7 @@ class Recovery:
         gone.__cause__ = last
         return gone
 
-    def _give_up(self, failure: Exception) -> None:
+    def _stop(self, failure: Exception) -> None:
         log.warning("%r is given up: %s", self._connection, failure)
         self.failure = failure
         self.stopped = True
@@ -341,7 +341,7 @@ class Recovery:
         """Attach again what the peer detached, unless all of the connection comes back meanwhile."""
         pause = mending.next_pause(trio.current_time())
         if pause is None:
-            link.give_up(None)
+            link.stop_recovery(None)
             return
         with trio.CancelScope(shield=True) as scope:
             if self.stopped:

@@ -59,7 +59,7 @@ class Sender(Link["SenderLink"]):
     @property
     def unsettled(self) -> int:
         """Deliveries that went out and are not settled, on this link or when it was attached before."""
-        terminus = self._remembered
+        terminus = self._resumable_terminus
         return self._link.unsettled if terminus is None else len(terminus.unsettled)
 
     @property
@@ -134,8 +134,8 @@ class Sender(Link["SenderLink"]):
         link = self._link
         if link.drain and not self._blocked:
             link.drained()
-        if self._memory is not None and self._memory.is_written:
-            await self._memory.flushed()
+        if self._resumable_state is not None and self._resumable_state.is_written:
+            await self._resumable_state.flushed()
         return cast("OutgoingDelivery", delivery)  # the connection makes deliveries of our class
 
     def stream(
@@ -301,7 +301,7 @@ class Sender(Link["SenderLink"]):
 
     def raise_if_outcome_lost(self, delivery: OutgoingDelivery) -> None:
         """As ``Link.raise_if_outcome_lost``; raise ``DeliveryInDoubtError`` where the peer forgot this one before it said what became of it."""
-        terminus = self._remembered
+        terminus = self._resumable_terminus
         if terminus is not None:
             for sent in terminus.in_doubt:
                 if sent.delivery is delivery:
@@ -312,7 +312,7 @@ class Sender(Link["SenderLink"]):
     @property
     def resumed(self) -> list[OutgoingDelivery]:
         """Deliveries from before that are not settled yet, oldest first, for who did not keep them."""
-        terminus = self._remembered
+        terminus = self._resumable_terminus
         if terminus is None:
             return []
         return cast("list[OutgoingDelivery]", terminus.deliveries())

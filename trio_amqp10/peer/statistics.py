@@ -177,7 +177,7 @@ def connection_statistics(engine: EngineConnection, totals: ConnectionCounters) 
         "messages_out": totals.messages_out + sent,
         "reads": totals.reads,
         "writes": totals.writes,
-        "waiting": engine.outbox.size,
+        "waiting": engine.write_buffer.size,
         "sessions": len(engine.sessions),
         "senders": roles.count(Role.SENDER),
         "receivers": roles.count(Role.RECEIVER),

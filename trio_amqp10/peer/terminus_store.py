@@ -163,7 +163,7 @@ class ResumableLinkState:
     @property
     def is_written(self) -> bool:
         """Whether it is to survive the process."""
-        return self.terminus is not None and self.terminus.keeper is not None
+        return self.terminus is not None and self.terminus.unsettled_store is not None
 
     async def flushed(self) -> None:
         """Wait until all is kept; not to be cancelled."""
@@ -176,5 +176,5 @@ class ResumableLinkState:
 
 
 def new_terminus(role: bool, *, resend: bool) -> Terminus:
-    """A memory that is empty."""
+    """Nothing is known of the link yet."""
     return SenderTerminus(resend=resend) if role is Role.SENDER else ReceiverTerminus()

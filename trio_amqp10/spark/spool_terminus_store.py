@@ -70,7 +70,7 @@ class SpoolTerminusStore(amqp.TerminusStore):
         self._spool = spool
         self._since = _since(spool)
         self._tags: dict[str, dict[bytes, None]] = {}
-        self._keepers: dict[str, _SpooledDeliveries] = {}
+        self._unsettled_stores: dict[str, _SpooledDeliveries] = {}
         self._coming: list[tuple[str, bytes]] = []
         for path in spool.segments[-1:]:
             told: dict[str, list[str]] = annotation(path, TAGS) or {}
@@ -83,13 +83,13 @@ class SpoolTerminusStore(amqp.TerminusStore):
         await trio.lowlevel.checkpoint()
         terminus = make()
         assert isinstance(terminus, ReceiverTerminus)
-        if key.name in self._keepers:
-            self._keepers[key.name].settled = None  # its connection is gone
+        if key.name in self._unsettled_stores:
+            self._unsettled_stores[key.name].settled = None  # its connection is gone
         tags = self._tags.setdefault(key.name, {})
         terminus.known = key.name in self._since
         for tag in tags:
             terminus.restore(tag, Accepted())
-        terminus.keeper = self._keepers[key.name] = _SpooledDeliveries(tags)
+        terminus.unsettled_store = self._unsettled_stores[key.name] = _SpooledDeliveries(tags)
         return terminus
 
     async def discard(self, key: LinkKey) -> None:
@@ -122,7 +122,7 @@ class SpoolTerminusStore(amqp.TerminusStore):
                 self._note(self._since | {name: self._spool.end})
             except OSError as wrong:  # not to be taken for a lost connection
                 raise SpoolError(f"the spool cannot be written: {wrong}") from wrong
-        self._keepers[name].settled = settled
+        self._unsettled_stores[name].settled = settled
 
     def telling(self, batch: pa.RecordBatch, came: Iterable[amqp.Delivery]) -> pa.RecordBatch:
         """A segment that tells of these deliveries, whose rows it has, and of all others that are unsettled."""
@@ -158,10 +158,10 @@ class _SpooledDeliveries:
     def sent(self, delivery: object, payload: bytes, message_format: int) -> None:
         """A receiver sends nothing."""
 
-    def conclude(self, tag: bytes, state: object, then: Callable[[], object]) -> None:  # noqa: ARG002
+    def record_outcome(self, tag: bytes, state: object, then: Callable[[], object]) -> None:  # noqa: ARG002
         then()
 
-    def foretell(self, tag: bytes) -> None:
+    def record_acceptance(self, tag: bytes) -> None:
         """Nothing is said before it is true."""
 
     def drop(self, tag: bytes) -> None:

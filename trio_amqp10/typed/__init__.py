@@ -93,7 +93,7 @@ Knows nothing of links and frames: the codec is between objects and the values o
 
 from __future__ import annotations
 
-from .marks import REST, Key
+from .field_markers import REST, Key
 from .registry import Registry
 
 __all__ = ["REST", "Key", "Registry"]

@@ -10,7 +10,7 @@ import sys
 import typing
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .marks import REST, Key
+from .field_markers import REST, Key
 from .structs import Declaration, Field
 
 if TYPE_CHECKING:

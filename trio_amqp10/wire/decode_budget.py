@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from trio_amqp10.protocol_rules import ENCODING, NESTING, VALUES, Rule
+from trio_amqp10.protocol_rules import ENCODING, NESTING, VALUES, ProtocolRule
 
 if TYPE_CHECKING:
     from trio_amqp10.errors import RemoteProtocolError
@@ -76,7 +76,7 @@ def read_fault(error: Exception) -> RemoteProtocolError:
     return ENCODING.broken("the octets end inside a value")
 
 
-def malformed(text: str, rule: Rule = ENCODING) -> RemoteProtocolError:
+def malformed(text: str, rule: ProtocolRule = ENCODING) -> RemoteProtocolError:
     """A decode-error (2.8.15)."""
     return rule.broken(text)
 

@@ -27,7 +27,7 @@ from trio_amqp10.amqp091.events import (
     StartAnswered,
 )
 from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.amqp091.methods import Method, Sender
+from trio_amqp10.amqp091.methods import EndpointRole, Method
 from trio_amqp10.amqp091.states import ChannelState
 from trio_amqp10.net.pump import Pump
 
@@ -211,7 +211,7 @@ class Peer:
             },
             mechanisms=broker.mechanisms,
         )
-        self.engine = Engine(Sender.SERVER, trio.current_time(), broker.limits, start=start)
+        self.engine = Engine(EndpointRole.SERVER, trio.current_time(), broker.limits, start=start)
         self.pump = Pump(self.engine, stream, self.on_event, self.on_over)
         self.channels: list[ServerChannel] = []
         self.answer: spec.ConnectionStartOk | None = None

@@ -204,10 +204,10 @@ REQUIREMENTS = [
         "link_is_attached_again_when_the_peers_unsettled_map_is_incomplete",
         mutants=(
             Change(
-                "if self._link.incomplete and self._memory is not None",
-                "if False and self._memory is not None",
+                "if self._link.incomplete and self._resumable_state is not None",
+                "if False and self._resumable_state is not None",
             ),
-            Change("return self._link.incomplete and self._memory is None", "return False"),
+            Change("return self._link.incomplete and self._resumable_state is None", "return False"),
         ),
     ),
     need(

@@ -43,7 +43,7 @@ REQUIREMENTS = [
         "connection_answers_open_and_close_that_come_in_one_read",
         mutants=(
             Change("self._stack.close(error, trio.current_time())", "pass"),
-            Change("self.outbox.write_frame(encode_frame(0, encode(Close(error=error))))", "pass"),
+            Change("self.write_buffer.write_frame(encode_frame(0, encode(Close(error=error))))", "pass"),
         ),
     ),
     need(

@@ -50,8 +50,8 @@ REQUIREMENTS = [
         "row_37_octets_behind_the_close_are_dropped",
         mutants=(
             Change(
-                "        self.context.flush()\n        self.outbox.drop_held()",
-                "        self.outbox.drop_held()",
+                "        self.context.flush()\n        self.write_buffer.drop_held()",
+                "        self.write_buffer.drop_held()",
             ),
             (
                 Change("while not (self.deaf or connection.state is _END):", "while not self.deaf:"),

@@ -145,7 +145,7 @@ REQUIREMENTS = [
         "connection_goes_through_discarding_when_it_closes_with_an_error",
         mutants=(
             _CLOSE_WITHOUT_ERROR,
-            Change("self.outbox.write_frame(encode_frame(0, encode(Close(error=error))))", "pass"),
+            Change("self.write_buffer.write_frame(encode_frame(0, encode(Close(error=error))))", "pass"),
         ),
     ),
     need(

@@ -183,7 +183,8 @@ REQUIREMENTS = [
         "and suspend and resume the link again",
         "maps_that_fit_no_frame_are_worked_off_in_turns",
         mutant=Change(
-            "if self._link.incomplete and self._memory is not None", "if False and self._memory is not None"
+            "if self._link.incomplete and self._resumable_state is not None",
+            "if False and self._resumable_state is not None",
         ),
     ),
     need(

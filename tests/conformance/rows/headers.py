@@ -11,7 +11,8 @@ _NO_HEADER_WRITTEN = Change(
     "\n    def write_frame",
 )
 _OTHER_VERSION_WRITTEN = Change(
-    "self.outbox.write_header(AMQP_HEADER)", 'self.outbox.write_header(AMQP_HEADER[:5] + b"\\1\\1\\0")'
+    "self.write_buffer.write_header(AMQP_HEADER)",
+    'self.write_buffer.write_header(AMQP_HEADER[:5] + b"\\1\\1\\0")',
 )
 _STRANGER_GETS_NO_HEADER = Change(
     "if self.layer is Layer.CHOICE:\n                self._out = self._wanted_header()",

@@ -82,7 +82,7 @@ REQUIREMENTS = [
         "connection_keeps_alive_what_the_peer_would_give_up",
         "idle_calls_for_a_heartbeat_when_nothing_was_written_in_a_quarter",
         mutants=(
-            Change("            if due:\n                self.outbox.keep_alive()", "            pass"),
+            Change("            if due:\n                self.write_buffer.keep_alive()", "            pass"),
             Change("        return not wrote", "        return False"),
         ),
     ),

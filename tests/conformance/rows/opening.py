@@ -25,7 +25,7 @@ REQUIREMENTS = [
         "row_21_anything_before_the_open_is_a_framing_error",
         "[open-first]",
         mutants=(
-            Change('self.outbox.write_frame(self._open)\n        self._open = b""', "pass"),
+            Change('self.write_buffer.write_frame(self._open)\n        self._open = b""', "pass"),
             Change(
                 'raise rules.OPEN_FIRST.broken(f"{type(performative).__name__.lower()} before open")',
                 "return",

@@ -141,7 +141,7 @@ REQUIREMENTS = [
         mutants=(
             Change('if not asked or options.filters == "optional":', "if True:"),
             Change(
-                "            self.check_answer(memory.options)\n        except BaseException",
+                "            self.check_answer(resumable.options)\n        except BaseException",
                 "            pass\n        except BaseException",
             ),
         ),

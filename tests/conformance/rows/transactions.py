@@ -152,10 +152,10 @@ REQUIREMENTS = [
         "4.3-6",
         MUST,
         "a discharge that rolls back is always done",
-        "transaction_that_was_doomed_is_rolled_back_when_asked_to",
+        "transaction_that_has_failed_is_rolled_back_when_asked_to",
         mutant=Change(
             "        if discharge.fail:\n            work.end()\n",
-            "        if discharge.fail and work.fate is None:\n            work.end()\n",
+            "        if discharge.fail and work.failure is None:\n            work.end()\n",
         ),
     ),
     need(
@@ -319,7 +319,7 @@ REQUIREMENTS = [
         "a transaction commits with a settled message that cannot be taken",
         "commit_fails_when_a_message_sent_settled_cannot_be_routed",
         mutant=Change(
-            "                self.doom(refusal.condition, refusal.description)\n            if not permitted",
+            "                self.fail(refusal.condition, refusal.description)\n            if not permitted",
             "                pass\n            if not permitted",
         ),
     ),
@@ -393,7 +393,7 @@ REQUIREMENTS = [
         "rollback_leaves_a_delivery_live_unless_it_was_settled",
         "delivery_retired_in_a_transaction_that_is_rolled_back_has_the_default_outcome",
         mutant=Change(
-            "            self.watch.give_back()\n        else:\n            self.watch.go_on()\n",
+            "            self.watch.give_back()\n        else:\n            self.watch.leave_transaction()\n",
             "            self.watch.give_back()\n",
         ),
     ),

@@ -62,7 +62,7 @@ async def test_scheduled_message_comes_when_it_is_due_with_a_new_number(autojump
         assert got == [("d", 4, 0), ("b", 5, 30), ("c", 6, 90)]
 
 
-async def test_earlier_message_does_not_wait_for_the_alarm_of_a_later_one(autojump_clock: MockClock) -> None:
+async def test_earlier_message_does_not_wait_for_the_timer_of_a_later_one(autojump_clock: MockClock) -> None:
     bus = bus_of(q=EntityOptions(lock_duration=600))
     async with open_client(bus) as conn, open_client(bus) as other:
         await put(conn, "q", later("late", 100))

@@ -105,7 +105,7 @@ class Recovery:
                 await connection.pump.finished.wait()
                 loss = connection.loss or connection_lost("the transport ended")
                 if not self.covers(loss):
-                    self._give_up(loss)
+                    self._stop(loss)
                     break
                 log.warning("the connection was lost, and will be dialled again: %s", loss)
                 self._watchers.tell(Change("lost", loss))
@@ -119,11 +119,11 @@ class Recovery:
             url = await self._redial.again(self._dial_and_restore, loss, self._clean_up)
         except AttemptsUsedUpError as used_up:
             last = used_up.__cause__
-            self._give_up(
+            self._stop(
                 connection_lost(f"{self._attempts} to bring it back have failed, the last with: {last}", last)
             )
         except Exception as failure:
-            self._give_up(failure)
+            self._stop(failure)
         else:
             self._attempts.reached(trio.current_time())
             connection.on_ready()
@@ -217,10 +217,10 @@ class Recovery:
 
     # -- the end ----------------------------------------------------------------------------
 
-    def _give_up(self, failure: Exception) -> None:
+    def _stop(self, failure: Exception) -> None:
         log.warning("the connection is given up: %s", failure)
         self._end(failure)
-        self._connection.give_up(failure)
+        self._connection.fail(failure)
 
     def _end(self, failure: Exception | None) -> None:
         if not self.stopped:

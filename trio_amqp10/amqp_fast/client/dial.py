@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.commands import Sender
+from trio_amqp10.amqp_fast.commands import EndpointRole
 from trio_amqp10.amqp_fast.engine import Engine
 from trio_amqp10.amqp_fast.limits import Limits
 from trio_amqp10.errors import LocalProtocolError
@@ -150,7 +150,7 @@ class Dialling:
         # through it, or it would come out as a group of one.
         stream, private = await self._reach()
         engine = Engine(
-            Sender.CLIENT,
+            EndpointRole.CLIENT,
             trio.current_time(),
             self._limits,
             opening=self._opening,

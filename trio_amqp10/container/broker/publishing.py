@@ -89,11 +89,11 @@ class Publisher:
         if journal is None or journal.committing or not journal.crowded:
             return False
 
-        def go_on() -> None:
+        def take_more() -> None:
             if inlet in node.inlets:
                 node.attempt(inlet, node.on_arrivals, inlet)
 
-        journal.when_roomy(go_on)
+        journal.when_roomy(take_more)
         return True
 
     def forget(self, inlet: Inlet) -> None:
@@ -104,7 +104,7 @@ class Publisher:
             queue.forget_waiting(inlet)
             release(arrival)
 
-    def _go_on(self, inlet: Inlet) -> None:
+    def _publish_waiting(self, inlet: Inlet) -> None:
         waiting = self._waiting.pop(inlet, None)
         if waiting is not None:
             waiting[2]()
@@ -148,15 +148,15 @@ class Publisher:
         )
         if full is not None:
 
-            def go_on() -> None:
+            def publish_again() -> None:
                 self.publish(
                     inlet, arrival, exchange, key, further, headers, admits=admits, node=node, origin=origin
                 )
                 if node is not None and inlet in node.inlets:
                     node.on_arrivals(inlet)
 
-            self._waiting[inlet] = full, arrival, go_on
-            full.when_roomy(inlet, self._go_on)
+            self._waiting[inlet] = full, arrival, publish_again
+            full.when_roomy(inlet, self._publish_waiting)
             return
         exchange.figures["arrived"] += 1
         if not queues:
@@ -184,7 +184,7 @@ class Publisher:
             refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, f"{refusing.address!r} is full")
         elif journal.committing or _is_stored(queues, marked):
             if _is_stored(queues, marked):
-                arrival.foretell()
+                arrival.record_acceptance()
             journal.after(partial(exchange.attempt, inlet, answer, inlet, arrival))
         else:
             accept(arrival)

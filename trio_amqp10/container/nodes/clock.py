@@ -43,9 +43,9 @@ class Clock:
         self.now = now
         self.call_at: CallAt | None = None
 
-    def deadline_timer(self, due: Callable[[], float], ring: Callable[[], object]) -> DeadlineTimer:
-        """What has ``ring`` called when the time has come that ``due`` gives; see ``DeadlineTimer``."""
-        return DeadlineTimer(due, ring, self.call_at)
+    def deadline_timer(self, due: Callable[[], float], call: Callable[[], object]) -> DeadlineTimer:
+        """What has ``call`` called when the time has come that ``due`` gives; see ``DeadlineTimer``."""
+        return DeadlineTimer(due, call, self.call_at)
 
     def deadline(self, now: float, ttl: int | None, expiry: int | None, limit: int | None = None) -> float:
         """When a message that arrives ``now`` is no longer worth delivering: the earliest of those that are given.

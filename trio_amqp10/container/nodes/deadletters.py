@@ -19,6 +19,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Protocol
 
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError
+from trio_amqp10.renamed import RenamedAttribute
 
 from .node import RefusedError
 from .relay import Feed
@@ -79,15 +80,15 @@ class DeadLetters:
         condition: str | None,
         description: str | None,
         done: Callable[[bool], object],
-        strike: Callable[[], Callable[[], object]] | None,
+        delete_in_commit: Callable[[], Callable[[], object]] | None,
     ) -> None:
         """Hand a dead message over; ``done`` is called once: with True when it is in other hands, or gone.
 
-        With False where it could not be stored there: whoever has it on disk keeps it, for another day. ``strike`` deletes
+        With False where it could not be stored there: whoever has it on disk keeps it, for another day. ``delete_in_commit`` deletes
         it there in the commit that has it here, so that a crash leaves one of the two; what it returns undoes that.
         """
         dead = self._source.to_dead_letter(content, reason, condition, description)
-        letter = Letter(self, dead, reason, self._source.publication_of(content), done, strike)
+        letter = Letter(self, dead, reason, self._source.publication_of(content), done, delete_in_commit)
         self._open += 1
         try:
             node, feed = self._reach()
@@ -140,9 +141,9 @@ class Letter:
     """
 
     __slots__ = (
+        "_delete_in_commit",
         "_done",
         "_letters",
-        "_strike",
         "_undo",
         "content",
         "publication",
@@ -152,6 +153,7 @@ class Letter:
     )
 
     tag = b""
+    foretell = RenamedAttribute("record_acceptance")
 
     def __init__(
         self,
@@ -160,7 +162,7 @@ class Letter:
         reason: Death,
         publication: Publication | None,
         done: Callable[[bool], object],
-        strike: Callable[[], Callable[[], object]] | None,
+        delete_in_commit: Callable[[], Callable[[], object]] | None,
     ) -> None:
         self.content = content
         self.reason: Death = reason
@@ -169,17 +171,17 @@ class Letter:
         self.state: Any = None
         self._letters = letters
         self._done = done
-        self._strike = strike
+        self._delete_in_commit = delete_in_commit
         self._undo: Callable[[], object] | None = None
 
     @property
     def message(self) -> Any:
         return self.content.as_message()
 
-    def foretell(self) -> None:
-        """As ``Arrival.foretell``: where it comes from it is deleted in the same commit."""
-        if self._strike is not None:
-            self._undo = self._strike()
+    def record_acceptance(self) -> None:
+        """As ``Arrival.record_acceptance``: where it comes from it is deleted in the same commit."""
+        if self._delete_in_commit is not None:
+            self._undo = self._delete_in_commit()
 
     def accept(self) -> None:
         self._answer("accepted")

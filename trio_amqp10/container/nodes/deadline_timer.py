@@ -36,36 +36,36 @@ class DeadlineTimer:
 
     Args:
         due: gives the next deadline, on trio's clock; infinite for none.
-        ring: does what is due.
+        call: does what is due.
         call_at: calls a function at a time; None if there is no timer: then the owner is only checked when it is used.
     """
 
-    __slots__ = ("_at", "_call_at", "_due", "_ring", "_timer")
+    __slots__ = ("_at", "_call", "_call_at", "_due", "_timer")
 
     def __init__(
         self,
         due: Callable[[], float],
-        ring: Callable[[], object],
+        call: Callable[[], object],
         call_at: CallAt | None,
     ) -> None:
         self._due = due
-        self._ring = ring
+        self._call = call
         self._call_at = call_at
         self._at = math.inf
         self._timer: Cancellable | None = None
 
     def check(self) -> None:
         """The next deadline may have changed."""
-        self.expect(self._due())
+        self.schedule(self._due())
 
-    def expect(self, due: float) -> None:
+    def schedule(self, due: float) -> None:
         """There is a deadline then; costs nothing if the timer is set for an earlier time."""
         if due < self._at and self._call_at is not None:
-            self.stop()
+            self.cancel()
             self._at = due
             self._timer = self._call_at(due, self._on_time)
 
-    def stop(self) -> None:
+    def cancel(self) -> None:
         """There is no deadline any more."""
         self._at = math.inf
         if self._timer is not None:
@@ -73,10 +73,10 @@ class DeadlineTimer:
             self._timer = None
 
     def _on_time(self) -> None:
-        rang = self._at
+        called_at = self._at
         self._at = math.inf
         self._timer = None
         try:
-            self._ring()
+            self._call()
         finally:
-            self.expect(max(self._due(), rang + _PAUSE))
+            self.schedule(max(self._due(), called_at + _PAUSE))

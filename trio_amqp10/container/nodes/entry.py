@@ -102,7 +102,7 @@ class EntryStore(Protocol):
         """It is gone for good."""
         ...
 
-    def strike(self, entry: Entry) -> Callable[[], object]:
+    def delete_in_commit(self, entry: Entry) -> Callable[[], object]:
         """It goes with the commit that is being prepared; what is returned undoes that."""
         ...
 
@@ -206,9 +206,9 @@ class Entry:
         """As ``Lease.redelivered``."""
         return self.turn > 1
 
-    def strike(self) -> Callable[[], object] | None:
-        """As ``Lease.strike``."""
-        return None if self.queue_store is None else self.queue_store.strike(self)
+    def delete_in_commit(self) -> Callable[[], object] | None:
+        """As ``Lease.delete_in_commit``."""
+        return None if self.queue_store is None else self.queue_store.delete_in_commit(self)
 
     def accepted(self) -> None:
         self._queue.drop(self)

@@ -104,7 +104,7 @@ class Groups:
         group.waiting.add(entry)
         group.end_lease()
 
-    def go_on_lending(self, name: str, key: object) -> None:
+    def note_lease(self, name: str, key: object) -> None:
         """A link has one of its messages since before a restart."""
         self._of(name).lend(key)
 

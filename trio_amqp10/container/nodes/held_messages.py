@@ -246,8 +246,10 @@ class HeldMessages:
                 self._dying -= 1
                 self.forget(entry)
 
-        strike = None if entry.queue_store is None else partial(entry.queue_store.strike, entry)
-        letters.send(entry.content, reason, condition, description, done, strike)
+        delete_in_commit = (
+            None if entry.queue_store is None else partial(entry.queue_store.delete_in_commit, entry)
+        )
+        letters.send(entry.content, reason, condition, description, done, delete_in_commit)
 
     def turn_away(self, content: Content) -> None:
         """A message was rejected because the queue is full: a copy of it goes to the dead-letter address, if there is one."""
@@ -288,7 +290,7 @@ class HeldMessages:
 
     def expired(self) -> Iterator[Entry]:
         """Those that have expired and are available."""
-        return (entry for entry in self.deadlines.due(self.clock.now()) if entry.available)
+        return (entry for entry in self.deadlines.pop_due(self.clock.now()) if entry.available)
 
     def next_deadline(self) -> float:
         """When the next message expires, in seconds on the clock; infinite for never."""

@@ -208,7 +208,7 @@ class QueueStore:
         self._message_store.journal.drop(MESSAGES, entry.row)
         entry.queue_store = None
 
-    def strike(self, entry: Entry) -> Callable[[], object]:
+    def delete_in_commit(self, entry: Entry) -> Callable[[], object]:
         """Delete it in this commit or not at all; what is returned undoes that where the commit has failed."""
         self._open.discard(entry.row)
         self._message_store.journal.note(MESSAGES, entry.row, None)

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from trio_amqp10.errors import AmqpError, Condition
-from trio_amqp10.renamed import RenamedAttribute, with_renamed_argument
+from trio_amqp10.renamed import RenamedAttribute, adopt_older_names, with_renamed_argument
 
 from .watermark import Watermark
 
@@ -152,10 +152,11 @@ class Arrival(Protocol):
         """What arrived, as a ``Message``; its sections are decoded as they are read."""
         ...
 
-    def foretell(self) -> None:
-        """It will be accepted once all is safe that the node, without an ``await`` between, has the store write.
+    def record_acceptance(self) -> None:
+        """Promise acceptance: record it in the same commit of the store as what the node writes before its next ``await``.
 
-        So that this is known in the same commit, where the peer may ask for it after a restart.
+        After a restart a peer that asks is then told that the message was accepted. Call ``accept`` when the commit has
+        succeeded.
         """
         ...
 
@@ -197,7 +198,7 @@ class Lease(Protocol):
     The answers are ``accepted``, ``rejected``, ``released``, ``modified`` and ``lost``. Those of a node that
     ``confirms`` may raise ``RefusedError``: the peer sees it, if it waits for an answer.
 
-    Subclass it: ``record``, ``redelivered`` and ``strike`` then say that the message is not stored, and was not
+    Subclass it: ``record``, ``redelivered`` and ``delete_in_commit`` then say that the message is not stored, and was not
     given out before.
     """
 
@@ -221,7 +222,7 @@ class Lease(Protocol):
         """
         return False
 
-    def strike(self) -> Callable[[], object] | None:
+    def delete_in_commit(self) -> Callable[[], object] | None:
         """A transaction that takes the message away is being written: delete it from the store in the same commit.
 
         ``accepted`` follows when the commit has succeeded.
@@ -230,6 +231,13 @@ class Lease(Protocol):
             What undoes this if the commit fails; None for a message that is not stored.
         """
         return None
+
+    if not TYPE_CHECKING:
+        strike = RenamedAttribute("delete_in_commit")
+
+        def __init_subclass__(cls, **options: Any) -> None:
+            super().__init_subclass__(**options)
+            adopt_older_names(cls, {"strike": "delete_in_commit"})
 
     def accepted(self) -> None:
         """The peer has processed it."""

@@ -17,7 +17,7 @@ __all__ = ["completed"]
 
 
 def completed(lease: Lease) -> Lease:
-    """A lease around one without ``strike``, that has all of ``Lease``."""
+    """A lease around one without ``delete_in_commit``, that has all of ``Lease``."""
     warnings.warn(
         f"{type(lease).__name__} has only the five answers of a lease: subclass trio_amqp10.Lease",
         DeprecationWarning,

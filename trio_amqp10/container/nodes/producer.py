@@ -20,12 +20,12 @@ from .node import Node, Outlet
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-__all__ = ["Producer"]
+__all__ = ["ProducerNode"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
 
-class Producer(Node):
+class ProducerNode(Node):
     """Runs ``handler(link)`` for every peer that wants to receive.
 
     Returning closes the link once all that was sent is settled; what the handler raises detaches

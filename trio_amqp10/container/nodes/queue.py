@@ -273,7 +273,7 @@ class Queue(Node):
             entry, partial(self._on_stored, entry, inlet, arrival)
         ):
             if arrival is not None and entry.queue_store is not None:
-                arrival.foretell()
+                arrival.record_acceptance()
             return False
         if entry.deadline is None and entry.group is None and self._dispatch(entry):
             if self._active is None and self.policy.single_active:
@@ -349,7 +349,7 @@ class Queue(Node):
                 self.held.end(entry, "expired")
                 self._on_change()
                 return
-            self._deadline_timer.expect(entry.deadline)
+            self._deadline_timer.schedule(entry.deadline)
         if entry.group is not None:
             self._groups.enter(entry.group, entry)
         elif not self._dispatch(entry):
@@ -372,7 +372,7 @@ class Queue(Node):
             if entry.deadline is not None:
                 self.held.schedule_leased(entry)
             if entry.group is not None:
-                self._groups.go_on_lending(entry.group, entry.outlet_key)
+                self._groups.note_lease(entry.group, entry.outlet_key)
 
     def purge(self) -> int:
         """Remove what is not leased; returns how many messages that were."""
@@ -754,7 +754,7 @@ class Queue(Node):
         """The queue is used: ``policy.expires`` counts from now on, while there is no receiver; under trio."""
         if self.policy.expires is not None and not self.outlets:
             self._unused_since = self._clock.now()
-            self._deadline_timer.expect(self._end_of_use())
+            self._deadline_timer.schedule(self._end_of_use())
 
     def _end_of_use(self) -> float:
         since, expires = self._unused_since, self.policy.expires
@@ -787,7 +787,7 @@ class Queue(Node):
             return
         self._closed = True
         self._unused_since = None
-        self._deadline_timer.stop()
+        self._deadline_timer.cancel()
         self.held.close()
         super().close()
         self._unblock()  # what waits for room here may go elsewhere

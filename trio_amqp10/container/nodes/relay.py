@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from trio_amqp10.errors import Condition, RemoteProtocolError
+from trio_amqp10.renamed import RenamedAttribute
 
 from .answers import refuse, release
 from .node import Arrival, Inlet, Node, Peer, RefusedError
@@ -95,6 +96,7 @@ class _Posted:
     __slots__ = ("_answered", "content", "refusal", "settled", "state")
 
     tag = b""
+    foretell = RenamedAttribute("record_acceptance")
 
     def __init__(self, content: Content) -> None:
         self.content = content
@@ -107,7 +109,7 @@ class _Posted:
     def message(self) -> Any:
         return self.content.as_message()
 
-    def foretell(self) -> None:
+    def record_acceptance(self) -> None:
         """Who waits is gone when the process is."""
 
     def accept(self) -> None:

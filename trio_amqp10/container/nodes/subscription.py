@@ -62,7 +62,7 @@ class Subscription(Queue):
     Attributes:
         subscription_terms: which one.
         wants: its filter.
-        until: when it is over if no link comes, on the clock of the topic; None while it has a link.
+        expires_at: when it is over if no link comes, on the clock of the topic; None while it has a link.
     """
 
     held_class = SharedHeldMessages
@@ -84,7 +84,7 @@ class Subscription(Queue):
         self.watermark = self.held.watermark = topic.watermark
         self.subscription_terms = subscription_terms
         self.wants = wants
-        self.until: float | None = None
+        self.expires_at: float | None = None
         self._tell_room = on_room
         self._end_link = topic.end_link
 
@@ -93,7 +93,7 @@ class Subscription(Queue):
         # the same again.
         Node.add_outlet(self, outlet)
         self._consumers[outlet] = QueueConsumer(outlet, None)
-        self.until = None
+        self.expires_at = None
 
     def end_link(self, link: NodeLink) -> None:
         self._end_link(link)

@@ -129,9 +129,9 @@ class Topic(Node):
             subscription = Subscription(
                 self, subscription_terms, wants, self._clock, self._on_room, queue_store
             )
-            subscription.until = self._clock.now() + subscription_terms.lasting
+            subscription.expires_at = self._clock.now() + subscription_terms.lasting
             self.subscriptions[subscription_terms.key] = subscription
-            self._deadline_timer.expect(subscription.until)
+            self._deadline_timer.schedule(subscription.expires_at)
             subscription.recover()
 
     # -- in ---------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ class Topic(Node):
             stored = content.durable and any(each.storing for each in wanting)
             if journal is not None and (stored or journal.committing):
                 if stored:
-                    arrival.foretell()
+                    arrival.record_acceptance()
                 journal.after(partial(self.attempt, inlet, answer, inlet, arrival))
             else:
                 accept(arrival)
@@ -311,8 +311,8 @@ class Topic(Node):
         if outlet.final or not subscription.subscription_terms.lasting:
             self._end(subscription, Condition.RESOURCE_DELETED, "nobody subscribes any more")
         else:
-            subscription.until = self._clock.now() + subscription.subscription_terms.lasting
-            self._deadline_timer.expect(subscription.until)
+            subscription.expires_at = self._clock.now() + subscription.subscription_terms.lasting
+            self._deadline_timer.schedule(subscription.expires_at)
 
     def recall(self, owner: Owner | None, name: str) -> SubscriptionTerms | None:
         """The lasting subscription of this name, for a peer that knows no more of it."""
@@ -320,7 +320,7 @@ class Topic(Node):
             there = self.subscriptions.get(
                 SubscriptionTerms(name=name, owner=owner, shared=shared, lasting=math.inf).key
             )
-            if there is not None and there.until is not None and there.until <= self._clock.now():
+            if there is not None and there.expires_at is not None and there.expires_at <= self._clock.now():
                 self._forget_expired()
             elif there is not None:
                 if there.outlets:
@@ -333,16 +333,17 @@ class Topic(Node):
     # -- the end ----------------------------------------------------------------------------
 
     def _forget_expired(self) -> None:
-        waiting = [each for each in self.subscriptions.values() if each.until is not None]
+        waiting = [each for each in self.subscriptions.values() if each.expires_at is not None]
         if waiting:
             now = self._clock.now()
             for each in waiting:
-                if each.until is not None and each.until <= now:
+                if each.expires_at is not None and each.expires_at <= now:
                     self._end(each, Condition.RESOURCE_DELETED, "its time is over")
 
     def _next_end(self) -> float:
         return min(
-            (each.until for each in self.subscriptions.values() if each.until is not None), default=math.inf
+            (each.expires_at for each in self.subscriptions.values() if each.expires_at is not None),
+            default=math.inf,
         )
 
     def _end(self, subscription: Subscription, condition: Condition, description: str) -> None:
@@ -360,7 +361,7 @@ class Topic(Node):
 
     def close(self) -> None:
         super().close()
-        self._deadline_timer.stop()
+        self._deadline_timer.cancel()
         for subscription in self.subscriptions.values():
             self._erase(subscription)
             subscription.close()

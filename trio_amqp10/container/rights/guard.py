@@ -51,7 +51,7 @@ class Guard:
         unasked: whether a node of this address needs no permission, but that to be connected.
 
     Attributes:
-        deciding: answers about messages that are awaited: no transaction is discharged meanwhile.
+        pending_answers: answers about messages that are awaited: no transaction is discharged meanwhile.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Guard:
         resolve: Callable[[str], str],
         unasked: Callable[[str], bool],
     ) -> None:
-        self.deciding = 0
+        self.pending_answers = 0
         self._peer = peer
         self._hook = hook
         self._resolve = resolve

@@ -82,7 +82,7 @@ class Entity(Node):
         self._deadline_timer = deadline_timer
         self._clock = clock
         self._waiting: dict[Outlet, str | None] = {}
-        self._holds: dict[Outlet, SessionLock] = {}
+        self._session_locks: dict[Outlet, SessionLock] = {}
 
     # -- in ---------------------------------------------------------------------------------
 
@@ -114,10 +114,10 @@ class Entity(Node):
         if copying:
             raise RefusedError(Condition.NOT_IMPLEMENTED, "to look without taking, peek by a request")
 
-    def hold(self, outlet: Outlet, hold: SessionLock) -> None:
+    def bind_session(self, outlet: Outlet, lock: SessionLock) -> None:
         """The outlet that is about to be added takes from this session, which was locked for it."""
-        hold.outlet = outlet
-        self._holds[outlet] = hold
+        lock.outlet = outlet
+        self._session_locks[outlet] = lock
         self._deadline_timer.check()
 
     def on_demand(self, outlet: Outlet) -> None:
@@ -126,8 +126,8 @@ class Entity(Node):
             self.attempt(outlet, self._serve, outlet, self._lane_of(outlet))
 
     def _lane_of(self, outlet: Outlet) -> str | None:
-        hold = self._holds.get(outlet)
-        return None if hold is None else hold.session
+        lock = self._session_locks.get(outlet)
+        return None if lock is None else lock.session
 
     def _serve(self, outlet: Outlet, lane: str | None) -> None:
         while outlet.ready():
@@ -194,9 +194,9 @@ class Entity(Node):
         limit = outlet.max_message_size
         if limit is not None and not any(each.max_message_size == limit for each in self.outlets):
             self.ledger.forget_limit(limit)
-        hold = self._holds.pop(outlet, None)
-        if hold is not None:
-            self.release(hold, failed=False)
+        lock = self._session_locks.pop(outlet, None)
+        if lock is not None:
+            self.release(lock, failed=False)
 
     # -- sessions ---------------------------------------------------------------------------
 
@@ -215,23 +215,23 @@ class Entity(Node):
                 return
             seekers.popleft().found(free)
 
-    def release(self, hold: SessionLock, *, failed: bool) -> None:
+    def release(self, lock: SessionLock, *, failed: bool) -> None:
         """The session is free again."""
-        if self.sessions.end(hold):
-            self.ledger.release_session(hold.session, failed=failed)
+        if self.sessions.end(lock):
+            self.ledger.release_session(lock.session, failed=failed)
             self._match()
 
     # -- time -------------------------------------------------------------------------------
 
     def sweep(self) -> None:
         """Do what is due."""
-        for hold in self.sessions.ended():
-            self.release(hold, failed=True)
-            if hold.outlet is not None:
-                text = f"the lock on the session {hold.session!r} has ended"
-                self.attempt(hold.outlet, hold.outlet.close, SESSION_LOCK_LOST, text)
+        for lock in self.sessions.ended():
+            self.release(lock, failed=True)
+            if lock.outlet is not None:
+                text = f"the lock on the session {lock.session!r} has ended"
+                self.attempt(lock.outlet, lock.outlet.close, SESSION_LOCK_LOST, text)
         now = self._clock.now()
-        for seeker in [each for each in self.sessions.seekers if each.until <= now]:
+        for seeker in [each for each in self.sessions.seekers if each.expires_at <= now]:
             self.sessions.seekers.remove(seeker)
             seeker.given_up()
         self.ledger.sweep()

@@ -186,7 +186,7 @@ class EntityMessages:
     def _last(self, lock: MessageLock) -> None:
         if not self.options.requires_session:
             duration = self.options.lock_duration
-            lock.until = self._clock.now() + duration
+            lock.expires_at = self._clock.now() + duration
             lock.wall = round((self._clock.wall() + duration) * 1000)
 
     def defer_out(self, numbers: list[int], *, locking: bool) -> list[LockableMessage]:
@@ -352,12 +352,12 @@ class EntityMessages:
     def sweep(self) -> None:
         """Do what is due."""
         now = self._clock.now()
-        for lock in list(itertools.takewhile(lambda each: each.until <= now, self._locks.values())):
+        for lock in list(itertools.takewhile(lambda each: each.expires_at <= now, self._locks.values())):
             del self._locks[lock.token]
             lock.held.lock = None
             lock.held.record.failures += 1
             self._put(lock.held)
-        for held in self._timers.due(now):
+        for held in self._timers.pop_due(now):
             if held.state == SCHEDULED:
                 self._remove(held)
                 self._awaken(held.record)
@@ -373,4 +373,4 @@ class EntityMessages:
     def next_deadline(self) -> float:
         """When ``sweep`` may have something to do; infinite for never."""
         locks = next(iter(self._locks.values()), None)
-        return min(math.inf if locks is None else locks.until, self._timers.next())
+        return min(math.inf if locks is None else locks.expires_at, self._timers.next())

@@ -203,8 +203,8 @@ class EntityManagement(RequestResponseNode):
     # -- sessions ---------------------------------------------------------------------------
 
     def _renew_session(self, asked: Mapping[Any, Any]) -> Any:
-        hold = self._entity.sessions.renew(_named(asked))
-        return {"expiration": Timestamp(hold.wall)}
+        lock = self._entity.sessions.renew(_named(asked))
+        return {"expiration": Timestamp(lock.wall)}
 
     def _get_state(self, asked: Mapping[Any, Any]) -> Any:
         return {"session-state": self._entity.sessions.states.get(_named(asked), (None, 0))[0]}

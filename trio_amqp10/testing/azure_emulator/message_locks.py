@@ -69,17 +69,17 @@ class MessageLock(Lease):
     Attributes:
         token: names it; its octets in the order of .NET are the delivery-tag.
         held: the message.
-        until: when it ends, on the clock; infinite where it ends with its session.
+        expires_at: when it ends, on the clock; infinite where it ends with its session.
         wall: the same in milliseconds since 1970, or None.
     """
 
-    __slots__ = ("_ledger", "held", "token", "until", "wall")
+    __slots__ = ("_ledger", "expires_at", "held", "token", "wall")
 
     def __init__(self, ledger: EntityMessages, held: LockableMessage) -> None:
         self._ledger = ledger
         self.token = uuid.uuid4()
         self.held = held
-        self.until = math.inf
+        self.expires_at = math.inf
         self.wall: int | None = None
 
     # -- as a lease: each raises RefusedError where it is lost --------------------------------

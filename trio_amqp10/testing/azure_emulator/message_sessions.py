@@ -32,16 +32,16 @@ class SessionLock:
     Attributes:
         session: which.
         outlet: the receiver, once its link is there.
-        until: when it ends, on the clock.
+        expires_at: when it ends, on the clock.
         wall: the same in milliseconds since 1970.
     """
 
-    __slots__ = ("outlet", "session", "until", "wall")
+    __slots__ = ("expires_at", "outlet", "session", "wall")
 
     def __init__(self, session: str) -> None:
         self.session = session
         self.outlet: Outlet | None = None
-        self.until = math.inf
+        self.expires_at = math.inf
         self.wall = 0
 
 
@@ -50,12 +50,12 @@ class SessionWaiter:
     """A receiver that waits for any session.
 
     Attributes:
-        until: how long, on the clock.
+        expires_at: until when it waits, on the clock.
         found: called with the session; it locks it.
         given_up: called when the time is over.
     """
 
-    until: float
+    expires_at: float
     found: Callable[[str], object]
     given_up: Callable[[], object]
 
@@ -75,12 +75,12 @@ class MessageSessions:
     def __init__(self, lock_duration: float, clock: Clock) -> None:
         self._duration = lock_duration
         self._clock = clock
-        self._holds: dict[str, SessionLock] = {}  # the next to end comes first
+        self._session_locks: dict[str, SessionLock] = {}  # the next to end comes first
         self.states: dict[str, tuple[bytes | None, int]] = {}
         self.seekers: deque[SessionWaiter] = deque()
 
     def __contains__(self, session: str | None) -> bool:
-        return session in self._holds
+        return session in self._session_locks
 
     def lock(self, session: str) -> SessionLock:
         """Let one receiver have it.
@@ -88,9 +88,9 @@ class MessageSessions:
         Raises:
             RefusedError: another has it.
         """
-        if session in self._holds:
+        if session in self._session_locks:
             raise RefusedError(SESSION_LOCKED, f"the session {session!r} is locked by another receiver")
-        self._holds[session] = SessionLock(session)
+        self._session_locks[session] = SessionLock(session)
         return self.renew(session)
 
     def renew(self, session: str) -> SessionLock:
@@ -99,25 +99,25 @@ class MessageSessions:
         Raises:
             RefusedError: nobody has it.
         """
-        hold = self._holds.pop(session, None)
-        if hold is None:
+        lock = self._session_locks.pop(session, None)
+        if lock is None:
             raise RefusedError(SESSION_LOCK_LOST, f"nobody has the session {session!r} locked")
-        self._holds[session] = hold
-        hold.until = self._clock.now() + self._duration
-        hold.wall = round((self._clock.wall() + self._duration) * 1000)
-        return hold
+        self._session_locks[session] = lock
+        lock.expires_at = self._clock.now() + self._duration
+        lock.wall = round((self._clock.wall() + self._duration) * 1000)
+        return lock
 
-    def end(self, hold: SessionLock) -> bool:
+    def end(self, lock: SessionLock) -> bool:
         """Nobody has it any more; False if that was so before."""
-        if self._holds.get(hold.session) is not hold:
+        if self._session_locks.get(lock.session) is not lock:
             return False
-        del self._holds[hold.session]
+        del self._session_locks[lock.session]
         return True
 
     def ended(self) -> list[SessionLock]:
         """Those whose time is over."""
         now = self._clock.now()
-        return [hold for hold in self._holds.values() if hold.until <= now]
+        return [lock for lock in self._session_locks.values() if lock.expires_at <= now]
 
     def keep(self, session: str, state: bytes | None) -> None:
         """Keep a state with the session, in place of the last; None for none."""
@@ -125,6 +125,6 @@ class MessageSessions:
 
     def next_deadline(self) -> float:
         """When a lock ends, or somebody's patience; infinite for never."""
-        first = next(iter(self._holds.values()), None)
-        waits = min((seeker.until for seeker in self.seekers), default=math.inf)
-        return waits if first is None else min(first.until, waits)
+        first = next(iter(self._session_locks.values()), None)
+        waits = min((seeker.expires_at for seeker in self.seekers), default=math.inf)
+        return waits if first is None else min(first.expires_at, waits)

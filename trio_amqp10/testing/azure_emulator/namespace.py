@@ -70,9 +70,9 @@ class NamespaceContainer(Container):
         return self._spellings.get(path.casefold(), path or address)
 
     def vet(self, connection: Connection) -> Error | None:
-        outbox = connection.engine.outbox  # all that we write goes through here
-        outbox.finish = fill
-        outbox.frame_size -= MARGIN
+        write_buffer = connection.engine.write_buffer  # all that we write goes through here
+        write_buffer.finish = fill
+        write_buffer.frame_size -= MARGIN
         return super().vet(connection)
 
 

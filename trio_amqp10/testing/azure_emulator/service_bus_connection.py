@@ -90,7 +90,7 @@ class ServiceBusConnection(Amqp10Connection):
             return  # the peer has detached it meanwhile
         subscription_terms = SubscriptionTerms(name=link.name)
         node.check_outlet(self, copying=False, target=None, subscription_terms=subscription_terms)
-        hold = node.sessions.lock(session)
+        lock = node.sessions.lock(session)
         source = Source(
             address=asked.address,  # as it came: clients compare it
             expiry_policy=ExpiryPolicy.LINK_DETACH,
@@ -98,14 +98,14 @@ class ServiceBusConnection(Amqp10Connection):
             default_outcome=asked.default_outcome,
             outcomes=asked.outcomes,
         )
-        properties: dict[Symbol, Any] = {SESSION_LOCKED_UNTIL: ticks(hold.wall)}
+        properties: dict[Symbol, Any] = {SESSION_LOCKED_UNTIL: ticks(lock.wall)}
         self.serve_outlet(
             link,
             node,
             source,
             subscription_terms,
             properties=properties,
-            prepare=partial(node.hold, hold=hold),
+            prepare=partial(node.bind_session, lock=lock),
         )
 
     def ended(self) -> None:

@@ -196,13 +196,13 @@ class ServerChannel:
     def _on_permission(
         self, wish: Wish, then: Callable[[], object], method: Method | None, refusal: RefusedError | None
     ) -> None:
-        def go_on() -> None:
+        def grant_or_raise() -> None:
             if refusal is not None:
                 raise refusal
             self.peer.grant(wish)
             then()
 
-        self._go_on(go_on, method)
+        self._resume(grant_or_raise, method)
 
     def when_stored(self, then: Callable[[], object]) -> None:
         """Do ``then`` once all that was declared, bound and deleted is safe; 541 if it could not be stored."""
@@ -212,16 +212,16 @@ class ServerChannel:
     def _on_stored(
         self, then: Callable[[], object], method: Method | None, failure: StoreError | None
     ) -> None:
-        def go_on() -> None:
+        def do_or_raise() -> None:
             if isinstance(failure, StoreFullError):
                 raise ReplyError(ReplyCode091.RESOURCE_ERROR, "the store is full")
             if failure is not None:
                 raise ReplyError(ReplyCode091.INTERNAL_ERROR, "the store failed")
             then()
 
-        self._go_on(go_on, method)
+        self._resume(do_or_raise, method)
 
-    def _go_on(self, call: Callable[[], object], method: Method | None) -> None:
+    def _resume(self, call: Callable[[], object], method: Method | None) -> None:
         self._waits -= 1
         if not self.over:
             self._method = method
@@ -249,14 +249,14 @@ class ServerChannel:
         transaction.commit(partial(self._on_committed, transaction, self._method))
 
     def _on_committed(self, transaction: Transaction, method: Method | None) -> None:
-        def go_on() -> None:
-            if transaction.fate is not None:
-                raise ReplyError(ReplyCode091.INTERNAL_ERROR, transaction.fate[1])
+        def reply_committed() -> None:
+            if transaction.failure is not None:
+                raise ReplyError(ReplyCode091.INTERNAL_ERROR, transaction.failure[1])
             if self.publishing.refused is not None:
                 raise ReplyError(ReplyCode091.PRECONDITION_FAILED, "partial tx completion")
             self.reply(self.make("tx.commit-ok"))
 
-        self._go_on(go_on, method)
+        self._resume(reply_committed, method)
 
     def on_tx_rollback(self, _arrival: Arrival) -> None:
         """tx.rollback."""

@@ -44,11 +44,11 @@ def last_declared(channel: ServerChannel, name: str) -> str:
 def _change(channel: ServerChannel, change: Callable[[], object], answer: Method | None) -> None:
     """Do it if that is permitted, and answer once it is safe; without an answer for ``no-wait``."""
 
-    def go_on() -> None:
+    def change_and_answer() -> None:
         change()
         channel.when_stored(lambda: None if answer is None else channel.reply(answer))
 
-    channel.ask(("create", None), go_on)
+    channel.ask(("create", None), change_and_answer)
 
 
 # -- exchanges ------------------------------------------------------------------------------

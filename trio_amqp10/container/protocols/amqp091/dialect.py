@@ -13,7 +13,7 @@ import trio
 from trio_amqp10.amqp091.engine import Engine
 from trio_amqp10.amqp091.frames import PROTOCOL_HEADER, PROTOCOL_HEADER_09
 from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.amqp091.methods import Sender
+from trio_amqp10.amqp091.methods import EndpointRole
 from trio_amqp10.amqp091.profile import V091
 from trio_amqp10.container.protocols.conversation import Conversation
 from trio_amqp10.reply_codes import ReplyCode091, reply_text
@@ -123,7 +123,9 @@ class Amqp091:
             server_properties=self._properties,
             mechanisms=" ".join(each.name for each in mechanisms_for(accepted)).encode(),
         )
-        engine = Engine(Sender.SERVER, trio.current_time(), self._limits, profile=self.profile, start=start)
+        engine = Engine(
+            EndpointRole.SERVER, trio.current_time(), self._limits, profile=self.profile, start=start
+        )
         await self.converse(accepted, engine).serve()
 
     def converse(self, accepted: AcceptedConnection, engine: Engine) -> Conversation091:

@@ -195,7 +195,7 @@ class Amqp10Connection(ServedPeer):
     def remembers_too_much(self, inlet: ReceiverInlet) -> bool:
         """Whether the peer is to send no more until it settles what has its outcome (2.6.12); then ``inlet`` is woken."""
         limit = self._container.max_unsettled_octets
-        if limit is None or self.connection.engine.concluded < limit:
+        if limit is None or self.connection.engine.awaiting_settlement_octets < limit:
             return False
         self.withheld[inlet] = None
         return True
@@ -203,7 +203,7 @@ class Amqp10Connection(ServedPeer):
     def look_again(self) -> None:
         """The peer may have settled something, on whichever link."""
         limit = self._container.max_unsettled_octets
-        if limit is None or self.connection.engine.concluded < limit:
+        if limit is None or self.connection.engine.awaiting_settlement_octets < limit:
             withheld, self.withheld = self.withheld, {}
             if self.open:
                 self.start_soon(self._wake, withheld)

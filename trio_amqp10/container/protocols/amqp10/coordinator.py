@@ -71,14 +71,14 @@ class ControlInlet(ReceiverInlet):
 
     def take(self) -> Arriving | None:
         # A message that waits for permission came before: it is part of what is discharged.
-        if not self._queue or self.peer.guard.deciding:
+        if not self._queue or self.peer.guard.pending_answers:
             return None
         return self._take()
 
     def _post(self) -> None:
         """Nothing here is work of a transaction: the coordinator refuses what claims to be (4.1)."""
 
-    def go_on(self) -> None:
+    def read_requests(self) -> None:
         """What was waited for is decided."""
         super().wake()
 
@@ -123,18 +123,18 @@ class Coordinator(Node):
             work = request.remote_state.__class__ is TransactionalState
             if request.settled:
                 if work:
-                    self._doom(request.remote_state.txn_id)
+                    self._fail_work(request.remote_state.txn_id)
                 inlet.close(Condition.ILLEGAL_STATE.value, _SENT_SETTLED)
             elif work:
                 self._refuse(inlet, request, Condition.ILLEGAL_STATE.value, _NO_WORK)
             else:
                 self._answer(inlet, request)
 
-    def _doom(self, txn_id: object) -> None:
+    def _fail_work(self, txn_id: object) -> None:
         """A settled message of this transaction was refused: its sender learns it from the discharge (4.4.4.1)."""
         work = self.find(txn_id)
         if work is not None:
-            work.doom(Condition.ILLEGAL_STATE, _NO_WORK)
+            work.fail(Condition.ILLEGAL_STATE, _NO_WORK)
 
     def _answer(self, inlet: ControlInlet, request: Delivery) -> None:
         try:
@@ -154,11 +154,11 @@ class Coordinator(Node):
                 "a coordinator takes a declare or a discharge in an amqp-value section",
             )
 
-    def go_on(self) -> None:
+    def read_requests(self) -> None:
         """Every message that came has been found to be permitted, or not: go on."""
         for inlet in list(self.inlets):
             assert isinstance(inlet, ControlInlet)
-            inlet.go_on()
+            inlet.read_requests()
 
     def remove_inlet(self, inlet: Inlet) -> None:
         """A control link is gone: its transactions are rolled back (4.1)."""
@@ -193,7 +193,7 @@ class Coordinator(Node):
     async def _expire(self, work: TransactionalWork, seconds: float) -> None:
         with work.timer:
             await trio.sleep(seconds)
-            work.doom(Condition.TRANSACTION_TIMEOUT, f"it took longer than {seconds:g} s")
+            work.fail(Condition.TRANSACTION_TIMEOUT, f"it took longer than {seconds:g} s")
 
     # -- discharge (4.3) --------------------------------------------------------------------
 
@@ -213,17 +213,17 @@ class Coordinator(Node):
         if discharge.fail:
             work.end()
             self._say(request, None)
-        elif work.fate is not None:
+        elif work.failure is not None:
             self._discharged(inlet, request, work)
         else:
             work.commit(partial(self._discharged, inlet, request, work))
 
     def _discharged(self, inlet: ControlInlet, request: Delivery, work: TransactionalWork) -> None:
         work.end()
-        if work.fate is None:
+        if work.failure is None:
             self._say(request, None)
         else:
-            self._refuse(inlet, request, *work.fate)
+            self._refuse(inlet, request, *work.failure)
 
     def _has_partial(self, work: TransactionalWork) -> bool:
         for link in self.peer.connection.engine.names:
@@ -266,29 +266,29 @@ class Coordinator(Node):
     def live(self, txn_id: object) -> TransactionalWork | None:
         """The transaction of this id, if there is still work to be done in it."""
         work = self.find(txn_id)
-        return None if work is None or work.fate is not None else work
+        return None if work is None or work.failure is not None else work
 
     def post(
         self, inlet: LinkEnd[Any], node: Node, delivery: Delivery, refusal: RefusedError | None = None
     ) -> None:
         """A message came that is part of a transaction (4.4.1); ``refusal`` says that its sender may not send it."""
         work = self.find(delivery.remote_state.txn_id)
-        if work is not None and work.fate is None:
+        if work is not None and work.failure is None:
             work.post(node, delivery, refusal)
             return
-        fate = (Condition.TRANSACTION_UNKNOWN_ID.value, "there is no transaction of that id")
-        if work is not None and work.fate is not None:
-            fate = work.fate
+        failure = (Condition.TRANSACTION_UNKNOWN_ID.value, "there is no transaction of that id")
+        if work is not None and work.failure is not None:
+            failure = work.failure
         elif delivery.settled:
-            inlet.close(*fate)
+            inlet.close(*failure)
         if not delivery.settled:
             with suppress(LocalProtocolError):  # its link is gone: no answer reaches its sender
-                delivery.reject(*fate)
+                delivery.reject(*failure)
 
     def retire(self, watch: DeliveryWatch) -> bool:
         """The peer has spoken of a delivery in a transaction, or its link is gone; True if that counts now (4.4.2)."""
         delivery, work = watch.delivery, watch.work
-        if work is not None and work.deciding:
+        if work is not None and work.committing:
             return False
         state = delivery.state
         if not isinstance(state, TransactionalState):
@@ -306,7 +306,7 @@ class Coordinator(Node):
                 Condition.TRANSACTION_UNKNOWN_ID.value, "an outcome in a transaction that there is none of"
             )
             return True
-        if found.fate is not None:
+        if found.failure is not None:
             delivery.state = None  # it was rolled back, and this with it
             return True
         if state.outcome is not None:

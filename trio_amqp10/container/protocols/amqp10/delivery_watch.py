@@ -102,7 +102,7 @@ class WatchedWork(Protocol):
         ...
 
     @property
-    def deciding(self) -> bool:
+    def committing(self) -> bool:
         """Whether nothing changes it any more."""
         ...
 
@@ -189,7 +189,7 @@ class DeliveryWatch:
         delivery.watcher = None
         self._finish()
 
-    def conclude_now(self) -> None:
+    def finish_now(self) -> None:
         """The receiver has spoken, and hears that we know once that is written: what it means for the node is part of it."""
         self.delivery.watcher = None
         self._finish(told=True)
@@ -219,7 +219,7 @@ class DeliveryWatch:
 
     # -- what the end of a transaction means for it (4.4.4) ---------------------------------
 
-    def conclude(self, outcome: Any) -> None:
+    def settle_as(self, outcome: Any) -> None:
         """The outcome counts now."""
         self._settle(outcome)
         self.delivery.settled = True  # also where its link went meanwhile: the outcome is known
@@ -235,7 +235,7 @@ class DeliveryWatch:
         self._settle(RELEASED)
         self._finish(released=True)
 
-    def go_on(self) -> None:
+    def leave_transaction(self) -> None:
         """It is a delivery like any other again, of which nothing was said."""
         self.work = None
         if isinstance(self.delivery.state, TransactionalState):  # else its receiver has spoken since

@@ -46,14 +46,14 @@ class ReceiverInlet(LinkEnd["ReceiverLink"]):
         peer: whose link it is.
     """
 
-    __slots__ = ("_is_stored", "_keeper", "_spares", "_watermark", "_weighed", "_window", "peer")
+    __slots__ = ("_is_stored", "_spares", "_unsettled_store", "_watermark", "_weighed", "_window", "peer")
 
     def __init__(self, session: Session, link: ReceiverLink, credit: int, node: Node, peer: LinkPeer) -> None:
         super().__init__(session, link, node, peer.owner)
         self.peer = peer
         self._window = CreditWindow(credit)
         self._is_stored = True
-        self._keeper: InletStore | None = None
+        self._unsettled_store: InletStore | None = None
         self._watermark = peer.watermark
         self._spares = node.spared
         link.sheds = node.sheds
@@ -73,8 +73,8 @@ class ReceiverInlet(LinkEnd["ReceiverLink"]):
     def inherit(self, terminus: ReceiverTerminus) -> None:
         """Deliveries of an older link are this one's now."""
         self._link.terminus = terminus
-        if isinstance(terminus.keeper, InletStore):
-            self._keeper = terminus.keeper
+        if isinstance(terminus.unsettled_store, InletStore):
+            self._unsettled_store = terminus.unsettled_store
 
     def await_store(self) -> Callable[[StoreError | None], object]:
         """Grant nothing before the terminus is on disk, which is to survive: call what is returned when it is.
@@ -101,8 +101,8 @@ class ReceiverInlet(LinkEnd["ReceiverLink"]):
     def _top_up(self) -> None:
         """Grant more if the credit is low, unless it is withheld now; then this is woken."""
         if self._window.is_low(self._link) and not self._is_withheld():
-            keeper = self._keeper
-            self._window.fill(self._link, None if keeper is None else keeper.room)
+            unsettled_store = self._unsettled_store
+            self._window.fill(self._link, None if unsettled_store is None else unsettled_store.room)
 
     def _is_withheld(self) -> bool:
         """Whether no credit is given now: the container holds too much, or remembers too much for this peer or link."""
@@ -111,7 +111,7 @@ class ReceiverInlet(LinkEnd["ReceiverLink"]):
         if self._watermark.high and not self._spares:
             self._watermark.when_low(self.wake)
             return True
-        if self._keeper is not None and not self._keeper.has_room(self._touch):
+        if self._unsettled_store is not None and not self._unsettled_store.has_room(self._touch):
             return True
         return self.peer.remembers_too_much(self)
 

@@ -55,7 +55,7 @@ class Transactions(Protocol):
         """The peer has spoken of a delivery in a transaction, or its link is gone; True if that counts now (4.4.2)."""
         ...
 
-    def go_on(self) -> None:
+    def read_requests(self) -> None:
         """Every message that came has been found to be permitted, or not."""
         ...
 

@@ -105,14 +105,14 @@ class LinkStore:
         octets = encode(retained.end)
         self.journal.note(ENDS, _id_of(retained.key), (_id_of(retained.key), octets), len(octets))
         if level == TerminusDurability.CONFIGURATION:
-            _close_keeper(retained)
-        elif terminus.keeper is None:
-            terminus.keeper = keeper = self._new_keeper(retained)
-            keeper.begin()
-        elif isinstance(terminus.keeper, OutletStore):
-            terminus.keeper.claimed()
+            _close_unsettled_store(retained)
+        elif terminus.unsettled_store is None:
+            terminus.unsettled_store = unsettled_store = self._new_unsettled_store(retained)
+            unsettled_store.begin()
+        elif isinstance(terminus.unsettled_store, OutletStore):
+            terminus.unsettled_store.claimed()
 
-    def _new_keeper(self, retained: RetainedTerminus) -> InletStore | OutletStore:
+    def _new_unsettled_store(self, retained: RetainedTerminus) -> InletStore | OutletStore:
         kind = InletStore if isinstance(retained.terminus, ReceiverTerminus) else OutletStore
         return kind(self, retained)
 
@@ -136,7 +136,7 @@ class LinkStore:
 
     def forget(self, retained: RetainedTerminus) -> None:
         """It need not survive any more, or is over."""
-        _close_keeper(retained)
+        _close_unsettled_store(retained)
         if retained.stored:
             retained.stored = False
             self.journal.drop(TERMINI, _id_of(retained.key))
@@ -158,19 +158,19 @@ class LinkStore:
             if deadline is not None:
                 retained.deadline = self._clock.from_wall(deadline)
             if durable == TerminusDurability.UNSETTLED_STATE:
-                retained.terminus.keeper = self._new_keeper(retained)
+                retained.terminus.unsettled_store = self._new_unsettled_store(retained)
             if name != _id_of(key):  # written when users were not part of the key
                 self.journal.drop(TERMINI, name)
                 self.write(retained)
         self._records = self._message_store.records if self._unsettled else set()
         for row in self._unsettled:
             there = found.get(row[1])
-            keeper = None if there is None else there.terminus.keeper
-            if not isinstance(keeper, _DeliveryStore) or not keeper.restore(row):
+            unsettled_store = None if there is None else there.terminus.unsettled_store
+            if not isinstance(unsettled_store, _DeliveryStore) or not unsettled_store.restore(row):
                 self.journal.drop(UNSETTLED, row[0])
-            elif not keeper.has(row):
+            elif not unsettled_store.has(row):
                 self.journal.drop(UNSETTLED, row[0])
-                keeper.write(row)
+                unsettled_store.write(row)
         self._termini.clear()
         self._ends.clear()
         self._unsettled.clear()
@@ -191,8 +191,8 @@ class LinkStore:
     @staticmethod
     def expire(retained: RetainedTerminus) -> None:
         """Nobody came back since the restart."""
-        if isinstance(retained.terminus.keeper, OutletStore):
-            retained.terminus.keeper.expire()
+        if isinstance(retained.terminus.unsettled_store, OutletStore):
+            retained.terminus.unsettled_store.expire()
 
 
 class _DeliveryStore:
@@ -228,19 +228,19 @@ class _DeliveryStore:
         self._note(row[3], row[2], row[4])
 
     def sent(self, delivery: Any, payload: bytes, message_format: int) -> None:
-        """As ``Keeper.sent``."""
+        """As ``UnsettledStore.sent``."""
 
-    def foretell(self, tag: bytes) -> None:
-        """As ``Keeper.foretell``."""
+    def record_acceptance(self, tag: bytes) -> None:
+        """As ``UnsettledStore.record_acceptance``."""
 
     def drop(self, tag: bytes) -> None:
-        """As ``Keeper.drop``."""
+        """As ``UnsettledStore.drop``."""
         if tag in self._tags:
             self._tags.discard(tag)
             self._link_store.journal.drop(UNSETTLED, self._key(tag))
 
     def after(self, then: Callable[[], object]) -> None:
-        """As ``Keeper.after``; where the store fails, the link is detached, so that its peer asks again."""
+        """As ``UnsettledStore.after``; where the store fails, the link is detached, so that its peer asks again."""
 
         def done(failure: StoreError | None) -> None:
             if failure is None:
@@ -292,17 +292,17 @@ class InletStore(_DeliveryStore):
         """The terminus is to survive from now on, with what is in it."""
         for tag, delivery in self._retained.terminus.unsettled.items():
             if isinstance(delivery, IncomingDelivery):
-                self.conclude(tag, delivery.state, _nothing)
+                self.record_outcome(tag, delivery.state, _nothing)
 
-    def foretell(self, tag: bytes) -> None:
-        """As ``Keeper.foretell``: it goes into the commit that has the message."""
+    def record_acceptance(self, tag: bytes) -> None:
+        """As ``UnsettledStore.record_acceptance``: it goes into the commit that has the message."""
         if tag not in self._tags:
             self._note(tag, self._link_store.next_place(), None)
 
-    def conclude(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:
-        """As ``Keeper.conclude``; nothing waits for it, see above."""
+    def record_outcome(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:
+        """As ``UnsettledStore.record_outcome``; nothing waits for it, see above."""
         if isinstance(state, Accepted):
-            self.foretell(tag)
+            self.record_acceptance(tag)
         else:
             self.drop(tag)
         then()
@@ -352,12 +352,12 @@ class OutletStore(_DeliveryStore):
         self._note(tag, place, record)
         return tag
 
-    def conclude(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:  # noqa: ARG002
-        """As ``Keeper.conclude``: what becomes of the message is noted now, to be in the same commit."""
+    def record_outcome(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:  # noqa: ARG002
+        """As ``UnsettledStore.record_outcome``: what becomes of the message is noted now, to be in the same commit."""
         sent = self._terminus.unsettled.get(tag)
         watch = None if sent is None else sent.delivery.watcher
         if tag in self._tags and isinstance(watch, DeliveryWatch) and watch.work is None:
-            watch.conclude_now()
+            watch.finish_now()
             self.drop(tag)
             self.after(then)
         else:
@@ -407,10 +407,10 @@ def why(failure: StoreError) -> tuple[str, str]:
     return Condition.INTERNAL_ERROR.value, "the store failed"
 
 
-def _close_keeper(retained: RetainedTerminus) -> None:
-    if isinstance(retained.terminus.keeper, _DeliveryStore):
-        retained.terminus.keeper.close()
-        retained.terminus.keeper = None
+def _close_unsettled_store(retained: RetainedTerminus) -> None:
+    if isinstance(retained.terminus.unsettled_store, _DeliveryStore):
+        retained.terminus.unsettled_store.close()
+        retained.terminus.unsettled_store = None
 
 
 def _nothing() -> None:

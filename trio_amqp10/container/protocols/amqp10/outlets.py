@@ -172,7 +172,7 @@ class SenderOutlet(LinkEnd["SenderLink"]):
             payload, message_format = to_transfer(content)
             link.check_size(len(payload))
             if lease is not None:
-                if not hasattr(lease, "strike"):
+                if not hasattr(lease, "delete_in_commit"):
                     lease = completed(lease)
                 if link.txn_id is not None:
                     work = self.peer.coordinator.live(link.txn_id)
@@ -328,8 +328,8 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         for sent in terminus.unsettled.values():
             if isinstance(sent.delivery.watcher, (DeliveryWatch, AbsentWatch)):
                 sent.delivery.watcher.move(self)
-        if isinstance(terminus.keeper, OutletStore):
-            self._pending_sends = PendingSends(self, terminus.keeper)
+        if isinstance(terminus.unsettled_store, OutletStore):
+            self._pending_sends = PendingSends(self, terminus.unsettled_store)
 
     def expire(self) -> None:
         """Nobody came back: what became of all that is unsettled will not be known."""

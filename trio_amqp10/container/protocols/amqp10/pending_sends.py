@@ -78,14 +78,14 @@ class PendingSends:
 
     Args:
         outlet: the link that sends them.
-        keeper: of its terminus.
+        unsettled_store: of its terminus.
     """
 
-    __slots__ = ("_keeper", "_octets", "_outlet", "_waiting")
+    __slots__ = ("_octets", "_outlet", "_unsettled_store", "_waiting")
 
-    def __init__(self, outlet: SendingOutlet, keeper: OutletStore) -> None:
+    def __init__(self, outlet: SendingOutlet, unsettled_store: OutletStore) -> None:
         self._outlet = outlet
-        self._keeper = keeper
+        self._unsettled_store = unsettled_store
         self._octets = 0
         self._waiting: deque[_PendingSend] = deque()
 
@@ -101,9 +101,9 @@ class PendingSends:
         self._octets += len(payload)
         record = lease.record
         if record is not None:
-            pending = _PendingSend(payload, message_format, lease, self._keeper.lend(record))
+            pending = _PendingSend(payload, message_format, lease, self._unsettled_store.lend(record))
             self._waiting.append(pending)
-            self._keeper.journal.after(partial(self._written, pending))
+            self._unsettled_store.journal.after(partial(self._written, pending))
         else:
             self._waiting.append(_PendingSend(payload, message_format, lease, None))
             try:
@@ -135,5 +135,5 @@ class PendingSends:
         waiting, self._waiting = self._waiting, deque()
         for pending in waiting:
             if pending.tag is not None:
-                self._keeper.drop(pending.tag)
+                self._unsettled_store.drop(pending.tag)
             return_unsent(pending.lease)

@@ -85,19 +85,19 @@ class RelayInlet(ReceiverInlet):
         guard = self.peer.guard
         while not self._asking and len(self._verdicts) < len(self._queue):
             self._asking = True
-            guard.deciding += 1
+            guard.pending_answers += 1
             guard.ask(_wish_of(self._queue[len(self._verdicts)]), self._on_answer)
         self._at_once = False
 
     def _on_answer(self, refusal: RefusedError | None) -> None:
         guard = self.peer.guard
-        guard.deciding -= 1
+        guard.pending_answers -= 1
         self._asking = False
         self._verdicts.append(refusal)
         if not self._at_once:
             self.wake()
-            if not guard.deciding:
-                self.peer.coordinator.go_on()
+            if not guard.pending_answers:
+                self.peer.coordinator.read_requests()
 
     def _post(self) -> None:
         judged = list(zip(self._queue, self._verdicts, strict=True))

@@ -303,14 +303,14 @@ class Termini:
     def sweep(self) -> None:
         """Forget what has expired."""
         if self._deadlines:
-            for retained in self._deadlines.due(self._now()):
+            for retained in self._deadlines.pop_due(self._now()):
                 self._expire(retained)
                 self._remove(retained)
 
     def _expect(self, retained: RetainedTerminus) -> None:
         """Its deadline is set; infinite for never."""
         retained.timer = self._deadlines.add(retained.deadline, retained)
-        self._deadline_timer.expect(retained.deadline)
+        self._deadline_timer.schedule(retained.deadline)
 
     def _make_room(self, key: Key, origin: str) -> None:
         if self._is_full(key) and (retained := self._expendable(key, origin)) is not None:

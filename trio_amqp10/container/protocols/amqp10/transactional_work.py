@@ -68,15 +68,15 @@ class _Pending:
 
     def commit(self) -> None:
         if self.outcome is None:
-            self.watch.go_on()
+            self.watch.leave_transaction()
         else:
-            self.watch.conclude(self.outcome)
+            self.watch.settle_as(self.outcome)
 
     def rollback(self) -> None:
         if self.acquired:
             self.watch.give_back()
         else:
-            self.watch.go_on()
+            self.watch.leave_transaction()
 
 
 class TransactingPeer(Protocol):
@@ -132,14 +132,14 @@ class TransactionalWork:
         self._outlets: dict[EnlistedOutlet, None] = {}
 
     @property
-    def deciding(self) -> bool:
+    def committing(self) -> bool:
         """Whether its commit is on the way to the disk: nothing changes it any more."""
-        return self._transaction.deciding
+        return self._transaction.committing
 
     @property
-    def fate(self) -> tuple[str, str] | None:
+    def failure(self) -> tuple[str, str] | None:
         """Why it was rolled back here, condition and description; None while it lives."""
-        return self._transaction.fate
+        return self._transaction.failure
 
     # -- posting (4.4.1) --------------------------------------------------------------------
 
@@ -157,7 +157,7 @@ class TransactionalWork:
             if (
                 delivery.settled or not permitted
             ):  # no outcome can say so, and the discharge has to fail (4.4.4)
-                self.doom(refusal.condition, refusal.description)
+                self.fail(refusal.condition, refusal.description)
             if not permitted:
                 return
         with suppress(LocalProtocolError):  # its link is gone, and the message came all the same
@@ -209,14 +209,14 @@ class TransactionalWork:
     # -- the end ----------------------------------------------------------------------------
 
     def commit(self, then: Callable[[], object]) -> None:
-        """Do it all; or nothing, and ``fate`` says why. ``then`` is called when that is decided."""
+        """Do it all; or nothing, and ``failure`` says why. ``then`` is called when that is decided."""
         self.timer.cancel()
         self._forget_states()
         self._transaction.commit(then)
 
-    def doom(self, condition: str, description: str) -> None:
+    def fail(self, condition: str, description: str) -> None:
         """Roll back now, and tell the controller when it asks."""
-        self._transaction.doom(condition, description)
+        self._transaction.fail(condition, description)
 
     def end(self) -> None:
         """It was discharged, or its control link is gone: what was not committed is rolled back."""

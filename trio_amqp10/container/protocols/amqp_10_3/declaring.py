@@ -37,11 +37,11 @@ _RESERVED: Final = "amq."
 def _change(channel: ChannelBase, change: Callable[[], object], answer: str, **arguments: Any) -> None:
     """Do it if that is permitted, and answer once it is safe."""
 
-    def go_on() -> None:
+    def change_and_answer() -> None:
         change()
         channel.when_stored(lambda: channel.reply(channel.make(answer, **arguments)))
 
-    channel.ask(("create", None), go_on)
+    channel.ask(("create", None), change_and_answer)
 
 
 # -- exchanges ------------------------------------------------------------------------------

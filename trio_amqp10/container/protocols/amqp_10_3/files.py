@@ -146,7 +146,7 @@ class FileTransfers:
         if outlet.closed:
             lease.released()
         else:
-            outlet.go_on(content, lease, identifier, method.staged_size)
+            outlet.send_rest(content, lease, identifier, method.staged_size)
 
     # -- the end ----------------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ class FileConsumer(WindowConsumer):
         self._files.send(self, content, lease)
         return not self._no_ack
 
-    def go_on(self, content: Message, lease: GivenLease, identifier: str, staged: int) -> None:
+    def send_rest(self, content: Message, lease: GivenLease, identifier: str, staged: int) -> None:
         """The client has answered: send the rest of the file, and deliver it."""
         self._identifier, self._staged = identifier, staged
         if not super().send(content, lease):

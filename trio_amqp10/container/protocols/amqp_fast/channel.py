@@ -205,13 +205,13 @@ class ServerChannel:
             then()
             return
 
-        def go_on(refusal: RefusedError | None) -> None:
+        def grant_or_raise(refusal: RefusedError | None) -> None:
             if refusal is not None:
                 raise refusal
             self.peer.grant(wish)
             then()
 
-        self._ask(handle, wish, go_on)
+        self._ask(handle, wish, grant_or_raise)
 
     def ask_whether(self, wish: Wish, then: Callable[[bool], object]) -> None:
         """Do ``then`` with whether the client may do this."""
@@ -221,14 +221,14 @@ class ServerChannel:
             self._ask(None, wish, lambda refusal: then(refusal is None))
 
     def _ask(
-        self, handle: ServerHandle | None, wish: Wish, go_on: Callable[[RefusedError | None], object]
+        self, handle: ServerHandle | None, wish: Wish, then: Callable[[RefusedError | None], object]
     ) -> None:
         self._waits += 1
 
         def on_answer(refusal: RefusedError | None) -> None:
             self._waits -= 1
             if not self.over and (handle is None or not handle.over):
-                self.attempt(handle, partial(go_on, refusal))
+                self.attempt(handle, partial(then, refusal))
             self.run()
 
         self.peer.guard.ask(wish, on_answer)
@@ -277,9 +277,9 @@ class ServerChannel:
             return
         self._waits += 1
 
-        def go_on() -> None:
-            if transaction.fate is not None:
-                raise ReplyError(_R.INTERNAL_ERROR, transaction.fate[1], Level.CHANNEL)
+        def reply_committed() -> None:
+            if transaction.failure is not None:
+                raise ReplyError(_R.INTERNAL_ERROR, transaction.failure[1], Level.CHANNEL)
             for number in numbers:
                 self.leases.pop(number, None)
             self.reply(arrival.command)
@@ -287,7 +287,7 @@ class ServerChannel:
         def on_committed() -> None:
             self._waits -= 1
             if not self.over:
-                self.answer(None, go_on)
+                self.answer(None, reply_committed)
             self.run()
 
         transaction.commit(on_committed)

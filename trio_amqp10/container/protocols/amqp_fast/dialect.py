@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from trio_amqp10.amqp_fast.commands import Sender
+from trio_amqp10.amqp_fast.commands import EndpointRole
 from trio_amqp10.amqp_fast.engine import Engine
 from trio_amqp10.amqp_fast.frames import PROTOCOL_ID
 from trio_amqp10.amqp_fast.limits import Limits
@@ -72,7 +72,7 @@ class AmqpFast:
 
     async def serve(self, accepted: AcceptedConnection) -> None:
         """As of ``Dialect``. Cancelled: the connection is closed with 541 (internal error)."""
-        engine = Engine(Sender.SERVER, trio.current_time(), self.limits, partials=self.partials)
+        engine = Engine(EndpointRole.SERVER, trio.current_time(), self.limits, partials=self.partials)
         await _FastConversation(self, accepted, engine).serve()
 
 

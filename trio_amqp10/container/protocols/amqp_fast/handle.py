@@ -144,10 +144,10 @@ class ServerHandle:
             return
         node, *rest = nodes
 
-        def go_on(may: bool) -> None:
+        def ask_next(may: bool) -> None:
             self._ask_each(arrival, rest, [*permitted, node] if may else permitted, slot)
 
-        self.channel.ask_whether(("send", node.address), go_on)
+        self.channel.ask_whether(("send", node.address), ask_next)
 
     def _publish(self, arrival: Arrival, nodes: Sequence[Node], slot: Callable[[], object]) -> None:
         assert arrival.message is not None

@@ -109,11 +109,11 @@ class Login(ServerLogin):
                 return
             self._mechanism = name
             exchange = self.begin(mechanism)
-            self._go_on(await self.outcome(exchange, exchange.start, octets or b""), mechanism)
+            self._take_step(await self.outcome(exchange, exchange.start, octets or b""), mechanism)
         else:
-            self._go_on(await self.outcome(exchange, exchange.response, octets or b""), mechanism)
+            self._take_step(await self.outcome(exchange, exchange.response, octets or b""), mechanism)
 
-    def _go_on(self, step: Challenge | Verified | Refused, mechanism: ServerMechanism) -> None:
+    def _take_step(self, step: Challenge | Verified | Refused, mechanism: ServerMechanism) -> None:
         if isinstance(step, Challenge):
             self._challenge({"CHALLENGE": step.data})
         elif not isinstance(step, Verified):

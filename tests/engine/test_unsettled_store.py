@@ -27,7 +27,7 @@ TAG = (7).to_bytes(4, "big")
 
 
 class Book:
-    """A keeper that writes when it is told to."""
+    """A store that writes when it is told to."""
 
     def __init__(self) -> None:
         self.lines: list[Any] = []
@@ -36,12 +36,12 @@ class Book:
     def sent(self, delivery: OutgoingDelivery, payload: bytes, message_format: int) -> None:
         self.lines.append(("sent", delivery.tag, payload, message_format))
 
-    def conclude(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:
-        self.lines.append(("concluded", tag, state))
+    def record_outcome(self, tag: bytes, state: Any, then: Callable[[], object]) -> None:
+        self.lines.append(("outcome", tag, state))
         self.waiting.append(then)
 
-    def foretell(self, tag: bytes) -> None:
-        self.lines.append(("foretold", tag))
+    def record_acceptance(self, tag: bytes) -> None:
+        self.lines.append(("acceptance", tag))
 
     def drop(self, tag: bytes) -> None:
         self.lines.append(("dropped", tag))
@@ -63,7 +63,7 @@ def sender(
     session, script = begun()
     link = session.sender("x")
     terminus = remembered(link, *deliveries) if deliveries else SenderTerminus()
-    terminus.keeper = book
+    terminus.unsettled_store = book
     link.terminus = terminus
     link.attach(source=Source(), target=Target(address="q"), snd_settle_mode=SenderSettleMode.UNSETTLED)
     script.expect("attach")
@@ -80,7 +80,7 @@ def receiver(
     session, script = begun()
     link = session.receiver("x")
     link.terminus = ReceiverTerminus()
-    link.terminus.keeper = book
+    link.terminus.unsettled_store = book
     link.attach(source=Source(address="q"), target=Target(), rcv_settle_mode=mode)
     script.expect("attach")
     script << attach("x", 0, role=False)
@@ -136,7 +136,7 @@ def test_sender_takes_up_its_link_when_the_outcomes_there_are_written() -> None:
         book, (b"a", None), (b"b", None), (b"c", ACCEPT), theirs={b"a": ACCEPTED, b"c": ACCEPTED}
     )
     script.expect_nothing()
-    assert book.lines == [("concluded", b"a", Accepted())]
+    assert book.lines == [("outcome", b"a", Accepted())]
     book.write()
     script >> expected("transfer", delivery_tag=b"a", settled=False, state=ACCEPTED, resume=True)
     script >> expected("transfer", delivery_tag=b"b", resume=None)
@@ -172,7 +172,7 @@ def test_receiver_says_its_outcome_when_that_is_written() -> None:
     link, script, delivery = receiver(book)
     link.session.settlement.dispose(delivery, ACCEPT)
     script.expect_nothing()
-    assert book.lines == [("concluded", TAG, ACCEPT)]
+    assert book.lines == [("outcome", TAG, ACCEPT)]
     book.write()
     script >> expected("disposition", role=True, first=7, settled=None, state=ACCEPTED)
     script << disposition(False, 7)
@@ -192,7 +192,7 @@ def test_receiver_writes_down_an_outcome_that_nobody_can_hear() -> None:
     link, script, delivery = receiver(book)
     script.lose()
     link.session.settlement.dispose(delivery, ACCEPT)
-    assert book.lines == [("concluded", TAG, ACCEPT)]
+    assert book.lines == [("outcome", TAG, ACCEPT)]
     book.write()
 
 
@@ -217,27 +217,27 @@ def test_receiver_says_nothing_when_its_link_went_while_it_was_written() -> None
     assert link.terminus.unsettled[TAG].state is ACCEPT
 
 
-def test_receiver_foretells_what_it_will_accept_where_it_settles_second() -> None:
+def test_receiver_records_what_it_will_accept_where_it_settles_second() -> None:
     book = Book()
     _link, _script, delivery = receiver(book)
-    delivery.foretell()
-    assert book.lines == [("foretold", delivery.tag)]
+    delivery.record_acceptance()
+    assert book.lines == [("acceptance", delivery.tag)]
 
 
-def test_receiver_foretells_nothing_where_its_state_goes_with_its_word_or_nobody_writes_it_down() -> None:
+def test_receiver_records_nothing_where_its_state_goes_with_its_word_or_nobody_writes_it_down() -> None:
     book = Book()
-    receiver(book, ReceiverSettleMode.FIRST)[2].foretell()
-    receiver(None)[2].foretell()
+    receiver(book, ReceiverSettleMode.FIRST)[2].record_acceptance()
+    receiver(None)[2].record_acceptance()
     link, _script, delivery = receiver(book)
     link.detach()  # closed: there is no terminus any more
-    delivery.foretell()
+    delivery.record_acceptance()
     assert book.lines == []
 
 
-def test_receiver_foretells_nothing_of_what_its_sender_has_settled() -> None:
+def test_receiver_records_nothing_of_what_its_sender_has_settled() -> None:
     book = Book()
     _link, script, delivery = receiver(book)
     script << disposition(False, 7)
     book.lines.clear()
-    delivery.foretell()
+    delivery.record_acceptance()
     assert book.lines == []
