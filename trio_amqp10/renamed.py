@@ -62,7 +62,8 @@ class RenamedAttribute:
             if self._old in vars(each) and vars(each)[self._old] is not self
         ]
         if overriding:  # a subclass overrides it by the old name, and asks with super()
-            return getattr(super(overriding[-1], instance), self._new)
+            parent: Any = super(overriding[-1], instance)
+            return getattr(parent, self._new)
         return getattr(*self._found(instance))
 
     def __set__(self, instance: Any, value: Any) -> None:

@@ -286,13 +286,13 @@ async def test_password_is_not_sent_in_the_clear_over_a_network(monkeypatch: pyt
 
 async def test_password_is_proved_over_a_network_without_being_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trio_amqp10.peer.dialling.is_private", somebody_listens)
-    monkeypatch.setattr("trio_amqp10.peer.listen.is_private", somebody_listens)
+    monkeypatch.setattr("trio_amqp10.net.accept_loop.is_private", somebody_listens)
     async with listening(idle, sasl=USERS) as [listener]:
         await dial(with_user(listener.url, "ann:s3cret"))
 
 
 async def test_password_is_not_taken_in_the_clear_over_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trio_amqp10.peer.listen.is_private", somebody_listens)
+    monkeypatch.setattr("trio_amqp10.net.accept_loop.is_private", somebody_listens)
     plain = amqp.sasl.Plain("ann", "s3cret")
     only_plain = amqp.sasl.Server(verify=always)
     async with listening(never, sasl=only_plain) as [listener]:

@@ -16,7 +16,7 @@ from tests.peer.authority import believing, serving
 from trio_amqp10 import amqp_10_3, sasl
 from trio_amqp10.amqp091.engine import Engine
 from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.amqp091.methods import Sender
+from trio_amqp10.amqp091.methods import EndpointRole
 from trio_amqp10.amqp_10_3 import spec
 from trio_amqp10.amqp_10_3.profile import V10_3
 from trio_amqp10.container import Container
@@ -557,7 +557,7 @@ async def test_use_after_close_is_told() -> None:
 
 async def test_message_that_the_server_gives_up_ends_the_get() -> None:
     ours, theirs = memory_stream_pair()
-    server = Engine(Sender.SERVER, 0, Limits(), profile=V10_3)
+    server = Engine(EndpointRole.SERVER, 0, Limits(), profile=V10_3)
 
     async def serve() -> None:
         async for data in ours:

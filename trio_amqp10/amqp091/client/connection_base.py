@@ -329,7 +329,7 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource):
         with trio.CancelScope(shield=True):
             await self.pump.finished.wait()
 
-    def give_up(self, failure: Exception) -> None:
+    def fail(self, failure: Exception) -> None:
         """It will not come back."""
         if not isinstance(failure, ConnectionClosedError | RemoteProtocolError):
             failure = connection_lost(str(failure), failure)

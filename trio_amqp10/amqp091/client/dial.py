@@ -10,7 +10,7 @@ import trio
 
 from trio_amqp10.amqp091.fields import STRICT, USUAL
 from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.amqp091.methods import Sender
+from trio_amqp10.amqp091.methods import EndpointRole
 from trio_amqp10.net.backoff import Backoff
 from trio_amqp10.net.tls_options import TlsOptions
 from trio_amqp10.peer.recovery_events import Change, Changes
@@ -172,7 +172,9 @@ class Dialling(DiallingBase[Connection]):
 
     def make_engine(self, now: float, limits: Limits, virtual_host: str) -> ClientEngine:
         """As of ``DiallingBase``."""
-        return ClientEngine(Sender.CLIENT, now, limits, virtual_host=virtual_host, letters=self._letters)
+        return ClientEngine(
+            EndpointRole.CLIENT, now, limits, virtual_host=virtual_host, letters=self._letters
+        )
 
     def established(self, connection: Connection, redial: Redial, url: str) -> None:
         """As of ``DiallingBase``: from now on it comes back, if it is to."""

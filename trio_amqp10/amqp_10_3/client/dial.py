@@ -11,7 +11,7 @@ from trio_amqp10.amqp091.client.dial import product_properties
 from trio_amqp10.amqp091.client.dialling import DiallingBase, Options
 from trio_amqp10.amqp091.client.urls import Place, parse_place
 from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.amqp091.methods import Sender
+from trio_amqp10.amqp091.methods import EndpointRole
 from trio_amqp10.amqp_10_3.profile import V10_3
 from trio_amqp10.net.tls_options import TlsOptions
 
@@ -132,7 +132,7 @@ class Dialling(DiallingBase[Connection]):
     def make_engine(self, now: float, limits: Limits, virtual_host: str) -> ClientEngine:
         """As of ``DiallingBase``."""
         return ClientEngine(
-            Sender.CLIENT,
+            EndpointRole.CLIENT,
             now,
             limits,
             profile=V10_3,
