@@ -9,7 +9,7 @@ import inspect
 import warnings
 from functools import wraps
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -62,7 +62,7 @@ class RenamedAttribute:
             if self._old in vars(each) and vars(each)[self._old] is not self
         ]
         if overriding:  # a subclass overrides it by the old name, and asks with super()
-            parent: Any = super(overriding[-1], instance)
+            parent = cast("Any", super(overriding[-1], instance))
             return getattr(parent, self._new)
         return getattr(*self._found(instance))
 
