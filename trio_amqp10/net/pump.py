@@ -215,6 +215,27 @@ class Pump:
             self._writer.cancel()
         self._resume(0.0)  # to close the stream
 
+    async def abort(self) -> None:
+        """Stop where it stands, and wait until the stream is closed; cancelled: it is waited for all the same."""
+        self.cancel()
+        with trio.CancelScope(shield=True):
+            await self.finished.wait()
+
+    async def finish(self, seconds: float) -> None:
+        """Wait, so long at most, until our close is answered and the stream is closed; stop where it stands then.
+
+        Cancelled: the close gets a second to be written.
+        """
+        try:
+            with trio.move_on_after(seconds):
+                await self.finished.wait()
+        except trio.Cancelled:
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + 1.0):
+                await self.finished.wait()
+            raise
+        finally:
+            await self.abort()
+
     async def flushed(self) -> None:
         """Wait until all that the engine has to send is written, or the pump is finished."""
         while not self._idle and not self.finished.is_set():

@@ -693,9 +693,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
             if not self.pump.finished.is_set():
                 with trio.CancelScope(shield=True, deadline=trio.current_time() + 1.0):
                     await self.pump.flushed()
-                self.pump.cancel()
-                with trio.CancelScope(shield=True):
-                    await self.pump.finished.wait()
+                await self.pump.abort()
 
     def close_now(self, error: Error | None = None) -> None:
         """Begin to close, without waiting for anything; ``aclose`` waits. Nothing happens where we have closed."""

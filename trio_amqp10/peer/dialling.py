@@ -288,9 +288,7 @@ class Dialling:
                 with contextlib.suppress(SessionEndedError):
                     await self._first_session.begun()
         except Exception:  # (who is cancelled closes in due form)
-            connection.pump.cancel()
-            with trio.CancelScope(shield=True):
-                await connection.pump.finished.wait()
+            await connection.pump.abort()
             raise
 
     async def _close_without(self, capability: str, connection: Connection, stack: Stack) -> None:

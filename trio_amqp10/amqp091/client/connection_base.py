@@ -215,17 +215,7 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource):
             self._update_brake()
             self.pump.ring()
             self.wake()
-        try:
-            with trio.move_on_after(self.close_timeout + 1.0):
-                await self.pump.finished.wait()
-        except trio.Cancelled:
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + 1.0):
-                await self.pump.finished.wait()
-            raise
-        finally:
-            self.pump.cancel()
-            with trio.CancelScope(shield=True):
-                await self.pump.finished.wait()
+        await self.pump.finish(self.close_timeout + 1.0)
 
     # -- what its channels use --------------------------------------------------------------
 
@@ -322,12 +312,6 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource):
         for channel in list(self.channels):
             channel.on_restored()
         self.wake()
-
-    async def hang_up(self) -> None:
-        """End the transport where it stands."""
-        self.pump.cancel()
-        with trio.CancelScope(shield=True):
-            await self.pump.finished.wait()
 
     def fail(self, failure: Exception) -> None:
         """It will not come back."""

@@ -178,7 +178,7 @@ class DiallingBase(Generic[C]):
         try:
             await Login(connection, mechanisms, context, options.properties).run()
         except BaseException:
-            await connection.hang_up()
+            await connection.pump.abort()
             raise
         return "a stream" if place is None else str(place)
 

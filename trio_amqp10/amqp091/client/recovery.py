@@ -138,7 +138,7 @@ class Recovery:
 
     async def _clean_up(self, failure: Exception) -> None:
         """An attempt has failed."""
-        await self._connection.hang_up()
+        await self._connection.pump.abort()
         if isinstance(failure, ConnectionClosedError) and not is_final(failure):
             self._connection.loss = failure
 

@@ -128,17 +128,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
             self.engine.close(trio.current_time())
             self.ring()
             self.wake()
-        try:
-            with trio.move_on_after(self.close_timeout + 1.0):
-                await self.pump.finished.wait()
-        except trio.Cancelled:
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + 1.0):
-                await self.pump.finished.wait()
-            raise
-        finally:
-            self.pump.cancel()
-            with trio.CancelScope(shield=True):
-                await self.pump.finished.wait()
+        await self.pump.finish(self.close_timeout + 1.0)
 
     # -- what its channels use --------------------------------------------------------------
 
