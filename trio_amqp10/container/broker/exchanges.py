@@ -49,7 +49,7 @@ class Exchange(Node):
         figures: messages that came, and that reached no queue.
     """
 
-    takes = True
+    accepts_senders = True
     capabilities = ("topic",)
 
     def __init__(
@@ -89,8 +89,8 @@ class Exchange(Node):
         }
 
     @property
-    def storing(self) -> bool:
-        return self.publisher.storing
+    def stores_messages(self) -> bool:
+        return self.publisher.stores_messages
 
     def with_key(self, key: str) -> Node:
         """The node for messages with this routing key."""

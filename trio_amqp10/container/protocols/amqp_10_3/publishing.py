@@ -85,7 +85,7 @@ class Publishing103(Publishing):
         if exchange.name == DEFAULT:
             node = broker.find_node(publish.key)
             if node is not None and not isinstance(node, BrokerQueue):
-                return node.takes
+                return node.accepts_senders
         headers = publish.published.headers
         queues = broker.route(exchange, (publish.key,), lambda: headers)
         return any(outlet.ready() for queue in queues for outlet in queue.outlets if not outlet.copying)
