@@ -26,6 +26,7 @@ LEVELS = {
     "renamed": 0,
     "reply_codes": 0,
     "channel_binding": 0,
+    "endpoint_role": 0,
     "state_machine": 0,
     "timer_heap": 0,
     "wire": 1,

@@ -10,7 +10,7 @@ from trio_amqp10.amqp091.events import Arrival, OpenRequested, StartAnswered, St
 from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.amqp091.fields import USUAL
 from trio_amqp10.amqp091.frames import METHOD, PROTOCOL_HEADER, frame
-from trio_amqp10.amqp091.methods import EndpointRole, Method
+from trio_amqp10.endpoint_role import EndpointRole
 
 from . import naive
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trio_amqp10.amqp091.limits import Limits
+    from trio_amqp10.amqp091.methods import Method
 
 CLIENT_PROPERTIES = {
     "capabilities": {"connection.blocked": True, "authentication_failure_close": True},

@@ -27,8 +27,8 @@ from trio_amqp10.amqp091.events import (
 from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.amqp091.frames import HEADER, HEARTBEAT_FRAME, PROTOCOL_HEADER, frame
 from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.amqp091.methods import EndpointRole
 from trio_amqp10.amqp091.states import ChannelState, ConnectionState
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 
 from .pairs import (

@@ -12,7 +12,6 @@ from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.amqp091.fields import USUAL, from_seconds
 from trio_amqp10.amqp091.methods import (
-    EndpointRole,
     Method,
     MethodTable,
     Plan,
@@ -22,6 +21,7 @@ from trio_amqp10.amqp091.methods import (
     short,
     timestamp,
 )
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 
 from . import naive

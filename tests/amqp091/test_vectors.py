@@ -15,8 +15,8 @@ from trio_amqp10.amqp091.engine import Engine
 from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.amqp091.fields import STRICT, USUAL, Scan, read_table, write_table
 from trio_amqp10.amqp091.frames import HEADER, METHOD, PROTOCOL_HEADER, frame
-from trio_amqp10.amqp091.methods import EndpointRole
 from trio_amqp10.amqp091.states import ConnectionState
+from trio_amqp10.endpoint_role import EndpointRole
 
 from . import naive
 from .pairs import codes, events_of, open_server

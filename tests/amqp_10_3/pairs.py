@@ -9,15 +9,16 @@ from trio_amqp10.amqp091.engine import Engine
 from trio_amqp10.amqp091.events import OpenRequested, StartAnswered, Started
 from trio_amqp10.amqp091.fields import FIVE
 from trio_amqp10.amqp091.frames import METHOD
-from trio_amqp10.amqp091.methods import EndpointRole, Method
 from trio_amqp10.amqp_10_3 import spec
 from trio_amqp10.amqp_10_3.frames import FRAMES, PROTOCOL_HEADER
 from trio_amqp10.amqp_10_3.profile import V10_3
+from trio_amqp10.endpoint_role import EndpointRole
 
 from . import naive
 
 if TYPE_CHECKING:
     from trio_amqp10.amqp091.limits import Limits
+    from trio_amqp10.amqp091.methods import Method
 
 __all__ = [
     "OPENING",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.commands import EndpointRole
 from trio_amqp10.amqp_fast.engine import Engine
 from trio_amqp10.amqp_fast.events import Arrival, Challenged, Initiated, OpenRequested, Responded
 from trio_amqp10.amqp_fast.faults import ReplyError
 from trio_amqp10.amqp_fast.frames import INITIATION, frame_of
 from trio_amqp10.amqp_fast.message import Message, head_octets
+from trio_amqp10.endpoint_role import EndpointRole
 
 from . import naive
 

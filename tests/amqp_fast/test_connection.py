@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.commands import Command, EndpointRole
 from trio_amqp10.amqp_fast.engine import Engine
 from trio_amqp10.amqp_fast.events import (
     Challenged,
@@ -23,6 +22,7 @@ from trio_amqp10.amqp_fast.faults import ReplyError
 from trio_amqp10.amqp_fast.frames import INITIATION
 from trio_amqp10.amqp_fast.limits import Limits
 from trio_amqp10.amqp_fast.states import CONNECTION, EXPECTED, ConnectionState, Lifecycle, Step, When
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 
 from .pairs import (
@@ -41,6 +41,9 @@ from .pairs import (
     tuning_server,
     written,
 )
+
+if TYPE_CHECKING:
+    from trio_amqp10.amqp_fast.commands import Command
 
 NEVER = [
     (role, made)

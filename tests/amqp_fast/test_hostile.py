@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.commands import EndpointRole
 from trio_amqp10.amqp_fast.engine import Engine
 from trio_amqp10.amqp_fast.limits import Limits
 from trio_amqp10.amqp_fast.message import Message
 from trio_amqp10.amqp_fast.states import EXPECTED, ConnectionState
+from trio_amqp10.endpoint_role import EndpointRole
 
 from .pairs import QUEUE, block_of, client_with, octets_of, refusal, server_with, written
 

@@ -90,7 +90,9 @@ async def test_acceptance_is_recorded_by_its_older_name_with_a_warning() -> None
 
 
 async def test_node_that_says_what_it_accepts_by_older_names_works_with_warnings() -> None:
-    with pytest.warns(DeprecationWarning, match=r"Taking\.(takes is .*accepts_senders|storing is .*stores_messages) now"):
+    with pytest.warns(
+        DeprecationWarning, match=r"Taking\.(takes is .*accepts_senders|storing is .*stores_messages) now"
+    ):
 
         class Taking(amqp.Node):
             takes = True

@@ -13,10 +13,10 @@ from trio_amqp10.amqp091.events import OpenRequested, StartAnswered
 from trio_amqp10.amqp091.fields import FIVE
 from trio_amqp10.amqp091.frames import BODY, HEADER
 from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.amqp091.methods import EndpointRole
 from trio_amqp10.amqp_10_3 import spec
 from trio_amqp10.amqp_10_3.frames import FRAMES, TRACE
 from trio_amqp10.amqp_10_3.properties import PROPERTIES
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 
 from .mutate import Framing

@@ -13,12 +13,12 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.reply_codes import ReplyCodeRfc011
 
 from . import services, spec
 from .assembly import Assembly
-from .commands import EndpointRole
 from .events import Arrival, ChannelFailed, HandleFailed
 from .faults import Level, ReplyError
 from .frames import frame_of
@@ -76,8 +76,8 @@ class Channel:
         self.numbers = Numbers(transacted=command.transacted)
         self.assembly = Assembly(host)
         self.on_touch: Callable[[], object] = _nothing
-        self._life = Lifecycle(CHANNEL, ChannelState.CLOSED, ChannelState.CLOSED)
-        self._life.step(Step.OPEN)
+        self._lifecycle = Lifecycle(CHANNEL, ChannelState.CLOSED, ChannelState.CLOSED)
+        self._lifecycle.step(Step.OPEN)
         self._arrivals: deque[Arrival] = deque()
         self._held = 0
         self._tags: list[int] = [command.confirm_tag] if command.confirm_tag else []
@@ -90,7 +90,7 @@ class Channel:
     @property
     def state(self) -> ChannelState:
         """CLOSED, OPEN, CLOSE_SENT or CLOSE_RECEIVED."""
-        return self._life.state
+        return self._lifecycle.state
 
     @property
     def largest(self) -> int:
@@ -164,11 +164,11 @@ class Channel:
         Raises:
             LocalProtocolError: the text is no short string.
         """
-        if self._life.permits(Step.SEND_CLOSE):
+        if self._lifecycle.permits(Step.SEND_CLOSE):
             command = spec.ChannelClose(channel_id=self.id, reply_code=code, reply_text=text)
             self._goodbye = frame_of(command)
             self._host.enqueue(self, self._goodbye)
-            self._life.step(Step.SEND_CLOSE)
+            self._lifecycle.step(Step.SEND_CLOSE)
             self._stop_sending()
             self.assembly.break_off()
             if self.state is ChannelState.CLOSED:
@@ -176,7 +176,7 @@ class Channel:
 
     def lose(self) -> None:
         """The connection is gone, and the channel with it."""
-        self._life.step(Step.LOST)
+        self._lifecycle.step(Step.LOST)
         self._end()
 
     def check_writable(self) -> None:
@@ -335,7 +335,7 @@ class Channel:
 
     def _receive_closing(self, command: Any) -> None:
         if isinstance(command, spec.ChannelClose):
-            self._life.receive(Step.RECV_CLOSE)
+            self._lifecycle.receive(Step.RECV_CLOSE)
             self._end()
             return
         if isinstance(command, spec.HandleOpen) and self._host.handle(command.handle_id) is None:
@@ -369,7 +369,7 @@ class Channel:
             self._sent = 0
             numbers = self.numbers.end_transaction()
         elif isinstance(command, spec.ChannelClose):
-            self._life.receive(Step.RECV_CLOSE)
+            self._lifecycle.receive(Step.RECV_CLOSE)
             self.assembly.break_off()
             self._stop_sending()
         self._arrive(Arrival(command, None, None, numbers, _SIZE))

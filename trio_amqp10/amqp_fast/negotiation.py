@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.reply_codes import ReplyCodeRfc011
 
 from . import spec
-from .commands import EndpointRole
 from .events import Challenged, ConnectionOpened, Initiated, OpenRequested, Responded
 from .faults import ReplyError
 from .frames import FRAME_MIN, INITIATION, PROTOCOL_ID, VERSION
@@ -94,7 +94,7 @@ class Negotiation:
         opened: the client's open, once it came or went.
     """
 
-    __slots__ = ("_dictionary", "_emit", "_life", "_limits", "_role", "_write", "opened", "tuning")
+    __slots__ = ("_dictionary", "_emit", "_lifecycle", "_limits", "_role", "_write", "opened", "tuning")
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Negotiation:
         emit: Callable[[Event], None],
     ) -> None:
         self._role = role
-        self._life = life
+        self._lifecycle = life
         self._limits = limits
         self._write = write
         self._emit = emit
@@ -118,7 +118,7 @@ class Negotiation:
 
     def waits_for_decision(self) -> bool:
         """Whether it is the application's turn."""
-        return self._life.state in _DECISIONS[self._role]
+        return self._lifecycle.state in _DECISIONS[self._role]
 
     def take_initiation(self, octets: bytes) -> None:
         """The client's two octets; we speak version 1, also to clients of a later one (3.2.2).
@@ -128,7 +128,7 @@ class Negotiation:
         """
         if octets[0] != PROTOCOL_ID or octets[1] < VERSION:
             raise ReplyError(_R.FRAMING_ERROR, f"an initiation {octets.hex()}, not {INITIATION.hex()}")
-        self._life.receive(Step.INITIATION)
+        self._lifecycle.receive(Step.INITIATION)
         self._emit(Initiated())
 
     # -- what the application says ----------------------------------------------------------
@@ -141,10 +141,10 @@ class Negotiation:
         """
         if self._role is not role:
             raise LocalProtocolError(f"{command.plan.name} is a {role.value}'s")
-        if not self._life.permits(step):
-            raise LocalProtocolError(f"{command.plan.name} in state {self._life.state.name}")
+        if not self._lifecycle.permits(step):
+            raise LocalProtocolError(f"{command.plan.name} in state {self._lifecycle.state.name}")
         self._write(command)
-        self._life.step(step)
+        self._lifecycle.step(step)
 
     def tune(self) -> None:
         """A server proposes its limits, because it knows the client; errors as ``say``."""
@@ -167,7 +167,7 @@ class Negotiation:
             ReplyError: it is not its turn, or it says what cannot be.
         """
         step, react = self.REACTIONS[type(command)]
-        self._life.receive(step)
+        self._lifecycle.receive(step)
         react(self, command)
 
     def _on_challenge(self, command: spec.ConnectionChallenge) -> None:
@@ -220,9 +220,9 @@ class Negotiation:
         self._write(spec.ConnectionTune(options=ours, dictionary=dict(self._dictionary)))
         tuning.aliases.update(self._dictionary)
         self._write(self.opened)
-        self._life.step(Step.OPEN)
+        self._lifecycle.step(Step.OPEN)
         if not self.opened.confirm_tag:
-            self._life.step(Step.ACCEPT)
+            self._lifecycle.step(Step.ACCEPT)
             self._emit(ConnectionOpened())
 
     def _on_open(self, command: spec.ConnectionOpen) -> None:

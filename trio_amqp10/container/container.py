@@ -601,7 +601,7 @@ class Container(HandlerDecorators):
         Whether it may be connected at all (``peer.guard.check("open", None)``) is the caller's to ask, after this.
 
         Args:
-            peer: the connection; a ``ServedPeer`` of a dialect.
+            peer: the connection; a ``ConnectedPeerBase`` of a dialect.
             nursery: lasts until the connection is over and the tasks that work for it are done.
 
         Raises:

@@ -232,7 +232,7 @@ class Channel(ChannelBase[Delivery]):
         content = content_of(body, properties, fields)
         await self.wait_unblocked()
         self.engine.publish(exchange, routing_key, content, mandatory=mandatory)
-        self.connection.ring()
+        self.connection.wake_writer()
 
     # -- consuming --------------------------------------------------------------------------
 
@@ -313,7 +313,7 @@ class Channel(ChannelBase[Delivery]):
         assert isinstance(method, spec.BasicCancel)
         if not method.no_wait and self.engine.state is ChannelState.OPEN:
             self.engine.send(spec.BasicCancelOk(consumer_tag=method.consumer_tag))
-            self.connection.ring()
+            self.connection.wake_writer()
         consumer = self._consumers.pop(method.consumer_tag, None)
         if consumer is not None:
             consumer.on_cancelled()

@@ -145,7 +145,7 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         self._attached = True
         self._acks.clear()
         self._opened = Reply()
-        self.connection.ring()
+        self.connection.wake_writer()
         return [self._opened, *(self.ask(method) for method in self.setup())]
 
     def opening(self) -> Mapping[str, Any]:
@@ -187,7 +187,7 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
             if self._attached and self._failure is None and connection.is_live:
                 self.flush_acks()
                 self.engine.close()
-                connection.ring()
+                connection.wake_writer()
                 self._fail_replies(trio.ClosedResourceError(f"channel {self.number} was closed"))
                 for consumer in self._consumers.values():
                     connection.release(consumer)
@@ -275,7 +275,7 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         self.engine.send(method)
         reply = Reply(late)
         self._replies[id(method)] = (method, reply)  # the method too: while it lives, its id is no other's
-        self.connection.ring()
+        self.connection.wake_writer()
         return reply
 
     async def call(
@@ -448,7 +448,7 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         self.engine.flow(active)
         reply = Reply()
         self._replies[_FLOW] = (_OPENED.method, reply)
-        self.connection.ring()
+        self.connection.wake_writer()
         try:
             await reply.result()
         except TransportLostError:
@@ -473,11 +473,11 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         if multiple:
             self.flush_acks()
             self.engine.send(self.make("basic.ack", delivery_tag=tag, multiple=True))
-            self.connection.ring()
+            self.connection.wake_writer()
             return
         if not acks:
             self.connection.engine.unflushed[self] = None
-            self.connection.ring()
+            self.connection.wake_writer()
         acks[tag] = None
 
     def reject(self, tag: int, epoch: int, requeue: bool) -> None:
@@ -493,7 +493,7 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
             self._refuse(tag, epoch)
         self.flush_acks()
         self.engine.send(method)
-        self.connection.ring()
+        self.connection.wake_writer()
 
     def _refuse(self, tag: int, epoch: int) -> None:
         """Raise why a delivery cannot be settled."""

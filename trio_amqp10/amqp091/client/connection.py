@@ -136,7 +136,7 @@ class Connection(ConnectionBase):
         reply = Reply()
         self.engine.update_secret(secret, reason)
         self._secrets.append(reply)
-        self.ring()
+        self.wake_writer()
         self.expect()
         try:
             await reply.result()

@@ -213,7 +213,7 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource):
             self.fail_requests(trio.ClosedResourceError("the connection was closed"))
             self._over = True
             self._update_brake()
-            self.pump.ring()
+            self.pump.wake_writer()
             self.wake()
         await self.pump.finish(self.close_timeout + 1.0)
 
@@ -232,9 +232,9 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource):
     def fail_requests(self, failure: Exception) -> None:
         """Requests of the connection itself will not be answered."""
 
-    def ring(self) -> None:
+    def wake_writer(self) -> None:
         """There is something to write."""
-        self.pump.ring()
+        self.pump.wake_writer()
 
     async def wait_recovered(self) -> None:
         """Wait until channels can be used; a checkpoint in any case.
@@ -280,7 +280,7 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource):
         braked = self.braked and not self._expected and not self.closed_here
         if self.engine.braked is not braked:
             self.engine.braked = braked
-            self.pump.ring()
+            self.pump.wake_writer()
 
     # -- one transport ----------------------------------------------------------------------
 

@@ -239,7 +239,7 @@ class Publisher(Channel):
         await self.wait_unblocked()
         ticket = Ticket(self, exchange, routing_key, mandatory, content)
         self._send(ticket)
-        self.connection.ring()
+        self.connection.wake_writer()
         return ticket
 
     async def wait_confirmed(self) -> None:

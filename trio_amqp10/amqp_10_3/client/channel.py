@@ -250,7 +250,7 @@ class Channel(ChannelBase[Delivery]):
             immediate=immediate,
         )
         self.engine.send(method, content)
-        self.connection.ring()
+        self.connection.wake_writer()
 
     async def next_alert(self) -> Alert:
         """The next warning of the server's: a message that a queue refused, a consumer that has ended (10.3, channel.alert).

@@ -496,7 +496,7 @@ class Node:
         return False
 
     def for_dead_letters(self) -> Node:
-        """The node that takes the dead letters (``deadletters.Letter``) that queues send to this address."""
+        """The node that takes the dead letters (``deadletters.DeadLetter``) that queues send to this address."""
         return self
 
     # -- peers that send to us --------------------------------------------------------------

@@ -135,7 +135,7 @@ class ServerChannel:
             return
         self.publishing.confirm()
         self.consuming.resume()
-        self.peer.pump.ring()
+        self.peer.pump.wake_writer()
         if (
             self.engine.state is ChannelState.CLOSED
         ):  # the connection is over too, or the client has closed the channel

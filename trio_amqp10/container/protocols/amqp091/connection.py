@@ -164,7 +164,7 @@ class ServedConnection(ChannelPeer[Engine, ServerChannel]):
                 self.fail(fault.about(method.class_id, method.method_id))
                 return
             self.engine.accept_secret()
-            self.pump.ring()
+            self.pump.wake_writer()
             self._forget_token()
             self.watch_token()
 

@@ -81,7 +81,7 @@ class _Replies:
             ),
             Carried(NOTHING, published.body, published.raw),
         )
-        channel.peer.pump.ring()
+        channel.peer.pump.wake_writer()
 
     def close(self, condition: str | None = None, description: str | None = None) -> None:
         """End it from here, and tell the client, as for any consumer."""
@@ -226,7 +226,7 @@ class Consuming:
             return
         if channel.peer.engine.capabilities.get("consumer_cancel_notify") is True:
             channel.reply(spec.BasicCancel(consumer_tag=tag, no_wait=True))
-            channel.peer.pump.ring()
+            channel.peer.pump.wake_writer()
         else:
             channel.engine.numbers.consumers.pop(tag, None)
 

@@ -244,7 +244,7 @@ class Publishing:
                 self._acked, self._nacked = set(), set()
             (self._nacked if gone else self._acked).add(publish.number)
             channel.peer.engine.touch(channel.engine)
-            channel.peer.pump.ring()
+            channel.peer.pump.wake_writer()
 
     def _return(self, publish: Publish, code: ReplyCode091 = ReplyCode091.NO_ROUTE) -> None:
         kind, _, _ = publish.method.plan.name.partition(".")

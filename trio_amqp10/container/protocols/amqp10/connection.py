@@ -15,11 +15,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from trio_amqp10.container.connected_peer import LinkView, ServingContainer
+from trio_amqp10.container.connected_peer_base import ConnectedPeerBase
 from trio_amqp10.container.nodes.node import Node, RefusedError, SubscriptionTerms
 from trio_amqp10.container.nodes.origins import user_of
 from trio_amqp10.container.protocols.amqp10.content import arriving
 from trio_amqp10.container.protocols.amqp10.selection import wanted_by
-from trio_amqp10.container.served_peer import ServedPeer
 from trio_amqp10.engine.unsettled_state import SenderTerminus
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.filters import FilterError, FilterSet, capabilities, parse_filters
@@ -117,7 +117,7 @@ class Amqp10Container(ServingContainer, Protocol):
         ...
 
 
-class Amqp10Connection(ServedPeer):
+class Amqp10Connection(ConnectedPeerBase):
     """One peer, for as long as its connection lasts and something works for it.
 
     Attributes:

@@ -142,7 +142,7 @@ class StreamConsumer(ConsumerOutlet):
         if self._rate:
             self._free_at = max(trio.current_time(), self._free_at) + len(published.body) / self._rate
         channel.peer.messages_out += 1
-        channel.peer.pump.ring()
+        channel.peer.pump.wake_writer()
 
     def stop(self) -> None:
         super().stop()
