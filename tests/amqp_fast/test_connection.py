@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.engine_pairs import events_of, refusal
 from trio_amqp10.amqp_fast import spec
 from trio_amqp10.amqp_fast.engine import Engine
 from trio_amqp10.amqp_fast.events import (
@@ -28,13 +29,11 @@ from trio_amqp10.errors import LocalProtocolError
 from .pairs import (
     Pair,
     connected,
-    events_of,
     names,
     octets_of,
     open_client,
     open_server,
     opening_of_server,
-    refusal,
     said,
     sending,
     server_with,

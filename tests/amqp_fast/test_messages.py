@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.engine_pairs import arrivals_of, events_of, refusal
 from trio_amqp10.amqp_fast import spec
 from trio_amqp10.amqp_fast.engine import Engine
 from trio_amqp10.amqp_fast.events import ChannelFailed, HandleFailed
@@ -22,14 +23,11 @@ from .pairs import (
     HELLO,
     QUEUE,
     Pair,
-    arrivals_of,
     block_of,
     client_with,
     connected,
-    events_of,
     names,
     octets_of,
-    refusal,
     said,
     sending,
     server_with,

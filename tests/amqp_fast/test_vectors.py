@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.engine_pairs import events_of
 from trio_amqp10.amqp_fast import spec
 from trio_amqp10.amqp_fast.engine import Engine
 from trio_amqp10.amqp_fast.events import HandleFailed
@@ -17,7 +18,7 @@ from trio_amqp10.amqp_fast.message import read_head
 from trio_amqp10.endpoint_role import EndpointRole
 
 from . import naive
-from .pairs import events_of, open_server, said, server_with, tuning_server, written
+from .pairs import open_server, said, server_with, tuning_server, written
 
 VECTORS = json.loads(Path(__file__).with_name("vectors.json").read_text())
 GOOD = [row for row in VECTORS if "code" not in row and row["name"] != "initiation"]
