@@ -37,7 +37,7 @@ __all__ = ["Connection", "ConnectionStatistics"]
 _log = logging.getLogger("trio_amqp10.amqp091")
 
 
-class Connection(ConnectionBase):
+class Connection(ConnectionBase[Channel]):
     """One connection; made by ``open_connection``.
 
     Attributes:

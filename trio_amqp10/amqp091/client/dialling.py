@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DiallingBase", "Options", "SaslChoice"]
 
-C = TypeVar("C", bound=ConnectionBase)
+C = TypeVar("C", bound=ConnectionBase[Any])
 
 SaslChoice: TypeAlias = "ClientMechanism | Sequence[ClientMechanism] | None"
 

@@ -67,7 +67,7 @@ class Channel(ChannelBase[Delivery]):
 
     def __init__(
         self,
-        connection: ConnectionBase,
+        connection: ConnectionBase[Any],
         prefetch: int | None,
         *,
         prefetch_octets: int,
