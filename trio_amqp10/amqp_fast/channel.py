@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.reply_codes import ReplyCodeRfc011
 
-from . import services, spec
-from .assembly import Assembly
+from . import assembly, services, spec
 from .events import Arrival, ChannelFailed, HandleFailed
 from .faults import Level, ReplyError
 from .frames import frame_of
@@ -32,9 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .commands import Command
-    from .engine import Engine
+    from .events import Event
     from .message import Message
-    from .negotiation import Tuning
+    from .tuning import Tuning
 
 __all__ = ["Channel"]
 
@@ -48,6 +47,25 @@ _TRANSACTION = (spec.ChannelCommit, spec.ChannelRollback)
 
 def _nothing() -> None:
     """Nobody waits."""
+
+
+class Host(assembly.Host, Protocol):
+    """What a channel needs of its engine."""
+
+    role: EndpointRole
+    held: int
+
+    @property
+    def frame_max(self) -> int: ...
+    def enqueue(self, channel: Channel, octets: bytes) -> None: ...
+    def emit(self, event: Event) -> None: ...
+    def touch(self, channel: Channel) -> None: ...
+    def forget(self, channel: Channel) -> None: ...
+    def handle(self, number: int) -> Handle | None: ...
+    def add_handle(self, handle: Handle) -> None: ...
+    def remove_handle(self, handle: Handle) -> None: ...
+    def check_handles(self) -> None: ...
+    def free_handle(self) -> int: ...
 
 
 class Channel:
@@ -66,7 +84,7 @@ class Channel:
         on_touch: called when something has changed.
     """
 
-    def __init__(self, host: Engine, command: spec.ChannelOpen) -> None:
+    def __init__(self, host: Host, command: spec.ChannelOpen) -> None:
         self._host = host
         self.id = command.channel_id
         self.role = host.role
@@ -74,7 +92,7 @@ class Channel:
         self.restartable = command.restartable
         self.handles: dict[int, Handle] = {}
         self.numbers = Numbers(transacted=command.transacted)
-        self.assembly = Assembly(host)
+        self.assembly = assembly.Assembly(host)
         self.on_touch: Callable[[], object] = _nothing
         self._lifecycle = Lifecycle(CHANNEL, ChannelState.CLOSED, ChannelState.CLOSED)
         self._lifecycle.step(Step.OPEN)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .commands import Command, CommandTable
     from .events import Event
     from .handle import Handle
-    from .negotiation import Tuning
+    from .tuning import Tuning
 
 __all__ = ["Engine"]
 

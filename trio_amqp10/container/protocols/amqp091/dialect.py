@@ -18,7 +18,8 @@ from trio_amqp10.container.protocols.conversation import Conversation
 from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.reply_codes import ReplyCode091, reply_text
 
-from .connection import Habits, ServedConnection
+from .connection import ServedConnection
+from .habits import Habits
 from .login import Login, mechanisms_for
 
 if TYPE_CHECKING:
