@@ -55,6 +55,7 @@ def general() -> Iterator[None]:
         for module, name, value in (
             (sections, "USUAL_READERS", (nothing,) * len(USUAL_READERS)),
             (sections, "_USUAL", {}),
+            (message_module, "USUAL_READERS", (nothing,) * len(USUAL_READERS)),
             (message_module, "short_body", nothing),
             (message_module, "usual_payload", nothing),
         ):

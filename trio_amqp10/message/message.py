@@ -58,7 +58,7 @@ from .sections import (
     scan,
     stored_body,
 )
-from .usual_readers import short_body
+from .usual_readers import USUAL_READERS, short_body
 from .usual_writers import usual_payload
 
 if TYPE_CHECKING:
@@ -416,7 +416,10 @@ class Message:
         if span is None:
             value = _ABSENT if place == BODY else None
         else:
-            value = read_section(place, self._payload, span, self._allow_duplicates)
+            payload = self._payload
+            value = USUAL_READERS[place](payload, *span)
+            if value is None:
+                value = read_section(place, payload, span, self._allow_duplicates)
         self._sections[place] = value
         return value
 
