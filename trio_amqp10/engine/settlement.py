@@ -345,7 +345,7 @@ class Settlement:
                 self._context.changed += len(due)
                 if in_transaction and len(due) > FEW and due[0].word is not None:
                     self._context.charge_churn("outcomes in a transaction changed", len(due) / _CHEAP)
-                plain = state is ACCEPTED and settled and self.sent.words is None
+                plain = state is ACCEPTED and settled
                 for sent in due:
                     link = sent.link
                     if plain and link.terminus is None and link.outcomes is None and sent.watcher is None:
