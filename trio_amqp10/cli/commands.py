@@ -21,9 +21,9 @@ from .bench import BenchOptions, bench
 from .command_runner import run
 from .demo import demo
 from .demo_round import demo_round
+from .dial_management import management_url
 from .dial_options import DialOptions, dialling
 from .disconnect import DisconnectOptions, disconnect
-from .management import management_url
 from .node_rules import (
     parse_dialect,
     parse_limit,

@@ -39,7 +39,7 @@ from .recovery import Recovery
 from .recovery import log as recovery_log
 from .recovery_events import Change, Watchers
 from .redirects import DialTarget, hops_of, redirected
-from .sole_connection import CAPABILITY as SOLE
+from .sole_connection_request import CAPABILITY as SOLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

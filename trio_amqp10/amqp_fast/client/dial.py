@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
-    from trio_amqp10.amqp_fast.partials import PartialMessages
+    from trio_amqp10.amqp_fast.resumable_messages import PartialMessages
 
 __all__ = ["Dialling", "open_connection"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from trio_amqp10.amqp_10_3.frames import PROTOCOL_HEADER
 from trio_amqp10.amqp_10_3.profile import V10_3
-from trio_amqp10.container.protocols.amqp091.dialect import Amqp091, Conversation091
+from trio_amqp10.container.protocols.amqp091.protocol import Amqp091, Conversation091
 
 from .connection import ServedConnection103
 from .options import Options
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp091.methods import Method
     from trio_amqp10.amqp091.profile import Profile
     from trio_amqp10.container.connected_peer import ServingContainer
-    from trio_amqp10.container.protocols.amqp091.dialect import FindVirtualHost
     from trio_amqp10.container.protocols.amqp091.login import Login
+    from trio_amqp10.container.protocols.amqp091.protocol import FindVirtualHost
     from trio_amqp10.net.dialect import AcceptedConnection
 
     from .branch import Branch

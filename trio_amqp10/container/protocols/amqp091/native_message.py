@@ -34,7 +34,7 @@ from trio_amqp10.amqp091.values import Int64
 from trio_amqp10.container.broker.deaths import REASONS, recorded, summary
 from trio_amqp10.container.broker.deaths import Death as Recorded
 from trio_amqp10.container.nodes.content import Content, Publication, Terms
-from trio_amqp10.container.nodes.forms import Form, register
+from trio_amqp10.container.nodes.form_registry import Form, register
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 
 if TYPE_CHECKING:

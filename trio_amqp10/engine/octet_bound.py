@@ -14,13 +14,13 @@ Knows no session: the link tells it what comes and goes, and the session asks it
 
 from __future__ import annotations
 
-__all__ = ["ReceiveBuffer"]
+__all__ = ["OctetBound"]
 
 _WEIGHT = 8
 """A message counts for an eighth of the mean."""
 
 
-class ReceiveBuffer:
+class OctetBound:
     """What a link's queue holds, and may.
 
     Attributes:

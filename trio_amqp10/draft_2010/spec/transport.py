@@ -7,6 +7,7 @@ definitions of the same revision. A descriptor's upper half is its domain, which
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, TypeAlias
 
+from trio_amqp10.draft_2010.fields import Options, several
 from trio_amqp10.wire.composite import composite
 from trio_amqp10.wire.fields import (
     Named,
@@ -23,8 +24,6 @@ from trio_amqp10.wire.fields import (
     ushort,
 )
 from trio_amqp10.wire.values import Symbol
-
-from .fields import Options, several
 
 __all__ = [
     "DOMAIN",

@@ -5,10 +5,10 @@ Codes and fields are by analogy: no source has them.
 
 from typing import Annotated, Any, TypeAlias
 
+from trio_amqp10.draft_2010.fields import Options
 from trio_amqp10.wire.composite import composite
 from trio_amqp10.wire.fields import archetype, boolean
 
-from .fields import Options
 from .transport import DOMAIN, Symbols
 
 __all__ = ["Coordinator", "Declare", "Discharge"]

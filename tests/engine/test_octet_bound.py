@@ -7,13 +7,13 @@ import pytest
 from tests.engine.helpers import receiving, transfer
 from tests.naive.script import expected
 from trio_amqp10.engine.limits import Limits
-from trio_amqp10.engine.receive_buffer import ReceiveBuffer
+from trio_amqp10.engine.octet_bound import OctetBound
 
 FRAME = 512
 
 
 def test_hold_counts_what_there_is_room_for() -> None:
-    hold = ReceiveBuffer(10_000, 1000)
+    hold = OctetBound(10_000, 1000)
     assert (hold.messages(), hold.frames(1024)) == (10, 9)
     hold.came(9500)
     assert hold.mean == 1000 + 8500 / 8
@@ -27,14 +27,14 @@ def test_hold_counts_what_there_is_room_for() -> None:
 
 
 def test_hold_that_holds_nothing_has_room_for_one_however_small_it_is() -> None:
-    hold = ReceiveBuffer(10, 1000)
+    hold = OctetBound(10, 1000)
     assert (hold.messages(), hold.frames(1024)) == (1, 1)
 
 
 @pytest.mark.parametrize("partial", [False, True])
 def test_window_is_what_the_queue_has_room_for(partial: bool) -> None:
     link, script = receiving(Limits(max_frame_size=FRAME, partial_octets=10_000), credit=0)
-    link.limit(ReceiveBuffer(4 * FRAME, FRAME))
+    link.limit(OctetBound(4 * FRAME, FRAME))
     link.set_credit(10)
     script >> expected("flow", handle=0, link_credit=10, incoming_window=4)
     script << transfer(0, payload=bytes(400)) << transfer(1, payload=bytes(400))

@@ -3,6 +3,7 @@
 from enum import IntEnum
 from typing import Annotated, Any, Final, TypeAlias
 
+from trio_amqp10.draft_2010.fields import Options
 from trio_amqp10.wire.composite import composite
 from trio_amqp10.wire.fields import (
     Named,
@@ -19,7 +20,6 @@ from trio_amqp10.wire.fields import (
     ulong,
 )
 
-from .fields import Options
 from .transport import DOMAIN, Error, Symbols
 
 __all__ = [

@@ -3,11 +3,11 @@
 The codes of sasl-init, sasl-response and sasl-outcome are by analogy: no source has them.
 """
 
+from trio_amqp10.draft_2010.fields import Options
 from trio_amqp10.spec.security import SaslCode
 from trio_amqp10.wire.composite import composite
 from trio_amqp10.wire.fields import binary, string
 
-from .fields import Options
 from .transport import DOMAIN, Strings
 
 __all__ = ["SaslChallenge", "SaslInit", "SaslMechanisms", "SaslOutcome", "SaslResponse"]
