@@ -265,6 +265,7 @@ RECEIVER = LINK | {
     "streaming": False,
     "credit": None,
     "credit_octets": None,
+    "prefetch": None,
     "filters": "required",
     "max_message_size": None,
 }

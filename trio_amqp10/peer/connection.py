@@ -407,6 +407,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
                 ``grant()``. If None: 0 for at most once, because what was sent ahead is lost with the link.
             credit_octets: have no more octets of messages wait here than that, and one message. Credit, ``credit`` (1000) at
                 most, goes by the usual size of messages, and the window of the session, which is the link's own, by the room left.
+            prefetch: in place of credit: at most so many unsettled deliveries, waiting here and in the program's hands together. An
+                outcome makes room for the next. What is sent settled counts while it waits here.
             filters: ``"required"``: entering raises where the peer's answer lacks a filter of ``source``, by its name;
                 ``"optional"``: what is in place is in ``remote.source.filter``, and the program looks (3.5.3).
             max_message_size: octets of a message that we take (2.7.3); that of ``limits`` if None.

@@ -192,6 +192,7 @@ class ReceiverOptions(OpeningOptions):
     streaming: bool = False
     credit: int | None = None
     credit_octets: int | None = None
+    prefetch: int | None = None
     filters: FilterNeed = "required"
     max_message_size: int | None = None
 
