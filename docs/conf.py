@@ -1,11 +1,11 @@
 """How Sphinx builds the manual."""
 
-from importlib.metadata import version as installed
+from trio_amqp10 import __version__
 
 project = "trio-amqp10"
 author = "the trio-amqp10 authors"
 copyright = author
-release = version = installed("trio-amqp10")
+release = version = __version__
 
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build"]

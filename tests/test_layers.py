@@ -28,6 +28,7 @@ LEVELS = {
     "channel_binding": 0,
     "state_machine": 0,
     "timer_heap": 0,
+    "version": 0,
     "wire": 1,
     "spec": 2,
     "frames": 3,

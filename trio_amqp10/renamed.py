@@ -20,6 +20,7 @@ _NODE: Final = "trio_amqp10.container.nodes.node"
 
 RENAMED: Final = {
     "Consumer": ("trio_amqp10.container.handlers", "ConsumerNode"),
+    "Error": ("trio_amqp10.spec.transport", "ErrorInfo"),
     "Conversation": ("trio_amqp10.container.protocols.amqp10.connection", "Amqp10Connection"),
     "Function": ("trio_amqp10.container.handlers", "FunctionNode"),
     "House": (_NODE, "ContainerPeer"),

@@ -534,6 +534,12 @@ def test_send_shows_progress_on_a_terminal_and_results_on_stdout(queue: str) -> 
     sender = start("send", queue, stderr=theirs)
     os.close(theirs)
     stdout, _ = sender.communicate(b"1\n2\n", timeout=20)
+    assert stdout == b"sent 2\n"
+    assert b"sending" in read_terminal(ours)
+
+
+def read_terminal(ours: int) -> bytes:
+    """All that was written to it, up to the end of the process."""
     shown = b""
     try:
         while piece := os.read(ours, 4096):
@@ -541,5 +547,23 @@ def test_send_shows_progress_on_a_terminal_and_results_on_stdout(queue: str) -> 
     except OSError:
         pass  # the terminal is gone with the process
     os.close(ours)
-    assert stdout == b"sent 2\n"
-    assert b"sending" in shown
+    return shown
+
+
+ESCAPES = b"a\tb\x1b]0;title\x07\x1b[2J\xc2\x9b31m\xff\r\n"
+
+
+def test_receive_shows_escape_codes_on_a_terminal_and_does_not_send_them(queue: str) -> None:
+    done("send", queue, "--binary", stdin=ESCAPES)
+    ours, theirs = pty.openpty()
+    receiver = start("receive", queue, "--count", "1", stdout=theirs)
+    os.close(theirs)
+    receiver.wait(timeout=20)
+    shown = read_terminal(ours)
+    assert shown == b"a\tb\\x1b]0;title\\x07\\x1b[2J\\x9b31m\\xff\\x0d\r\n"
+    receiver.communicate()
+
+
+def test_receive_writes_octets_as_they_are_where_there_is_no_terminal(queue: str) -> None:
+    done("send", queue, "--binary", stdin=ESCAPES)
+    assert done("receive", queue, "--count", "1") == ESCAPES

@@ -14,6 +14,7 @@ import click
 
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.net.urls import Url, parse_url, schemes_of, split_url
+from trio_amqp10.version import __version__
 
 from . import amqp091_commands
 from .amqp091_target import amqp091_options, is_091
@@ -113,7 +114,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print the whole me
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="trio-amqp10", prog_name="amqp10")
+@click.version_option(__version__, prog_name="amqp10")
 def amqp10() -> None:
     """AMQP 1.0 and 0-9-1 from the command line.
 
