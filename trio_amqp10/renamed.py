@@ -5,7 +5,6 @@ Knows names; imports what they mean when one is asked for.
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from functools import wraps
 from importlib import import_module
@@ -96,6 +95,8 @@ def adopt_older_names(cls: type, names: Mapping[str, str]) -> None:
 
 def with_renamed_argument(function: Callable[..., Any], old: str, new: str) -> Callable[..., Any]:
     """``function``, callable with a keyword argument by its old and its new name, whichever it takes itself."""
+    import inspect  # what a program with new names need not load
+
     takes, other = (old, new) if old in inspect.signature(function).parameters else (new, old)
     if takes == old:
         _warn(f"{function.__qualname__}({old})", new, 4)
