@@ -56,6 +56,7 @@ LEVELS = {
     "rabbitmq": 9,
     "testing": 9,
     "otel": 9,
+    "blocking": 9,
     "cli": 9,
     "spark": 9,
 }

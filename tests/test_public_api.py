@@ -265,7 +265,7 @@ LINK = {
     "expiry_policy": None,
     "expiry_timeout": 0,
 }
-SENDER = LINK | {"own_session": False}
+SENDER = LINK | {"own_session": None}
 RECEIVER = LINK | {
     "own_session": None,
     "streaming": False,

@@ -481,7 +481,7 @@ def open_receiver(
         connection.recovering,
         options.address,
         None,
-        own_session=streaming and session is None if own_session is None else own_session,
+        own_session=True if own_session is None and streaming and session is None else own_session,
         max_message_size=options.max_message_size,
         filters=options.filters,
     )
