@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 import trio
 
 from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.message import Message  # noqa: TC001 - the manual reads annotations
 from trio_amqp10.patterns.requester import Requester as AsyncRequester
 from trio_amqp10.patterns.requester import RequesterOpening
 from trio_amqp10.peer.connection import Connection as AsyncConnection
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
-    from trio_amqp10.message import Message
     from trio_amqp10.peer.delivery import Delivery as AsyncDelivery
 
     Future = concurrent.futures.Future[Any]
@@ -226,11 +226,7 @@ class Sender(_Opened[AsyncSender]):
         Returns:
             The outcome; None where it was sent settled.
 
-        Raises:
-            trio.TooSlowError: there was no outcome in time.
-            DeliveryRejectedError, DeliveryReleasedError, DeliveryModifiedError: it was not accepted.
-            LinkDetachedError, SessionEndedError, ConnectionClosedError: the link is gone.
-            trio.ClosedResourceError: it was closed here.
+        Raises: as there, and ``trio.TooSlowError`` if there was no outcome in time.
         """
         return self._thread.run(lambda: _within(timeout, lambda: self._inner.send(message)))
 
@@ -244,10 +240,7 @@ class Receiver(_Opened[AsyncReceiver]):
         Args:
             timeout: seconds to wait at most.
 
-        Raises:
-            trio.TooSlowError: none came in time; none is lost.
-            LinkDetachedError, SessionEndedError, ConnectionClosedError: the link is gone.
-            trio.ClosedResourceError: it was closed here.
+        Raises: as ``trio_amqp10.Receiver.receive``, and ``trio.TooSlowError`` if none came in time; none is lost.
         """
         return self._wrapped(self._thread.run(lambda: _within(timeout, self._inner.receive)))
 

@@ -17,6 +17,7 @@ from urllib.parse import quote
 from trio_amqp10.errors import AmqpError, LocalProtocolError
 from trio_amqp10.message import Message, Value
 from trio_amqp10.patterns.requester import RequesterOpening
+from trio_amqp10.peer.connection import Connection  # noqa: TC001 - the manual reads annotations
 from trio_amqp10.spec.messaging import Source, Target
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from trio_amqp10.patterns.requester import Requester
-    from trio_amqp10.peer.connection import Connection
 
 __all__ = [
     "Management",
