@@ -46,7 +46,20 @@ def _serve(path: str) -> None:
     """Listen, say so on stdout, and be a command in each fork; ends when stdin does."""
     import gc
 
-    import trio_amqp10.cli.commands  # noqa: F401  # before the forks, not in each
+    # Before the forks, not in each.
+    from trio_amqp10.cli import (  # noqa: F401
+        amqp091_commands,
+        bench,
+        commands,
+        demo,
+        demo_round,
+        disconnect,
+        request,
+        secret_commands,
+        serve,
+        top,
+        trace,
+    )
     from trio_amqp10.cli import main as amqp10
 
     gc.freeze()  # or the first collection of each fork would copy all pages

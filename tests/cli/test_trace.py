@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 import trio
 
 from tests.container.protocols.served import served
@@ -142,3 +143,12 @@ def test_trace_says_what_is_wrong_with_a_file(tmp_path: Path) -> None:
     file = tmp_path / "nothing"
     file.write_bytes(b"")
     assert failed("trace", str(file)) == "amqp10: the file is empty"
+
+
+@pytest.mark.parametrize("content", [b"root:x:0:0:root:/root:/bin/bash\n" * 20, b"\xff" * 64, b"hello"])
+def test_trace_fails_where_nothing_is_amqp(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "passwd"
+    file.write_bytes(content)
+    assert failed("trace", str(file)).startswith(
+        f"amqp10: {file} has no header and no frame of AMQP in it: {len(content)} octets: "
+    )

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 import trio
 
 from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.net.waiters import check_trio
 from trio_amqp10.peer.dialling import Dialling
 from trio_amqp10.peer.listen import Acceptor, Listener, serve
 from trio_amqp10.peer.option_signatures import takes_as, takes_on
@@ -660,6 +661,7 @@ class Container(HandlerDecorators):
         patience = options.get("close_timeout", 5.0)
         failure: Exception | None = None
         runner = TaskRunner(self)
+        check_trio()
         try:
             async with trio.open_nursery() as nursery:
                 self._join(runner, nursery)

@@ -227,7 +227,11 @@ class DeliveryReleasedError(DeliveryError):
     outcome: Released
 
     def __init__(self, outcome: Released, delivery: Any) -> None:
-        super().__init__("released: it was not processed, and may be sent again", outcome, delivery)
+        super().__init__(
+            "released: it was not processed, and may be sent again; RabbitMQ releases what it has no queue for",
+            outcome,
+            delivery,
+        )
 
 
 class DeliveryModifiedError(DeliveryError):

@@ -17,7 +17,7 @@ from trio_amqp10.engine.unsettled_state import UNBOUND
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.transport import Role
 
-from .credit import CreditWindow
+from .credit import CreditWindow, PrefetchWindow
 from .errors import FilterNotSupportedError
 from .link import Link
 from .link_lifecycle import LinkPhase
@@ -65,6 +65,7 @@ class Receiver(Link["ReceiverLink"]):
         *,
         streaming: bool = False,
         octets: int | None = None,
+        prefetch: int | None = None,
     ) -> None:
         super().__init__(session, link)
         self._readers: WeakKeyDictionary[trio.lowlevel.Task, Delivery] | None = None
@@ -76,6 +77,9 @@ class Receiver(Link["ReceiverLink"]):
             self._octet_bound = OctetBound(octets, session.connection.engine.limits.max_frame_size)
             link.limit(self._octet_bound)
         self._window = CreditWindow(credit)
+        if prefetch is not None:
+            self._window = PrefetchWindow(prefetch)
+            self._window.count(link, self._top_up)
         self._later = 0  # what credit was granted, or taken back, while the link was lost
 
     @property
@@ -359,6 +363,8 @@ class Receiver(Link["ReceiverLink"]):
             link.limit(self._octet_bound)
         if self._readers is not None:
             link.stream()
+        if isinstance(self._window, PrefetchWindow):
+            self._window.count(link, self._top_up)
         if self._link.terminus is None:
             for delivery in self._queue:
                 if delivery.settled and delivery.complete:  # it came at most once, and will not come again
@@ -407,7 +413,7 @@ class Receiver(Link["ReceiverLink"]):
 
 
 class _Opening(LinkOpening[Receiver]):
-    __slots__ = ("_credit", "_octets", "_streaming")
+    __slots__ = ("_credit", "_octets", "_prefetch", "_streaming")
 
     _role = Role.RECEIVER
 
@@ -419,15 +425,24 @@ class _Opening(LinkOpening[Receiver]):
         options: LinkOptions,
         streaming: bool,
         octets: int | None,
+        prefetch: int | None,
     ) -> None:
         super().__init__(connection, session, options)
         self._credit = credit
         self._octets = octets
+        self._prefetch = prefetch
         self._streaming = streaming
 
     def _make(self, session: LinkSession, name: str) -> Receiver:
         link, kind = session.engine.receiver(name), session.connection.kinds.receiver
-        made: Receiver = kind(session, link, self._credit, streaming=self._streaming, octets=self._octets)
+        made: Receiver = kind(
+            session,
+            link,
+            self._credit,
+            streaming=self._streaming,
+            octets=self._octets,
+            prefetch=self._prefetch,
+        )
         return made
 
 
@@ -445,7 +460,8 @@ def open_receiver(
     if options.filters not in ("required", "optional"):
         raise LocalProtocolError(f"filters={options.filters!r}: 'required' and 'optional' are possible")
     streaming, own_session = options.streaming, options.own_session
-    credit, octets = options.credit, options.credit_octets
+    credit, octets, prefetch = options.credit, options.credit_octets, options.prefetch
+    check_prefetch(prefetch, credit, octets)
     if octets is not None:
         if streaming or session is not None or own_session is False or credit == 0 or octets <= 0:
             raise LocalProtocolError(
@@ -465,11 +481,29 @@ def open_receiver(
         connection.recovering,
         options.address,
         None,
-        own_session=streaming and session is None if own_session is None else own_session,
+        own_session=True if own_session is None and streaming and session is None else own_session,
         max_message_size=options.max_message_size,
         filters=options.filters,
     )
-    return _Opening(connection, session, credit, said, streaming, octets)
+    return _Opening(connection, session, credit, said, streaming, octets, prefetch)
+
+
+def check_prefetch(prefetch: int | None, credit: int | None, octets: int | None = None) -> None:
+    """Refuse a bound on unsettled deliveries that is none, or beside one on deliveries that wait.
+
+    Raises:
+        LocalProtocolError: it is below 1, or ``credit`` or ``credit_octets`` is given too.
+    """
+    if prefetch is None:
+        return
+    if prefetch < 1:
+        raise LocalProtocolError(
+            f"prefetch={prefetch}: a number of unsettled deliveries, at least 1, is possible"
+        )
+    if credit is not None or octets is not None:
+        raise LocalProtocolError(
+            "prefetch bounds what is unsettled, credit what waits here: give one of the two"
+        )
 
 
 def default_credit(streaming: bool) -> int:
