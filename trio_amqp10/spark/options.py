@@ -264,7 +264,8 @@ class QueueOptions(ReadOptions):
     """``readStream``: a queue is emptied into a spool, and read from there."""
 
     spool: str = _option("spool", _text)
-    spool_max_bytes: int | None = _option("spool.maxBytes", _octets(1))
+    spool_max_bytes: int = _option("spool.maxBytes", _octets(1), 2**30)
+    credit_max_bytes: int = _option("credit.maxBytes", _octets(1), 16 * 2**20)
     spool_flush_rows: int = _option("spool.flushRows", _count(1), 2000)
     spool_flush_interval: float = _option("spool.flushInterval", _duration, 0.1)
     spool_transport: str = _option("spool.transport", _one_of("file", "inline"), "file")
