@@ -6,7 +6,7 @@ import errno
 import os
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -311,6 +311,49 @@ def test_intake_is_pressed_while_very_many_messages_come(
     filling.join()
     until(lambda: spool.end == 20_020)
     until(lambda: not intake.pressed)
+
+
+def test_emptying_ends_though_a_producer_keeps_up(
+    peer: Peer, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peer.put("q", numbered(300))
+    write = Spool.write
+
+    def write_and_put(spool: Spool, rows: int, fill: Any) -> None:
+        peer.put("q", [b"later"] * rows)  # for each that is taken another one comes
+        write(spool, rows, fill)
+
+    monkeypatch.setattr(Spool, "write", write_and_put)
+    intake, spool = desk.start(emptying=True, credit="50")
+    intake.wait_until(lambda: False)
+    intake.check()
+    assert intake.emptied
+    found = bodies(spool)
+    assert found[:300] == [b"%d" % number for number in range(300)]
+    assert len(found) <= 300 + 50  # what came until the first answer counts too
+    assert peer.held("q") == len(found)
+
+
+class Endless(amqp.Node):
+    """Has always one more, and never says how many there are."""
+
+    gives = True
+
+    def on_demand(self, outlet: amqp.Outlet) -> None:
+        while outlet.ready():
+            outlet.give(amqp.Message(b"more"), None)
+
+
+@lacks("inside")
+def test_emptying_ends_in_time_if_the_peer_does_not_say_how_many_wait(server: Server, desk: Desk) -> None:
+    server.ask(lambda: server.container.add_node(Endless("endless")))
+    intake, spool = desk.start(
+        emptying=True, address="endless", availableNowTimeout="300ms", credit="10", spool_flushRows="10"
+    )
+    intake.wait_until(lambda: False)
+    intake.check()
+    assert intake.emptied
+    assert spool.end >= 10
 
 
 class Mute(amqp.Node):

@@ -33,6 +33,7 @@ With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spa
 ``writers``          what Spark calls to write
 ``datasource``       what Spark calls first
 ``batch_linger``     when rows are worth a batch
+``log_offsets``      how far a batch of logs goes, and where new ones begin
 ``log_dialects``     how logs of RabbitMQ and of Event Hubs are read
 ``java_home``        what Spark needs beside Python
 ==================== ================================================================================

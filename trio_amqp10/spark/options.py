@@ -281,6 +281,7 @@ class QueueOptions(ReadOptions):
     backlog_delay: float = _option("backlogDelay", _duration, 2.0)
     min_partitions: int = _option("minPartitions", _count(1), 1)
     available_now_idle: float = _option("availableNowIdle", _duration, 5.0)
+    available_now_timeout: float = _option("availableNowTimeout", _duration, 600.0)
 
     def _check(self) -> None:
         super()._check()

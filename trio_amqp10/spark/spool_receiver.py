@@ -15,6 +15,7 @@ The thread is a daemon, for Spark's process must end when it is told to. What fa
 and raised by ``check`` in the thread that Spark calls in.
 
 Knows deliveries and the spool; what a segment has of them is up to ``spool_writer``; of Spark, nothing.
+Longer than 400 lines: credit, what waits to be written and settlement are one state, of one connection.
 """
 
 from __future__ import annotations
@@ -155,6 +156,10 @@ class SpoolReceiver:
 
     async def _run(self) -> None:
         self._token = trio.lowlevel.current_trio_token()
+        self._left: int | None = (
+            None  # of the messages that waited when emptying began; None while that is not known
+        )
+        self._empty_by = trio.current_time() + self._options.available_now_timeout
         with self._scope:
             await dialling(self._options, self._receive_all)
             self.emptied = self._emptying
@@ -223,29 +228,56 @@ class SpoolReceiver:
             self._take(await receiver.receive_many(_AT_ONCE), receiver)
 
     async def _empty(self, receiver: amqp.Receiver) -> None:
-        """Take what is there: until a drain brings less than was asked for, or nothing comes for a while (2.6.7)."""
+        """Take what is there: until a drain brings less than was asked for, or nothing comes for a while (2.6.7).
+
+        Producers may keep up with this. So it ends too when as many have come as the peer said were waiting, in its flow,
+        when the first credit was used up; or, if it does not say, when the time is over.
+        """
         while True:
-            credit = self._credit.most
             while self._spool.full:
                 await self._until_settled(receiver)
-            receiver.grant(credit)
-            taken, silent = 0, False
-            while not silent:
-                drained: list[amqp.Delivery] = []
-                with trio.move_on_after(self._options.available_now_idle) as patience:
-                    drained = await receiver.drain()
-                if patience.cancelled_caught:
-                    # It was not answered, and has brought this all the same.
-                    drained = [receiver.receive_nowait() for _ in range(receiver.buffered)]
-                if drained:
-                    self._take(drained, receiver)
-                taken += len(drained)
-                silent = not (patience.cancelled_caught and drained)
-            self._ripe.set()
-            while self._busy:
-                await self._until_settled(receiver)
+            credit = self._credit.most if self._left is None else min(self._credit.most, self._left)
+            if not credit:
+                return
+            taken = 0
+            try:
+                if self._left is not None:
+                    self._left -= credit
+                receiver.grant(credit)
+                taken = await self._take_drained(receiver)
+                self._ripe.set()
+                while self._busy:
+                    await self._until_settled(receiver)
+            finally:
+                if self._left is not None:
+                    self._left += credit - taken
             if taken < credit:
                 return
+            if self._left is None and receiver.available:
+                self._left = receiver.available
+            elif self._left is None and trio.current_time() >= self._empty_by:
+                _log.warning(
+                    "%s does not say how many messages wait; what came within %g s (availableNowTimeout) is this run's",
+                    self._options.where,
+                    self._options.available_now_timeout,
+                )
+                return
+
+    async def _take_drained(self, receiver: amqp.Receiver) -> int:
+        """Take what the credit brings; how many that were."""
+        taken, silent = 0, False
+        while not silent:
+            drained: list[amqp.Delivery] = []
+            with trio.move_on_after(self._options.available_now_idle) as patience:
+                drained = await receiver.drain()
+            if patience.cancelled_caught:
+                # It was not answered, and has brought this all the same.
+                drained = [receiver.receive_nowait() for _ in range(receiver.buffered)]
+            if drained:
+                self._take(drained, receiver)
+            taken += len(drained)
+            silent = not (patience.cancelled_caught and drained)
+        return taken
 
     async def _until_settled(self, receiver: amqp.Receiver) -> None:
         """Wait until something was settled, or there may be room. A link that is lost meanwhile wakes nobody here."""
