@@ -385,10 +385,14 @@ class SinkOptions(PeerOptions):
     durable: bool | None = _option("durable", _boolean)
     ttl: float | None = _option("ttl", _duration)
     ignore_unknown_columns: bool = _option("ignoreUnknownColumns", _boolean, False)
+    txn_app: str | None = _option("txn.app", _text)
+    txn_version: int | None = _option("txn.version", _count(0))
     send_timeout: float = _option("sendTimeout", _duration, 60.0)
 
     def _check(self) -> None:
         super()._check()
+        if (self.txn_app is None) != (self.txn_version is None):
+            raise OptionError("options 'txn.app' and 'txn.version' name a write together: give both")
         if (self.transactions == "ledger") != (self.ledger is not None):
             raise OptionError(
                 "option 'ledger', the address of the ledger, goes with 'transactions' = 'ledger'"
