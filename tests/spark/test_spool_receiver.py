@@ -359,7 +359,7 @@ def test_emptying_ends_in_time_if_the_peer_does_not_say_how_many_wait(server: Se
 class Mute(amqp.Node):
     """Gives two messages, and never says that there are no more: nobody who drains it gets an answer (2.6.7)."""
 
-    gives = True
+    accepts_receivers = True
     given = 0
 
     def on_demand(self, outlet: amqp.Outlet) -> None:
