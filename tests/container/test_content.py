@@ -343,7 +343,7 @@ def test_content_has_no_translation_unless_its_form_brings_one() -> None:
 class Echo(amqp.Node):
     """Gives what it takes: ``message`` or ``content``."""
 
-    takes = gives = True
+    accepts_senders = accepts_receivers = True
 
     def __init__(self, address: str, what: str) -> None:
         super().__init__(address)

@@ -68,7 +68,7 @@ async def test_request_is_answered_when_its_reply_cannot_be_posted() -> None:
     container = Container()
 
     class Picky(amqp.Node):
-        takes = True
+        accepts_senders = True
 
         def on_arrivals(self, inlet: Any) -> None:
             raise RuntimeError("no")
@@ -115,7 +115,7 @@ def test_relay_closes_its_lines_though_closing_one_of_them_closes_another() -> N
     lines: list[Any] = []
 
     class Linked(amqp.Node):
-        takes = True
+        accepts_senders = True
 
         def on_arrivals(self, inlet: Any) -> None:
             """Leave it with the line."""

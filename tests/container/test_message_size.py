@@ -309,7 +309,7 @@ async def test_node_of_ones_own_that_gives_too_much_to_a_link_ends_that_link_and
             return lambda *_, **__: returned.append(name)
 
     class Shout(Node):
-        takes = gives = True
+        accepts_senders = accepts_receivers = True
 
         def on_arrivals(self, inlet: Any) -> None:
             while (arrival := inlet.take()) is not None:

@@ -328,7 +328,7 @@ def test_write_buffer_is_true_with_dispositions_alone() -> None:
     assert not script.connection.write_buffer
     link.queue.popleft().accept()
     rings: list[int] = []
-    script.connection.write_buffer.bell = lambda: rings.append(1)
+    script.connection.write_buffer.on_output = lambda: rings.append(1)
     script.connection.context.flush()
     assert script.connection.write_buffer
     assert rings

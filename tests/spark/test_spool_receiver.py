@@ -240,7 +240,7 @@ def test_intake_is_pressed_while_very_many_messages_come(
 class Mute(amqp.Node):
     """Gives two messages, and never says that there are no more: nobody who drains it gets an answer (2.6.7)."""
 
-    gives = True
+    accepts_receivers = True
     given = 0
 
     def on_demand(self, outlet: amqp.Outlet) -> None:

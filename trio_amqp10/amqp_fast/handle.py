@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.reply_codes import ReplyCodeRfc011
 
 from . import services, spec
-from .commands import EndpointRole
 from .faults import Level, ReplyError
 from .message import head_octets
 from .services import Service

@@ -216,7 +216,7 @@ class Container(HandlerDecorators):
         if isinstance(node, HandlerNode):
             node.around = self._around
         self.nodes[node.address] = node
-        if node.keeps:
+        if node.keeps_subscriptions:
             self.retaining_nodes[node.address] = node
         if self._recovered:
             with self._reading():
@@ -393,7 +393,7 @@ class Container(HandlerDecorators):
             LocalProtocolError: the address is taken.
         """
         management = FunctionNode(address, Management(self).answer, self._post, concurrency=1)
-        management.spared = True
+        management.exempt_from_watermark = True
         self.add_node(management)
 
     def add_broker(self, **options: Any) -> Topology:
@@ -437,7 +437,7 @@ class Container(HandlerDecorators):
             LocalProtocolError: there is one already.
         """
         cbs = Cbs(verify, self._post, self.clock.wall)
-        cbs.spared = True
+        cbs.exempt_from_watermark = True
         self.add_node(cbs)
         self._resolves_uris = self.amqp10.settles_first = azure
         if self.authorise is None:
@@ -450,11 +450,11 @@ class Container(HandlerDecorators):
 
     def guard_for(self, peer: Subject) -> Guard:
         """What knows what this peer may do."""
-        return Guard(peer, self.authorise, self.resolve, self._is_unasked)
+        return Guard(peer, self.authorise, self.resolve, self._needs_no_permission)
 
-    def _is_unasked(self, address: str) -> bool:
+    def _needs_no_permission(self, address: str) -> bool:
         node = self.nodes.get(address)
-        return node is not None and node.unasked
+        return node is not None and node.needs_no_permission
 
     def find(self, address: str) -> Node:
         """The node of this address; made now, where nothing is said against it.
@@ -601,7 +601,7 @@ class Container(HandlerDecorators):
         Whether it may be connected at all (``peer.guard.check("open", None)``) is the caller's to ask, after this.
 
         Args:
-            peer: the connection; a ``ServedPeer`` of a dialect.
+            peer: the connection; a ``ConnectedPeerBase`` of a dialect.
             nursery: lasts until the connection is over and the tasks that work for it are done.
 
         Raises:

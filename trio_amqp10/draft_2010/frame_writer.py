@@ -227,8 +227,8 @@ class FrameWriter(WriteBuffer):
         if FRAME_HEADER_SIZE + self._extent_octets + _SPARE > self.frame_size:
             self.write_extents()
             self._extent_octets = octets
-        if not self._chunks and self.bell is not None:
-            self.bell()
+        if not self._chunks and self.on_output is not None:
+            self.on_output()
         self._extents.setdefault(key, []).append(extent)
 
     def on_detach(self, session: Session, detach: final.Detach, _payload: bytes) -> None:

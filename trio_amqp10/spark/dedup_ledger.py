@@ -119,7 +119,7 @@ class _Single:
 class _Claim(Node):
     """The place of one record in a ledger, until its transaction is discharged."""
 
-    takes = True
+    accepts_senders = True
 
     def __init__(self, ledger: Ledger, key: object) -> None:
         super().__init__(ledger.address)

@@ -119,7 +119,7 @@ class ServiceBus(Namespace):
             options or EntityOptions(),
             self._clock,
             self._deadline_timer,
-            takes=False,
+            accepts_senders=False,
         )
         self._add(entity)
         known.subscribe(entity, wants)

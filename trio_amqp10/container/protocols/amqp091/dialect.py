@@ -13,12 +13,13 @@ import trio
 from trio_amqp10.amqp091.engine import Engine
 from trio_amqp10.amqp091.frames import PROTOCOL_HEADER, PROTOCOL_HEADER_09
 from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.amqp091.methods import EndpointRole
 from trio_amqp10.amqp091.profile import V091
 from trio_amqp10.container.protocols.conversation import Conversation
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.reply_codes import ReplyCode091, reply_text
 
-from .connection import Habits, ServedConnection
+from .connection import ServedConnection
+from .habits import Habits
 from .login import Login, mechanisms_for
 
 if TYPE_CHECKING:

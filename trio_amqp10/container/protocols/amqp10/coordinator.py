@@ -102,7 +102,7 @@ class Coordinator(Node):
         works: its transactions, by the names that they have on the wire.
     """
 
-    takes = spared = True
+    accepts_senders = exempt_from_watermark = True
 
     def __init__(
         self,

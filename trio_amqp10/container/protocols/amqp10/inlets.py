@@ -55,8 +55,8 @@ class ReceiverInlet(LinkEnd["ReceiverLink"]):
         self._is_stored = True
         self._unsettled_store: InletStore | None = None
         self._watermark = peer.watermark
-        self._spares = node.spared
-        link.sheds = node.sheds
+        self._spares = node.exempt_from_watermark
+        link.sheds = node.releases_arrivals
         self._weighed = 0
         """Deliveries, the first that wait here, that are counted."""
 

@@ -84,7 +84,7 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         self.wants = wants
         self._pending_sends: PendingSends | None = None
         self._sender: Sender | None = None
-        link.confirms = node.confirms
+        link.confirms = node.may_refuse_outcomes
 
     def _enter_node(self) -> None:
         self._node.add_outlet(self)
@@ -291,7 +291,7 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         work = self.peer.coordinator.find(txn_id)
         if work is None:
             self.close(Condition.TRANSACTION_UNKNOWN_ID.value, "a flow with a txn-id that there is none of")
-        elif not self._node.leasing and not self.copying:
+        elif not self._node.leases_messages and not self.copying:
             self.close(Condition.NOT_IMPLEMENTED.value, f"nothing of {self._node!r} can be acquired")
         else:
             work.enlist(self)
@@ -348,7 +348,7 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         Leases of a node that confirms outlast the link: the receiver may still say what became of the message.
         """
         default: Any = getattr(self._link.source, "default_outcome", None)
-        if default is None or self._node.confirms:
+        if default is None or self._node.may_refuse_outcomes:
             lease.lost()
         else:
             tell(lease, default)

@@ -83,7 +83,7 @@ class TransactingPeer(Protocol):
     """The connection that declares a transaction."""
 
     def begin_transaction(self, on_rollback: Callable[[], object] | None = None) -> Transaction:
-        """See ``ServedPeer.begin_transaction``."""
+        """See ``ConnectedPeerBase.begin_transaction``."""
         ...
 
 

@@ -128,7 +128,7 @@ class FileTransfers:
         size = len(published.body)
         channel = self._channel
         channel.reply(channel.make("file.open", identifier=identifier, content_size=size))
-        channel.peer.pump.ring()
+        channel.peer.pump.wake_writer()
 
     def open_ok(self, arrival: Arrival) -> None:
         """file.open-ok: the client has so many octets of the file.

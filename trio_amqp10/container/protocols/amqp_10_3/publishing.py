@@ -85,7 +85,7 @@ class Publishing103(Publishing):
         if exchange.name == DEFAULT:
             node = broker.find_node(publish.key)
             if node is not None and not isinstance(node, BrokerQueue):
-                return node.takes
+                return node.accepts_senders
         headers = publish.published.headers
         queues = broker.route(exchange, (publish.key,), lambda: headers)
         return any(outlet.ready() for queue in queues for outlet in queue.outlets if not outlet.copying)
@@ -98,7 +98,7 @@ class Publishing103(Publishing):
         details = {"exchange": publish.exchange, "routing_key": publish.key}
         alert = {"reply_code": fault.code, "reply_text": fault.reply_text, "details": details}
         self._channel.reply(self._channel.make("channel.alert", **alert))
-        self._channel.peer.pump.ring()
+        self._channel.peer.pump.wake_writer()
 
     def _returned(self, published: Published, kind: str) -> Content:
         wanted = _CLASSES.get(kind)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from trio_amqp10.amqp_fast.commands import EndpointRole
 from trio_amqp10.amqp_fast.engine import Engine
 from trio_amqp10.amqp_fast.frames import PROTOCOL_ID
 from trio_amqp10.amqp_fast.limits import Limits
 from trio_amqp10.amqp_fast.partials import PartialMessages
 from trio_amqp10.container.protocols.conversation import Conversation
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.reply_codes import ReplyCodeRfc011, reply_text
 
 from .connection import ServedConnection
@@ -127,7 +127,7 @@ class _FastConversation(Conversation[Engine, ServedConnection]):
 
     def _refuse(self, code: ReplyCodeRfc011, explanation: str) -> None:
         self.engine.close(trio.current_time(), code, reply_text(code, explanation))
-        self.pump.ring()
+        self.pump.wake_writer()
 
     def close(self) -> None:
         """As of ``Conversation``: with 541 (internal error)."""

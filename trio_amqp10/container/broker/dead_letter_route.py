@@ -16,17 +16,17 @@ from .exchange_route import ExchangeRoute
 from .queues import BrokerQueue
 
 if TYPE_CHECKING:
-    from trio_amqp10.container.nodes.deadletters import Letter
+    from trio_amqp10.container.nodes.deadletters import DeadLetter
     from trio_amqp10.container.nodes.node import Inlet, Peer
     from trio_amqp10.container.nodes.queue import Queue
 
 
-__all__ = ["LetterRoute"]
+__all__ = ["DeadLetterRoute"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
 
-class LetterRoute(ExchangeRoute):
+class DeadLetterRoute(ExchangeRoute):
     """An exchange, as the node that dead letters go to. No peer can name it."""
 
     def check_inlet(self, peer: Peer) -> None:
@@ -35,7 +35,7 @@ class LetterRoute(ExchangeRoute):
     def on_arrivals(self, inlet: Inlet) -> None:
         publisher = self._exchange.publisher
         while not publisher.must_wait(self, inlet):
-            letter = cast("Letter | None", inlet.take())  # nothing else comes here
+            letter = cast("DeadLetter | None", inlet.take())  # nothing else comes here
             if letter is None:
                 return
             keys = self._keys_of(letter)
@@ -43,7 +43,7 @@ class LetterRoute(ExchangeRoute):
                 inlet, letter, self._exchange, keys[0], keys[1:], admits=_Admitted(letter), node=self
             )
 
-    def _keys_of(self, letter: Letter) -> tuple[str, ...]:
+    def _keys_of(self, letter: DeadLetter) -> tuple[str, ...]:
         if self.key is not None:
             return (self.key,)
         publication = letter.publication
@@ -55,7 +55,7 @@ class _Admitted:
 
     __slots__ = ("_letter",)
 
-    def __init__(self, letter: Letter) -> None:
+    def __init__(self, letter: DeadLetter) -> None:
         self._letter = letter
 
     def __call__(self, queue: Queue) -> bool:

@@ -1,6 +1,6 @@
 """The parts of a connected peer that all dialects share: tasks, rights, quotas.
 
-A dialect subclasses ``ServedPeer``, adds who the peer is and how its connection is closed, and has ``Container.enter`` and
+A dialect subclasses ``ConnectedPeerBase``, adds who the peer is and how its connection is closed, and has ``Container.enter`` and
 ``Container.leave`` called.
 
 Knows accounts and permissions; knows no link and no octet of any dialect.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .rights.quotas import Account
     from .rights.subject import SolePolicy
 
-__all__ = ["ServedPeer", "Wakeable"]
+__all__ = ["ConnectedPeerBase", "Wakeable"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
@@ -40,7 +40,7 @@ class Wakeable(Protocol):
         ...
 
 
-class ServedPeer(TaskRunner):
+class ConnectedPeerBase(TaskRunner):
     """The parts of a ``ConnectedPeer`` that are the same in each dialect: tasks, permissions, and what the peer has unsettled.
 
     A subclass adds ``container_id``, ``identity``, ``closed``, ``close``, ``statistics`` and ``links``, and what else its dialect can tell.
