@@ -53,10 +53,9 @@ async def consume(job: SimpleNamespace) -> dict[str, float]:
         await channel.set_qos(prefetch_count=job.credit)
         queue = await channel.get_queue(job.address)
         go()
-        seen, span = 0, None
+        span, seen = Span(), 0
         async with queue.iterator() as messages:
             async for message in messages:
-                span = span or Span()
                 len(message.body)
                 await message.ack()
                 seen += 1

@@ -4,7 +4,7 @@
 publish         without confirms; the span ends when the server has answered a method behind them
 publish_each    the confirm of each is awaited before the next
 publish_window  as many as ``credit`` are not confirmed
-consume         from the first message to the last, each acknowledged, which the client merges
+consume         from the start of the consumer, each message acknowledged, which the client merges
 ==============  =============================================================================================
 """
 
@@ -60,10 +60,9 @@ async def publish_window(job: SimpleNamespace) -> dict[str, float]:
 async def consume(job: SimpleNamespace) -> dict[str, float]:
     async with amqp091.open_connection(job.url) as connection, connection.open_channel() as channel:
         go()
+        span, seen = Span(), 0
         async with channel.queue(job.address).consume(prefetch=job.credit) as consumer:
-            seen, span = 0, None
             async for delivery in consumer:
-                span = span or Span()
                 len(delivery.body)
                 delivery.ack()
                 seen += 1

@@ -94,8 +94,6 @@ def consume(job: SimpleNamespace) -> dict[str, float]:
     state: dict[str, Any] = {"got": 0}
 
     def on_message(channel: Any, method: Any, _properties: Any, body: bytes) -> None:
-        if not state["got"]:
-            state["span"] = Span()
         len(body)
         state["got"] += 1
         if state["got"] % ACKS == 0 or state["got"] == job.count:
@@ -105,6 +103,7 @@ def consume(job: SimpleNamespace) -> dict[str, float]:
             channel.stop_consuming()
 
     go()
+    state["span"] = Span()
     channel.basic_consume(job.address, on_message)
     channel.start_consuming()
     connection.close()
