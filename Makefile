@@ -87,9 +87,10 @@ interop: $(VENV)/.test ## against real peers; installs them first, and skips tho
 	-tests/interop/install.sh
 	$(BIN)/python -m pytest tests/interop
 
-bench: $(VENV)/.bench ## all measurements beside real peers: a table, docs/results/speed.json; ROWS="queue direct-full" for some, MISSING=1 to go on
+bench: $(VENV)/.bench ## all measurements beside real peers: a table, docs/results/speed.json, the page and its plots; ROWS="queue direct-full" for some, MISSING=1 to go on
 	-tests/interop/install.sh proton rhea azure pika rabbitmq4
-	$(BIN)/python -m bench $(if $(MISSING),--missing) $(ROWS)
+	$(BIN)/python -m bench --results docs/results/speed.json $(if $(MISSING),--missing) $(ROWS)
+	$(BIN)/python -m bench.page
 
 bench-quick: $(VENV)/.bench ## each of them once, tiny: whether it works
 	$(BIN)/python -m bench --quick $(ROWS)

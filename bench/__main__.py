@@ -1,6 +1,6 @@
-"""``python -m bench``: measure all rows, or those that are named, print a table, and keep the figures as JSON.
+"""``python -m bench``: measure all rows, or those that are named, print a table, and with ``--results`` keep the figures as JSON.
 
-``--list`` says what rows there are. ``--missing`` leaves out rows that were measured at this commit already, so that a run that was broken off can go
+``--list`` says what rows there are. ``--missing`` leaves out those that the file of ``--results`` has of this commit, so that a run that was broken off can go
 on. ``--quick`` runs each at a tiny size: its figures mean nothing, but that all works.
 """
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from . import rows
 from .lab import Lab
 from .registry import ROWS
-from .results import FILE, commit, load, save, summary
+from .results import commit, load, save, summary
 from .table import shown
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         type=Path,
         default=None,
         metavar="FILE",
-        help=f"keep figures there; {FILE.name} of the docs for whole runs",
+        help="keep figures there, beside those of other rows",
     )
     given = parser.parse_args(arguments)
     chosen = [row for name, row in ROWS.items() if not given.names or name.startswith(tuple(given.names))]
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{row.name:24} {row.about}")
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that servers are ended
-    file = given.results or (None if given.quick else FILE)
+    file: Path | None = given.results
     results = {"rows": {}} if file is None else load(file)
     failed = []
     with Lab(QUICK if given.quick else 1.0, without=frozenset(given.without)) as lab:
