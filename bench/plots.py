@@ -109,7 +109,7 @@ def write(folder: Path, results: dict[str, Any]) -> None:
                 "ytick.color": colours["ink"],
                 "grid.color": colours["grid"],
             }
-            with mpl.rc_context(style):
+            with mpl.rc_context(style):  # type: ignore[arg-type,unused-ignore]  # it wants literals
                 drawn = (
                     _draw_curves(name, figures, colours)
                     if name in _CURVES
