@@ -29,6 +29,7 @@ LEVELS = {
     "endpoint_role": 0,
     "state_machine": 0,
     "timer_heap": 0,
+    "version": 0,
     "wire": 1,
     "spec": 2,
     "frames": 3,
@@ -56,6 +57,7 @@ LEVELS = {
     "rabbitmq": 9,
     "testing": 9,
     "otel": 9,
+    "blocking": 9,
     "cli": 9,
     "spark": 9,
 }

@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 DIALECTS = (
     "trio_amqp10.amqp091",
     "trio_amqp10.amqp_fast",
@@ -52,10 +54,49 @@ def test_form_of_a_dialect_is_loaded_when_the_first_of_its_octets_are_read() -> 
     code = """
 import sys
 from trio_amqp10 import Container
-from trio_amqp10.container.nodes.forms import content_of, selection_of
+from trio_amqp10.container.nodes.form_registry import content_of, selection_of
 assert not any("amqp091" in name for name in sys.modules)
 octets = bytes(5) + b"\\x01e\\x01k" + b"\\x00\\x00\\x00\\x02\\x00\\x00" + b"body"
 content = content_of(-91, octets)
 assert type(content).__name__ == "Published" and content.body == b"body", content
 """
-    assert "trio_amqp10.container.protocols.amqp091.content" in loaded_by(code)
+    assert "trio_amqp10.container.protocols.amqp091.native_message" in loaded_by(code)
+
+
+def run_command(*arguments: str) -> str:
+    """Runs a command in the interpreter that is asked, to its end."""
+    return f"""
+import sys
+from trio_amqp10.cli import main
+sys.argv = ["amqp10", *{arguments!r}]
+sys.stdout = open("/dev/null", "w")
+try:
+    main()
+except SystemExit:
+    pass
+sys.stdout = sys.__stdout__
+"""
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("send", "--help"), ("completion", "zsh")])
+def test_command_that_says_what_there_is_loads_neither_trio_nor_a_protocol(
+    arguments: tuple[str, ...],
+) -> None:
+    loaded = loaded_by(run_command(*arguments))
+    parts = {name.split(".")[1] for name in loaded if name.startswith("trio_amqp10.")}
+    assert parts <= {"cli", "errors", "lazy_names", "net", "renamed", "version"}
+    assert "trio" not in loaded
+
+
+def test_command_that_sends_loads_one_protocol_and_no_container() -> None:
+    loaded = loaded_by(run_command("send", "amqp://127.0.0.1:1/q", "--body", "x"))
+    strange = (
+        *DIALECTS,
+        "trio_amqp10.container",
+        "trio_amqp10.trace",
+        "trio_amqp10.draft_2010",
+        "rich",
+        "sqlite3",
+    )
+    assert "trio_amqp10.cli.send" in loaded
+    assert [name for name in loaded if name.startswith(strange)] == []

@@ -6,6 +6,8 @@ Everything public is here, grouped by what a reader wants to do.
 import typing as _typing
 
 if _typing.TYPE_CHECKING:
+    from .version import __version__ as __version__
+
     # Dial, or be dialled
     from .peer.dial import open_connection as open_connection
     from .peer.listen import Listener as Listener
@@ -137,7 +139,7 @@ if _typing.TYPE_CHECKING:
     from .spec.messaging import Source as Source
     from .spec.messaging import Target as Target
     from .spec.messaging import TerminusDurability as TerminusDurability
-    from .spec.transport import Error as Error
+    from .spec.transport import ErrorInfo as ErrorInfo
     from .spec.transport import ReceiverSettleMode as ReceiverSettleMode
     from .spec.transport import SenderSettleMode as SenderSettleMode
 
@@ -195,6 +197,7 @@ else:
     __getattr__, __dir__, __all__ = _lazy_names(
         __name__,
         {
+            ".version": "__version__",
             ".peer.dial": "open_connection",
             ".peer.listen": "Listener serve",
             ".net.dialect": "AcceptedConnection Dialect",
@@ -242,7 +245,7 @@ else:
             ".spec.messaging": (
                 "Accepted Modified Received Rejected Released ExpiryPolicy Source Target TerminusDurability"
             ),
-            ".spec.transport": "Error ReceiverSettleMode SenderSettleMode",
+            ".spec.transport": "ErrorInfo ReceiverSettleMode SenderSettleMode",
             ".errors": (
                 "AmqpError Condition LocalProtocolError MessageSizeError RemoteProtocolError SecurityError"
             ),

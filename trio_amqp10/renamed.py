@@ -5,7 +5,6 @@ Knows names; imports what they mean when one is asked for.
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from functools import wraps
 from importlib import import_module
@@ -20,6 +19,7 @@ _NODE: Final = "trio_amqp10.container.nodes.node"
 
 RENAMED: Final = {
     "Consumer": ("trio_amqp10.container.handlers", "ConsumerNode"),
+    "Error": ("trio_amqp10.spec.transport", "ErrorInfo"),
     "Conversation": ("trio_amqp10.container.protocols.amqp10.connection", "Amqp10Connection"),
     "Function": ("trio_amqp10.container.handlers", "FunctionNode"),
     "House": (_NODE, "ContainerPeer"),
@@ -108,6 +108,8 @@ def adopt_older_names(cls: type, names: Mapping[str, str]) -> None:
 
 def with_renamed_argument(function: Callable[..., Any], old: str, new: str) -> Callable[..., Any]:
     """``function``, callable with a keyword argument by its old and its new name, whichever it takes itself."""
+    import inspect  # what a program with new names need not load
+
     takes, other = (old, new) if old in inspect.signature(function).parameters else (new, old)
     if takes == old:
         _warn(f"{function.__qualname__}({old})", new, 4)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp_fast.commands import Command
     from trio_amqp10.amqp_fast.handle import Handle
     from trio_amqp10.amqp_fast.limits import Limits
-    from trio_amqp10.amqp_fast.partials import PartialMessages
+    from trio_amqp10.amqp_fast.resumable_messages import PartialMessages
 
 NAMES = {plan.id: plan.name for plan in spec.COMMANDS}
 HELLO = Message(spec.MessageHead(identifier="id-1"), b"hello")

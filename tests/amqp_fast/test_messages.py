@@ -14,7 +14,7 @@ from trio_amqp10.amqp_fast.engine import Engine
 from trio_amqp10.amqp_fast.events import ChannelFailed, HandleFailed
 from trio_amqp10.amqp_fast.limits import Limits
 from trio_amqp10.amqp_fast.message import Message, fragments_of, hash_of, head_octets
-from trio_amqp10.amqp_fast.partials import PartialMessages
+from trio_amqp10.amqp_fast.resumable_messages import PartialMessages
 from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.cli.command_runner import CommandError, Interrupts, explain
+from trio_amqp10.cli.command_runner import CommandError, Interrupts, explain, harmless
 from trio_amqp10.cli.receive import ReceiveOptions, receive
 from trio_amqp10.peer.errors import ConnectionClosedError, LinkRefusedError
 from trio_amqp10.spec.transport import Error
@@ -187,3 +187,12 @@ async def test_receive_ends_when_more_cannot_be_decoded_than_it_holds(
         nursery.cancel_scope.cancel()
     assert [type(outcome) for outcome in outcomes] == [amqp.Released] * 2
     assert not capfd.readouterr().out
+
+
+def test_control_characters_are_shown_and_not_obeyed() -> None:
+    every = "".join(map(chr, range(256)))
+    shown = harmless(every)
+    assert "\\x1b" in shown
+    assert "\\x9b" in shown
+    assert [one for one in shown if ord(one) < 32 or 127 <= ord(one) < 160] == ["\t", "\n"]
+    assert harmless("gr\u00fc\u00df \u2713") == "gr\u00fc\u00df \u2713"

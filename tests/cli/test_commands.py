@@ -33,7 +33,7 @@ from trio_amqp10.cli.node_rules import (
     quotas_of,
 )
 
-from .conftest import SECONDS, amqp10, done, failed, interrupt, serving, start
+from .conftest import ENVIRONMENT, SECONDS, amqp10, done, failed, interrupt, serving, start
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -534,6 +534,12 @@ def test_send_shows_progress_on_a_terminal_and_results_on_stdout(queue: str) -> 
     sender = start("send", queue, stderr=theirs)
     os.close(theirs)
     stdout, _ = sender.communicate(b"1\n2\n", timeout=20)
+    assert stdout == b"sent 2\n"
+    assert b"sending" in read_terminal(ours)
+
+
+def read_terminal(ours: int) -> bytes:
+    """All that was written to it, up to the end of the process."""
     shown = b""
     try:
         while piece := os.read(ours, 4096):
@@ -541,5 +547,126 @@ def test_send_shows_progress_on_a_terminal_and_results_on_stdout(queue: str) -> 
     except OSError:
         pass  # the terminal is gone with the process
     os.close(ours)
-    assert stdout == b"sent 2\n"
-    assert b"sending" in shown
+    return shown
+
+
+ESCAPES = b"a\tb\x1b]0;title\x07\x1b[2J\xc2\x9b31m\xff\r\n"
+
+
+def test_receive_shows_escape_codes_on_a_terminal_and_does_not_send_them(queue: str) -> None:
+    done("send", queue, "--binary", stdin=ESCAPES)
+    ours, theirs = pty.openpty()
+    receiver = start("receive", queue, "--count", "1", stdout=theirs)
+    os.close(theirs)
+    receiver.wait(timeout=20)
+    shown = read_terminal(ours)
+    assert shown == b"a\tb\\x1b]0;title\\x07\\x1b[2J\\x9b31m\\xff\\x0d\r\n"
+    receiver.communicate()
+
+
+def test_receive_writes_octets_as_they_are_where_there_is_no_terminal(queue: str) -> None:
+    done("send", queue, "--binary", stdin=ESCAPES)
+    assert done("receive", queue, "--count", "1") == ESCAPES
+
+
+FIELDS = (
+    *(
+        "--subject",
+        "greeting",
+        "--ttl",
+        "60",
+        "--priority",
+        "7",
+        "--message-id",
+        "m1",
+        "--correlation-id",
+        "c1",
+    ),
+    *("--reply-to", "answers", "--content-type", "text/plain"),
+)
+
+
+def test_send_sets_the_fields_that_are_named(queue: str) -> None:
+    done("send", queue, "--body", "hi", *FIELDS)
+    shown = json.loads(done("receive", queue, "--count", "1", "--json"))
+    assert {
+        name: shown[name] for name in ("subject", "priority", "message_id", "correlation_id", "reply_to")
+    } == {
+        "subject": "greeting",
+        "priority": 7,
+        "message_id": "m1",
+        "correlation_id": "c1",
+        "reply_to": "answers",
+    }
+    assert shown["content_type"] == "text/plain"
+    assert 0 < shown["ttl"] <= 60_000
+
+
+@pytest.mark.parametrize("more", [("--body", "x", "--count", "2"), ()])
+def test_message_id_is_for_one_message(queue: str, more: tuple[str, ...]) -> None:
+    result = amqp10("send", queue, "--message-id", "m", *more)
+    assert result.returncode == 2
+    assert b"--message-id names one message" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["receive", "browse"])
+def test_filter_takes_only_what_it_is_true_for(queue: str, command: str) -> None:
+    for colour in ("red", "blue", "red"):
+        done("send", queue, "--body", colour, "--property", f"colour={colour}")
+    assert done(command, queue, "--count", "1", "--filter", "colour = 'blue'") == b"blue\n"
+
+
+def test_filter_that_is_none_is_refused(queue: str) -> None:
+    assert "selector" in failed("receive", queue, "--count", "1", "--filter", "colour = = 1")
+
+
+def test_receive_takes_no_more_ahead_than_its_credit(queue: str) -> None:
+    done("send", queue, "--body", "x", "--count", "30")
+    receiver = start("receive", queue, "--credit", "2", "--timeout", "1")
+    stdout, _ = receiver.communicate(timeout=20)
+    assert stdout == b"x\n" * 30
+    assert done("receive", queue, "--credit", "2", "--timeout", "0.2") == b""
+
+
+@pytest.mark.parametrize(
+    ("shell", "said"), [("bash", "complete -o"), ("zsh", "#compdef amqp10"), ("fish", "complete --")]
+)
+def test_completion_prints_a_script(shell: str, said: str) -> None:
+    script = done("completion", shell).decode()
+    assert said in script
+    assert "_AMQP10_COMPLETE" in script
+
+
+def test_completion_knows_commands_and_options() -> None:
+    def completed(words: str, word: int) -> list[str]:
+        environment = {
+            **ENVIRONMENT,
+            "_AMQP10_COMPLETE": "bash_complete",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(word),
+        }
+        script = "from trio_amqp10.cli import main; main()"
+        shown = subprocess.run(
+            [sys.executable, "-c", script],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=SECONDS,
+        )
+        return [line.partition(",")[2] for line in shown.stdout.splitlines()]
+
+    assert {"send", "receive", "certs", "passwd", "completion"} <= set(completed("amqp10 ", 1))
+    assert "--message-id" in completed("amqp10 send --me", 2)
+    assert completed("amqp10 receive --guarantee at-l", 3) == ["at-least-once"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [("receive", "q", "--filter", "a = 1", "--count", "1"), ("send", "q", "--subject", "s", "--body", "x")],
+)
+def test_options_of_1_0_are_refused_in_0_9_1(more: tuple[str, ...]) -> None:
+    command, *others = more
+    result = amqp10(command, f"amqp091://127.0.0.1:{free_port()}", *others)
+    assert result.returncode == 2
+    assert b"is of AMQP 1.0" in result.stderr

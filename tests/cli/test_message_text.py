@@ -71,3 +71,10 @@ def test_message_shows_a_sequence_as_a_list() -> None:
 def test_message_that_cannot_be_decoded_is_refused() -> None:
     with pytest.raises(RemoteProtocolError):
         body_octets(amqp.Message.from_payload(b"\x00\x53\x77\xc1"))
+
+
+def test_json_escapes_all_control_characters() -> None:
+    text = "a\x1b[2J\x7f\x9b31m\x85b"
+    shown = message_json(amqp.Message(text, subject=text))
+    assert not [octet for octet in shown.decode() if ord(octet) < 32 or 127 <= ord(octet) < 160]
+    assert json.loads(shown)["body"] == json.loads(shown)["subject"] == text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 import trio
 
 from tests.container.protocols.served import served
@@ -11,7 +12,7 @@ from tests.naive.performatives import frame, header
 from tests.trace.captures import End, pcap, segment
 from trio_amqp10 import amqp091
 from trio_amqp10.container import Container
-from trio_amqp10.container.protocols.amqp091.dialect import Amqp091
+from trio_amqp10.container.protocols.amqp091.protocol import Amqp091
 from trio_amqp10.peer.tapped_stream import tapped
 from trio_amqp10.trace.frame_log import FrameLog, Record
 
@@ -142,3 +143,12 @@ def test_trace_says_what_is_wrong_with_a_file(tmp_path: Path) -> None:
     file = tmp_path / "nothing"
     file.write_bytes(b"")
     assert failed("trace", str(file)) == "amqp10: the file is empty"
+
+
+@pytest.mark.parametrize("content", [b"root:x:0:0:root:/root:/bin/bash\n" * 20, b"\xff" * 64, b"hello"])
+def test_trace_fails_where_nothing_is_amqp(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "passwd"
+    file.write_bytes(content)
+    assert failed("trace", str(file)).startswith(
+        f"amqp10: {file} has no header and no frame of AMQP in it: {len(content)} octets: "
+    )

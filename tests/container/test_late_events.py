@@ -13,7 +13,7 @@ from trio.testing import wait_all_tasks_blocked
 import trio_amqp10 as amqp
 from trio_amqp10.container import Container
 from trio_amqp10.container.nodes.relay import Feed, Relay
-from trio_amqp10.container.protocols.amqp10.content import content_of_message
+from trio_amqp10.container.protocols.amqp10.native_message import content_of_message
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.transactions import TransactionalState
 

@@ -323,7 +323,7 @@ async def test_message_waits_for_its_outcome_after_a_detach_while_the_session_la
     [
         (Source(address="q"), Detach(handle=0, closed=True)),
         (Source(address="q", **KEPT), Detach(handle=0, closed=True)),
-        (Source(address="q"), Detach(handle=0, error=amqp.Error(condition="amqp:internal-error"))),
+        (Source(address="q"), Detach(handle=0, error=amqp.ErrorInfo(condition="amqp:internal-error"))),
         (Source(address="q", expiry_policy=ExpiryPolicy.LINK_DETACH), Detach(handle=0)),
     ],
     ids=["closed", "kept and closed", "error", "link-detach"],

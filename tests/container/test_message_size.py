@@ -11,7 +11,7 @@ import trio.testing
 import trio_amqp10 as amqp
 from trio_amqp10.container import Container, Node
 from trio_amqp10.container.nodes import consumers
-from trio_amqp10.container.protocols.amqp10.content import content_of_message
+from trio_amqp10.container.protocols.amqp10.native_message import content_of_message
 from trio_amqp10.spec.messaging import ExpiryPolicy, Source
 from trio_amqp10.spec.transport import Role, Transfer
 

@@ -10,7 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from trio_amqp10.container import ConsumerNode, Lease, Node, RefusedError
-from trio_amqp10.container.nodes import forms
+from trio_amqp10.container.nodes import form_registry
 from trio_amqp10.container.nodes.clock import Clock
 from trio_amqp10.container.nodes.message_store import MESSAGES
 from trio_amqp10.container.nodes.watermark import Watermark
@@ -48,7 +48,7 @@ class Posted:
 
     def __init__(self, body: Any, *, durable: bool = False, settled: bool = False) -> None:
         made = amqp.Message(body, durable=durable)
-        self.content = forms.content_of(0, made.to_payload())
+        self.content = form_registry.content_of(0, made.to_payload())
         self.size = len(made.to_payload())
         self.settled = settled
         self.state: Any = None

@@ -129,7 +129,7 @@ async def test_names_that_differ_are_refused_when_they_are_to_be_compared(
 async def test_name_in_sasl_counts_where_there_is_no_tls() -> None:
     asked: list[tuple[str | None, str | None]] = []
 
-    def vet(connection: Connection) -> amqp.Error | None:
+    def vet(connection: Connection) -> amqp.ErrorInfo | None:
         asked.append((connection.sasl_hostname, connection.server_name))
         connection.sasl_hostname = "b.example"  # as a peer would say that means harm
         return virtual.vet(connection)
@@ -169,7 +169,7 @@ async def test_sni_is_told_beside_a_callback_that_chooses_certificates() -> None
 async def test_peer_is_turned_away_when_nobody_can_tell_whether_it_may_come_in(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def vet(_: Connection) -> amqp.Error | None:
+    def vet(_: Connection) -> amqp.ErrorInfo | None:
         raise ValueError("who?")
 
     async def never(_: Connection) -> None:

@@ -20,7 +20,7 @@ from trio_amqp10.container.connected_peer import LinkView
 from trio_amqp10.container.connected_peer_base import ConnectedPeerBase
 from trio_amqp10.container.endpoints import GivenLease, PublishedArrival, Publisher, WindowOutlet
 from trio_amqp10.container.nodes.content import Content
-from trio_amqp10.container.nodes.forms import Form, register
+from trio_amqp10.container.nodes.form_registry import Form, register
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.container.transactions import LeaseAnswer, Transaction
 from trio_amqp10.net.pump import Pump, Traffic

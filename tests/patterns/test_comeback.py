@@ -74,7 +74,7 @@ async def test_request_whose_link_is_detached_raises_and_the_next_is_answered(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
 ) -> None:
     container, _ = service()
-    forced = amqp.Error(condition="amqp:link:detach-forced")
+    forced = amqp.ErrorInfo(condition="amqp:link:detach-forced")
 
     async def detach(role: bool) -> None:
         await trio.sleep(1)

@@ -454,7 +454,7 @@ def scripted(target: Any, *answers: Any) -> Any:
                     answer = todo.pop(0)
                     if answer is None:
                         return
-                    if isinstance(answer, amqp.Error):
+                    if isinstance(answer, amqp.ErrorInfo):
                         await receiver.aclose(answer)
                         break
                     delivery.link.session.settlement.dispose(delivery, answer)
@@ -468,7 +468,7 @@ def scripted(target: Any, *answers: Any) -> Any:
         (amqp.Rejected(), amqp.TransactionRolledBackError, "rolled back"),
         (amqp.Released(), amqp.TransactionRolledBackError, "rolled back"),
         (
-            amqp.Error(condition="amqp:transaction:rollback"),
+            amqp.ErrorInfo(condition="amqp:transaction:rollback"),
             amqp.TransactionRolledBackError,
             "rolled back",
         ),
@@ -489,7 +489,7 @@ async def test_commit_tells_what_is_known_of_its_end(
 
 @pytest.mark.parametrize("target", [Coordinator(), amqp.Target(address="q")])
 async def test_declare_that_is_rejected_or_made_of_no_coordinator_raises(target: Any) -> None:
-    handle = scripted(target, amqp.Rejected(error=amqp.Error(condition="amqp:not-allowed")))
+    handle = scripted(target, amqp.Rejected(error=amqp.ErrorInfo(condition="amqp:not-allowed")))
     async with served(handle) as conn:
         with pytest.raises(amqp.TransactionError):
             async with conn.open_transaction():

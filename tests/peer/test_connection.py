@@ -295,7 +295,7 @@ async def test_leaving_by_cancellation_closes_links_and_connection_cleanly() -> 
 
 async def test_close_carries_the_error_that_it_is_given(autojump_clock: MockClock) -> None:
     async with dialled() as (conn, peer):
-        error = amqp.Error(condition="amqp:internal-error", description="out of paper")
+        error = amqp.ErrorInfo(condition="amqp:internal-error", description="out of paper")
         async with trio.open_nursery() as nursery:
             nursery.start_soon(conn.aclose, error)
             await peer.expect(

@@ -11,7 +11,7 @@ from trio_amqp10.peer.errors import describe, link_error
 
 def test_gone_errors_are_broken_resources_too() -> None:
     for kind in (amqp.ConnectionClosedError, amqp.SessionEndedError, amqp.LinkDetachedError):
-        error = amqp.Error(condition="x:y")
+        error = amqp.ErrorInfo(condition="x:y")
         raised = kind("text", error)
         assert isinstance(raised, trio.BrokenResourceError)
         assert isinstance(raised, amqp.AmqpError)
@@ -24,12 +24,12 @@ def test_gone_errors_are_broken_resources_too() -> None:
     ("error", "text"),
     [
         (None, "without an error"),
-        (amqp.Error(condition="x:y"), "x:y"),
-        (amqp.Error(condition="x:y", description="why\tso\x07"), "x:y: why\ufffdso\ufffd"),
-        (amqp.Error(condition="x:y", description="z" * 5000), "x:y: " + "z" * 1019),
+        (amqp.ErrorInfo(condition="x:y"), "x:y"),
+        (amqp.ErrorInfo(condition="x:y", description="why\tso\x07"), "x:y: why\ufffdso\ufffd"),
+        (amqp.ErrorInfo(condition="x:y", description="z" * 5000), "x:y: " + "z" * 1019),
     ],
 )
-def test_error_is_described_within_bounds(error: amqp.Error | None, text: str) -> None:
+def test_error_is_described_within_bounds(error: amqp.ErrorInfo | None, text: str) -> None:
     assert describe(error) == text
 
 
@@ -43,7 +43,7 @@ def test_error_is_described_within_bounds(error: amqp.Error | None, text: str) -
     ],
 )
 def test_link_error_follows_the_condition(condition: str | None, kind: type[Exception]) -> None:
-    error = None if condition is None else amqp.Error(condition=condition)
+    error = None if condition is None else amqp.ErrorInfo(condition=condition)
     raised = link_error("n", error, False)
     assert type(raised) is kind
     assert not raised.closed
@@ -57,7 +57,7 @@ def test_refused_and_detached_are_told_apart() -> None:
 
 
 def test_delivery_errors_carry_outcome_and_delivery() -> None:
-    rejected = amqp.Rejected(error=amqp.Error(condition="x:y", description="z"))
+    rejected = amqp.Rejected(error=amqp.ErrorInfo(condition="x:y", description="z"))
     delivery = object()
     raised = amqp.DeliveryRejectedError(rejected, delivery)
     assert raised.outcome is rejected

@@ -356,7 +356,7 @@ async def test_link_closes_with_the_error_that_it_is_given(kind: str, autojump_c
             nursery.start_soon(peer.accept_attach)
             link = await opening(conn, kind).__aenter__()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(link.aclose, amqp.Error(condition="x:y", description="z"))
+            nursery.start_soon(link.aclose, amqp.ErrorInfo(condition="x:y", description="z"))
             got = await peer.skip_to("detach")
             assert got["error"] == ("error", {"condition": "x:y", "description": "z"})
             await peer.send(detached(0))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from trio_amqp10.peer.connection import Connection
 
 FEW = amqp.Backoff(initial=1, factor=2, maximum=5, jitter=False, attempts=2)
-FINAL = amqp.Error(condition="amqp:not-allowed", description="never")
+FINAL = amqp.ErrorInfo(condition="amqp:not-allowed", description="never")
 
 
 class Bureau(Desk):
@@ -224,7 +224,7 @@ async def test_waiting_call_raises_in_any_state_when_the_session_is_closed_here(
 @pytest.mark.parametrize("state", ["opening", "attached", "returning"])
 @pytest.mark.parametrize("error", [None, FINAL])
 async def test_link_is_over_in_any_state_when_the_peer_ends_it_for_good(
-    monkeypatch: pytest.MonkeyPatch, autojump_clock: Any, state: str, error: amqp.Error | None
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: Any, state: str, error: amqp.ErrorInfo | None
 ) -> None:
     async with scene(monkeypatch, state) as there:
         if state == "attached":

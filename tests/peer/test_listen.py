@@ -204,7 +204,7 @@ async def test_peer_that_goes_no_further_than_the_handshake_is_a_line_in_the_log
 
 async def test_handler_may_close_the_connection_itself() -> None:
     async def handle(conn: Connection) -> None:
-        await conn.aclose(amqp.Error(condition="x:y", description="enough"))
+        await conn.aclose(amqp.ErrorInfo(condition="x:y", description="enough"))
 
     with pytest.raises(ExceptionGroup) as caught:
         async with served(handle) as conn:
@@ -453,10 +453,10 @@ async def test_silence_before_and_after_the_open_is_told_apart(autojump_clock: M
 
 
 async def test_vet_closes_a_connection_whose_peer_lacks_a_capability_that_is_needed() -> None:
-    def vet(connection: Connection) -> amqp.Error | None:
+    def vet(connection: Connection) -> amqp.ErrorInfo | None:
         if "needed" in connection.remote.offered_capabilities:
             return None
-        return amqp.Error(condition="amqp:precondition-failed", description="'needed' is not offered")
+        return amqp.ErrorInfo(condition="amqp:precondition-failed", description="'needed' is not offered")
 
     async with listening(idle, vet=vet) as [listener]:
         async with amqp.open_connection(listener.url, offered_capabilities=["other", "needed"]) as conn:

@@ -30,7 +30,9 @@ def closing(condition: str | None, text: str = "not now") -> Any:
     """A handler that closes every connection at once."""
 
     async def handle(conn: Connection) -> None:
-        await conn.aclose(None if condition is None else amqp.Error(condition=condition, description=text))
+        await conn.aclose(
+            None if condition is None else amqp.ErrorInfo(condition=condition, description=text)
+        )
 
     return handle
 
@@ -258,7 +260,7 @@ async def test_close_with_a_final_error_is_not_answered_by_dialling_again(
             async with amqp.open_connection(URL, reconnect=EVEN) as conn:
                 changes = conn.changes()
                 await wait_all_tasks_blocked()
-                await town.conns[0].aclose(amqp.Error(condition=condition, description="no"))
+                await town.conns[0].aclose(amqp.ErrorInfo(condition=condition, description="no"))
                 change = await anext(changes)
                 assert change.kind == "stopped"
                 assert isinstance(change.reason, amqp.ConnectionClosedError)
@@ -278,7 +280,7 @@ async def test_close_with_an_error_that_may_pass_is(
         visiting(monkeypatch, Still().handle) as (town, conn),
         conn.open_sender("sink") as sender,
     ):
-        error = None if condition is None else amqp.Error(condition=condition)
+        error = None if condition is None else amqp.ErrorInfo(condition=condition)
         await town.conns[0].aclose(error)
         await sender.send("x")
     assert town.times == [0, 1]
@@ -552,7 +554,7 @@ async def test_connection_is_left_while_links_are_about_to_be_mended(
             await wait_all_tasks_blocked()
             [link] = list(town.conns[0].engine.names)
             assert isinstance(link.owner, amqp.Receiver)
-            await link.owner.aclose(amqp.Error(condition="amqp:link:detach-forced"))
+            await link.owner.aclose(amqp.ErrorInfo(condition="amqp:link:detach-forced"))
             while not sender.is_suspended:
                 await trio.lowlevel.checkpoint()
         assert trio.current_time() - began < 10

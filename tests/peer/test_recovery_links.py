@@ -17,7 +17,7 @@ from .town import EVEN, URL, Still, Town, visiting
 if TYPE_CHECKING:
     from trio_amqp10.peer.connection import Connection
 
-FORCED = amqp.Error(condition="amqp:link:detach-forced", description="idle")
+FORCED = amqp.ErrorInfo(condition="amqp:link:detach-forced", description="idle")
 
 
 class Desk:
@@ -48,7 +48,7 @@ class Desk:
                 address = str(link.address)
                 self.times.setdefault(address, []).append(round(trio.current_time()))
                 if address in self.end:
-                    error = amqp.Error(condition=self.end[address], description=address)
+                    error = amqp.ErrorInfo(condition=self.end[address], description=address)
                     engine: Any = link
                     await engine.engine.session.owner.aclose(error)
                 elif address in self.refuse:
@@ -74,7 +74,7 @@ class Desk:
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 pass
 
-    async def detach(self, address: str, error: amqp.Error | None = FORCED) -> None:
+    async def detach(self, address: str, error: amqp.ErrorInfo | None = FORCED) -> None:
         await wait_all_tasks_blocked()
         await self.links[address][-1].aclose(error)
         await wait_all_tasks_blocked()
@@ -94,7 +94,7 @@ async def test_link_that_the_peer_detaches_comes_back_alone(
         conn.open_sender("two") as two,
     ):
         changes = conn.changes()
-        await desk.detach("one", amqp.Error(condition=condition))
+        await desk.detach("one", amqp.ErrorInfo(condition=condition))
         assert not one.closed
         await two.send("at once")
         assert len(desk.links["one"]) == 1
@@ -177,7 +177,7 @@ async def test_link_that_is_detached_with_a_final_error_stays_so(
         conn.open_sender("one") as one,
     ):
         delivery = await one.transmit("x")
-        await desk.detach("one", amqp.Error(condition=condition))
+        await desk.detach("one", amqp.ErrorInfo(condition=condition))
         for call in (delivery.outcome, one.flush):
             with pytest.raises(amqp.LinkDetachedError, match=condition):
                 await call()
@@ -238,7 +238,7 @@ async def test_two_consumers_do_not_steal_a_link_from_each_other_for_ever(
             end = await opening.__aenter__()
             holders.append(end)
             if len(holders) > 1:
-                await holders[-2].detach(amqp.Error(condition="amqp:link:stolen"))
+                await holders[-2].detach(amqp.ErrorInfo(condition="amqp:link:stolen"))
 
     del desk
     async with (
@@ -318,7 +318,9 @@ async def test_session_that_ends_with_a_final_error_takes_its_links_with_it(
         visiting(monkeypatch, desk.handle) as (_, conn),
         conn.open_sender("one") as one,
     ):
-        await desk.links["one"][0].session.aclose(amqp.Error(condition="amqp:not-allowed", description="no"))
+        await desk.links["one"][0].session.aclose(
+            amqp.ErrorInfo(condition="amqp:not-allowed", description="no")
+        )
         with pytest.raises(amqp.SessionEndedError, match="amqp:not-allowed: no"):
             await one.send("x")
         async with conn.open_sender("one") as again:
@@ -467,7 +469,7 @@ async def test_outcome_raises_when_the_link_does_not_come_back(
         conn.open_receiver("one") as receiver,
     ):
         delivery = await receiver.receive()
-        await desk.detach("one", amqp.Error(condition="amqp:link:stolen"))
+        await desk.detach("one", amqp.ErrorInfo(condition="amqp:link:stolen"))
         with pytest.raises(amqp.LocalProtocolError, match="its link is gone"):
             delivery.accept()
 

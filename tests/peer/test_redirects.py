@@ -114,7 +114,7 @@ def test_redirect_refuses_a_url_without_host_and_port(url: str) -> None:
     ],
 )
 def test_redirect_error_reads_what_is_there_and_of_the_right_type(info: Any, told: Any) -> None:
-    error = amqp.Error(condition="amqp:connection:redirect", info=info)
+    error = amqp.ErrorInfo(condition="amqp:connection:redirect", info=info)
     failure = amqp.ConnectionRedirectError("gone", error)
     assert (failure.hostname, failure.network_host, failure.port) == told
 
@@ -149,7 +149,7 @@ async def test_error_carries_where_to_go_when_a_link_is_refused_with_a_redirect(
 def test_place_keeps_the_scheme_and_what_is_not_told() -> None:
     place = DialTarget(parse_url("amqps://ada:x@a.example:5680/orders"))
     error = amqp.ConnectionRedirectError(
-        "go", amqp.Error(condition="amqp:connection:redirect", info={"hostname": "b.example"})
+        "go", amqp.ErrorInfo(condition="amqp:connection:redirect", info={"hostname": "b.example"})
     )
     onward = redirected(place, error)
     assert str(onward) == "amqps://b.example:5680"
@@ -165,7 +165,7 @@ def test_place_without_a_host_leads_nowhere(url: str | None) -> None:
 
 
 def test_redirect_to_no_host_leads_nowhere() -> None:
-    error = amqp.ConnectionRedirectError("go", amqp.Error(condition="amqp:connection:redirect"))
+    error = amqp.ConnectionRedirectError("go", amqp.ErrorInfo(condition="amqp:connection:redirect"))
     with pytest.raises(amqp.LocalProtocolError, match="does not say where"):
         redirected(DialTarget(parse_url("amqp://a.example")), error)
 

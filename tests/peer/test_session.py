@@ -39,7 +39,7 @@ async def test_session_ends_with_the_error_that_it_is_given(autojump_clock: Mock
             nursery.start_soon(peer.accept_begin)
             session = await conn.open_session().__aenter__()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(session.aclose, amqp.Error(condition="x:y"))
+            nursery.start_soon(session.aclose, amqp.ErrorInfo(condition="x:y"))
             ended = await peer.expect("end", error=("error", {"condition": "x:y"}))
             await peer.send(frame("end", channel=ended.channel))
         assert session.is_over

@@ -16,7 +16,7 @@ from .message import Message, hash_of, read_head
 if TYPE_CHECKING:
     from .handle import Handle
     from .limits import Limits
-    from .partials import PartialMessage, PartialMessages
+    from .resumable_messages import PartialMessage, PartialMessages
     from .spec import HandleNotify, HandlePrepare, HandleSend, MessageHead
     from .tuning import Tuning
 

@@ -31,7 +31,7 @@ from .frames import FRAME_END, INITIATION, NEGOTIATION_MAX, frame_of, read_size
 from .heartbeats import Heartbeats
 from .limits import Limits
 from .negotiation import Negotiation
-from .partials import PartialMessages
+from .resumable_messages import PartialMessages
 from .states import CONNECTION, EXPECTED, ConnectionState, Lifecycle, Step, When
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .channel import Channel
     from .commands import Command
     from .message import Message
-    from .partials import PartialMessage
+    from .resumable_messages import PartialMessage
 
 __all__ = ["Handle", "OutgoingMessage"]
 

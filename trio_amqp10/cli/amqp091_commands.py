@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -21,23 +20,16 @@ from .progress import Progress
 from .send import bodies_of
 
 if TYPE_CHECKING:
+    from .amqp091_target import Route
     from .receive import ReceiveOptions
     from .request import RequestOptions
     from .send import SendOptions
 
-__all__ = ["Route", "receive", "request", "send"]
+__all__ = ["receive", "request", "send"]
 
 _BATCH: Final = 256
 _PREFETCH: Final = 1000
 _PERSISTENT: Final = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """Where messages are published: a queue is a routing key of the exchange without a name."""
-
-    exchange: str
-    routing_key: str
 
 
 async def send(options: SendOptions, route: Route, interrupts: Interrupts) -> None:
@@ -62,8 +54,17 @@ async def send(options: SendOptions, route: Route, interrupts: Interrupts) -> No
 
 
 async def _publish_all(options: SendOptions, route: Route, progress: Progress) -> None:
+    fields = options.fields()
+    ttl = fields.get("ttl")
     properties = amqp091.BasicProperties(
-        headers=dict(options.properties) or None, delivery_mode=_PERSISTENT if options.durable else None
+        headers=dict(options.properties) or None,
+        delivery_mode=_PERSISTENT if options.durable else None,
+        expiration=None if ttl is None else str(ttl),
+        priority=options.priority,
+        message_id=options.message_id,
+        correlation_id=options.correlation_id,
+        reply_to=options.reply_to,
+        content_type=options.content_type,
     )
     bodies, left = bodies_of(options), options.count
     async with options.dial.dial_091(options.url) as connection:
@@ -108,7 +109,7 @@ async def receive(options: ReceiveOptions, route: Route, interrupts: Interrupts)
         CommandError: fewer came than were asked for.
     """
     async with options.dial.dial_091(options.url) as connection, connection.open_channel() as channel:
-        prefetch = _PREFETCH if options.count is None else min(_PREFETCH, options.count)
+        prefetch = options.window if options.count is None else min(options.window, options.count)
         with Progress("receiving", options.count, quiet=sys.stdout.isatty()) as progress:
             printer = _Printer(options, prefetch, progress)
             try:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from trio_amqp10.amqp091.client.urls import parse_place
 from trio_amqp10.errors import LocalProtocolError
-
-from .amqp091_commands import Route
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["amqp091_options", "is_091"]
+__all__ = ["Route", "amqp091_options", "is_091"]
 
 _DIALECT: Final = "0-9-1"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where messages are published: a queue is a routing key of the exchange without a name."""
+
+    exchange: str
+    routing_key: str
 
 
 def is_091(url: str) -> bool:
@@ -49,7 +55,7 @@ def amqp091_options(
                 if is_091(url) or dialect == _DIALECT:
                     if others.get("guarantee") == "exactly-once":
                         raise click.UsageError("AMQP 0-9-1 has no exactly-once: use at-least-once.")
-                    parse_place(url)
+                    _check_url(url)
                     command(
                         target=(url, queue or ""), route=_route(queue, exchange, key, publishes), **others
                     )
@@ -81,6 +87,12 @@ def amqp091_options(
         return click.argument("url", metavar=metavar, required=required)(made)
 
     return decorate
+
+
+def _check_url(url: str) -> None:
+    from trio_amqp10.amqp091.client.urls import parse_place
+
+    parse_place(url)
 
 
 def _route(queue: str | None, exchange: str | None, key: str | None, publishes: bool) -> Route:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 import trio
 
@@ -18,7 +19,17 @@ from trio_amqp10.errors import AmqpError, SecurityError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable, Generator, Sequence
 
-__all__ = ["CommandError", "Interrupts", "explain", "run", "run_plain", "say", "unhurried", "write_out"]
+__all__ = [
+    "CommandError",
+    "Interrupts",
+    "explain",
+    "harmless",
+    "run",
+    "run_plain",
+    "say",
+    "unhurried",
+    "write_out",
+]
 
 _CREDENTIALS = "user and password belong in the URL, as in amqp://user:password@host/address"
 _HINTS = {
@@ -72,14 +83,25 @@ class Interrupts:
         scope.cancel()
 
 
+_CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Control characters but for tab and newline (ISO 6429): those that move the cursor, rename the window, type for the user."""
+
+
+def harmless(text: str) -> str:
+    """What somebody else wrote, for a terminal: its control characters are shown, as ``\\x1b``, and not obeyed."""
+    return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
 def say(text: str) -> None:
     """A line for people, on stderr."""
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(f"{harmless(text)}\n")
     sys.stderr.flush()
 
 
 async def write_out(octets: bytes) -> None:
     """Write results to stdout, however slowly they are read there, while the connection goes on.
+
+    A terminal gets no control characters (see ``harmless``); a file or a pipe gets the octets as they are.
 
     Raises:
         CommandError: nobody reads any more.
@@ -87,6 +109,8 @@ async def write_out(octets: bytes) -> None:
     Cancelled: some of the octets may have been written.
     """
     sys.stdout.flush()
+    if sys.stdout.isatty():
+        octets = harmless(octets.decode(errors="backslashreplace")).encode()
     try:
         await trio.to_thread.run_sync(_write_all, sys.stdout.fileno(), octets, abandon_on_cancel=True)
     except BrokenPipeError:

@@ -1,6 +1,7 @@
 """The commands of ``amqp10`` and their options.
 
-Knows click, and how a URL with an address is read.
+Knows click, and how a URL with an address is read. Each command imports what does its work when it is run: what is
+imported here is imported at each start, for each completion too.
 
 Longer than 400 lines: all options stand here, and what they mean is told with them.
 """
@@ -14,39 +15,18 @@ import click
 
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.net.urls import Url, parse_url, schemes_of, split_url
+from trio_amqp10.version import __version__
 
-from . import amqp091_commands
 from .amqp091_target import amqp091_options, is_091
-from .bench import BenchOptions, bench
-from .command_runner import run
-from .demo import demo
-from .demo_round import demo_round
 from .dial_options import DialOptions, dialling
-from .disconnect import DisconnectOptions, disconnect
-from .management import management_url
-from .node_rules import (
-    parse_dialect,
-    parse_limit,
-    parse_memory_limit,
-    parse_queue,
-    parse_quota,
-    parse_size,
-    quotas_of,
-)
-from .receive import ReceiveOptions, browse, receive
-from .request import RequestOptions, request
-from .secret_commands import certs_command, passwd_command
-from .send import SendOptions, send
-from .serve import ServeOptions, serve
-from .top import TopOptions, top
-from .trace import TraceOptions, trace
+from .lazy_commands import LazyGroup, parsed_by, run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trio_amqp10.peer.link_options import Guarantee
 
-    from .amqp091_commands import Route
+    from .amqp091_target import Route
 
 __all__ = ["amqp10"]
 
@@ -72,6 +52,8 @@ def _as_listen_url(value: str) -> str:
 
 
 def _as_management_url(value: str) -> str:
+    from .dial_management import management_url
+
     try:
         management_url(value)
     except LocalProtocolError as wrong:
@@ -109,21 +91,28 @@ _target = click.argument("target", metavar="URL/ADDRESS", type=_as_target)
 _guarantee = click.option(
     "--guarantee", type=click.Choice(_GUARANTEES), default="at-least-once", show_default=True
 )
+_filter = click.option(
+    "--filter",
+    "selector",
+    metavar="SELECTOR",
+    help="Only messages for which this selector of JMS is true, as in \"colour = 'red' AND JMSPriority > 5\"; fails where the peer "
+    "does not filter.",
+)
 _json = click.option("--json", "as_json", is_flag=True, help="Print the whole message as one JSON object.")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="trio-amqp10", prog_name="amqp10")
+@click.group(
+    cls=LazyGroup,
+    lazy={"passwd": "secret_commands:passwd_command", "certs": "secret_commands:certs_command"},
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(__version__, prog_name="amqp10")
 def amqp10() -> None:
     """AMQP 1.0 and 0-9-1 from the command line.
 
     Results go to stdout and everything else to stderr; the exit code is 0 only when all that was
     asked for happened.
     """
-
-
-amqp10.add_command(passwd_command)
-amqp10.add_command(certs_command)
 
 
 @amqp10.command("demo")
@@ -137,6 +126,9 @@ amqp10.add_command(certs_command)
 )
 def demo_command(frames: bool, dialect: str) -> None:
     """A container, a sender and a receiver in one process, with real messages between them."""
+    from .demo import demo
+    from .demo_round import demo_round
+
     run(partial(demo_round if dialect == "all" else demo, frames))
 
 
@@ -159,7 +151,7 @@ def demo_command(frames: bool, dialect: str) -> None:
     "--queue",
     "queues",
     metavar="NAME[,RULE=VALUE...]",
-    type=parse_queue,
+    type=parsed_by("parse_queue"),
     multiple=True,
     help="A queue to begin with, and its rules, as in orders,max-length=1000,dead-letter=dead. May be repeated.",
 )
@@ -207,14 +199,14 @@ def demo_command(frames: bool, dialect: str) -> None:
     "--quota",
     "quotas",
     metavar="[USER:]NAME=VALUE",
-    type=parse_quota,
+    type=parsed_by("parse_quota"),
     multiple=True,
     help="What one identity may have at most, or one node, as in links=100 or ada:connections=5. May be repeated.",
 )
 @click.option(
     "--max-failures",
     metavar="N",
-    type=parse_limit,
+    type=parsed_by("parse_limit"),
     default="10",
     show_default=True,
     help="Failed log-ins of one user from one host before it has to wait, ten times as many of one host; or none.",
@@ -222,7 +214,7 @@ def demo_command(frames: bool, dialect: str) -> None:
 @click.option(
     "--memory-limit",
     metavar="SIZE",
-    type=parse_memory_limit,
+    type=parsed_by("parse_memory_limit"),
     default="auto",
     show_default=True,
     help="Octets that messages may take in memory, as in 512MiB; auto is 40 % of what the process may use; or none.",
@@ -230,7 +222,7 @@ def demo_command(frames: bool, dialect: str) -> None:
 @click.option(
     "--max-partial",
     metavar="SIZE",
-    type=parse_size,
+    type=parsed_by("parse_size"),
     default="256MiB",
     show_default=True,
     help="Octets of deliveries that are not complete, on all connections together, or none.",
@@ -246,7 +238,7 @@ def demo_command(frames: bool, dialect: str) -> None:
     "dialects",
     multiple=True,
     metavar="NAME[,OPTION=VALUE...]",
-    type=parse_dialect,
+    type=parsed_by("parse_dialect"),
     help="Serve this protocol too, beside AMQP 1.0 on the same URLs, as in 0-9-1,heartbeat=30; or all. May be repeated.",
 )
 def serve_command(
@@ -274,6 +266,9 @@ def serve_command(
     Prints "listening URL" for each listener once it is ready. SIGTERM and SIGINT finish the
     deliveries in flight, for at most 5 seconds.
     """
+    from .node_rules import quotas_of
+    from .serve import ServeOptions, serve
+
     if users and users_file is not None:
         raise click.UsageError("--user and --users exclude each other.")
     if tls_cert is None and (tls_key is not None or tls_client_ca is not None):
@@ -320,6 +315,15 @@ def serve_command(
     multiple=True,
     help="An application property, as a string. May be repeated.",
 )
+@click.option("--subject", metavar="TEXT", help="What the messages are about.")
+@click.option("--ttl", metavar="SECONDS", type=_SECONDS, help="How long they are worth delivering.")
+@click.option("--priority", type=click.IntRange(0, 255), help="Urgent ones first; 4 is usual.")
+@click.option("--message-id", metavar="TEXT", help="The id of a message; for one message only.")
+@click.option("--correlation-id", metavar="TEXT", help="The id of the message that they are about.")
+@click.option("--reply-to", metavar="ADDRESS", help="Where replies are to be sent.")
+@click.option(
+    "--content-type", metavar="TYPE", help="The media type of the bodies, as in text/csv; for --binary."
+)
 @_guarantee
 @dialling
 def send_command(
@@ -331,6 +335,13 @@ def send_command(
     binary: bool,
     durable: bool,
     properties: tuple[tuple[str, str], ...],
+    subject: str | None,
+    ttl: float | None,
+    priority: int | None,
+    message_id: str | None,
+    correlation_id: str | None,
+    reply_to: str | None,
+    content_type: str | None,
     guarantee: Guarantee,
     dial: DialOptions,
 ) -> None:
@@ -338,8 +349,12 @@ def send_command(
 
     In AMQP 0-9-1: publish messages to a queue, or to an exchange; prints "sent N" when N are confirmed.
     """
+    from .send import SendOptions, send
+
     if body is not None and file is not None:
         raise click.UsageError("--body and --file exclude each other.")
+    if message_id is not None and (body is None or count not in (None, 1)):
+        raise click.UsageError("--message-id names one message: give its --body, and no --count.")
     options = SendOptions(
         url=target[0],
         address=target[1],
@@ -350,9 +365,22 @@ def send_command(
         binary=binary,
         durable=durable,
         properties=dict(properties),
+        subject=subject,
+        ttl=ttl,
+        priority=priority,
+        message_id=message_id,
+        correlation_id=correlation_id,
+        reply_to=reply_to,
+        content_type=content_type,
         dial=dial,
     )
-    run(partial(send, options) if route is None else partial(amqp091_commands.send, options, route))
+    if route is not None and subject is not None:
+        raise click.UsageError("--subject is of AMQP 1.0: in AMQP 0-9-1 there is --routing-key.")
+    if route is None:
+        run(partial(send, options))
+    from . import amqp091_commands
+
+    run(partial(amqp091_commands.send, options, route))
 
 
 @amqp10.command("receive")
@@ -360,6 +388,12 @@ def send_command(
 @click.option("--count", type=_COUNT, help="So many messages; without it, until interrupted.")
 @click.option("--timeout", metavar="SECONDS", type=_SECONDS, help="Stop after so much silence.")
 @_json
+@_filter
+@click.option(
+    "--credit",
+    type=_COUNT,
+    help="How many messages may be here that are not printed, at most; in AMQP 0-9-1 the prefetch.  [default: 1000]",
+)
 @_guarantee
 @dialling
 def receive_command(
@@ -368,6 +402,8 @@ def receive_command(
     count: int | None,
     timeout: float | None,
     as_json: bool,
+    selector: str | None,
+    credit: int | None,
     guarantee: Guarantee,
     dial: DialOptions,
 ) -> None:
@@ -375,16 +411,26 @@ def receive_command(
 
     Data is printed as its octets, strings as UTF-8, anything else as JSON.
     """
+    from .receive import ReceiveOptions, receive
+
     options = ReceiveOptions(
         url=target[0],
         address=target[1],
         count=count,
         timeout=timeout,
         json=as_json,
+        selector=selector,
+        credit=credit,
         guarantee=guarantee,
         dial=dial,
     )
-    run(partial(receive, options) if route is None else partial(amqp091_commands.receive, options, route))
+    if route is not None and selector is not None:
+        raise click.UsageError("--filter is of AMQP 1.0: in AMQP 0-9-1 a queue gives what is bound to it.")
+    if route is None:
+        run(partial(receive, options))
+    from . import amqp091_commands
+
+    run(partial(amqp091_commands.receive, options, route))
 
 
 @amqp10.command("browse")
@@ -399,21 +445,26 @@ def receive_command(
     help="How long the peer may take to say that there are no more.",
 )
 @_json
+@_filter
 @dialling
 def browse_command(
     target: tuple[str, str],
     count: int | None,
     timeout: float,
     as_json: bool,
+    selector: str | None,
     dial: DialOptions,
 ) -> None:
     """Print the messages that are at a node now, and leave them there."""
+    from .receive import ReceiveOptions, browse
+
     options = ReceiveOptions(
         url=target[0],
         address=target[1],
         count=count,
         timeout=timeout,
         json=as_json,
+        selector=selector,
         dial=dial,
     )
     run(partial(browse, options))
@@ -429,6 +480,8 @@ def request_command(
     target: tuple[str, str], route: Route | None, body: str, timeout: float, as_json: bool, dial: DialOptions
 ) -> None:
     """Send a request to a node, and print the reply."""
+    from .request import RequestOptions, request
+
     options = RequestOptions(
         url=target[0],
         address=target[1],
@@ -437,7 +490,11 @@ def request_command(
         json=as_json,
         dial=dial,
     )
-    run(partial(request, options) if route is None else partial(amqp091_commands.request, options, route))
+    if route is None:
+        run(partial(request, options))
+    from . import amqp091_commands
+
+    run(partial(amqp091_commands.request, options, route))
 
 
 @amqp10.command("top")
@@ -452,6 +509,8 @@ def top_command(url: str, interval: float, once: bool, as_json: bool, dial: Dial
     Needs $management there, as "amqp10 serve --management" has it; of a peer without it, shows what
     that says of itself. It is asked for in AMQP 1.0: amqp091:// stands for the same host and port. Ctrl-C ends it.
     """
+    from .top import TopOptions, top
+
     run(partial(top, TopOptions(url=url, interval=interval, once=once, json=as_json, dial=dial)))
 
 
@@ -465,6 +524,8 @@ def disconnect_command(url: str, identities: tuple[str, ...], dial: DialOptions)
     Needs $management there, as "amqp10 serve --management" has it. The peers see amqp:connection:forced.
     amqp091:// stands for the same host and port in AMQP 1.0.
     """
+    from .disconnect import DisconnectOptions, disconnect
+
     run(partial(disconnect, DisconnectOptions(url=url, identities=identities, dial=dial)))
 
 
@@ -498,6 +559,8 @@ def bench_command(
 
     At a peer, the node has to be an empty queue. AMQP 0-9-1 is measured at a server of it.
     """
+    from .bench import BenchOptions, bench
+
     options = BenchOptions(
         url=target[0] if target else None,
         address=target[1] if target else "bench",
@@ -520,4 +583,21 @@ def trace_command(file: str, html: bool, octets: bool) -> None:
 
     Of a capture, the conversations that begin with a protocol header. Secrets of SASL are not shown.
     """
+    from .trace import TraceOptions, trace
+
     run(partial(trace, TraceOptions(file=None if file == "-" else file, html=html, octets=octets)))
+
+
+@amqp10.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion_command(shell: str) -> None:
+    """Print what completes commands and options in a shell.
+
+    For bash: eval "$(amqp10 completion bash)" in ~/.bashrc, and likewise in ~/.zshrc; for fish: amqp10 completion fish >
+    ~/.config/fish/completions/amqp10.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    made = get_completion_class(shell)
+    assert made is not None  # click has these three
+    click.echo(made.source_template % made(amqp10, {}, "amqp10", "_AMQP10_COMPLETE").source_vars())

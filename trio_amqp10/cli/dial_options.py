@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-import trio_amqp10 as amqp
-from trio_amqp10 import amqp091
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -42,7 +39,9 @@ class DialOptions:
         Raises:
             LocalProtocolError: what was said of TLS makes no sense together, or for this URL.
         """
-        return amqp.open_connection(
+        from trio_amqp10 import open_connection
+
+        return open_connection(
             url,
             hostname=hostname,
             allow_plaintext_password=self.allow_plaintext_password,
@@ -58,7 +57,9 @@ class DialOptions:
         Raises:
             LocalProtocolError: as ``dial``.
         """
-        return amqp091.open_connection(
+        from trio_amqp10.amqp091 import open_connection
+
+        return open_connection(
             url,
             allow_plaintext_password=self.allow_plaintext_password,
             cafile=self.cafile,

@@ -7,6 +7,7 @@ programming language. Knows no connection.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from trio_amqp10.json_values import to_json
@@ -16,6 +17,7 @@ from trio_amqp10.message.fields import PROPERTY_FIELDS
 __all__ = ["body_octets", "message_json"]
 
 _PROPERTIES = (*PROPERTY_FIELDS, "ttl")
+_CONTROLS = re.compile("[\x7f-\x9f]")
 _DEFAULTS = {"durable": False, "priority": 4, "first_acquirer": False, "delivery_count": 0}
 _MAPS = ("application_properties", "annotations", "delivery_annotations", "footer")
 
@@ -74,4 +76,7 @@ def _text_or_base64(octets: bytes) -> Any:
 
 
 def _dump(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(", ", ": ")).encode(errors="surrogatepass")
+    text = json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
+    # JSON escapes the control characters below U+0020 only; those above it some terminals obey, too.
+    text = _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return text.encode(errors="surrogatepass")

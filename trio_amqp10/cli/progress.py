@@ -28,8 +28,23 @@ class Progress:
         if quiet or not sys.stderr.isatty():
             return
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            ProgressColumn,
+            SpinnerColumn,
+            Task,
+            TextColumn,
+            TimeElapsedColumn,
+        )
         from rich.progress import Progress as Bar
+        from rich.text import Text
+
+        class RateColumn(ProgressColumn):
+            """Messages a second, over the last half minute."""
+
+            def render(self, task: Task) -> Text:
+                return Text("" if task.speed is None else f"{task.speed:,.0f}/s")
 
         bar = [] if total is None else [BarColumn()]
         columns = (
@@ -37,6 +52,7 @@ class Progress:
             TextColumn("{task.description}"),
             *bar,
             MofNCompleteColumn(),
+            RateColumn(),
             TimeElapsedColumn(),
         )
         console = Console(stderr=True)

@@ -11,6 +11,7 @@ import trio
 
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.spec.messaging import Source
+from trio_amqp10.wire.values import Described, Symbol
 
 from .command_runner import CommandError, Interrupts, say, unhurried, write_out
 from .dial_options import DialOptions
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from trio_amqp10.peer.link_options import Guarantee
 
 __all__ = ["ReceiveOptions", "browse", "receive"]
+
+_SELECTOR = Symbol("apache.org:selector-filter:string")
+"""The filter of that name, as ActiveMQ, Qpid and RabbitMQ's streams register it."""
 
 _BATCH = 256
 _CREDIT = 1000
@@ -42,7 +46,22 @@ class ReceiveOptions:
     timeout: float | None
     json: bool
     guarantee: Guarantee = "at-least-once"
+    selector: str | None = None
+    credit: int | None = None
     dial: DialOptions = field(default_factory=DialOptions)
+
+    @property
+    def window(self) -> int:
+        """How many messages may be on their way or here."""
+        return _CREDIT if self.credit is None else self.credit
+
+    def source(self, *, copy: bool = False) -> Source:
+        """What messages are taken from, or copied, and which."""
+        return Source(
+            address=self.address,
+            distribution_mode="copy" if copy else None,
+            filter=None if self.selector is None else {_SELECTOR: Described(_SELECTOR, self.selector)},
+        )
 
 
 class _Printer:
@@ -103,9 +122,15 @@ async def receive(options: ReceiveOptions, interrupts: Interrupts) -> None:
         CommandError: fewer came than were asked for, or some could not be decoded.
     """
     async with options.dial.dial(options.url) as connection:
-        credit = 0 if options.count is not None else None if options.guarantee == "at-most-once" else _CREDIT
+        credit = (
+            0
+            if options.count is not None
+            else options.credit
+            if options.guarantee == "at-most-once"
+            else options.window
+        )
         async with connection.open_receiver(
-            options.address, guarantee=options.guarantee, credit=credit
+            options.address, source=options.source(), guarantee=options.guarantee, credit=credit
         ) as receiver:
             with Progress("receiving", options.count, quiet=_stdout_is_shown()) as progress:
                 printer = _Printer(options, progress)
@@ -129,8 +154,8 @@ async def _receive_all(options: ReceiveOptions, receiver: amqp.Receiver, printer
     while options.count is None or taken < options.count:
         if options.count is not None:
             # Never more than is wanted: what is granted may come, and would be ours to give back.
-            wanted, outstanding = min(_CREDIT, options.count - taken), granted - taken
-            if outstanding < wanted and outstanding <= _CREDIT // 2:
+            wanted, outstanding = min(options.window, options.count - taken), granted - taken
+            if outstanding < wanted and outstanding <= options.window // 2:
                 receiver.grant(wanted - outstanding)
                 granted += wanted - outstanding
         deliveries: list[amqp.Delivery] = []
@@ -150,7 +175,7 @@ async def browse(options: ReceiveOptions, interrupts: Interrupts) -> None:
         CommandError: the node only gives messages away, or fewer are there than were asked for.
     """
     async with options.dial.dial(options.url) as connection:
-        source = Source(address=options.address, distribution_mode="copy")
+        source = options.source(copy=True)
         async with connection.open_receiver(options.address, source=source, credit=0) as receiver:
             granted: Source | None = receiver.remote.source
             if granted is None or granted.distribution_mode != "copy":

@@ -41,5 +41,8 @@ async def request(options: RequestOptions, interrupts: Interrupts) -> None:  # n
             with trio.fail_after(options.timeout):
                 reply = await requester.request(options.body)
         except trio.TooSlowError:
-            raise CommandError(f"no reply came within {options.timeout:g} s") from None
+            raise CommandError(
+                f"no reply came within {options.timeout:g} s: something has to answer at {options.address!r}, as a function of a "
+                "container; a queue only keeps the request"
+            ) from None
     await write_out((message_json if options.json else body_octets)(reply) + b"\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -28,6 +28,7 @@ _IN_FLIGHT = 1000
 """Deliveries whose outcome may be outstanding: enough to keep a distant peer busy, little enough to hold."""
 
 _READ = 65_536
+_PASSED_ON = ("subject", "priority", "message_id", "correlation_id", "reply_to", "content_type")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +44,24 @@ class SendOptions:
     binary: bool
     durable: bool
     properties: dict[str, str] = field(default_factory=dict[str, str])
+    subject: str | None = None
+    ttl: float | None = None
+    priority: int | None = None
+    message_id: str | None = None
+    correlation_id: str | None = None
+    reply_to: str | None = None
+    content_type: str | None = None
     dial: DialOptions = field(default_factory=DialOptions)
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of each message that are set, by the names that ``Message`` has for them."""
+        said = {
+            "durable": self.durable or None,
+            "application_properties": self.properties or None,
+            "ttl": None if self.ttl is None else max(1, round(self.ttl * 1000)),
+        }
+        said |= {name: getattr(self, name) for name in _PASSED_ON}
+        return {name: value for name, value in said.items() if value is not None}
 
 
 async def send(options: SendOptions, interrupts: Interrupts) -> None:
@@ -96,11 +114,8 @@ def _message(octets: bytes, options: SendOptions, number: int) -> amqp.Message |
             body = octets.decode()
         except UnicodeDecodeError:
             raise CommandError(f"line {number} is not UTF-8: --binary sends lines as they are") from None
-    if options.durable or options.properties:
-        return amqp.Message(
-            body, durable=options.durable or None, application_properties=options.properties or None
-        )
-    return body
+    fields = options.fields()
+    return amqp.Message(body, **fields) if fields else body
 
 
 class _Flight:

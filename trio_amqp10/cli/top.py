@@ -17,9 +17,9 @@ import trio_amqp10 as amqp
 from trio_amqp10.json_values import to_json
 from trio_amqp10.wire.values import Int
 
-from .command_runner import CommandError, Interrupts, say, write_out
+from .command_runner import CommandError, Interrupts, harmless, say, write_out
+from .dial_management import dial_management
 from .dial_options import DialOptions
-from .management import dial_management
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -316,5 +316,7 @@ def _table(title: str, columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]
     for name in columns:
         table.add_column(name, justify="left" if name in _LEFT else "right")
     for row in rows:
-        table.add_row(*map(escape, row))  # names are the peer's, and no markup of ours
+        table.add_row(
+            *(escape(harmless(cell)) for cell in row)
+        )  # names are the peer's, and no markup of ours
     return table

@@ -12,7 +12,7 @@ from trio_amqp10.trace.frame_text import describe, hexdump, redacted
 from trio_amqp10.trace.html_diagram import sequence_diagram
 from trio_amqp10.trace.read_capture import read_capture
 
-from .command_runner import say, write_out
+from .command_runner import CommandError, say, write_out
 
 if TYPE_CHECKING:
     from trio_amqp10.trace.frame_log import Entry
@@ -36,11 +36,16 @@ async def trace(options: TraceOptions, interrupts: Interrupts) -> None:  # noqa:
 
     Raises:
         OSError: the file cannot be read.
-        LocalProtocolError: nothing that can be shown is in it.
+        LocalProtocolError: it is broken, or a capture without AMQP in it.
+        CommandError: nothing in it can be read as AMQP.
     """
     data = sys.stdin.buffer.read() if options.file is None else Path(options.file).read_bytes()  # noqa: ASYNC240 - nothing else is going on
     capture = read_capture(data)
     entries = entries_of(capture.records)
+    if all(entry.piece.fault is not None for entry in entries):
+        name = "stdin" if options.file is None else options.file
+        first = f": {describe(entries[0].piece)}" if entries else ""
+        raise CommandError(f"{name} has no header and no frame of AMQP in it{first}")
     if options.html:
         title = "AMQP 1.0" if options.file is None else Path(options.file).name
         await write_out(sequence_diagram(entries, title=title, notes=capture.notes).encode())

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 import trio
 
 from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.net.waiters import check_trio
 from trio_amqp10.peer.dialling import Dialling
 from trio_amqp10.peer.listen import Acceptor, Listener, serve
 from trio_amqp10.peer.option_signatures import takes_as, takes_on
@@ -25,6 +26,7 @@ from trio_amqp10.renamed import RenamedAttribute
 from trio_amqp10.sasl import Server
 from trio_amqp10.tokens import path_of
 
+from .available_memory import default_limit
 from .background_tasks import TaskRunner
 from .broker.topology import Topology
 from .connections import Connections
@@ -33,7 +35,6 @@ from .handlers import Around, FunctionNode, HandlerNode
 from .internal_peer import InternalPeer, NodesPeer, send_within
 from .local_connection import LocalConnection, LocalOptions
 from .management import ADDRESS, Management
-from .memory_limit import default_limit
 from .memory_streams import memory_stream_pair
 from .nodes.clock import Clock
 from .nodes.message_store import MessageStore, QueueStore
@@ -44,9 +45,9 @@ from .nodes.relay import Relay, post
 from .nodes.topic import MAX_BACKLOG, MAX_SUBSCRIPTIONS, Spill, Topic
 from .nodes.watermark import Watermark
 from .protocols.amqp10.connection import Amqp10Connection
-from .protocols.amqp10.content import content_of_message
 from .protocols.amqp10.lifetimes import TEMPORARY
 from .protocols.amqp10.link_store import LinkStore
+from .protocols.amqp10.native_message import content_of_message
 from .protocols.amqp10.protocol import Amqp10
 from .protocols.amqp10.termini import LONGEST, Termini
 from .protocols.table import dialects_of, of_own_schemes
@@ -660,6 +661,7 @@ class Container(HandlerDecorators):
         patience = options.get("close_timeout", 5.0)
         failure: Exception | None = None
         runner = TaskRunner(self)
+        check_trio()
         try:
             async with trio.open_nursery() as nursery:
                 self._join(runner, nursery)

@@ -19,7 +19,7 @@ from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.renamed import RenamedAttribute
 
 from .nodes.content import Content
-from .nodes.forms import content_of
+from .nodes.form_registry import content_of
 from .nodes.node import Lease, RefusedError, SubscriptionTerms
 from .nodes.relay import Feed
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from .connected_peer_base import ConnectedPeerBase
-    from .nodes.forms import Wants
+    from .nodes.form_registry import Wants
     from .nodes.node import Node
 
 __all__ = ["GivenLease", "PublishedArrival", "Publisher", "WindowOutlet"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from trio_amqp10.net.waiters import check_trio
 from trio_amqp10.peer.dial_options import DialOptions
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class LocalConnection:
         self._patience = patience
 
     async def __aenter__(self) -> Connection:
+        check_trio()
         self._prepare()
         # By hand, so that what the user's block raises does not come out as a group of one.
         self._manager = trio.open_nursery()

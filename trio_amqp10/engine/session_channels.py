@@ -60,13 +60,15 @@ class SessionChannels:
         Raises:
             LocalProtocolError: there is none, for both ends have to have one left (2.7.1).
         """
-        if not self._has_room():
+        if not self.has_room:
             raise LocalProtocolError(
                 f"{len(self.ours)} sessions are all that channel-max allows (2.7.1): end one first"
             )
         return self._add()
 
-    def _has_room(self) -> bool:
+    @property
+    def has_room(self) -> bool:
+        """Whether both ends have a channel left."""
         return len(self.ours) <= self._highest()
 
     def _highest(self) -> int:
@@ -94,7 +96,7 @@ class SessionChannels:
         if channel in self.theirs:
             raise rules.CHANNEL_IN_USE.broken(f"begin on channel {channel}, which is mapped already")
         if begin.remote_channel is None:
-            if not self._has_room():
+            if not self.has_room:
                 raise rules.SESSIONS.broken(
                     f"one session more than {len(self.ours)}: the channel-max of both is used up"
                 )

@@ -6,6 +6,7 @@ Knows sockets; knows nothing of AMQP.
 from __future__ import annotations
 
 import contextlib
+import errno
 import ipaddress
 import os
 import socket
@@ -34,20 +35,40 @@ __all__ = [
 ]
 
 _BACKLOG: Final = 128
+_HINTS: Final = {
+    errno.EADDRINUSE: " (another program listens there, or this one: port 0 is any that is free)",
+    errno.EADDRNOTAVAIL: " (no interface of this machine has that address)",
+    errno.EACCES: " (ports below 1024 and the directories of others need rights)",
+}
+"""What to do, for whoever wants to listen."""
+
 _CREDENTIALS: Final = struct.Struct("3i")
 """Of the process on the other side of a Unix socket: its number, its user, its group."""
 
 
 async def connect(url: Url) -> trio.abc.Stream:
-    """Dial a URL. Raises OSError where nobody answers.
+    """Dial a URL. Raises OSError, which names it, where nobody answers.
 
     Cancelled: nothing stays open.
     """
-    if url.scheme == "amqp+unix":
-        return await trio.open_unix_socket(url.path)
-    stream = await trio.open_tcp_stream(url.host, url.port)
+    try:
+        if url.scheme == "amqp+unix":
+            return await trio.open_unix_socket(url.path)
+        stream = await trio.open_tcp_stream(url.host, url.port)
+    except OSError as failure:
+        raise _named(failure, url) from failure.__cause__
     keep_alive(stream)
     return stream
+
+
+def _named(failure: OSError, url: Url, hint: str = "") -> OSError:
+    """The same, of the same class, with the place that it is about."""
+    if isinstance(failure, socket.gaierror):
+        return socket.gaierror(failure.errno, f"host {url.host!r}: {failure.strerror}")
+    if failure.errno is None:
+        return failure  # trio has tried several addresses, and names them
+    named = OSError(failure.errno, f"{failure.strerror}{hint}", str(url))
+    return named if type(named) is type(failure) else failure
 
 
 def keep_alive(stream: trio.abc.Stream) -> None:
@@ -58,10 +79,13 @@ def keep_alive(stream: trio.abc.Stream) -> None:
 
 
 async def bind(url: Url) -> list[trio.SocketListener]:
-    """Listen on a URL: one listener for each address of the host. Raises OSError where that cannot be."""
-    if url.scheme == "amqp+unix":
-        return [_bind_unix(url.path)]
-    return await trio.open_tcp_listeners(url.port, host=url.host)
+    """Listen on a URL: one listener for each address of the host. Raises OSError, which names it, where that cannot be."""
+    try:
+        if url.scheme == "amqp+unix":
+            return [_bind_unix(url.path)]
+        return await trio.open_tcp_listeners(url.port, host=url.host)
+    except OSError as failure:
+        raise _named(failure, url, _HINTS.get(failure.errno or 0, "")) from failure.__cause__
 
 
 def _bind_unix(path: str) -> trio.SocketListener:

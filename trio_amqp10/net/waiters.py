@@ -14,7 +14,22 @@ from trio.lowlevel import Abort, RaiseCancelT, Task, current_task, reschedule, w
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-__all__ = ["CheckpointThrottle", "OneShotEvent", "Waiter"]
+__all__ = ["CheckpointThrottle", "OneShotEvent", "Waiter", "check_trio"]
+
+
+def check_trio() -> None:
+    """Raise where no trio runs, as under asyncio: trio itself would only say what it misses.
+
+    Raises:
+        RuntimeError: no trio runs in this thread.
+    """
+    try:
+        trio.lowlevel.current_trio_token()
+    except RuntimeError:
+        raise RuntimeError(
+            "trio_amqp10 needs trio, which does not run here: start the program with trio.run(main). "
+            "From asyncio, or without either, use trio_amqp10.blocking in a thread"
+        ) from None
 
 
 class Waiter:

@@ -35,16 +35,16 @@ from trio_amqp10.protocol_rules import IDLE
 from trio_amqp10.spec.transport import Error, Role
 from trio_amqp10.wire.values import Symbol
 
+from .class_overrides import LinkClasses
 from .errors import ConnectionClosedError, anew, connection_error
 from .incoming_links import IncomingLinks, IncomingReceiver, IncomingSender
-from .link_classes import LinkClasses
 from .link_options import ConnectionReceiverOptions, ConnectionSenderOptions, RequesterOptions
 from .option_signatures import takes_on
 from .receiver import Receiver, open_receiver
 from .remote_open import Remote, choose_locale
 from .sender import Sender, open_sender
 from .session import Session, SessionOpening
-from .sole_connection import detection_of
+from .sole_connection_request import detection_of
 from .statistics import ConnectionCounters, connection_statistics
 
 if TYPE_CHECKING:
@@ -214,6 +214,15 @@ class Connection(Waiter, trio.abc.AsyncResource):
         return detection_of(self.remote)
 
     @property
+    def isolates_links(self) -> bool:
+        """Whether a link is to have a session of its own where nothing is said of it.
+
+        RabbitMQ answers a link that it does not want by ending the session, with all other links of it.
+        """
+        product = None if self._remote is None else self._remote.properties.get("product")
+        return product == "RabbitMQ" and self.engine.channels.has_room
+
+    @property
     def outgoing_locale(self) -> str:
         """The language that the peer wants to be told of errors in, as far as our ``outgoing_locales`` go (2.7.1)."""
         return choose_locale(self.remote.incoming_locales, self.engine.local.outgoing_locales)
@@ -377,7 +386,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
                 and for exactly once on a connection that comes back.
             expiry_policy: when the peer's timer for the terminus starts (3.5.6): ``ExpiryPolicy``.
             expiry_timeout: seconds that the timer runs.
-            own_session: begin a session for this link alone.
+            own_session: begin a session for this link alone. If None: where the peer is RabbitMQ, which ends the session of a link
+                that it does not want, as long as it takes more sessions.
             session: the session of the link; the connection's first if None.
 
         Raises:
@@ -399,14 +409,16 @@ class Connection(Waiter, trio.abc.AsyncResource):
 
         Args:
             address: of the node.
-            own_session: begin a session for this link alone. If None: if ``streaming``, and without ``session``. What is left
-                unread of a streamed delivery holds up all links of its session.
+            own_session: begin a session for this link alone. If None: as for ``open_sender``, and if ``streaming`` without ``session``.
+                What is left unread of a streamed delivery holds up all links of its session.
             streaming: hand out each delivery at its first transfer, to be read by ``Delivery.chunks``. Then the size of a
                 message has no limit but ``max_message_size``.
             credit: how many messages the peer may send ahead; the receiver grants it anew as they are taken. 0: none but by
                 ``grant()``. If None: 0 for at most once, because what was sent ahead is lost with the link.
             credit_octets: have no more octets of messages wait here than that, and one message. Credit, ``credit`` (1000) at
                 most, goes by the usual size of messages, and the window of the session, which is the link's own, by the room left.
+            prefetch: in place of credit: at most so many unsettled deliveries, waiting here and in the program's hands together. An
+                outcome makes room for the next. What is sent settled counts while it waits here.
             filters: ``"required"``: entering raises where the peer's answer lacks a filter of ``source``, by its name;
                 ``"optional"``: what is in place is in ``remote.source.filter``, and the program looks (3.5.3).
             max_message_size: octets of a message that we take (2.7.3); that of ``limits`` if None.

@@ -10,8 +10,9 @@ from __future__ import annotations
 import contextlib
 import copy
 import uuid
+from collections.abc import Iterable
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
@@ -22,6 +23,7 @@ from trio_amqp10.net.redial import Redial
 from trio_amqp10.net.transport_layers import has_tls
 from trio_amqp10.net.transports import connect, is_private
 from trio_amqp10.net.urls import Url, parse_url
+from trio_amqp10.net.waiters import check_trio
 from trio_amqp10.sasl import ClientMechanism, SaslClient, check_allowed, default_mechanisms
 from trio_amqp10.sasl.layer import sasl_frame_size
 from trio_amqp10.spec.transport import Error
@@ -39,7 +41,7 @@ from .recovery import Recovery
 from .recovery import log as recovery_log
 from .recovery_events import Change, Watchers
 from .redirects import DialTarget, hops_of, redirected
-from .sole_connection import CAPABILITY as SOLE
+from .sole_connection_request import CAPABILITY as SOLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,9 +91,8 @@ class Dialling:
         options: DialOptions,
     ) -> None:
         self._stream = where if isinstance(where, trio.abc.Stream) else None
-        given = (where,) if isinstance(where, str) else where
         urls: list[Url | None] = (
-            [None] if isinstance(given, trio.abc.Stream) else [parse_url(url) for url in given]
+            [None] if self._stream is not None else [parse_url(url) for url in _texts(where)]
         )
         self._places = [DialTarget(url) for url in urls]
         if not urls:
@@ -216,6 +217,7 @@ class Dialling:
     # -- the connection ---------------------------------------------------------------------
 
     async def __aenter__(self) -> Connection:
+        check_trio()
         # The nursery is entered and left by hand: what the user's block raises must not pass
         # through it, or it would come out as a group of one.
         self._manager = trio.open_nursery()
@@ -379,6 +381,16 @@ class Dialling:
         finally:
             self._nursery.cancel_scope.cancel()
             await self._manager.__aexit__(None, None, None)
+
+
+def _texts(where: Any) -> list[str]:
+    """The URLs that were given, one or several."""
+    texts: list[Any] = [where] if isinstance(where, str) or not isinstance(where, Iterable) else list(where)
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError(
+            f"cannot dial {where!r}: a URL as 'amqp://localhost:5672', several of them, or a stream of trio is possible"
+        )
+    return texts
 
 
 def _check_no_address(url: Url | None) -> None:

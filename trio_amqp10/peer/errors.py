@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError, SecurityError
 from trio_amqp10.net.errors import ConnectionClosedError, GoneError
 
-from .sole_connection import is_superseded
+from .sole_connection_request import is_superseded
 
 if TYPE_CHECKING:
     from trio_amqp10.spec.messaging import Modified, Rejected, Released
@@ -227,7 +227,11 @@ class DeliveryReleasedError(DeliveryError):
     outcome: Released
 
     def __init__(self, outcome: Released, delivery: Any) -> None:
-        super().__init__("released: it was not processed, and may be sent again", outcome, delivery)
+        super().__init__(
+            "released: it was not processed, and may be sent again; RabbitMQ releases what it has no queue for",
+            outcome,
+            delivery,
+        )
 
 
 class DeliveryModifiedError(DeliveryError):

@@ -13,7 +13,7 @@ from trio_amqp10.spec.transport import Attach, Error, ReceiverSettleMode, Sender
 
 from .link_opening import recall
 from .link_options import LinkOptions, check_made
-from .receiver import Receiver, default_credit
+from .receiver import Receiver, check_prefetch, default_credit
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -139,6 +139,7 @@ class IncomingReceiver(IncomingLink):
         self,
         *,
         credit: int | None = None,
+        prefetch: int | None = None,
         streaming: bool = False,
         source: Source | None = None,
         target: Any = None,
@@ -151,6 +152,7 @@ class IncomingReceiver(IncomingLink):
 
         Args:
             credit: messages to keep granted; 0 grants only by ``grant()``.
+            prefetch: in place of credit: at most so many unsettled deliveries, waiting here and in the program's hands together.
             streaming: hand out each delivery at its first transfer, for ``Delivery.chunks``. What is left
                 unread holds up all links of the session that the peer put this one on.
             source, target: what to answer, in place of what the peer asked for. The answer to a dynamic target
@@ -161,8 +163,10 @@ class IncomingReceiver(IncomingLink):
                 link of this name that is accepted with it (2.6.5).
 
         Raises:
-            LocalProtocolError: the target of the answer is dynamic and has no address.
+            LocalProtocolError: the target of the answer is dynamic and has no address; or a ``prefetch`` below 1, or
+                beside ``credit``.
         """
+        check_prefetch(prefetch, credit)
         remote = self.remote
         target = remote.target if target is None else target
         check_made(target)
@@ -181,7 +185,9 @@ class IncomingReceiver(IncomingLink):
         granted = default_credit(streaming) if credit is None else credit
         return Accepting(
             self,
-            lambda: self.connection.kinds.receiver(self.session, engine, granted, streaming=streaming),
+            lambda: self.connection.kinds.receiver(
+                self.session, engine, granted, streaming=streaming, prefetch=prefetch
+            ),
             options,
         )
 

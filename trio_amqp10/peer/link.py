@@ -408,7 +408,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         await trio.lowlevel.checkpoint()
         conn = self._conn if connection is None else connection
         await conn.wait_recovered()
-        session = conn.session_for(None, own=resumable.options.own_session)
+        session = conn.session_for(None, own=bool(resumable.options.own_session))
         self.attach_to(session)
         try:
             await self.attached()
@@ -514,7 +514,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
     @property
     def own_session(self) -> bool:
         """Whether it is to have a session of its own."""
-        return self._resumable_state is not None and (
+        return self._resumable_state is not None and bool(
             self._resumable_state.options.own_session or self._resumable_state.apart
         )
 

@@ -88,6 +88,11 @@ class LinkConnection(Protocol):
         """The peer's open (2.7.1)."""
         ...
 
+    @property
+    def isolates_links(self) -> bool:
+        """Whether a link is to have a session of its own where nothing is said of it."""
+        ...
+
     def loss(self) -> Exception | None:
         """Why the last transport is gone; None if it is not."""
         ...

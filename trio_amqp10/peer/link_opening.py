@@ -5,15 +5,16 @@ Knows how a block is entered and left; what a link can do is told in ``sender`` 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import trio
 
 from trio_amqp10.engine.unsettled_state import SenderTerminus
-from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.spec.transport import Role
+from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.spec.transport import ReceiverSettleMode, Role
 
-from .errors import GuaranteeNotSupportedError
+from .errors import GuaranteeNotSupportedError, LinkRefusedError
 from .link import Link
 from .link_options import ANONYMOUS_RELAY
 from .terminus_store import LinkKey, MemoryTerminusStore, ResumableLinkState, new_terminus
@@ -93,8 +94,11 @@ class LinkOpening(Generic[L]):
 
     async def __aenter__(self) -> L:
         await trio.lowlevel.checkpoint()
-        options = self._options
         connection = self._connection
+        options = self._options
+        if options.own_session is None:
+            own = self._session is None and connection.isolates_links
+            self._options = options = replace(options, own_session=own)
         name = options.name or connection.new_name()
         resumable = None
         if options.remembers:
@@ -103,7 +107,7 @@ class LinkOpening(Generic[L]):
             resumable = self._covering(name)
         await connection.wait_recovered()
         self._check()
-        session = connection.session_for(self._session, own=options.own_session)
+        session = connection.session_for(self._session, own=bool(options.own_session))
         try:
             self._link = link = self._make(session, name)
             try:
@@ -119,6 +123,17 @@ class LinkOpening(Generic[L]):
                     await link.attached()
                     link.check_complete()
                 link.check_answer(options)
+            except LinkRefusedError as refusal:
+                link.abandon()
+                if (
+                    refusal.condition == Condition.NOT_IMPLEMENTED
+                    and options.modes()[1] is ReceiverSettleMode.SECOND
+                ):
+                    # What else a peer may lack has names of its own; RabbitMQ says so of this mode.
+                    raise GuaranteeNotSupportedError(
+                        f"link {name!r} was to be {options.guarantee}, and the peer refuses it: {refusal}"
+                    ) from refusal
+                raise
             except BaseException:
                 link.abandon()
                 raise

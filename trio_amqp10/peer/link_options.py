@@ -85,7 +85,7 @@ class _Shared:
 class LinkOptions(_Shared):
     """What an attach may say beyond address and guarantee (2.7.3)."""
 
-    own_session: bool = False
+    own_session: bool | None = None
     desired_capabilities: tuple[str, ...] = ()
     offered_capabilities: tuple[str, ...] = ()
     max_message_size: int | None = None
@@ -181,7 +181,7 @@ class OpeningOptions(_Shared):
 class SenderOptions(OpeningOptions):
     """Options of ``Session.open_sender``."""
 
-    own_session: bool = False
+    own_session: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +192,7 @@ class ReceiverOptions(OpeningOptions):
     streaming: bool = False
     credit: int | None = None
     credit_octets: int | None = None
+    prefetch: int | None = None
     filters: FilterNeed = "required"
     max_message_size: int | None = None
 

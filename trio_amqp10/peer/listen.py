@@ -27,6 +27,7 @@ from trio_amqp10.net.tls import check_server_context
 from trio_amqp10.net.transport_layers import AcceptedLayers, check_layers, has_tls, layers_of, no_less_secret
 from trio_amqp10.net.transports import bind, listener_url
 from trio_amqp10.net.urls import Url, parse_url, schemes_of
+from trio_amqp10.net.waiters import check_trio
 from trio_amqp10.protocol_headers import header_id
 from trio_amqp10.sasl import Server
 from trio_amqp10.sasl.layer import sasl_frame_size
@@ -336,6 +337,7 @@ async def serve(
         wall_clock=wall_clock,
         **options,
     )
+    check_trio()
     places = [_place(url, dialect_schemes or {}) for url in urls]
     limits = acceptor.effective_limits
     entrances = [_entrance(place.url, ssl_context, layers, detect, origins, limits) for place in places]

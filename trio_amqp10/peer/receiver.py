@@ -11,13 +11,13 @@ from weakref import WeakKeyDictionary
 import trio
 
 from trio_amqp10.engine.delivery import RELEASED, is_terminal
-from trio_amqp10.engine.receive_buffer import ReceiveBuffer
+from trio_amqp10.engine.octet_bound import OctetBound
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.engine.unsettled_state import UNBOUND
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.transport import Role
 
-from .credit import CreditWindow
+from .credit import CreditWindow, PrefetchWindow
 from .errors import FilterNotSupportedError
 from .link import Link
 from .link_lifecycle import LinkPhase
@@ -55,7 +55,7 @@ class Receiver(Link["ReceiverLink"]):
     without an error, or when we close; with an error or a lost transport it raises.
     """
 
-    __slots__ = ("_later", "_readers", "_receive_buffer", "_window")
+    __slots__ = ("_later", "_octet_bound", "_readers", "_window")
 
     def __init__(
         self,
@@ -65,17 +65,21 @@ class Receiver(Link["ReceiverLink"]):
         *,
         streaming: bool = False,
         octets: int | None = None,
+        prefetch: int | None = None,
     ) -> None:
         super().__init__(session, link)
         self._readers: WeakKeyDictionary[trio.lowlevel.Task, Delivery] | None = None
-        self._receive_buffer: ReceiveBuffer | None = None
+        self._octet_bound: OctetBound | None = None
         if streaming:
             self._readers = WeakKeyDictionary()
             link.stream()
         if octets is not None:
-            self._receive_buffer = ReceiveBuffer(octets, session.connection.engine.limits.max_frame_size)
-            link.limit(self._receive_buffer)
+            self._octet_bound = OctetBound(octets, session.connection.engine.limits.max_frame_size)
+            link.limit(self._octet_bound)
         self._window = CreditWindow(credit)
+        if prefetch is not None:
+            self._window = PrefetchWindow(prefetch)
+            self._window.count(link, self._top_up)
         self._later = 0  # what credit was granted, or taken back, while the link was lost
 
     @property
@@ -114,8 +118,8 @@ class Receiver(Link["ReceiverLink"]):
         """Write the attach, and the first credit right behind it."""
         link = self._link
         super().start(options)
-        if self._receive_buffer is not None:
-            self._receive_buffer.held = sum(len(one.payload) for one in link.queue)  # of before
+        if self._octet_bound is not None:
+            self._octet_bound.held = sum(len(one.payload) for one in link.queue)  # of before
             self._top_up()
         elif self._window.size:
             self._window.fill(link)
@@ -174,12 +178,12 @@ class Receiver(Link["ReceiverLink"]):
 
     def _top_up(self) -> None:
         """Keep credit granted for what the window and the octets have room for."""
-        if self._receive_buffer is not None:
-            self._top_up_octets(self._receive_buffer)
+        if self._octet_bound is not None:
+            self._top_up_octets(self._octet_bound)
         elif self._window.is_low(self._link):
             self._window.fill(self._link)
 
-    def _top_up_octets(self, receive_buffer: ReceiveBuffer) -> None:
+    def _top_up_octets(self, receive_buffer: OctetBound) -> None:
         """The same, for as many messages as there is likely to be room for."""
         link = self._link
         wanted = min(self._window.size - len(self._queue), receive_buffer.messages())
@@ -192,9 +196,9 @@ class Receiver(Link["ReceiverLink"]):
 
     def _lessen(self, deliveries: Iterable[Delivery]) -> None:
         """These are not in the queue any more."""
-        if self._receive_buffer is not None:
+        if self._octet_bound is not None:
             for delivery in deliveries:
-                self._receive_buffer.went(len(delivery.payload))
+                self._octet_bound.went(len(delivery.payload))
             self._link.session.refill_if_due()
 
     async def drain(self) -> list[Delivery]:
@@ -291,9 +295,9 @@ class Receiver(Link["ReceiverLink"]):
         link = self._link
         queue = link.queue
         delivery = queue.popleft()
-        if self._receive_buffer is not None:
+        if self._octet_bound is not None:
             self._lessen((delivery,))  # type: ignore[arg-type]  # (as below)
-            self._top_up_octets(self._receive_buffer)
+            self._top_up_octets(self._octet_bound)
         elif link.credit + len(queue) <= self._window.half and self._window.is_low(link):
             self._window.fill(link)
         return delivery  # type: ignore[return-value]  # the connection makes deliveries of our class
@@ -355,10 +359,12 @@ class Receiver(Link["ReceiverLink"]):
 
     def _new_end(self, session: LinkSession) -> ReceiverLink:
         link = session.engine.receiver(self.name)
-        if self._receive_buffer is not None:
-            link.limit(self._receive_buffer)
+        if self._octet_bound is not None:
+            link.limit(self._octet_bound)
         if self._readers is not None:
             link.stream()
+        if isinstance(self._window, PrefetchWindow):
+            self._window.count(link, self._top_up)
         if self._link.terminus is None:
             for delivery in self._queue:
                 if delivery.settled and delivery.complete:  # it came at most once, and will not come again
@@ -407,7 +413,7 @@ class Receiver(Link["ReceiverLink"]):
 
 
 class _Opening(LinkOpening[Receiver]):
-    __slots__ = ("_credit", "_octets", "_streaming")
+    __slots__ = ("_credit", "_octets", "_prefetch", "_streaming")
 
     _role = Role.RECEIVER
 
@@ -419,15 +425,24 @@ class _Opening(LinkOpening[Receiver]):
         options: LinkOptions,
         streaming: bool,
         octets: int | None,
+        prefetch: int | None,
     ) -> None:
         super().__init__(connection, session, options)
         self._credit = credit
         self._octets = octets
+        self._prefetch = prefetch
         self._streaming = streaming
 
     def _make(self, session: LinkSession, name: str) -> Receiver:
         link, kind = session.engine.receiver(name), session.connection.kinds.receiver
-        made: Receiver = kind(session, link, self._credit, streaming=self._streaming, octets=self._octets)
+        made: Receiver = kind(
+            session,
+            link,
+            self._credit,
+            streaming=self._streaming,
+            octets=self._octets,
+            prefetch=self._prefetch,
+        )
         return made
 
 
@@ -445,7 +460,8 @@ def open_receiver(
     if options.filters not in ("required", "optional"):
         raise LocalProtocolError(f"filters={options.filters!r}: 'required' and 'optional' are possible")
     streaming, own_session = options.streaming, options.own_session
-    credit, octets = options.credit, options.credit_octets
+    credit, octets, prefetch = options.credit, options.credit_octets, options.prefetch
+    check_prefetch(prefetch, credit, octets)
     if octets is not None:
         if streaming or session is not None or own_session is False or credit == 0 or octets <= 0:
             raise LocalProtocolError(
@@ -465,11 +481,29 @@ def open_receiver(
         connection.recovering,
         options.address,
         None,
-        own_session=streaming and session is None if own_session is None else own_session,
+        own_session=True if own_session is None and streaming and session is None else own_session,
         max_message_size=options.max_message_size,
         filters=options.filters,
     )
-    return _Opening(connection, session, credit, said, streaming, octets)
+    return _Opening(connection, session, credit, said, streaming, octets, prefetch)
+
+
+def check_prefetch(prefetch: int | None, credit: int | None, octets: int | None = None) -> None:
+    """Refuse a bound on unsettled deliveries that is none, or beside one on deliveries that wait.
+
+    Raises:
+        LocalProtocolError: it is below 1, or ``credit`` or ``credit_octets`` is given too.
+    """
+    if prefetch is None:
+        return
+    if prefetch < 1:
+        raise LocalProtocolError(
+            f"prefetch={prefetch}: a number of unsettled deliveries, at least 1, is possible"
+        )
+    if credit is not None or octets is not None:
+        raise LocalProtocolError(
+            "prefetch bounds what is unsettled, credit what waits here: give one of the two"
+        )
 
 
 def default_credit(streaming: bool) -> int:

@@ -102,12 +102,15 @@ ErrorCondition: TypeAlias = Annotated[symbol, Requires("error-condition")]
 
 @composite("amqp:error:list", 0x1D)
 class Error:
-    """What went wrong (2.8.14)."""
+    """What went wrong, as a peer is told of it (2.8.14): a value, and no exception."""
 
     condition: ErrorCondition
     description: string | None = None
     info: Fields | None = None
 
+
+ErrorInfo: TypeAlias = Error
+"""The name by which programs know it: in Python, what ends in ``Error`` can be raised and caught."""
 
 PORT: Final = 5672
 SECURE_PORT: Final = 5671

@@ -32,7 +32,7 @@ class Registry:
 
     Args:
         known: other registries, whose classes are known here as well; and composites of the standard,
-            such as ``amqp.Error``, to be found by their descriptors.
+            such as ``amqp.ErrorInfo``, to be found by their descriptors.
         keys: the type of the keys of maps: ``string``, or ``symbol``.
         rename: the key of a field by its name in Python, where the field does not say its own.
         unknown: what to do with keys, or elements, that are no field's: ``ignore`` or ``refuse`` them.

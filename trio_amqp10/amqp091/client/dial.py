@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -14,6 +13,7 @@ from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.net.backoff import Backoff
 from trio_amqp10.net.tls_options import TlsOptions
 from trio_amqp10.peer.recovery_events import Change, Changes
+from trio_amqp10.version import __version__
 
 from .connection import Connection
 from .connection_base import ClientEngine
@@ -131,7 +131,7 @@ def product_properties(name: str | None) -> dict[str, Any]:
     """What a server is told of this client: product, version, platform, and the connection's name if it has one."""
     return {
         "product": "trio-amqp10",
-        "version": version("trio-amqp10"),
+        "version": __version__,
         "platform": f"{platform.python_implementation()} {platform.python_version()}",
         **({} if name is None else {"connection_name": name}),
     }

@@ -14,6 +14,7 @@ import trio
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.net.redial import Redial
 from trio_amqp10.net.transports import connect, is_private
+from trio_amqp10.net.waiters import check_trio
 from trio_amqp10.peer.recovery_events import Change, Watchers
 from trio_amqp10.sasl import ClientContext, ClientMechanism, check_allowed
 
@@ -185,6 +186,7 @@ class DiallingBase(Generic[C]):
     # -- the connection ---------------------------------------------------------------------
 
     async def __aenter__(self) -> C:
+        check_trio()
         # The nursery is entered and left by hand: what the user's block raises must not pass
         # through it, or it would come out as a group of one.
         self._manager = trio.open_nursery()

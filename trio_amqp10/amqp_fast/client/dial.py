@@ -14,6 +14,7 @@ from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.net.tls_options import TlsOptions
 from trio_amqp10.net.transports import connect, is_private
 from trio_amqp10.net.urls import Url, parse_url
+from trio_amqp10.net.waiters import check_trio
 
 from .connection import Connection
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
-    from trio_amqp10.amqp_fast.partials import PartialMessages
+    from trio_amqp10.amqp_fast.resumable_messages import PartialMessages
 
 __all__ = ["Dialling", "open_connection"]
 
@@ -146,6 +147,7 @@ class Dialling:
         return transport.stream, transport.private or is_private(transport.stream)
 
     async def __aenter__(self) -> Connection:
+        check_trio()
         # The nursery is entered and left by hand: what the user's block raises must not pass
         # through it, or it would come out as a group of one.
         stream, private = await self._reach()

@@ -11,9 +11,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, cast
 
+from .broker_queue import BrokerQueue
 from .deaths import REASONS, is_cycle
 from .exchange_route import ExchangeRoute
-from .queues import BrokerQueue
 
 if TYPE_CHECKING:
     from trio_amqp10.container.nodes.deadletters import DeadLetter

@@ -20,7 +20,7 @@ from trio_amqp10.container.stores.base import StoreTable
 from trio_amqp10.container.stores.group_commit import Journal
 
 from .entry import Entry
-from .forms import content_of
+from .form_registry import content_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

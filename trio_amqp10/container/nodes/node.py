@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from trio_amqp10.container.stores.group_commit import Journal
 
     from .content import Content
-    from .forms import Selection, Wants
+    from .form_registry import Selection, Wants
 
 __all__ = [
     "Arrival",

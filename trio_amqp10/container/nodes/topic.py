@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from trio_amqp10.container.stores.base import StoreError
 
     from .content import Content
-    from .forms import Wants
+    from .form_registry import Wants
     from .message_store import MessageStore
     from .node import Owner
 

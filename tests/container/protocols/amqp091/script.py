@@ -14,7 +14,7 @@ from trio_amqp10.amqp091.content import BasicProperties, Content, write_header
 from trio_amqp10.amqp091.fields import USUAL
 from trio_amqp10.amqp091.frames import HEADER, PROTOCOL_HEADER, body_frames, frame
 from trio_amqp10.container import Container
-from trio_amqp10.container.protocols.amqp091.dialect import Amqp091
+from trio_amqp10.container.protocols.amqp091.protocol import Amqp091
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -15,7 +15,7 @@ from trio_amqp10.amqp091.frames import HEADER
 from trio_amqp10.amqp_10_3 import spec
 from trio_amqp10.amqp_10_3.frames import FRAMES, PROTOCOL_HEADER
 from trio_amqp10.container import Container
-from trio_amqp10.container.protocols.amqp_10_3.dialect import Amqp103
+from trio_amqp10.container.protocols.amqp_10_3.protocol import Amqp103
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

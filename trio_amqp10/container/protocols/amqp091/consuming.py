@@ -21,7 +21,7 @@ from trio_amqp10.container.nodes.node import Node, SubscriptionTerms
 from trio_amqp10.container.nodes.topic import Topic
 from trio_amqp10.container.transactions import LeaseAnswer
 
-from .content import to_published
+from .native_message import to_published
 from .outlets import NOTHING, ChannelOutlet, ConsumerOutlet, GetOutlet, is_quorum
 from .replying import REPLY_TO, ReplyNode, reply_name
 

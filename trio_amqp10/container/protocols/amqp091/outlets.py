@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from trio_amqp10.amqp091.content import BasicProperties
 from trio_amqp10.amqp091.content import Content as Carried
 from trio_amqp10.amqp091.values import Int64
-from trio_amqp10.container.broker.queues import BrokerQueue
+from trio_amqp10.container.broker.broker_queue import BrokerQueue
 from trio_amqp10.container.endpoints import GivenLease, WindowOutlet
 from trio_amqp10.container.nodes.queue import Queue
 from trio_amqp10.errors import Condition, LocalProtocolError
 
-from .content import to_published
+from .native_message import to_published
 
 if TYPE_CHECKING:
     from trio_amqp10.amqp091.channel import Channel
     from trio_amqp10.amqp091.methods import Method
     from trio_amqp10.container.nodes.content import Content
-    from trio_amqp10.container.nodes.forms import Wants
+    from trio_amqp10.container.nodes.form_registry import Wants
     from trio_amqp10.container.nodes.node import Node, SubscriptionTerms
     from trio_amqp10.container.protocols.channel_peer import ChannelPeer
 
-    from .content import Published
     from .habits import Habits
+    from .native_message import Published
 
 __all__ = ["NOTHING", "ChannelOutlet", "ConsumerOutlet", "GetOutlet", "is_quorum"]
 

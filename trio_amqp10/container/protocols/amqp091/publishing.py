@@ -24,16 +24,16 @@ from trio_amqp10.amqp091.content import Content
 from trio_amqp10.amqp091.fields import USUAL
 from trio_amqp10.amqp091.states import ChannelState
 from trio_amqp10.container.broker.addresses import exchange_address
+from trio_amqp10.container.broker.broker_queue import BrokerQueue
 from trio_amqp10.container.broker.exchanges import Exchange
 from trio_amqp10.container.broker.faults import PreconditionError
-from trio_amqp10.container.broker.queues import BrokerQueue
 from trio_amqp10.container.broker.routing import DEFAULT, further_keys
 from trio_amqp10.container.endpoints import PublishedArrival
 from trio_amqp10.container.nodes.node import Node, RefusedError
 from trio_amqp10.container.nodes.relay import Feed
 from trio_amqp10.reply_codes import ReplyCode091
 
-from .content import Published
+from .native_message import Published
 from .replying import REPLY_TO
 
 if TYPE_CHECKING:

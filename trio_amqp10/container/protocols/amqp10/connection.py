@@ -18,7 +18,7 @@ from trio_amqp10.container.connected_peer import LinkView, ServingContainer
 from trio_amqp10.container.connected_peer_base import ConnectedPeerBase
 from trio_amqp10.container.nodes.node import Node, RefusedError, SubscriptionTerms
 from trio_amqp10.container.nodes.origins import user_of
-from trio_amqp10.container.protocols.amqp10.content import arriving
+from trio_amqp10.container.protocols.amqp10.native_message import arriving
 from trio_amqp10.container.protocols.amqp10.selection import wanted_by
 from trio_amqp10.engine.unsettled_state import SenderTerminus
 from trio_amqp10.errors import Condition, LocalProtocolError
@@ -43,7 +43,7 @@ from .subscription_terms import expiry_fields, owner_and_name, subscription_term
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
-    from trio_amqp10.container.nodes.forms import Wants
+    from trio_amqp10.container.nodes.form_registry import Wants
     from trio_amqp10.container.nodes.queue import Queue
     from trio_amqp10.container.rights.subject import SolePolicy
     from trio_amqp10.peer.connection import Connection

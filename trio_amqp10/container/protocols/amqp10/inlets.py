@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trio_amqp10.container.nodes.node import Node
-    from trio_amqp10.container.protocols.amqp10.content import Arriving
+    from trio_amqp10.container.protocols.amqp10.native_message import Arriving
     from trio_amqp10.container.stores.base import StoreError
     from trio_amqp10.engine.receiver import ReceiverLink
     from trio_amqp10.engine.unsettled_state import ReceiverTerminus

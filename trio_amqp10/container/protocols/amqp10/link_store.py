@@ -29,7 +29,7 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from trio_amqp10.container.protocols.amqp10.content import to_transfer
+from trio_amqp10.container.protocols.amqp10.native_message import to_transfer
 from trio_amqp10.container.stores.base import StoreFullError, StoreTable
 from trio_amqp10.engine.delivery import ACCEPTED, IncomingDelivery
 from trio_amqp10.engine.unsettled_state import ReceiverTerminus, SenderTerminus, Sent

@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.container.nodes.older_leases import completed
-from trio_amqp10.container.protocols.amqp10.content import to_transfer
+from trio_amqp10.container.protocols.amqp10.native_message import to_transfer
 from trio_amqp10.engine.delivery import OUTCOMES
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.errors import Condition, LocalProtocolError, MessageSizeError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trio_amqp10.container.nodes.content import Content
-    from trio_amqp10.container.nodes.forms import Wants
+    from trio_amqp10.container.nodes.form_registry import Wants
     from trio_amqp10.container.nodes.node import Lease, Node, SubscriptionTerms
     from trio_amqp10.engine.delivery import OutgoingDelivery
     from trio_amqp10.engine.events import LinkDetached

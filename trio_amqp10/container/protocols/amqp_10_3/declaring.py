@@ -10,9 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.amqp091.faults import ReplyError
+from trio_amqp10.container.broker.broker_queue import BrokerQueue
 from trio_amqp10.container.broker.faults import NotFoundError, PreconditionError
 from trio_amqp10.container.broker.matchers import KINDS
-from trio_amqp10.container.broker.queues import BrokerQueue
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.reply_codes import ReplyCode091
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trio_amqp10.amqp091.content import BasicProperties, Content
 from trio_amqp10.amqp091.fields import USUAL
 from trio_amqp10.amqp_10_3.properties import FileProperties, StreamProperties
-from trio_amqp10.container.broker.queues import BrokerQueue
+from trio_amqp10.container.broker.broker_queue import BrokerQueue
 from trio_amqp10.container.broker.routing import DEFAULT
 from trio_amqp10.container.protocols.amqp091.faults import fault_of
 from trio_amqp10.container.protocols.amqp091.publishing import Publish, Publishing
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp091.content import Properties
     from trio_amqp10.amqp091.events import Arrival
     from trio_amqp10.container.nodes.node import Inlet, RefusedError
-    from trio_amqp10.container.protocols.amqp091.content import Published
+    from trio_amqp10.container.protocols.amqp091.native_message import Published
 
     from .channel_base import ChannelBase
 

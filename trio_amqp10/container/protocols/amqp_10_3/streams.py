@@ -13,7 +13,7 @@ import trio
 
 from trio_amqp10.amqp091.content import Content as Carried
 from trio_amqp10.amqp_10_3.properties import StreamProperties
-from trio_amqp10.container.protocols.amqp091.content import to_published
+from trio_amqp10.container.protocols.amqp091.native_message import to_published
 from trio_amqp10.container.protocols.amqp091.outlets import ConsumerOutlet
 from trio_amqp10.errors import LocalProtocolError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from trio_amqp10.container.nodes.content import Content
     from trio_amqp10.container.nodes.node import Node
     from trio_amqp10.container.protocols.amqp091.channel import ServerChannel
-    from trio_amqp10.container.protocols.amqp091.content import Published
+    from trio_amqp10.container.protocols.amqp091.native_message import Published
 
 __all__ = ["StreamConsumer"]
 

@@ -13,7 +13,7 @@ import secrets
 from typing import TYPE_CHECKING, Final
 
 from trio_amqp10.amqp_fast.services import Service
-from trio_amqp10.container.nodes.forms import content_of
+from trio_amqp10.container.nodes.form_registry import content_of
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.container.nodes.queue import Queue
 from trio_amqp10.errors import Condition

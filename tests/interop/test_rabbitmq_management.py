@@ -1,0 +1,60 @@
+"""``trio_amqp10.rabbitmq`` against RabbitMQ 4: the steps that the emulator passes, and what only a broker refuses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import trio_amqp10 as amqp
+from tests.test_rabbitmq import use, use_wrongly
+from trio_amqp10 import rabbitmq
+
+from .ours import within
+
+if TYPE_CHECKING:
+    from .rabbitmq import Broker
+
+
+@pytest.fixture
+def four(broker: Broker) -> Broker:
+    if broker.major < 4:
+        pytest.skip("RabbitMQ 3 has no /management")
+    return broker
+
+
+def test_broker_declares_binds_and_deletes(four: Broker) -> None:
+    async def main() -> None:
+        async with amqp.open_connection(four.url) as conn:
+            await use(conn, "managed-")
+            async with rabbitmq.open_management(conn) as broker:
+                for kind in ("quorum", "stream"):
+                    assert (await broker.declare_queue(f"managed-{kind}", type=kind)).type == kind  # type: ignore[arg-type]
+                    await broker.delete_queue(f"managed-{kind}")
+
+    within(main)
+
+
+def test_misspelt_queue_ends_no_other_link(four: Broker) -> None:
+    async def main() -> None:
+        async with amqp.open_connection(four.url) as conn:
+            await use_wrongly(conn, four.new_queue())
+
+    within(main)
+
+
+def test_exactly_once_is_a_guarantee_that_the_broker_does_not_have(four: Broker) -> None:
+    async def main() -> None:
+        address = four.new_queue()
+        async with amqp.open_connection(four.url) as conn:
+            for opening in (
+                conn.open_sender(address, guarantee="exactly-once"),
+                conn.open_receiver(address, guarantee="exactly-once"),
+            ):
+                with pytest.raises(
+                    amqp.GuaranteeNotSupportedError, match="rcv-settle-mode second not supported"
+                ):
+                    async with opening:
+                        pytest.fail("the broker has no such mode")
+
+    within(main)

@@ -1,0 +1,238 @@
+"""AMQP without async: calls from threads, what interrupts them, what is left behind, and the way from asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+from trio.testing import memory_stream_pair
+
+import trio_amqp10 as amqp
+from trio_amqp10 import blocking
+from trio_amqp10.testing import running_container
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    container = amqp.Container("peer")
+    container.add_queue("orders")
+
+    @container.function("upper")
+    async def upper(message: amqp.Message) -> str:
+        return str(message.body).upper()
+
+    @container.producer("three")
+    async def three(link: amqp.Sender) -> None:
+        for number in range(3):
+            await link.send(number)
+
+    @container.consumer("never")
+    async def never(delivery: amqp.Delivery) -> None:
+        await trio.sleep_forever()
+
+    with running_container(container=container) as url:
+        yield url
+
+
+def threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name == "amqp"]
+
+
+def test_messages_are_sent_and_received(url: str) -> None:
+    with blocking.connect(url) as conn:
+        with conn.open_sender("orders") as sender:
+            for body in ("one", "two", "three"):
+                assert sender.send(body) == amqp.Accepted()
+        with conn.open_receiver("orders", credit=1) as receiver:
+            assert receiver.receive().message.body == "one"  # and left unsettled: it comes again
+        with conn.open_receiver("orders") as receiver:
+            first = receiver.receive(timeout=5)
+            assert first.message.body == "one"
+            first.accept()
+            second = next(receiver)
+            second.release()
+            again = receiver.receive()
+            assert {second.message.body, again.message.body} <= {"two", "three"}
+            again.reject("amqp:not-allowed", "no")
+            with pytest.raises(amqp.LocalProtocolError):
+                again.accept()
+    assert threads() == []
+
+
+def test_receiver_that_is_iterated_ends_with_its_link(url: str) -> None:
+    async def serve(conn: amqp.Connection) -> None:
+        async for link in conn.incoming_links():
+            assert isinstance(link, amqp.IncomingSender)
+            async with link.accept() as sender:
+                for number in range(3):
+                    await sender.send(number)
+
+    with running_service(serve) as own, blocking.connect(own) as conn:
+        seen = []
+        with conn.open_receiver("q") as receiver:
+            for delivery in receiver:
+                seen.append(delivery.message.body)
+                delivery.accept()
+        assert seen == [0, 1, 2]
+
+
+class running_service:  # noqa: N801 - used as a function
+    """``amqp.serve`` in a thread."""
+
+    def __init__(self, handler: object) -> None:
+        self._handler = handler
+        self._started = threading.Event()
+
+    def __enter__(self) -> str:
+        self._thread = threading.Thread(target=trio.run, args=(self._main,))
+        self._thread.start()
+        self._started.wait()
+        return self.url
+
+    async def _main(self) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+        with trio.CancelScope() as self._scope:
+            async with trio.open_nursery() as nursery:
+                [listener] = await nursery.start(amqp.serve, self._handler, "amqp://127.0.0.1:0")
+                self.url = listener.url
+                self._started.set()
+
+    def __exit__(self, *_: object) -> None:
+        self._token.run_sync_soon(self._scope.cancel)
+        self._thread.join()
+
+
+def test_requests_are_answered_from_many_threads(url: str) -> None:
+    with blocking.connect(url) as conn, conn.open_requester("upper") as requester:
+        with ThreadPoolExecutor(8) as pool:
+            replies = list(pool.map(lambda n: requester.request(f"a{n}", timeout=10).body, range(50)))
+        assert replies == [f"A{n}" for n in range(50)]
+
+
+def test_time_out_is_too_slow_and_loses_nothing(url: str) -> None:
+    with blocking.connect(url) as conn:
+        with conn.open_receiver("orders") as receiver:
+            with pytest.raises(trio.TooSlowError):
+                receiver.receive(timeout=0.05)
+            with conn.open_sender("orders") as sender:
+                sender.send("tea", timeout=5)
+            assert receiver.receive(timeout=5).message.body == "tea"
+        with conn.open_sender("never") as sender, pytest.raises(trio.TooSlowError):
+            try:
+                sender.send("tea", timeout=0.05)
+            finally:
+                conn.close()  # which does not wait for the outcome for ever
+
+
+def test_what_async_raises_is_raised_here(url: str) -> None:
+    with pytest.raises(OSError, match="127.0.0.1:1"):  # noqa: RUF043
+        blocking.connect("amqp://127.0.0.1:1")
+    with pytest.raises(amqp.LocalProtocolError, match="needs a URL"):
+        blocking.connect(memory_stream_pair()[0])
+    with pytest.raises(TypeError, match="misspelt"):
+        blocking.connect(url, misspelt=1)  # type: ignore[call-arg]
+    with blocking.connect(url) as conn, pytest.raises(amqp.LinkRefusedError):
+        conn.open_receiver(
+            "upper",
+            source=amqp.Source(
+                address="upper", filter={"x": amqp.Described("x", 1)}, distribution_mode="copy"
+            ),
+        )
+    assert threads() == []
+
+
+def test_what_is_closed_says_so(url: str) -> None:
+    conn = blocking.connect(url)
+    sender = conn.open_sender("orders")
+    sender.close()
+    sender.close()
+    with pytest.raises(trio.ClosedResourceError):
+        sender.send("tea")
+    open_still = conn.open_receiver("orders")
+    conn.close()
+    conn.close()
+    open_still.close()
+    for call in (open_still.receive, lambda: conn.open_sender("orders")):
+        with pytest.raises(trio.ClosedResourceError):
+            call()
+    assert threads() == []
+    assert "blocking" in repr(conn)
+
+
+def test_block_that_an_exception_leaves_does_not_wait(url: str) -> None:
+    with pytest.raises(ZeroDivisionError), blocking.connect(url) as conn, conn.open_sender("orders"):
+        raise ZeroDivisionError
+    assert threads() == []
+
+
+INTERRUPTED = """
+import sys
+from trio_amqp10 import blocking
+with blocking.connect(sys.argv[1]) as conn, conn.open_receiver("orders") as receiver:
+    print("ready", flush=True)
+    try:
+        receiver.receive()
+    except KeyboardInterrupt:
+        with conn.open_sender("orders") as sender:
+            sender.send("tea")
+        print(receiver.receive(timeout=5).message.body)
+"""
+
+
+def test_call_that_is_interrupted_is_cancelled_and_the_connection_goes_on(url: str) -> None:
+    process = subprocess.Popen([sys.executable, "-c", INTERRUPTED, url], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.2)  # it is about to wait: nothing outside can see that it does
+    os.kill(process.pid, signal.SIGINT)
+    assert process.communicate(timeout=20)[0] == "tea\n"
+    assert process.returncode == 0
+
+
+def test_program_that_does_not_close_ends(url: str) -> None:
+    code = (
+        "import sys; from trio_amqp10 import blocking; blocking.connect(sys.argv[1]).open_receiver('orders')"
+    )
+    assert subprocess.run([sys.executable, "-c", code, url], timeout=20, check=False).returncode == 0
+
+
+def test_asyncio_goes_by_threads(url: str) -> None:
+    async def main() -> list[str]:
+        conn = await asyncio.to_thread(blocking.connect, url)
+        try:
+            requester = await asyncio.to_thread(conn.open_requester, "upper")
+            replies = await asyncio.gather(
+                *(asyncio.to_thread(requester.request, f"a{n}") for n in range(10))
+            )
+            return [str(reply.body) for reply in replies]
+        finally:
+            await asyncio.to_thread(conn.close)
+
+    assert asyncio.run(main()) == [f"A{n}" for n in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("call", "namesake"),
+    [
+        (blocking.connect, amqp.open_connection),
+        (blocking.Connection.open_sender, amqp.Connection.open_sender),
+        (blocking.Connection.open_receiver, amqp.Connection.open_receiver),
+        (blocking.Connection.open_requester, amqp.Connection.open_requester),
+    ],
+)
+def test_options_are_those_of_the_async_call(call: object, namesake: object) -> None:
+    ours, theirs = inspect.signature(call), inspect.signature(namesake)  # type: ignore[arg-type]
+    assert list(ours.parameters) == list(theirs.parameters)

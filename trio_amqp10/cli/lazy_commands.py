@@ -1,0 +1,58 @@
+"""Commands, parsers and the runner of commands, imported when they are first used: most starts need one command.
+
+Knows click and names of modules.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from .command_runner import Interrupts
+
+__all__ = ["LazyGroup", "parsed_by", "run"]
+
+
+class LazyGroup(click.Group):
+    """A group some of whose commands are in modules of their own.
+
+    Args:
+        lazy: for each name the module, within this package, and the command in it: ``"module:command"``.
+    """
+
+    def __init__(self, *args: Any, lazy: Mapping[str, str], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *self._lazy})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._lazy:
+            return super().get_command(ctx, cmd_name)
+        module, _, name = self._lazy[cmd_name].partition(":")
+        found = getattr(import_module(f".{module}", __package__), name)
+        assert isinstance(found, click.Command)
+        return found
+
+
+def parsed_by(name: str) -> Callable[[str], Any]:
+    """The parser of this name in ``node_rules``, which knows the container."""
+
+    def parse(text: str) -> Any:
+        return getattr(import_module(".node_rules", __package__), name)(text)
+
+    parse.__name__ = name
+    return parse
+
+
+def run(command: Callable[[Interrupts], Awaitable[None]]) -> NoReturn:
+    """As ``command_runner.run``, which imports trio."""
+    from .command_runner import run as run_now
+
+    run_now(command)
