@@ -30,6 +30,8 @@ MODULES ?=
 PYTHONS ?=
 MINUTES ?= 60
 HOSTILE ?= 100
+ROWS ?=
+MISSING ?=
 
 # Spark is half a gigabyte, and its tests need a Java: so they have an environment of their own.
 SPARK_VENV := .venv-spark
@@ -40,7 +42,7 @@ PYSPARK ?= pyspark
 WHOLE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark dist-check test test-others test-pure test-exhaustive test-container test-spark lint format interop bench bench-spark steady-spark fuzz mutants soak steady hostile soak-spark conformance docs clean
+.PHONY: help demo demo-spark dist-check test test-others test-pure test-exhaustive test-container test-spark lint format interop bench bench-quick bench-spark steady-spark fuzz mutants soak steady hostile soak-spark conformance docs clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F '\t' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -89,11 +91,13 @@ interop: $(VENV)/.test ## against real peers; installs them first, and skips tho
 	-tests/interop/install.sh
 	$(BIN)/python -m pytest tests/interop
 
-bench: $(VENV)/.cli ## processor time for each message, beside python-qpid-proton, memory, and 1 GiB in one message
-	tests/interop/install.sh proton
-	$(BIN)/python -m bench.throughput
-	$(BIN)/python -m bench.memory
-	$(BIN)/python -m bench.stream
+bench: $(VENV)/.bench ## all measurements beside real peers: a table, docs/results/speed.json, the page and its plots; ROWS="queue direct-full" for some, MISSING=1 to go on
+	-tests/interop/install.sh proton rhea azure pika rabbitmq4
+	$(BIN)/python -m bench --results docs/results/speed.json $(if $(MISSING),--missing) $(ROWS)
+	$(BIN)/python -m bench.page
+
+bench-quick: $(VENV)/.bench ## each of them once, tiny: whether it works
+	$(BIN)/python -m bench --quick $(ROWS)
 
 bench-spark: $(SPARK_VENV)/.test ## rows a second into and out of Spark, beside the bare library
 	$(SPARK_BIN)/python -m bench.spark
@@ -136,7 +140,7 @@ clean: ## remove what the other targets made, but for .peers
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.cli $(VENV)/.test $(VENV)/.lint $(VENV)/.dist $(VENV)/.mutants $(VENV)/.docs: $(VENV)/.%: pyproject.toml | $(BIN)/python
+$(VENV)/.cli $(VENV)/.test $(VENV)/.lint $(VENV)/.dist $(VENV)/.mutants $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: pyproject.toml | $(BIN)/python
 	$(INSTALL) '.[$*]'
 	@touch $@
 

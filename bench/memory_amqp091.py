@@ -24,7 +24,7 @@ from trio_amqp10.amqp091.fields import USUAL
 from trio_amqp10.amqp091.frames import METHOD, PROTOCOL_HEADER, frame
 from trio_amqp10.amqp091.limits import Limits
 from trio_amqp10.container import Container
-from trio_amqp10.container.protocols.amqp091.dialect import Amqp091
+from trio_amqp10.container.protocols.amqp091.protocol import Amqp091
 from trio_amqp10.net.dialect import AcceptedConnection
 from trio_amqp10.net.login_failures import HostLoginFailures, LoginFailures
 from trio_amqp10.net.transport_layers import Transport

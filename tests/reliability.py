@@ -159,9 +159,9 @@ _CHAPTERS: Final[dict[str, tuple[str, str, str, Callable[[dict[str, Any]], str]]
     "fuzz": (
         "Broken octets and hostile scripts",
         (
-            "``make fuzz``. Octets are thrown at everything that reads them, of AMQP 1.0 and of 0-9-1, and scripts of up to four"
-            " peers are played against a whole container, with and without a store, and against a program; one attempt in"
-            " 200 is such a script. The figures are those of several runs together. A failure is an exception that the"
+            "``make fuzz``. Octets are thrown at everything that reads them, of all wires, and scripts of up to four"
+            " peers are played against a whole container, with and without a store, and against a program; each target has"
+            " its share of the time. The figures are those of several runs together. A failure is an exception that the"
             " documentation does not name, an error in the log, a lease without a holder, a good client that is not served"
             " afterwards, or too many steps or too much memory for so many octets."
         ),

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.amqp091.naive import carry, frames, method, say, written_frame
+from tests.fuzz import __main__ as fuzz_main
 from tests.fuzz import seeds, seeds091
 from tests.fuzz.mutate import AMQP091, AMQP10, Framing
 from tests.fuzz.reactions import check_reactions
-from tests.fuzz.shares import WHOLE_ONE_OF, accumulate, executions_of, missing
+from tests.fuzz.shares import WHOLE_ONE_OF, accumulate, executions_in, executions_of
 from tests.fuzz.targets import TARGETS
 
 if TYPE_CHECKING:
@@ -46,12 +47,26 @@ def test_results_accumulate_by_target_and_commit_over_runs(tmp_path: Path) -> No
     accumulate(None, 3, [result("values", 7)])
 
 
-def test_missing_executions_are_those_that_no_run_did(tmp_path: Path) -> None:
+def test_executions_of_a_file_are_those_of_all_runs_and_targets(tmp_path: Path) -> None:
     file = tmp_path / "fuzz.json"
-    names = ["values", "091-tables"]
-    assert missing(file, names, 100) == {"values": 50, "091-tables": 50}
+    assert executions_in(file) == 0
     accumulate(file, 1, [result("values", 30), result("091-tables", 60)])
-    assert missing(file, names, 100) == {"values": 20}
+    accumulate(file, 2, [result("values", 10)])
+    assert executions_in(file) == 100
+
+
+def test_a_run_goes_on_in_rounds_until_the_file_has_the_total(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "fuzz.json"
+    accumulate(file, 1, [result("values", 5)])
+    arguments = ["--total", "6", "--seconds", "0.01", "--jobs", "1", "--results", str(file), "values"]
+    monkeypatch.setattr("sys.argv", ["fuzz", *arguments])
+    assert fuzz_main.main() == 0
+    assert executions_in(file) >= 6
+    assert "5 of 6 executions" in capsys.readouterr().out
+    assert fuzz_main.main() == 0
+    assert "executions" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

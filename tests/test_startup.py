@@ -54,13 +54,13 @@ def test_form_of_a_dialect_is_loaded_when_the_first_of_its_octets_are_read() -> 
     code = """
 import sys
 from trio_amqp10 import Container
-from trio_amqp10.container.nodes.forms import content_of, selection_of
+from trio_amqp10.container.nodes.form_registry import content_of, selection_of
 assert not any("amqp091" in name for name in sys.modules)
 octets = bytes(5) + b"\\x01e\\x01k" + b"\\x00\\x00\\x00\\x02\\x00\\x00" + b"body"
 content = content_of(-91, octets)
 assert type(content).__name__ == "Published" and content.body == b"body", content
 """
-    assert "trio_amqp10.container.protocols.amqp091.content" in loaded_by(code)
+    assert "trio_amqp10.container.protocols.amqp091.native_message" in loaded_by(code)
 
 
 def run_command(*arguments: str) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["RENAMED", "RenamedAttribute", "adopt_older_names", "with_renamed_argument"]
+__all__ = ["RENAMED", "RenamedAttribute", "add_older_names", "adopt_older_names", "with_renamed_argument"]
 
 _NODE: Final = "trio_amqp10.container.nodes.node"
 
@@ -74,6 +74,19 @@ class RenamedAttribute:
         _warn(f"{name}.{self._old}", f"{name}.{self._new}", 4)
         part, _, last = self._new.rpartition(".")
         return (getattr(instance, part) if part else instance), last
+
+
+def add_older_names(cls: type, names: Mapping[str, str]) -> None:
+    """Give a class a ``RenamedAttribute`` for each old name.
+
+    Args:
+        cls: the class that has the attributes with the new names.
+        names: the new name for each old one.
+    """
+    for old, new in names.items():
+        attribute = RenamedAttribute(new)
+        attribute.__set_name__(cls, old)
+        setattr(cls, old, attribute)
 
 
 def adopt_older_names(cls: type, names: Mapping[str, str]) -> None:

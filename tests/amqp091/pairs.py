@@ -4,52 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.engine_pairs import EnginePair, events_of
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.engine import Engine
-from trio_amqp10.amqp091.events import Arrival, OpenRequested, StartAnswered, Started
-from trio_amqp10.amqp091.faults import ReplyError
+from trio_amqp10.amqp091.events import OpenRequested, StartAnswered, Started
 from trio_amqp10.amqp091.fields import USUAL
 from trio_amqp10.amqp091.frames import METHOD, PROTOCOL_HEADER, frame
-from trio_amqp10.amqp091.methods import EndpointRole, Method
+from trio_amqp10.endpoint_role import EndpointRole
 
 from . import naive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from trio_amqp10.amqp091.limits import Limits
+    from trio_amqp10.amqp091.methods import Method
 
 CLIENT_PROPERTIES = {
     "capabilities": {"connection.blocked": True, "authentication_failure_close": True},
 }
 
 
-def refusal(call: Callable[..., object], *args: object) -> ReplyError | None:
-    """What a call refuses; None if it goes well. Any other exception is a failure of the test."""
-    try:
-        call(*args)
-    except ReplyError as fault:
-        return fault
-    return None
-
-
 def written(method: Method, channel: int = 0) -> bytes:
     """A method frame."""
     return frame(METHOD, channel, method.plan.write(method, USUAL))
-
-
-def events_of(engine: Engine) -> list[Any]:
-    found = []
-    while (event := engine.next_event()) is not None:
-        found.append(event)
-    return found
-
-
-def arrivals_of(channel: Any) -> list[Arrival]:
-    found = []
-    while (arrival := channel.next_arrival()) is not None:
-        found.append(arrival)
-    return found
 
 
 def said(engine: Engine) -> list[tuple[int, str, dict[str, Any]]]:
@@ -71,37 +47,15 @@ def codes(engine: Engine) -> list[tuple[str, int, tuple[int, int]]]:
     ]
 
 
-class Pair:
-    """A client and a server; ``run`` carries octets until neither has any, and decides what is asked."""
+class Pair(EnginePair[Engine]):
+    """A client and a server of this wire."""
 
     def __init__(self, chunk: int = 0, client: Limits | None = None, server: Limits | None = None) -> None:
-        self.chunk = chunk
-        self.now = 0.0
-        self.client = Engine(EndpointRole.CLIENT, self.now, client)
-        self.server = Engine(EndpointRole.SERVER, self.now, server)
-        self.events: dict[str, list[Any]] = {"client": [], "server": []}
+        super().__init__(
+            Engine(EndpointRole.CLIENT, 0.0, client), Engine(EndpointRole.SERVER, 0.0, server), chunk
+        )
 
-    def run(self) -> None:
-        while True:
-            moved = self._carry(self.client, self.server) | self._carry(self.server, self.client)
-            for engine in (self.client, self.server):
-                for event in events_of(engine):
-                    moved = True
-                    self.events[engine.role.value].append(event)
-                    self._decide(event)
-            if not moved:
-                return
-
-    def _carry(self, source: Engine, target: Engine) -> bool:
-        data = source.data_to_send()
-        if not data:
-            return False
-        step = self.chunk or len(data)
-        for start in range(0, len(data), step):
-            target.receive_data(data[start : start + step], self.now)
-        return True
-
-    def _decide(self, event: Any) -> None:
+    def decide(self, event: Any) -> None:
         if isinstance(event, Started):
             answer = spec.ConnectionStartOk(client_properties=CLIENT_PROPERTIES, response=b"\0ada\0secret")
             self.client.answer_start(answer, self.now)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.engine_pairs import arrivals_of, events_of
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.content import BasicProperties, Content, write_header
 from trio_amqp10.amqp091.events import ChannelClosed, ChannelOpened
@@ -16,7 +17,7 @@ from trio_amqp10.amqp091.limits import Limits
 from trio_amqp10.amqp091.states import ChannelState
 from trio_amqp10.errors import LocalProtocolError
 
-from .pairs import Pair, arrivals_of, codes, connected, events_of, open_client, open_server, said, written
+from .pairs import Pair, codes, connected, open_client, open_server, said, written
 
 HELLO = Content(BasicProperties(content_type="text/plain"), b"hello")
 PUBLISH = written(spec.BasicPublish(routing_key="q"), 1)

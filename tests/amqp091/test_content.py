@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.engine_pairs import refusal
 from trio_amqp10.amqp091.content import BasicProperties, Content, read_header, write_header
 from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.amqp091.fields import USUAL
 from trio_amqp10.errors import LocalProtocolError
 
 from . import naive
-from .pairs import refusal
 from .test_fields import names, tables, usual
 from .test_vectors import NAMES, plain
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.engine_pairs import arrivals_of, events_of
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.content import BasicProperties, Content
 from trio_amqp10.amqp091.engine import Engine
@@ -27,23 +28,11 @@ from trio_amqp10.amqp091.events import (
 from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.amqp091.frames import HEADER, HEARTBEAT_FRAME, PROTOCOL_HEADER, frame
 from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.amqp091.methods import EndpointRole
 from trio_amqp10.amqp091.states import ChannelState, ConnectionState
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 
-from .pairs import (
-    CLIENT_PROPERTIES,
-    OPENING,
-    Pair,
-    arrivals_of,
-    codes,
-    connected,
-    events_of,
-    open_client,
-    open_server,
-    said,
-    written,
-)
+from .pairs import CLIENT_PROPERTIES, OPENING, Pair, codes, connected, open_client, open_server, said, written
 
 
 def server_until(*methods: Any, limits: Limits | None = None) -> Engine:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.engine_pairs import arrivals_of, events_of, refusal
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.content import BasicProperties, Content, write_header
 from trio_amqp10.amqp091.events import Arrival
@@ -31,7 +32,7 @@ from trio_amqp10.amqp091.limits import Limits
 from trio_amqp10.amqp091.tags import Tags
 from trio_amqp10.errors import LocalProtocolError
 
-from .pairs import arrivals_of, connected, events_of, open_client, open_server, refusal, written
+from .pairs import connected, open_client, open_server, written
 
 if TYPE_CHECKING:
     from trio_amqp10.amqp091.methods import Method

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.engine_pairs import refusal
 from trio_amqp10.amqp091 import values
 from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.amqp091.fields import (
@@ -25,7 +26,6 @@ from trio_amqp10.amqp091.fields import (
 from trio_amqp10.errors import LocalProtocolError
 
 from . import naive
-from .pairs import refusal
 
 
 def encoded(table: dict[str, Any], letters: Letters = USUAL) -> bytes:

@@ -7,15 +7,16 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.engine_pairs import arrivals_of, events_of, refusal
 from trio_amqp10.amqp091.content import BasicProperties, Content, write_header
 from trio_amqp10.amqp091.engine import Engine
 from trio_amqp10.amqp091.fields import USUAL
 from trio_amqp10.amqp091.frames import BODY, HEADER, HEARTBEAT_FRAME, PROTOCOL_HEADER, frame
 from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.amqp091.methods import EndpointRole
 from trio_amqp10.amqp091.states import ConnectionState
+from trio_amqp10.endpoint_role import EndpointRole
 
-from .pairs import OPENING, arrivals_of, events_of, open_client, open_server, refusal, written
+from .pairs import OPENING, open_client, open_server, written
 from .test_methods import methods
 
 LIMITS = Limits(max_message_size=64, max_partial=100)

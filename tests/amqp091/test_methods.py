@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.engine_pairs import refusal
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.amqp091.fields import USUAL, from_seconds
 from trio_amqp10.amqp091.methods import (
-    EndpointRole,
     Method,
     MethodTable,
     Plan,
@@ -22,10 +22,10 @@ from trio_amqp10.amqp091.methods import (
     short,
     timestamp,
 )
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 
 from . import naive
-from .pairs import refusal
 from .test_fields import names, tables, usual
 from .test_vectors import plain
 

@@ -60,7 +60,7 @@ PROPERTIES = st.builds(
     content_type=st.one_of(st.none(), ASCII),
     content_encoding=st.one_of(st.none(), ASCII),
     delivery_mode=st.sampled_from([1, 2]),
-    priority=st.one_of(st.none(), st.integers(0, 255).filter(lambda priority: priority != 4)),
+    priority=st.one_of(st.none(), st.integers(0, 255)),
     correlation_id=st.one_of(st.none(), SHORT, st.uuids().map(lambda each: each.urn)),
     reply_to=st.one_of(st.none(), SHORT),
     expiration=st.one_of(st.none(), st.integers(0, 2**32 - 1).map(str)),

@@ -9,17 +9,18 @@ from typing import Any
 
 import pytest
 
+from tests.engine_pairs import events_of
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.content import BasicProperties, Content, read_header, write_header
 from trio_amqp10.amqp091.engine import Engine
 from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.amqp091.fields import STRICT, USUAL, Scan, read_table, write_table
 from trio_amqp10.amqp091.frames import HEADER, METHOD, PROTOCOL_HEADER, frame
-from trio_amqp10.amqp091.methods import EndpointRole
 from trio_amqp10.amqp091.states import ConnectionState
+from trio_amqp10.endpoint_role import EndpointRole
 
 from . import naive
-from .pairs import codes, events_of, open_server
+from .pairs import codes, open_server
 
 NAMES = [each.name for each in fields(BasicProperties)]
 VECTORS = json.loads(Path(__file__).with_name("vectors.json").read_text())

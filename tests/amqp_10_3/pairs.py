@@ -4,32 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.amqp091.pairs import arrivals_of, events_of, refusal
+from tests.engine_pairs import EnginePair, events_of
 from trio_amqp10.amqp091.engine import Engine
 from trio_amqp10.amqp091.events import OpenRequested, StartAnswered, Started
 from trio_amqp10.amqp091.fields import FIVE
 from trio_amqp10.amqp091.frames import METHOD
-from trio_amqp10.amqp091.methods import EndpointRole, Method
 from trio_amqp10.amqp_10_3 import spec
 from trio_amqp10.amqp_10_3.frames import FRAMES, PROTOCOL_HEADER
 from trio_amqp10.amqp_10_3.profile import V10_3
+from trio_amqp10.endpoint_role import EndpointRole
 
 from . import naive
 
 if TYPE_CHECKING:
     from trio_amqp10.amqp091.limits import Limits
+    from trio_amqp10.amqp091.methods import Method
 
 __all__ = [
     "OPENING",
     "Pair",
-    "arrivals_of",
     "client_engine",
     "codes",
     "connected",
-    "events_of",
     "open_client",
     "open_server",
-    "refusal",
     "said",
     "server_engine",
     "written",
@@ -63,7 +61,7 @@ def server_engine(limits: Limits | None = None, **options: Any) -> Engine:
     return Engine(EndpointRole.SERVER, 0.0, limits, profile=V10_3, **options)
 
 
-class Pair:
+class Pair(EnginePair[Engine]):
     """A client and a server; ``run`` carries octets until neither has any, and decides what is asked.
 
     Attributes:
@@ -78,33 +76,10 @@ class Pair:
         redirect: str | None = None,
         **options: Any,
     ) -> None:
-        self.chunk = chunk
-        self.client = client_engine(limits, **options)
-        self.server = server_engine(limits)
+        super().__init__(client_engine(limits, **options), server_engine(limits), chunk)
         self.redirect = redirect
-        self.events: dict[str, list[Any]] = {"client": [], "server": []}
 
-    def run(self) -> None:
-        while True:
-            moved = self._carry(self.client, self.server) | self._carry(self.server, self.client)
-            for engine in (self.client, self.server):
-                for event in events_of(engine):
-                    moved = True
-                    self.events[engine.role.value].append(event)
-                    self._decide(event)
-            if not moved:
-                return
-
-    def _carry(self, source: Engine, target: Engine) -> bool:
-        data = source.data_to_send()
-        if not data:
-            return False
-        step = self.chunk or len(data)
-        for start in range(0, len(data), step):
-            target.receive_data(data[start : start + step], 0.0)
-        return True
-
-    def _decide(self, event: Any) -> None:
+    def decide(self, event: Any) -> None:
         if isinstance(event, Started):
             self.client.answer_start(spec.ConnectionStartOk(response=b"\0ada\0secret"), 0.0)
         elif isinstance(event, StartAnswered):

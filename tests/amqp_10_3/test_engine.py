@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.engine_pairs import arrivals_of, events_of, refusal
 from trio_amqp10.amqp091.content import BasicProperties, Content, write_header
 from trio_amqp10.amqp091.events import (
     ChallengeAnswered,
@@ -35,14 +36,11 @@ from trio_amqp10.reply_codes import ReplyCode091
 
 from .pairs import (
     Pair,
-    arrivals_of,
     client_engine,
     codes,
     connected,
-    events_of,
     open_client,
     open_server,
-    refusal,
     said,
     server_engine,
     written,

@@ -7,23 +7,14 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.engine_pairs import arrivals_of, events_of, refusal
 from trio_amqp10.amqp091.content import BasicProperties, Content, write_header
 from trio_amqp10.amqp091.fields import FIVE
 from trio_amqp10.amqp091.frames import BODY, HEADER
 from trio_amqp10.amqp091.limits import Limits
 from trio_amqp10.amqp_10_3.frames import FRAMES, TRACE
 
-from .pairs import (
-    OPENING,
-    arrivals_of,
-    client_engine,
-    events_of,
-    open_client,
-    open_server,
-    refusal,
-    server_engine,
-    written,
-)
+from .pairs import OPENING, client_engine, open_client, open_server, server_engine, written
 from .test_methods import methods
 
 if TYPE_CHECKING:

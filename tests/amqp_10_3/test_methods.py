@@ -6,7 +6,7 @@ import io
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -16,12 +16,15 @@ from tests.amqp091.naive import argument
 from tests.amqp091.test_vectors import plain, without_letters
 from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.amqp091.fields import FIVE, Scan, read_table, write_table
-from trio_amqp10.amqp091.methods import EndpointRole, Method
 from trio_amqp10.amqp091.values import LongString
 from trio_amqp10.amqp_10_3 import spec
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 
 from . import naive
+
+if TYPE_CHECKING:
+    from trio_amqp10.amqp091.methods import Method
 
 REFERENCE = json.loads(Path(__file__).with_name("class_reference.json").read_text())
 """What the lists of the class reference say of each method, with the lines where they do."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.amqp091.test_vectors import plain, without_letters
+from tests.engine_pairs import events_of
 from trio_amqp10.amqp091.content import Content, read_header, write_header
 from trio_amqp10.amqp091.events import ContentAborted
 from trio_amqp10.amqp091.faults import ReplyError
@@ -19,7 +20,7 @@ from trio_amqp10.amqp_10_3.frames import FRAMES, PROTOCOL_HEADER
 from trio_amqp10.amqp_10_3.properties import PROPERTIES
 
 from . import naive
-from .pairs import client_engine, codes, events_of, open_client, open_server, written
+from .pairs import client_engine, codes, open_client, open_server, written
 
 VECTORS = json.loads(Path(__file__).with_name("vectors.json").read_text())
 GOOD = [row for row in VECTORS if "code" not in row and row["name"] not in ("protocol-header", "basic-abort")]

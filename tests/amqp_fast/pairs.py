@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.engine_pairs import EnginePair, arrivals_of, events_of
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.commands import EndpointRole
 from trio_amqp10.amqp_fast.engine import Engine
-from trio_amqp10.amqp_fast.events import Arrival, Challenged, Initiated, OpenRequested, Responded
-from trio_amqp10.amqp_fast.faults import ReplyError
+from trio_amqp10.amqp_fast.events import Challenged, Initiated, OpenRequested, Responded
 from trio_amqp10.amqp_fast.frames import INITIATION, frame_of
 from trio_amqp10.amqp_fast.message import Message, head_octets
+from trio_amqp10.endpoint_role import EndpointRole
 
 from . import naive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from trio_amqp10.amqp_fast.channel import Channel
     from trio_amqp10.amqp_fast.commands import Command
     from trio_amqp10.amqp_fast.handle import Handle
     from trio_amqp10.amqp_fast.limits import Limits
-    from trio_amqp10.amqp_fast.partials import PartialMessages
+    from trio_amqp10.amqp_fast.resumable_messages import PartialMessages
 
 NAMES = {plan.id: plan.name for plan in spec.COMMANDS}
 HELLO = Message(spec.MessageHead(identifier="id-1"), b"hello")
@@ -49,29 +47,6 @@ def notifying(message: Message = HELLO, **fields: Any) -> bytes:
     return written(spec.HandleNotify(handle_id=1, fragment_size=len(block), **fields), fragment=block)
 
 
-def refusal(call: Callable[..., object], *args: object) -> ReplyError | None:
-    """What a call refuses; None if it goes well. Any other exception is a failure of the test."""
-    try:
-        call(*args)
-    except ReplyError as fault:
-        return fault
-    return None
-
-
-def events_of(engine: Engine) -> list[Any]:
-    found = []
-    while (event := engine.next_event()) is not None:
-        found.append(event)
-    return found
-
-
-def arrivals_of(channel: Any) -> list[Arrival]:
-    found = []
-    while (arrival := channel.next_arrival()) is not None:
-        found.append(arrival)
-    return found
-
-
 def octets_of(engine: Engine) -> bytes:
     """All that the engine has to send now."""
     out = b""
@@ -90,8 +65,8 @@ def names(engine: Engine) -> list[str]:
     return [each[0] for each in said(engine)]
 
 
-class Pair:
-    """A client and a server; ``run`` carries octets until neither has any, and decides what is asked."""
+class Pair(EnginePair[Engine]):
+    """A client and a server of this wire."""
 
     def __init__(
         self,
@@ -100,34 +75,14 @@ class Pair:
         server: Limits | None = None,
         partials: tuple[PartialMessages | None, PartialMessages | None] = (None, None),
     ) -> None:
-        self.chunk = chunk
-        self.now = 0.0
         opening = spec.ConnectionOpen(confirm_tag=1, virtual_path="/", client_name="ada")
-        self.client = Engine(EndpointRole.CLIENT, self.now, client, opening=opening, partials=partials[0])
-        self.server = Engine(EndpointRole.SERVER, self.now, server, partials=partials[1])
-        self.events: dict[str, list[Any]] = {"client": [], "server": []}
+        super().__init__(
+            Engine(EndpointRole.CLIENT, 0.0, client, opening=opening, partials=partials[0]),
+            Engine(EndpointRole.SERVER, 0.0, server, partials=partials[1]),
+            chunk,
+        )
 
-    def run(self) -> None:
-        while True:
-            moved = self._carry(self.client, self.server) | self._carry(self.server, self.client)
-            for engine in (self.client, self.server):
-                for event in events_of(engine):
-                    moved = True
-                    self.events[engine.role.value].append(event)
-                    self._decide(event)
-            if not moved:
-                return
-
-    def _carry(self, source: Engine, target: Engine) -> bool:
-        data = source.data_to_send()
-        if not data:
-            return False
-        step = self.chunk or len(data)
-        for start in range(0, len(data), step):
-            target.receive_data(data[start : start + step], self.now)
-        return True
-
-    def _decide(self, event: Any) -> None:
+    def decide(self, event: Any) -> None:
         if isinstance(event, Initiated):
             self.server.challenge("NONE", {}, self.now)
         elif isinstance(event, Challenged):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.engine_pairs import arrivals_of, events_of, refusal
 from trio_amqp10.amqp_fast import spec
 from trio_amqp10.amqp_fast.events import ChannelFailed, ChannelOpened, HandleFailed
 from trio_amqp10.amqp_fast.limits import Limits
@@ -15,16 +16,13 @@ from trio_amqp10.errors import LocalProtocolError
 from .pairs import (
     HELLO,
     QUEUE,
-    arrivals_of,
     client_with,
     connected,
-    events_of,
     names,
     notifying,
     octets_of,
     open_client,
     open_server,
-    refusal,
     said,
     sending,
     server_with,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.engine_pairs import events_of, refusal
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.commands import Command, EndpointRole
 from trio_amqp10.amqp_fast.engine import Engine
 from trio_amqp10.amqp_fast.events import (
     Challenged,
@@ -23,24 +23,26 @@ from trio_amqp10.amqp_fast.faults import ReplyError
 from trio_amqp10.amqp_fast.frames import INITIATION
 from trio_amqp10.amqp_fast.limits import Limits
 from trio_amqp10.amqp_fast.states import CONNECTION, EXPECTED, ConnectionState, Lifecycle, Step, When
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 
 from .pairs import (
     Pair,
     connected,
-    events_of,
     names,
     octets_of,
     open_client,
     open_server,
     opening_of_server,
-    refusal,
     said,
     sending,
     server_with,
     tuning_server,
     written,
 )
+
+if TYPE_CHECKING:
+    from trio_amqp10.amqp_fast.commands import Command
 
 NEVER = [
     (role, made)

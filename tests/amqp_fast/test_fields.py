@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.commands import Command, CommandTable, EndpointRole, command
+from trio_amqp10.amqp_fast.commands import Command, CommandTable, command
 from trio_amqp10.amqp_fast.faults import Level, ReplyError
 from trio_amqp10.amqp_fast.fields import read_table, write_table
 from trio_amqp10.amqp_fast.frames import frame, read_size
 from trio_amqp10.amqp_fast.message_list import read_list, write_list
 from trio_amqp10.amqp_fast.selectors import HeadersSelector
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.reply_codes import ReplyCodeRfc011
 

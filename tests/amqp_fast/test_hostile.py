@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.engine_pairs import refusal
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.commands import EndpointRole
 from trio_amqp10.amqp_fast.engine import Engine
 from trio_amqp10.amqp_fast.limits import Limits
 from trio_amqp10.amqp_fast.message import Message
 from trio_amqp10.amqp_fast.states import EXPECTED, ConnectionState
+from trio_amqp10.endpoint_role import EndpointRole
 
-from .pairs import QUEUE, block_of, client_with, octets_of, refusal, server_with, written
+from .pairs import QUEUE, block_of, client_with, octets_of, server_with, written
 
 SMALL = Limits(frame_max=1024, channel_max=3, handle_max=3, max_message_size=5000, max_partial=6000)
 VALUES: dict[str, list[Any]] = {

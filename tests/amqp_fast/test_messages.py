@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.engine_pairs import arrivals_of, events_of, refusal
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.commands import EndpointRole
 from trio_amqp10.amqp_fast.engine import Engine
 from trio_amqp10.amqp_fast.events import ChannelFailed, HandleFailed
 from trio_amqp10.amqp_fast.limits import Limits
 from trio_amqp10.amqp_fast.message import Message, fragments_of, hash_of, head_octets
-from trio_amqp10.amqp_fast.partials import PartialMessages
+from trio_amqp10.amqp_fast.resumable_messages import PartialMessages
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 
 from . import naive
@@ -22,14 +23,11 @@ from .pairs import (
     HELLO,
     QUEUE,
     Pair,
-    arrivals_of,
     block_of,
     client_with,
     connected,
-    events_of,
     names,
     octets_of,
-    refusal,
     said,
     sending,
     server_with,

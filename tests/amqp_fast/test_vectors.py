@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
+from tests.engine_pairs import events_of
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.commands import EndpointRole
 from trio_amqp10.amqp_fast.engine import Engine
 from trio_amqp10.amqp_fast.events import HandleFailed
 from trio_amqp10.amqp_fast.faults import ReplyError
 from trio_amqp10.amqp_fast.frames import INITIATION, frame_of, read_size
 from trio_amqp10.amqp_fast.message import read_head
+from trio_amqp10.endpoint_role import EndpointRole
 
 from . import naive
-from .pairs import events_of, open_server, said, server_with, tuning_server, written
+from .pairs import open_server, said, server_with, tuning_server, written
 
 VECTORS = json.loads(Path(__file__).with_name("vectors.json").read_text())
 GOOD = [row for row in VECTORS if "code" not in row and row["name"] != "initiation"]

@@ -1,8 +1,8 @@
 """Starts ``amqp10`` as a process without importing anew all that it is made of: that is half a second of a processor.
 
 ``python -I -S quick_start.py SOCKET ARGUMENTS`` is the process that a test starts. It imports next to nothing, and hands its
-directory, its arguments and its three standard streams to a server (``python -m tests.cli.quick_start --serve SOCKET``),
-which has imported the command and forks. The fork is the command: it reads and writes the streams itself. The process of
+directory, its arguments and its three standard streams to a server (``python -m tests.cli.quick_start --serve SOCKET [MODULE...]``),
+which has imported the command, and those modules, and forks. Arguments that begin with ``-m MODULE`` run that module instead. The fork is the command: it reads and writes the streams itself. The process of
 the test passes signals on, and ends as the command does; if it is killed, so is the command.
 """
 
@@ -19,7 +19,7 @@ _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def main() -> None:
     """Either end, by the command line."""
     if sys.argv[1] == "--serve":
-        _serve(sys.argv[2])
+        _serve(sys.argv[2], sys.argv[3:])
     else:
         _start(sys.argv[1], sys.argv[2:])
 
@@ -42,9 +42,11 @@ def _start(path: str, arguments: list[str]) -> None:
     os._exit(code)
 
 
-def _serve(path: str) -> None:
+def _serve(path: str, modules: list[str]) -> None:
     """Listen, say so on stdout, and be a command in each fork; ends when stdin does."""
     import gc
+    import importlib
+    import runpy
 
     # Before the forks, not in each.
     from trio_amqp10.cli import (  # noqa: F401
@@ -62,6 +64,8 @@ def _serve(path: str) -> None:
     )
     from trio_amqp10.cli import main as amqp10
 
+    for module in modules:
+        importlib.import_module(module)
     gc.freeze()  # or the first collection of each fork would copy all pages
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     streams, (directory, *arguments) = _forks(path)
@@ -71,12 +75,18 @@ def _serve(path: str) -> None:
         os.dup2(theirs, ours)
         os.close(theirs)
     sys.stdout.reconfigure(line_buffering=os.isatty(1))  # type: ignore[union-attr]
+    if arguments[:1] == ["-m"]:
+        sys.argv = arguments[1:]
+        del sys.modules[arguments[1]]  # what it imports stays
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+        return
     sys.argv = ["amqp10", *arguments]
     amqp10()
 
 
 def _forks(path: str) -> tuple[list[int], list[str]]:
     """Fork for each order; returns its streams, directory and arguments, and only in a fork."""
+    import contextlib
     import selectors
 
     reaped, dies = socket.socketpair()
@@ -102,7 +112,7 @@ def _forks(path: str) -> tuple[list[int], list[str]]:
                 for pid, code in _ended(commands):
                     starter = commands.pop(pid)
                     selector.unregister(starter)
-                    with starter:
+                    with starter, contextlib.suppress(OSError):  # it may have been killed
                         starter.sendall(b"%d" % code)
             elif key.fileobj is listener:
                 starter, _ = listener.accept()

@@ -10,7 +10,7 @@ import trio
 
 import trio_amqp10 as amqp
 from trio_amqp10 import amqp091
-from trio_amqp10.cli.management import management_url
+from trio_amqp10.cli.dial_management import management_url
 from trio_amqp10.testing import rabbitmq, running_container
 from trio_amqp10.testing.rabbitmq_emulator import RabbitMQ
 

@@ -12,7 +12,7 @@ from tests.naive.performatives import frame, header
 from tests.trace.captures import End, pcap, segment
 from trio_amqp10 import amqp091
 from trio_amqp10.container import Container
-from trio_amqp10.container.protocols.amqp091.dialect import Amqp091
+from trio_amqp10.container.protocols.amqp091.protocol import Amqp091
 from trio_amqp10.peer.tapped_stream import tapped
 from trio_amqp10.trace.frame_log import FrameLog, Record
 

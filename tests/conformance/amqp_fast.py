@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.commands import EndpointRole
 from trio_amqp10.amqp_fast.states import CHANNEL, CONNECTION, EXPECTED, HANDLE, When
+from trio_amqp10.endpoint_role import EndpointRole
 
 from .rst import ROOT, find_test, table, title
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trio_amqp10 import Message
-from trio_amqp10.container.nodes import forms
+from trio_amqp10.container.nodes import form_registry
 from trio_amqp10.container.nodes.content import Content, Terms
 
 if TYPE_CHECKING:
@@ -107,6 +107,6 @@ def _select(octets: bytes, _owner: Any) -> tuple[Ends, Any]:
 def registered() -> Iterator[None]:
     """The form is known while a test runs."""
     Lines.translations = 0
-    forms.register(NUMBER, forms.Form(Lines, _select))
+    form_registry.register(NUMBER, form_registry.Form(Lines, _select))
     yield
-    forms.forget(NUMBER)
+    form_registry.forget(NUMBER)

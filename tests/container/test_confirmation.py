@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Strict(Node, Lease):
     """Gives one message, whose lease applies an outcome, refuses it, or fails."""
 
-    gives = confirms = True
+    accepts_receivers = may_refuse_outcomes = True
 
     def __init__(self, answer: Exception | None) -> None:
         super().__init__("strict")

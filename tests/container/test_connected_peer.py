@@ -13,7 +13,7 @@ import trio_amqp10 as amqp
 from tests.container.test_management import managed
 from trio_amqp10.container import Container, Quotas, RefusedError, Rules
 from trio_amqp10.container.connected_peer import LinkView
-from trio_amqp10.container.served_peer import ServedPeer
+from trio_amqp10.container.connected_peer_base import ConnectedPeerBase
 from trio_amqp10.sasl import Identity
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from trio_amqp10.container.rights.subject import SolePolicy
 
 
-class Guest(ServedPeer):
+class Guest(ConnectedPeerBase):
     """A connection that speaks nothing at all."""
 
     container_id = ""
@@ -336,8 +336,8 @@ async def test_reply_for_a_peer_of_any_dialect_goes_where_that_peer_may_send(
         lambda peer: peer.close("amqp:internal-error", "x"),
     ],
 )
-def test_what_only_a_dialect_can_tell_is_left_to_it(call: Callable[[ServedPeer], object]) -> None:
-    peer = ServedPeer(Container())
+def test_what_only_a_dialect_can_tell_is_left_to_it(call: Callable[[ConnectedPeerBase], object]) -> None:
+    peer = ConnectedPeerBase(Container())
     assert (peer.identity, peer.host, peer.sole) == (None, None, None)
     with pytest.raises(NotImplementedError):
         call(peer)

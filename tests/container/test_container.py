@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Echo(Node):
     """Gives each message back to whoever listens, and fails when told to."""
 
-    takes = gives = True
+    accepts_senders = accepts_receivers = True
 
     def __init__(self) -> None:
         super().__init__("echo")
@@ -140,7 +140,7 @@ async def test_row_67_node_that_raises_loses_that_link_and_no_other(caplog: pyte
 class Broken(Node):
     """Fails wherever it can."""
 
-    takes = gives = True
+    accepts_senders = accepts_receivers = True
 
     def add_inlet(self, inlet: Inlet) -> None:
         raise ValueError

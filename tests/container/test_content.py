@@ -14,14 +14,14 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from trio_amqp10 import Container, MemoryStore, Message
-from trio_amqp10.container.nodes import forms
+from trio_amqp10.container.nodes import form_registry
 from trio_amqp10.container.nodes.clock import Clock
 from trio_amqp10.container.nodes.content import USUAL, Content
 from trio_amqp10.container.nodes.message_store import MESSAGES, MessageStore
 from trio_amqp10.container.nodes.node import SubscriptionTerms
 from trio_amqp10.container.nodes.relay import post
 from trio_amqp10.container.nodes.stored_subscriptions import StoredSubscriptions
-from trio_amqp10.container.protocols.amqp10.content import Opaque, Sections, received, to_transfer
+from trio_amqp10.container.protocols.amqp10.native_message import Opaque, Sections, received, to_transfer
 from trio_amqp10.container.protocols.amqp10.selection import Filters, read_filters
 from trio_amqp10.spec.messaging import DistributionMode, Source
 from trio_amqp10.wire.values import Described, Symbol
@@ -207,7 +207,7 @@ async def test_content_of_a_form_that_is_not_known_is_held_as_it_is_and_named_in
     kept = [lines("kept", durable="yes", priority=7), lines("too", durable="yes")]
     await put(container, "q", *kept)
     await wait_all_tasks_blocked()
-    forms.forget(NUMBER)
+    form_registry.forget(NUMBER)
     container = Container(store=store)
     container.add_queue("q")
     with caplog.at_level(logging.ERROR, "trio_amqp10.container"):
@@ -218,7 +218,7 @@ async def test_content_of_a_form_that_is_not_known_is_held_as_it_is_and_named_in
             await wait_all_tasks_blocked()
     assert caplog.text.count(str(NUMBER)) == 1
     assert {row[3:5] for row in store.rows(MESSAGES)} == {(NUMBER, each.octets) for each in kept}
-    forms.register(NUMBER, forms.Form(Lines))
+    form_registry.register(NUMBER, form_registry.Form(Lines))
     container = Container(store=store)
     container.add_queue("q")
     async with container.connect() as conn, conn.open_receiver("q") as receiver:
@@ -281,7 +281,7 @@ async def test_selection_that_nothing_reads_any_more_loses_its_subscription_and_
     )
     StoredSubscriptions(MessageStore(store, Clock()), "news").enter(subscription_terms)
     await wait_all_tasks_blocked()
-    forms.forget(NUMBER)
+    form_registry.forget(NUMBER)
     assert list(StoredSubscriptions(MessageStore(store, Clock()), "news").recover()) == []
     assert str(NUMBER) in caplog.text
 
@@ -343,7 +343,7 @@ def test_content_has_no_translation_unless_its_form_brings_one() -> None:
 class Echo(amqp.Node):
     """Gives what it takes: ``message`` or ``content``."""
 
-    takes = gives = True
+    accepts_senders = accepts_receivers = True
 
     def __init__(self, address: str, what: str) -> None:
         super().__init__(address)

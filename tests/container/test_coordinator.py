@@ -376,13 +376,13 @@ async def test_commit_fails_when_a_node_takes_no_messages_any_more() -> None:
     ):
         txn = await control.declare()
         await post(sender, "x", txn).outcome()
-        queue_of(container).takes = False
+        queue_of(container).accepts_senders = False
         assert await control.discharge(txn) == "amqp:transaction:rollback"
 
 
 async def test_commit_goes_on_when_a_node_fails_on_its_messages(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(amqp.Node):
-        takes = True
+        accepts_senders = True
 
         def on_arrivals(self, inlet: amqp.Inlet) -> None:
             if inlet.take() is not None:
@@ -617,7 +617,7 @@ async def test_browser_copies_what_it_likes_in_a_transaction() -> None:
 class Fragile(amqp.Node):
     """Fails when it is given something, as often as it should."""
 
-    takes = True
+    accepts_senders = True
 
     def __init__(self, failures: float) -> None:
         super().__init__("fragile")

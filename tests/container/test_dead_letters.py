@@ -12,7 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill, two
 from trio_amqp10.container import Container, Queue, QueuePolicy
-from trio_amqp10.container.protocols.amqp10.content import content_of_message
+from trio_amqp10.container.protocols.amqp10.native_message import content_of_message
 from trio_amqp10.wire.pair_map import PairMap
 from trio_amqp10.wire.values import Symbol
 

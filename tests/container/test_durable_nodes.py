@@ -71,7 +71,7 @@ class Parcel(amqp.Lease):
 class Office(amqp.Node):
     """Stores every message, and gives each to one receiver."""
 
-    takes = gives = leasing = storing = True  # type: ignore[assignment]
+    accepts_senders = accepts_receivers = leases_messages = stores_messages = True  # type: ignore[assignment]
 
     def __init__(self, address: str = "office") -> None:
         super().__init__(address)

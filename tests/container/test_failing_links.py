@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 import trio_amqp10 as amqp
 from trio_amqp10.container import Queue, QueuePolicy, SubscriptionTerms, Topic
-from trio_amqp10.container.broker.queues import BrokerQueue
+from trio_amqp10.container.broker.broker_queue import BrokerQueue
 from trio_amqp10.container.nodes.clock import Clock
-from trio_amqp10.container.protocols.amqp10.content import content_of_message, to_transfer
+from trio_amqp10.container.protocols.amqp10.native_message import content_of_message, to_transfer
 from trio_amqp10.engine.sender import SenderLink
 from trio_amqp10.testing.azure_emulator import EntityOptions
 from trio_amqp10.testing.azure_emulator.entity import Entity

@@ -14,7 +14,7 @@ import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill, two
 from tests.container.test_queue_model import In, Out
 from trio_amqp10.container import Container, Queue, QueuePolicy
-from trio_amqp10.container.protocols.amqp10.content import content_of_message
+from trio_amqp10.container.protocols.amqp10.native_message import content_of_message
 from trio_amqp10.spec.messaging import Source
 
 

@@ -13,7 +13,7 @@ from trio.testing import wait_all_tasks_blocked
 import trio_amqp10 as amqp
 from trio_amqp10.container import Container
 from trio_amqp10.container.nodes.relay import Feed, Relay
-from trio_amqp10.container.protocols.amqp10.content import content_of_message
+from trio_amqp10.container.protocols.amqp10.native_message import content_of_message
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.transactions import TransactionalState
 
@@ -68,7 +68,7 @@ async def test_request_is_answered_when_its_reply_cannot_be_posted() -> None:
     container = Container()
 
     class Picky(amqp.Node):
-        takes = True
+        accepts_senders = True
 
         def on_arrivals(self, inlet: Any) -> None:
             raise RuntimeError("no")
@@ -115,7 +115,7 @@ def test_relay_closes_its_lines_though_closing_one_of_them_closes_another() -> N
     lines: list[Any] = []
 
     class Linked(amqp.Node):
-        takes = True
+        accepts_senders = True
 
         def on_arrivals(self, inlet: Any) -> None:
             """Leave it with the line."""

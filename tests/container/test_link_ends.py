@@ -22,7 +22,7 @@ GONE = Error(condition="amqp:internal-error", description="enough")
 class Own(amqp.Node):
     """A node that has a task for each receiver, and one for each message."""
 
-    takes = gives = True
+    accepts_senders = accepts_receivers = True
 
     def __init__(self, address: str) -> None:
         super().__init__(address)

@@ -217,7 +217,7 @@ async def test_management_asks_a_node_for_each_attribute_once() -> None:
 
 async def test_management_tells_what_there_is_to_manage() -> None:
     class Echo(Node):
-        takes = True
+        accepts_senders = True
 
     container = Container()
     container.add_node(Echo("echo"))

@@ -11,7 +11,7 @@ import trio.testing
 import trio_amqp10 as amqp
 from trio_amqp10.container import Container, Node
 from trio_amqp10.container.nodes import consumers
-from trio_amqp10.container.protocols.amqp10.content import content_of_message
+from trio_amqp10.container.protocols.amqp10.native_message import content_of_message
 from trio_amqp10.spec.messaging import ExpiryPolicy, Source
 from trio_amqp10.spec.transport import Role, Transfer
 
@@ -309,7 +309,7 @@ async def test_node_of_ones_own_that_gives_too_much_to_a_link_ends_that_link_and
             return lambda *_, **__: returned.append(name)
 
     class Shout(Node):
-        takes = gives = True
+        accepts_senders = accepts_receivers = True
 
         def on_arrivals(self, inlet: Any) -> None:
             while (arrival := inlet.take()) is not None:

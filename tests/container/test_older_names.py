@@ -73,7 +73,7 @@ async def test_acceptance_is_recorded_by_its_older_name_with_a_warning() -> None
     arrivals: list[Any] = []
 
     class Taking(amqp.Node):
-        takes = True
+        accepts_senders = True
 
         def on_arrivals(self, inlet: amqp.Inlet) -> None:
             while (arrival := inlet.take()) is not None:
@@ -87,3 +87,37 @@ async def test_acceptance_is_recorded_by_its_older_name_with_a_warning() -> None
     async with container.connect() as conn, conn.open_sender("here") as sender:
         await sender.send("one")
     assert len(arrivals) == 1
+
+
+async def test_node_that_says_what_it_accepts_by_older_names_works_with_warnings() -> None:
+    with pytest.warns(
+        DeprecationWarning, match=r"Taking\.(takes is .*accepts_senders|storing is .*stores_messages) now"
+    ):
+
+        class Taking(amqp.Node):
+            takes = True
+
+            @property
+            def storing(self) -> bool:
+                return True
+
+            def on_arrivals(self, inlet: amqp.Inlet) -> None:
+                while (arrival := inlet.take()) is not None:
+                    arrival.accept()
+
+    node: Any = Taking("here")
+    container = amqp.Container()
+    container.add_node(node)
+    async with container.connect() as conn:
+        async with conn.open_sender("here") as sender:
+            await sender.send("one")
+        with pytest.raises(amqp.LinkRefusedError, match="gives no messages"):
+            async with conn.open_receiver("here"):
+                pass
+    assert node.accepts_senders
+    assert node.stores_messages
+    assert not node.keeps_subscriptions
+    with pytest.warns(DeprecationWarning, match="Taking.gives is Taking.accepts_receivers now"):
+        node.gives = True
+    assert node.accepts_receivers
+    assert not amqp.Node.accepts_receivers

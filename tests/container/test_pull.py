@@ -10,7 +10,7 @@ import trio_amqp10 as amqp
 from trio_amqp10.container import Lease, Node, Queue, QueuePolicy, Topic
 from trio_amqp10.container.nodes.clock import Clock
 from trio_amqp10.container.nodes.older_leases import completed
-from trio_amqp10.container.protocols.amqp10.content import content_of_message
+from trio_amqp10.container.protocols.amqp10.native_message import content_of_message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

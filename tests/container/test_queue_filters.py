@@ -234,7 +234,7 @@ async def test_receiver_that_is_attached_again_looks_for_its_filters_once_more()
         source = Source(address="q", filter=NO_LOCAL, expiry_policy=ExpiryPolicy.NEVER)
         async with conn.open_receiver("q", source=source, expiry_policy=ExpiryPolicy.NEVER) as receiver:
             await receiver.detach()
-            container.nodes["q"].filters = False
+            container.nodes["q"].applies_filters = False
             with pytest.raises(amqp.FilterNotSupportedError, match="'no-local'"):
                 await receiver.resume()
 

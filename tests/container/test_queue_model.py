@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import trio_amqp10 as amqp
 from trio_amqp10.container import Queue, QueuePolicy
-from trio_amqp10.container.protocols.amqp10.content import content_of_message
+from trio_amqp10.container.protocols.amqp10.native_message import content_of_message
 
 
 class In:

@@ -10,7 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill, two
 from trio_amqp10.container import Container, Queue, QueuePolicy, RefusedError
-from trio_amqp10.container.protocols.amqp10.content import content_of_message
+from trio_amqp10.container.protocols.amqp10.native_message import content_of_message
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.peer.errors import (
     DeliveryRejectedError,

@@ -133,7 +133,7 @@ class Calls:
     def cancel(self) -> None:
         self.set.pop()
 
-    def ring(self) -> None:
+    def wake_writer(self) -> None:
         self.set.pop()[1]()
 
 
@@ -154,7 +154,7 @@ def test_deadline_timer_makes_a_pause_where_much_is_due() -> None:
     rung: list[str] = []
     timer = DeadlineTimer(lambda: 1.0, lambda: rung.append("x"), calls.call_at)
     timer.check()
-    calls.ring()
+    calls.wake_writer()
     assert rung == ["x"]
     assert [deadline for deadline, _ in calls.set] == [1.01]
 
@@ -168,7 +168,7 @@ def test_deadline_timer_is_set_again_where_what_is_due_fails() -> None:
     timer = DeadlineTimer(lambda: 9.0, fail, calls.call_at)
     timer.schedule(1.0)
     with pytest.raises(RuntimeError):
-        calls.ring()
+        calls.wake_writer()
     assert [deadline for deadline, _ in calls.set] == [9.0]
 
 

@@ -10,7 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from trio_amqp10.container import ConsumerNode, Lease, Node, RefusedError
-from trio_amqp10.container.nodes import forms
+from trio_amqp10.container.nodes import form_registry
 from trio_amqp10.container.nodes.clock import Clock
 from trio_amqp10.container.nodes.message_store import MESSAGES
 from trio_amqp10.container.nodes.watermark import Watermark
@@ -48,7 +48,7 @@ class Posted:
 
     def __init__(self, body: Any, *, durable: bool = False, settled: bool = False) -> None:
         made = amqp.Message(body, durable=durable)
-        self.content = forms.content_of(0, made.to_payload())
+        self.content = form_registry.content_of(0, made.to_payload())
         self.size = len(made.to_payload())
         self.settled = settled
         self.state: Any = None
@@ -114,7 +114,7 @@ class Timers:
 class Failing(Node):
     """Takes messages, and raises as often as it should."""
 
-    takes = True
+    accepts_senders = True
 
     def __init__(self, failures: float, *, after: int = 0, answers: bool = True) -> None:
         super().__init__("failing")
@@ -139,7 +139,7 @@ class Failing(Node):
 
 
 class Storing(Failing):
-    storing = True  # type: ignore[assignment]
+    stores_messages = True  # type: ignore[assignment]
 
 
 class Room:
@@ -355,7 +355,7 @@ async def test_transaction_tells_no_outcome_of_a_topic_before_its_commit_is_on_d
         room.container.connect(container_id="reader") as conn,
         conn.open_receiver("news", name="kept", durable=1, expiry_policy="never"),
     ):
-        assert topic.storing
+        assert topic.stores_messages
         assert await outcome_of_failed_commit(room, topic, failing_store) != "accepted"
 
 
@@ -570,7 +570,7 @@ async def test_node_that_fails_when_it_has_room_again_gets_its_messages_later(
 
 async def test_node_that_refuses_a_settled_message_of_a_commit_gets_the_others_later() -> None:
     class Choosy(Node):
-        takes = True
+        accepts_senders = True
         got: list[Any]
 
         def on_arrivals(self, inlet: Inlet) -> None:

@@ -14,7 +14,7 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from trio_amqp10.container import Access, Container
-from trio_amqp10.container.memory_limit import available_memory, default_limit
+from trio_amqp10.container.available_memory import available_memory, default_limit
 from trio_amqp10.container.nodes.watermark import OVERHEAD, SharedWeight, Watermark
 from trio_amqp10.container.stores import MemoryStore
 

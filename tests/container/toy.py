@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from trio_amqp10.container.connected_peer import LinkView
+from trio_amqp10.container.connected_peer_base import ConnectedPeerBase
 from trio_amqp10.container.endpoints import GivenLease, PublishedArrival, Publisher, WindowOutlet
 from trio_amqp10.container.nodes.content import Content
-from trio_amqp10.container.nodes.forms import Form, register
+from trio_amqp10.container.nodes.form_registry import Form, register
 from trio_amqp10.container.nodes.node import RefusedError
-from trio_amqp10.container.served_peer import ServedPeer
 from trio_amqp10.container.transactions import LeaseAnswer, Transaction
 from trio_amqp10.net.pump import Pump, Traffic
 
@@ -94,7 +94,7 @@ class Toy:
         await ToyPeer(self._container, accepted).serve()
 
 
-class ToyPeer(ServedPeer):
+class ToyPeer(ConnectedPeerBase):
     """One connection."""
 
     container_id, identity, host, closed = "", None, None, False
@@ -107,7 +107,7 @@ class ToyPeer(ServedPeer):
         stream = accepted.transport.stream
         self.pump = Pump(self.engine, stream, self._on_line, self._on_over, totals=self.traffic)
         self.waiting = 0  # lines that were read and not obeyed
-        self.publisher = Publisher(self, container.find, self.pump.ring)
+        self.publisher = Publisher(self, container.find, self.pump.wake_writer)
         self.windows: dict[str, WindowOutlet] = {}
         self.given: dict[int, GivenLease] = {}
         self.numbers = count(1)
@@ -145,7 +145,7 @@ class ToyPeer(ServedPeer):
 
     def _on_obeyed(self, *answer: object) -> None:
         self.waiting -= 1
-        self.say(*answer) if answer else self.pump.ring()
+        self.say(*answer) if answer else self.pump.wake_writer()
 
     def _on_over(self) -> None:
         self.closed = True
@@ -161,12 +161,12 @@ class ToyPeer(ServedPeer):
 
     def say(self, *words: object) -> None:
         self.engine.say(*words)
-        self.pump.ring()
+        self.pump.wake_writer()
 
     def wants_data(self) -> bool:
         """A line at a time, and none while a queue or the container takes no more."""
         if self.watermark.high:
-            self.watermark.when_low(self.pump.ring)
+            self.watermark.when_low(self.pump.wake_writer)
         return self.engine.closing or not (self.watermark.high or self.waiting or self.publisher.waiting)
 
     def statistics(self) -> Mapping[str, Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trio_amqp10.draft_2010 import transport as draft
 from trio_amqp10.draft_2010.connection import DraftConnection
-from trio_amqp10.draft_2010.messaging import Source, Target
 from trio_amqp10.draft_2010.registries import read, write
+from trio_amqp10.draft_2010.spec import transport as draft
+from trio_amqp10.draft_2010.spec.messaging import Source, Target
 from trio_amqp10.engine.events import LinkAttached, SessionBegun
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.frames import encode_frame

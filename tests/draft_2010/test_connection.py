@@ -10,10 +10,10 @@ import pytest
 
 from tests.draft_2010.pairs import Script, events_of, frames_in, linked, opened_pair, talk
 from tests.draft_2010.test_vectors import named
-from trio_amqp10.draft_2010 import transport as draft
 from trio_amqp10.draft_2010.connection import DraftConnection
-from trio_amqp10.draft_2010.messaging import SectionCode, Source, Target
 from trio_amqp10.draft_2010.registries import write
+from trio_amqp10.draft_2010.spec import transport as draft
+from trio_amqp10.draft_2010.spec.messaging import SectionCode, Source, Target
 from trio_amqp10.engine.connection_context import Pool
 from trio_amqp10.engine.events import ConnectionClosed, SessionEnded
 from trio_amqp10.engine.limits import Limits
@@ -328,7 +328,7 @@ def test_write_buffer_is_true_with_dispositions_alone() -> None:
     assert not script.connection.write_buffer
     link.queue.popleft().accept()
     rings: list[int] = []
-    script.connection.write_buffer.bell = lambda: rings.append(1)
+    script.connection.write_buffer.on_output = lambda: rings.append(1)
     script.connection.context.flush()
     assert script.connection.write_buffer
     assert rings

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.draft_2010.pairs import Script
 from tests.draft_2010.test_vectors import COMPOSITES, framed
-from trio_amqp10.draft_2010 import transport as draft
 from trio_amqp10.draft_2010.connection import DraftConnection
+from trio_amqp10.draft_2010.spec import transport as draft
 from trio_amqp10.errors import AmqpError
 from trio_amqp10.frames import encode_frame
 

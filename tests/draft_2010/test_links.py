@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.draft_2010.pairs import Script, attached_pair, events_of, frames_in, linked, opened_pair, talk
-from trio_amqp10.draft_2010 import messaging, transactions
-from trio_amqp10.draft_2010 import transport as draft
-from trio_amqp10.draft_2010.messaging import SectionCode, Source, Target, TransferState
 from trio_amqp10.draft_2010.registries import TYPES, read
+from trio_amqp10.draft_2010.spec import messaging, transactions
+from trio_amqp10.draft_2010.spec import transport as draft
+from trio_amqp10.draft_2010.spec.messaging import SectionCode, Source, Target, TransferState
 from trio_amqp10.engine.connection_context import Pool
 from trio_amqp10.engine.events import LinkAttached, LinkDetached, SessionEnded
 from trio_amqp10.engine.limits import Limits

@@ -10,7 +10,7 @@ from tests.draft_2010.test_vectors import named
 from trio_amqp10.draft_2010.connection import DraftConnection
 from trio_amqp10.draft_2010.registries import SASL_FRAME_BODIES, read
 from trio_amqp10.draft_2010.sasl import DraftSaslClient, DraftSaslServer
-from trio_amqp10.draft_2010.security import SaslInit, SaslMechanisms, SaslOutcome
+from trio_amqp10.draft_2010.spec.security import SaslInit, SaslMechanisms, SaslOutcome
 from trio_amqp10.engine.events import Authenticated, ConnectionOpened
 from trio_amqp10.engine.layer_stack import Stack
 from trio_amqp10.errors import RemoteProtocolError

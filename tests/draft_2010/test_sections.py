@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trio_amqp10.draft_2010 import messaging as draft
 from trio_amqp10.draft_2010.commands import draft_command, final_command
-from trio_amqp10.draft_2010.messaging import SectionCode
 from trio_amqp10.draft_2010.registries import TYPES, read, write
 from trio_amqp10.draft_2010.sections import draft_message, final_message
-from trio_amqp10.draft_2010.transactions import Declare as DraftDeclare
-from trio_amqp10.draft_2010.transactions import Discharge as DraftDischarge
+from trio_amqp10.draft_2010.spec import messaging as draft
+from trio_amqp10.draft_2010.spec.messaging import SectionCode
+from trio_amqp10.draft_2010.spec.transactions import Declare as DraftDeclare
+from trio_amqp10.draft_2010.spec.transactions import Discharge as DraftDischarge
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.message import Data, Message, Sequence, Value
 from trio_amqp10.spec.messaging import Properties

@@ -9,9 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trio_amqp10.draft_2010 import frame_bodies as bodies
-from trio_amqp10.draft_2010 import messaging as draft
-from trio_amqp10.draft_2010 import security as draft_security
-from trio_amqp10.draft_2010 import transport as draft_transport
 from trio_amqp10.draft_2010.outcomes import (
     draft_error,
     draft_outcome,
@@ -21,6 +18,9 @@ from trio_amqp10.draft_2010.outcomes import (
     final_state,
 )
 from trio_amqp10.draft_2010.registries import FRAME_BODIES, SASL_FRAME_BODIES, TYPES, read, write
+from trio_amqp10.draft_2010.spec import messaging as draft
+from trio_amqp10.draft_2010.spec import security as draft_security
+from trio_amqp10.draft_2010.spec import transport as draft_transport
 from trio_amqp10.draft_2010.termini import Lifetime, draft_terminus, final_terminus, lifetime_of
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.spec import messaging as final

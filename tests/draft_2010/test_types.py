@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from trio_amqp10.draft_2010 import messaging, registries, transport
+from trio_amqp10.draft_2010 import registries
 from trio_amqp10.draft_2010.fields import several
 from trio_amqp10.draft_2010.registries import FRAME_BODIES, TYPES, read, write
+from trio_amqp10.draft_2010.spec import messaging, transport
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.wire.composite import Registry, composite, plan_of
 from trio_amqp10.wire.decode_budget import Budget

@@ -358,7 +358,7 @@ def test_connection_copies_the_octets_behind_many_faults_once() -> None:
 def test_connection_rings_when_a_session_has_something_to_say() -> None:
     session, script = begun()
     rung: list[int] = []
-    session.connection.write_buffer.bell = lambda: rung.append(1)
+    session.connection.write_buffer.on_output = lambda: rung.append(1)
     session.owe_flow()
     session.owe_flow()
     assert rung == [1]

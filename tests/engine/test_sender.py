@@ -570,6 +570,17 @@ def test_row_54_receiver_that_leaves_the_list_is_taken_at_the_default(settled: b
     assert delivery.settled
 
 
+@pytest.mark.parametrize("settled", [True, False])
+def test_row_54_acceptance_that_the_list_leaves_out_is_taken_at_the_default(settled: bool) -> None:
+    link, script = with_outcomes(Source(outcomes=("amqp:released:list",)))
+    delivery = link.send(b"m")
+    assert delivery is not None
+    script >> expected("transfer")
+    script << disposition(True, 0, settled=settled, state=("accepted", {}))
+    assert isinstance(delivery.state, Released)
+    assert delivery.settled
+
+
 def test_row_54_second_terminal_state_is_ignored() -> None:
     link, script = sending()
     delivery = link.send(b"m")

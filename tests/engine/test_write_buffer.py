@@ -28,7 +28,7 @@ class Bell:
 
 def new_buffer(*, peer_takes: int | None = None) -> tuple[WriteBuffer, Bell]:
     made, bell = WriteBuffer(soft=1000), Bell()
-    made.bell = bell
+    made.on_output = bell
     if peer_takes is not None:
         assert made.peer_opened(peer_takes) is None
     return made, bell

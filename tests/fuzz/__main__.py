@@ -1,8 +1,8 @@
 """``python -m tests.fuzz``: broken octets at each target, for so many seconds or so many times, on all cores.
 
-``make fuzz`` runs all targets for a minute. ``--executions`` gives whole containers a small share (``shares``). With ``--results``
-what was done is added to what the file has; ``--total`` goes on until the file has that many executions, and may be stopped at any time:
-it writes the file after each round.
+``make fuzz`` runs all targets for a minute; each has its share of the time. ``--executions`` gives whole containers a small share of
+so many (``shares``). With ``--results`` what was done is added to what the file has; ``--total`` goes on, in rounds of ``--seconds``,
+until the file has that many executions, and may be stopped at any time: it writes the file after each round.
 
 What goes wrong is written to ``tests/corpus`` with what went wrong; the ordinary tests replay it from then on. Scripts are
 made as small as they can be first. No judgement is by the clock: of some attempts, chosen by the seed, the steps are
@@ -29,7 +29,7 @@ from tests.results import add_option
 
 from .corpus import load, store
 from .judge import failure_of, measured
-from .shares import accumulate, executions_of, missing
+from .shares import accumulate, executions_in, executions_of
 from .shrink import shrunk
 from .targets import TARGETS
 
@@ -45,8 +45,6 @@ _STUCK: Final = 20.0
 _STEPS_OF: Final = 32
 _MEMORY_OF: Final = 128
 """One attempt of so many is measured."""
-_ROUND: Final = 100_000
-"""Executions after which the results are written."""
 
 
 @dataclass
@@ -148,17 +146,12 @@ def _in_parts(
 def _in_rounds(names: Sequence[str], arguments: argparse.Namespace, seed: int) -> bool:
     """Until the file of results has ``--total`` executions; whether none failed. The results are written after each round."""
     failed = False
-    while left := missing(arguments.results, names, arguments.total):
-        due = sum(left.values())
-        part = min(1.0, _ROUND / due)
-        plans = {name: max(1, round(count * part)) for name, count in left.items()}
-        results = _in_parts(plans, arguments.jobs, 0, seed, quiet=True)
+    plans: dict[str, int | None] = dict.fromkeys(names)
+    while (done := executions_in(arguments.results)) < arguments.total:
+        print(f"seed {seed}: {done:,} of {arguments.total:,} executions", flush=True)
+        results = _in_parts(plans, arguments.jobs, arguments.seconds, seed, quiet=True)
         failed |= any(each.failures for each in results)
         accumulate(arguments.results, seed, [asdict(each) for each in results])
-        done = sum(each.attempts for each in results)
-        if not done:
-            break
-        print(f"seed {seed}: {done:,} of {due:,} executions that were missing", flush=True)
         seed = random.Random(seed).randrange(2**32)
     return not failed
 

@@ -202,7 +202,7 @@ class Play:
         for node in container.nodes.values():
             assert not node.inlets, (node, node.inlets)
             assert not node.outlets, (node, node.outlets)
-            assert node.entering == 0, (node, node.entering)
+            assert node.attaching_links == 0, (node, node.attaching_links)
         for queue in self._queues():
             leased += queue.leased
             assert not queue._consumers, (queue, queue._consumers)

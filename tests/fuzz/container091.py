@@ -15,7 +15,7 @@ import trio
 
 from trio_amqp10 import amqp091
 from trio_amqp10.container.memory_streams import memory_stream_pair
-from trio_amqp10.container.protocols.amqp091.dialect import Amqp091
+from trio_amqp10.container.protocols.amqp091.protocol import Amqp091
 from trio_amqp10.container.protocols.amqp091.replying import ReplyNode
 
 from .container import Play

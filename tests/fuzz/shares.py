@@ -1,7 +1,7 @@
 """How many executions each target gets, and what all runs so far have given it.
 
-An attempt against a whole container or program takes a thousand times as long as one against a codec. So of the executions of
-a run these targets have one in ``WHOLE_ONE_OF`` together; the others have the rest. Among its kind, a target has its ``share``.
+An attempt against a whole container or program takes a thousand times as long as one against a codec. So of a given number of
+executions these targets have one in ``WHOLE_ONE_OF`` together; the others have the rest. Among its kind, a target has its ``share``.
 
 A file of results accumulates: each run adds what it did, by target and by commit.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-__all__ = ["WHOLE_ONE_OF", "accumulate", "executions_of", "missing"]
+__all__ = ["WHOLE_ONE_OF", "accumulate", "executions_in", "executions_of"]
 
 WHOLE_ONE_OF: Final = 200
 """One execution of so many plays a whole script."""
@@ -40,14 +40,9 @@ def executions_of(names: Sequence[str], total: int) -> dict[str, int]:
     return found
 
 
-def missing(file: Path, names: Sequence[str], total: int) -> dict[str, int]:
-    """Executions that are still to do of each target until ``total`` are done, by what the file says."""
-    done = {row["target"]: row["attempts"] for row in _rows(file)}
-    return {
-        name: wanted - done.get(name, 0)
-        for name, wanted in executions_of(names, total).items()
-        if wanted > done.get(name, 0)
-    }
+def executions_in(file: Path) -> int:
+    """Executions that a file of results tells of, of all targets together."""
+    return sum(row["attempts"] for row in _rows(file))
 
 
 def accumulate(file: Path | None, seed: int, results: Iterable[dict[str, Any]]) -> None:

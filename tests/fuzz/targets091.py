@@ -22,8 +22,8 @@ from trio_amqp10.amqp091.events import (
 )
 from trio_amqp10.amqp091.fields import STRICT, USUAL, Letters, Scan, read_table, write_table
 from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.amqp091.methods import EndpointRole
 from trio_amqp10.amqp091.states import ChannelState
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 
 from . import container091, scenario091, seeds091

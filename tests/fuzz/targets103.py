@@ -5,18 +5,18 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.amqp091.pairs import events_of
 from tests.amqp_10_3 import naive
 from tests.amqp_10_3.pairs import OPENING, open_client, open_server, server_engine, written
+from tests.engine_pairs import events_of
 from trio_amqp10.amqp091.content import Content, read_header, write_header
 from trio_amqp10.amqp091.events import OpenRequested, StartAnswered
 from trio_amqp10.amqp091.fields import FIVE
 from trio_amqp10.amqp091.frames import BODY, HEADER
 from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.amqp091.methods import EndpointRole
 from trio_amqp10.amqp_10_3 import spec
 from trio_amqp10.amqp_10_3.frames import FRAMES, TRACE
 from trio_amqp10.amqp_10_3.properties import PROPERTIES
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 
 from .mutate import Framing

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from tests.draft_2010.pairs import Script
 from tests.draft_2010.test_vectors import COMPOSITES, body_of, framed
-from trio_amqp10.draft_2010 import transport as draft
 from trio_amqp10.draft_2010.encodings import from_draft, to_draft
 from trio_amqp10.draft_2010.registries import FRAME_BODIES, read, write
+from trio_amqp10.draft_2010.spec import transport as draft
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
 

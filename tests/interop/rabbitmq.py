@@ -145,8 +145,13 @@ class Broker:
         shutil.rmtree(self.run, ignore_errors=True)
 
 
-def start(major: int, *, peers: Path = PEERS) -> Broker:
+def start(major: int, *, peers: Path = PEERS, schedulers: int | None = 1) -> Broker:
     """Start a node and wait until it takes connections.
+
+    Args:
+        major: 3 or 4.
+        peers: where it is installed.
+        schedulers: threads that run Erlang; None for one for each processor, as it comes.
 
     Raises:
         RuntimeError: it is not installed, or did not come up; with the end of its log.
@@ -181,7 +186,8 @@ def start(major: int, *, peers: Path = PEERS) -> Broker:
         "RABBITMQ_ADVANCED_CONFIG_FILE": str(inside / "none"),
         "RABBITMQ_ENABLED_PLUGINS_FILE": str(inside / "enabled_plugins"),
         "RABBITMQ_PID_FILE": str(inside / "pid"),
-        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1} +S 1:1 +sbwt none",
+        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1} +sbwt none"
+        + (f" +S {schedulers}:{schedulers}" if schedulers else ""),
     }
     log = run / "output"
     broker = Broker(major, port, tls_port, [], run, log, tree, environment)

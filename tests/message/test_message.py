@@ -325,6 +325,8 @@ def test_id_travels_as_one_of_its_four_types(name: str, given_id: Any, octets: s
         ("user_id", "joe"),
         ("to", b"t"),
         ("subject", 5),
+        ("reply_to", ["r"]),
+        ("group_id", b"g"),
         ("content_type", "tëxt"),
         ("creation_time", datetime.datetime(2024, 1, 1)),  # noqa: DTZ001 - naive, that is the point
         ("creation_time", "now"),
@@ -346,6 +348,15 @@ def test_field_refuses_what_it_may_not_be(name: str, value: Any) -> None:
     with pytest.raises(LocalProtocolError):
         setattr(message, name, value)
     assert message == Message("x", subject="s")
+
+
+@pytest.mark.parametrize("name", ["to", "subject", "reply_to", "group_id", "reply_to_group_id"])
+def test_text_of_a_subclass_is_kept_as_text(name: str) -> None:
+    """So that a symbol, which is equal to a string, does not travel as one where a string must be."""
+    for message in (Message("x", **{name: Symbol("s")}), Message("x")):
+        setattr(message, name, getattr(message, name) or Symbol("s"))
+        assert type(getattr(message, name)) is str
+        assert getattr(received(message.to_payload()), name) == "s"
 
 
 def test_class_gives_the_attributes_themselves() -> None:

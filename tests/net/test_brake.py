@@ -145,7 +145,7 @@ class Owner:
             try:
                 await self.theirs.send_all(b"a b ")
                 self.engine.say(b"word")
-                self.pump.ring()
+                self.pump.wake_writer()
                 await wait_all_tasks_blocked()
                 yield
             finally:
@@ -153,7 +153,7 @@ class Owner:
 
     def take(self) -> list[bytes]:
         words, self.engine.words = self.engine.words, []
-        self.pump.ring()
+        self.pump.wake_writer()
         return words
 
 
@@ -168,7 +168,7 @@ async def test_pump_reads_nothing_while_the_engine_wants_no_data(autojump_clock:
 async def test_pump_reads_on_when_the_bell_rings_and_the_engine_wants_data(autojump_clock: MockClock) -> None:
     owner = Owner()
     async with owner.held_back():
-        owner.pump.ring()
+        owner.pump.wake_writer()
         await trio.sleep(5)
         assert owner.stream.reads == 1
         assert owner.take() == [b"a", b"b"]
@@ -199,7 +199,7 @@ async def test_pump_writes_while_it_is_held_back(autojump_clock: MockClock) -> N
         await trio.sleep(5)  # the writer rests by now
         for word in (b"one ", b"two "):
             owner.engine.say(word)
-            owner.pump.ring()
+            owner.pump.wake_writer()
             assert await owner.theirs.receive_some(100) == word
         assert owner.stream.reads == 1
 
@@ -210,10 +210,10 @@ async def test_pump_reads_on_when_its_writes_make_room(autojump_clock: MockClock
     async with trio.open_nursery() as nursery:
         owner.pump.start(nursery)
         owner.engine.say(b"x")
-        owner.pump.ring()
+        owner.pump.wake_writer()
         await wait_all_tasks_blocked()
         owner.engine.say(b"y")  # while x is written
-        owner.pump.ring()
+        owner.pump.wake_writer()
         await owner.theirs.send_all(b"a ")  # the reader waited for this before
         nursery.start_soon(owner.theirs.send_all, b"b ")
         await wait_all_tasks_blocked()
@@ -251,7 +251,7 @@ async def test_pump_handles_the_timer_while_it_is_held_back(autojump_clock: Mock
     owner = Owner()
     async with owner.held_back():
         owner.engine.beat_at = due = trio.current_time() + 7
-        owner.pump.ring()
+        owner.pump.wake_writer()
         assert await owner.theirs.receive_some(100) == b"hello? "
         assert trio.current_time() == pytest.approx(due)
         assert owner.stream.reads == 1
@@ -280,7 +280,7 @@ async def test_pump_that_is_held_back_ends_when_the_engine_has_said_all(autojump
     async with owner.held_back():
         owner.engine.say(b"bye ")
         owner.engine.receive_eof(0)
-        owner.pump.ring()
+        owner.pump.wake_writer()
         await owner.pump.finished.wait()
     assert await owner.theirs.receive_some(100) == b"bye "
     assert owner.pump.failure is None
@@ -293,7 +293,7 @@ async def test_pump_that_is_held_back_reads_all_after_a_failure(autojump_clock: 
         owner.engine.receive_eof(0)
         await wait_all_tasks_blocked()
         assert owner.stream.reads >= 3
-        owner.pump.ring()
+        owner.pump.wake_writer()
         await owner.pump.finished.wait()
     assert isinstance(owner.pump.failure, RemoteProtocolError)
 
@@ -304,7 +304,7 @@ async def test_pump_ends_when_the_engine_fails_at_what_it_wants(
     owner = Owner()
     async with owner.held_back():
         owner.engine.broken = True
-        owner.pump.ring()
+        owner.pump.wake_writer()
         await owner.pump.finished.wait()
     assert isinstance(owner.pump.failure, ZeroDivisionError)
     assert any(record.levelno == logging.ERROR and record.exc_info for record in caplog.records)

@@ -147,7 +147,7 @@ async def test_pump_writes_once_what_was_said_in_one_pass() -> None:
         await wait_all_tasks_blocked()
         for _ in range(100):
             owner.engine.say(b"x")
-            owner.pump.ring()
+            owner.pump.wake_writer()
         assert await read(theirs) == b"x" * 100
 
 
@@ -192,14 +192,14 @@ async def test_pump_is_one_task_when_nothing_was_said_for_a_second(autojump_cloc
         assert len(nursery.child_tasks) == 2
         for _ in range(3):
             await trio.sleep(0.9)
-            owner.pump.ring()
+            owner.pump.wake_writer()
         await wait_all_tasks_blocked()
         assert len(nursery.child_tasks) == 2
         await trio.sleep(1.1)
         assert len(nursery.child_tasks) == 1
         await owner.pump.flushed()
         owner.engine.say(b"word")
-        owner.pump.ring()
+        owner.pump.wake_writer()
         assert await read(theirs) == b"word"
         await trio.sleep(1.1)
         assert len(nursery.child_tasks) == 1
@@ -254,7 +254,7 @@ async def test_pump_flushes_what_is_to_be_said() -> None:
         await wait_all_tasks_blocked()
         await owner.pump.flushed()
         owner.engine.say(b"word")
-        owner.pump.ring()
+        owner.pump.wake_writer()
         flushed = trio.Event()
 
         async def flush() -> None:
@@ -523,6 +523,6 @@ async def test_pump_closes_its_stream_when_its_reader_does_not_end_in_time(autoj
     async with owner.running():
         await wait_all_tasks_blocked()
         owner.engine.receive_eof(0)
-        owner.pump.ring()
+        owner.pump.wake_writer()
         await owner.pump.finished.wait()
         assert stream.closed

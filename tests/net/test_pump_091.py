@@ -20,7 +20,7 @@ from trio_amqp10.amqp091.events import (
     StartAnswered,
     Started,
 )
-from trio_amqp10.amqp091.methods import EndpointRole
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.net.pump import Pump
 from trio_amqp10.net.waiters import OneShotEvent
 
@@ -64,7 +64,7 @@ async def test_pump_carries_a_publish_from_a_client_to_a_server(autojump_clock: 
         await client.opened.wait()
         channel = client.engine.open_channel()
         channel.send(spec.BasicPublish(routing_key="q"), Content(BasicProperties(), bytes(500_000)))
-        client.pump.ring()
+        client.pump.wake_writer()
         await server.arrived.wait()
         assert server.channel is not None
         arrival = server.channel.next_arrival()
@@ -75,7 +75,7 @@ async def test_pump_carries_a_publish_from_a_client_to_a_server(autojump_clock: 
         assert client.engine.is_open
         assert server.engine.is_open
         client.engine.close(trio.current_time())
-        client.pump.ring()
+        client.pump.wake_writer()
         await client.pump.finished.wait()
         await server.pump.finished.wait()
     assert client.pump.failure is server.pump.failure is None
@@ -168,20 +168,20 @@ async def test_pump_holds_back_a_publisher_whose_server_is_full(autojump_clock: 
             end.pump.start(nursery)
         await client.opened.wait()
         channel = client.engine.open_channel()
-        client.pump.ring()
+        client.pump.wake_writer()
         await wait_all_tasks_blocked()
         server.engine.braked = True
-        server.pump.ring()
+        server.pump.wake_writer()
         read = server.pump._totals.octets_in
         for _ in range(3):
             channel.send(spec.BasicPublish(routing_key="q"), Content(BasicProperties(), bytes(500_000)))
-            client.pump.ring()
+            client.pump.wake_writer()
             await wait_all_tasks_blocked()
         await trio.sleep(600)
         # What it waited for when the brake was put on came still.
         assert server.pump._totals.octets_in - read <= server.pump.read_size
         server.engine.braked = False
-        server.pump.ring()
+        server.pump.wake_writer()
         await wait_all_tasks_blocked()
         assert server.pump._totals.octets_in - read > 1_500_000
         assert client.engine.is_open

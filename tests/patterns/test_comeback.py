@@ -81,7 +81,7 @@ async def test_request_whose_link_is_detached_raises_and_the_next_is_answered(
         names = town.conns[-1].engine.names
         [link] = [one for one in names if one.role is role]
         link.detach(error=forced)
-        town.conns[-1].pump.ring()
+        town.conns[-1].pump.wake_writer()
 
     async with (
         Town(monkeypatch, container.handle).open() as town,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -99,26 +100,23 @@ async def test_mover_that_is_lost_doubles_nothing(
     assert sorted(await arrived(target)) == list(range(COUNT))
 
 
+async def move_until_lost(here: amqp.Connection, there: amqp.Connection) -> None:
+    with contextlib.suppress(amqp.AmqpError, trio.BrokenResourceError, trio.ClosedResourceError):
+        await amqp.move_messages(here, "out", there, "in", ledger="moved", batch=4)
+
+
 @pytest.mark.parametrize("which", ["source", "target"])
 async def test_connection_that_is_lost_doubles_nothing(autojump_clock: MockClock, which: str) -> None:
     source, target = containers()
     await fill(source)
     for frames in range(1, 40, 3):
-        async with source.connect() as here, target.connect() as there:
-            async with trio.open_nursery() as nursery:
-
-                async def run() -> None:
-                    try:
-                        await amqp.move_messages(here, "out", there, "in", ledger="moved", batch=4)
-                    except (amqp.AmqpError, trio.BrokenResourceError, trio.ClosedResourceError):
-                        pass
-
-                nursery.start_soon(run)
-                for _ in range(frames):
-                    await trio.lowlevel.checkpoint()
-                await (here if which == "source" else there).pump.abort()
-                await trio.sleep(1)
-                nursery.cancel_scope.cancel()
+        async with source.connect() as here, target.connect() as there, trio.open_nursery() as nursery:
+            nursery.start_soon(move_until_lost, here, there)
+            for _ in range(frames):
+                await trio.lowlevel.checkpoint()
+            await (here if which == "source" else there).pump.abort()
+            await trio.sleep(1)
+            nursery.cancel_scope.cancel()
     await move(source, target, 60)
     counts = Counter(await arrived(target))
     assert [number for number, times in counts.items() if times > 1] == []

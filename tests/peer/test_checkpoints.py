@@ -22,14 +22,17 @@ async def test_calls_checkpoint_when_they_succeed_at_once() -> None:
             await sender.wait_sendable()
             delivery = await sender.transmit("x")
             await delivery.outcome()
-            for call in (sender.wait_sendable, sender.flush, delivery.outcome, delivery.wait_settled):
+            for call in (sender.wait_sendable, sender.flush, delivery.wait_settled):
                 with assert_checkpoints():
                     await call()
+            delivery.link.owner = None  # as when the link is attached anew
+            with assert_checkpoints():
+                assert await delivery.outcome() == amqp.Accepted()
         with assert_checkpoints():
             await sender.aclose()
         async with conn.open_sender("q", guarantee="at-most-once") as sender:
             delivery = await sender.transmit("x")
-            for call in (delivery.outcome, delivery.wait_settled, sender.flush):
+            for call in (delivery.wait_settled, sender.flush):
                 with assert_checkpoints():
                     await call()
         async with conn.open_receiver("q") as receiver:
@@ -48,6 +51,34 @@ async def test_calls_checkpoint_when_they_succeed_at_once() -> None:
             await call()
     with assert_checkpoints(), pytest.raises(StopAsyncIteration):
         await conn.incoming_links().__anext__()
+
+
+async def test_outcome_that_is_known_is_a_full_checkpoint_at_every_64th_call() -> None:
+    node = Node()
+    async with served(node.handle) as conn:
+        cases: list[tuple[Any, Any]] = [("at-least-once", amqp.Accepted()), ("at-most-once", None)]
+        for guarantee, known in cases:
+            async with conn.open_sender("q", guarantee=guarantee) as sender:
+                delivery = await sender.transmit("x")
+                assert await delivery.outcome() == known
+                with assert_checkpoints():
+                    for _ in range(64):
+                        assert await delivery.outcome() == known
+                with trio.move_on_after(0) as scope:
+                    for _ in range(64):
+                        await delivery.outcome()
+                assert scope.cancelled_caught
+
+
+async def test_outcome_that_is_known_raises_at_once_when_the_task_is_cancelled() -> None:
+    async with served(Node().handle) as conn, conn.open_sender("q") as sender:
+        delivery = await sender.transmit("x")
+        await delivery.outcome()
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await delivery.outcome()
+        assert scope.cancelled_caught
+        assert await delivery.outcome() == amqp.Accepted()
 
 
 async def test_openings_checkpoint_when_they_fail_at_once() -> None:

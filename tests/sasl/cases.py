@@ -8,7 +8,7 @@ from functools import lru_cache
 import pytest
 
 from trio_amqp10 import sasl
-from trio_amqp10.sasl import scram, scram_messages, scram_server
+from trio_amqp10.sasl import scram_client, scram_messages, scram_server
 from trio_amqp10.sasl.scram_messages import HASHES
 
 USERS = {"ada": "enigma"}
@@ -23,7 +23,7 @@ derive = lru_cache(None)(scram_messages.derive_client_and_server_key)
 @pytest.fixture(autouse=True)
 def derive_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same keys are derived in thousands of exchanges: a module that imports this has it done once."""
-    monkeypatch.setattr(scram, "derive_client_and_server_key", derive)
+    monkeypatch.setattr(scram_client, "derive_client_and_server_key", derive)
     monkeypatch.setattr(scram_server, "derive_client_and_server_key", derive)
 
 

@@ -153,14 +153,14 @@ class Accepting:
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
-        self._life = tally.kills
+        self._lifecycle = tally.kills
         self._names = deque[str]()
 
     def accept(self, name: str) -> None:
         """A message was accepted: one that was taken long enough before it has been read as accepted."""
         self._names.append(name)
         if len(self._names) > 2 * CREDIT:
-            self._tally.settle(self._names.popleft(), self._life)
+            self._tally.settle(self._names.popleft(), self._lifecycle)
 
 
 def body_of(name: str) -> bytes:

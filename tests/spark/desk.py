@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 import trio_amqp10 as amqp
 from trio_amqp10.spark.options import QueueOptions
-from trio_amqp10.spark.spool import Spool
+from trio_amqp10.spark.segments import SegmentReader
+from trio_amqp10.spark.spool import Slice, Spool
 from trio_amqp10.spark.spool_receiver import SpoolReceiver
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from .peers import Peer
 
-__all__ = ["PATIENCE", "Desk", "bodies", "consumed", "dotted", "numbered", "until"]
+__all__ = ["PATIENCE", "Desk", "bodies", "consumed", "dotted", "numbered", "read", "until"]
 
 PATIENCE = 300
 """Seconds until a query that ought to end counts as stuck: its first batch alone takes a minute on a busy machine."""
@@ -69,20 +68,20 @@ def until(holds: Callable[[], bool], seconds: float = 30.0) -> None:
         time.sleep(0.01)
 
 
+def read(slices: list[Slice], **given: str) -> list[dict[str, Any]]:
+    """The rows, as these options want them."""
+    needed = {"url": "amqp://h", "address": "q", "spool": "/s"}
+    batches = SegmentReader(QueueOptions.parse(needed | dotted(given))).read(slices)
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
 def bodies(spool: Spool) -> list[Any]:
-    found: list[Any] = []
-    for path in spool.segments:
-        with pa.OSFile(str(path)) as file:
-            found += pa.ipc.open_file(file).read_all().column("body").to_pylist()
-    return found
+    return [row["body"] for row in read(spool.slices(spool.low, spool.end), columns="body")]
 
 
 def consumed(spool: Spool) -> list[Any]:
     """The bodies that nobody has consumed yet; now they are."""
-    found: list[Any] = []
-    for path, start, stop in spool.slices(spool.low, spool.end):
-        with pa.OSFile(path) as file:
-            found += pa.ipc.open_file(file).read_all().column("body")[start:stop].to_pylist()
+    found = bodies(spool)
     spool.release(spool.end)
     return found
 

@@ -30,6 +30,62 @@ async def test_ledger_takes_a_record_once() -> None:
             assert len(ledger) == 3
 
 
+def of_batch(job: str, batch: int, partition: int = 0) -> amqp.Message:
+    said = {"spark_job": job, "spark_batch": batch}
+    return amqp.Message("done", message_id=f"{job}-{batch}-{partition}", application_properties=said)
+
+
+async def test_records_of_former_batches_go_and_do_not_come_back() -> None:
+    async with open_container() as container:
+        ledger = Ledger("done")
+        container.add_node(ledger)
+        async with container.connect() as connection, connection.open_sender("done") as sender:
+            for batch in (3, 7, 7, 12):  # numbers need not be neighbours
+                await sender.send(of_batch("a", batch, len(ledger)))
+            await sender.send(of_batch("b", 1))
+            assert len(ledger) == 4
+            await sender.send(of_batch("a", 9, 9))  # late, and not over
+            assert len(ledger) == 3
+            for batch in (3, 7, 8):
+                with pytest.raises(
+                    amqp.DeliveryRejectedError, match=f"amqp:illegal-state: .*batch {batch} of 'a' is over"
+                ):
+                    await sender.send(of_batch("a", batch, 9))
+            with pytest.raises(amqp.DeliveryRejectedError, match="amqp:precondition-failed"):
+                await sender.send(of_batch("a", 9, 9))
+
+
+async def test_transaction_that_is_rolled_back_ends_no_batch() -> None:
+    async with open_container() as container:
+        ledger = Ledger("done")
+        container.add_node(ledger)
+        async with container.connect() as connection, connection.open_sender("done") as sender:
+            await sender.send(of_batch("a", 1))
+            await sender.send(of_batch("a", 2))
+            async with connection.open_transaction() as transaction:
+                await sender.send(of_batch("a", 3), transaction=transaction)
+                assert len(ledger) == 2
+                await transaction.rollback()
+            await sender.send(of_batch("a", 1, 1))
+            assert len(ledger) == 3
+
+
+async def test_record_that_somebody_is_about_to_take_stays_until_then() -> None:
+    async with open_container() as container:
+        ledger = Ledger("done")
+        container.add_node(ledger)
+        async with container.connect() as connection, connection.open_sender("done") as sender:
+            await sender.send(of_batch("a", 1))
+            async with connection.open_receiver("done", credit=1) as receiver:
+                first = await receiver.receive()
+                for batch in (2, 3):
+                    await sender.send(of_batch("a", batch))
+                assert len(ledger) == 3
+                first.accept()
+                await sender.send(of_batch("b", 1))  # behind the outcome
+                assert len(ledger) == 3
+
+
 async def test_record_that_is_taken_off_may_come_again() -> None:
     async with open_container() as container:
         container.add_node(Ledger("done"))

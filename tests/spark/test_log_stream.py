@@ -111,3 +111,28 @@ def test_another_log_of_that_name_is_refused(logs: Logs, follower: Follower) -> 
     query = follower.start()
     with pytest.raises(StreamingQueryException, match="another one of that name"):
         query.awaitTermination(PATIENCE)
+
+
+def test_address_that_was_left_out_goes_on_and_a_new_one_begins_as_asked(
+    logs: Logs, follower: Follower
+) -> None:
+    one, two = logs.address("one"), logs.address("two")
+    logs.fill("one", 10)
+    logs.fill("two", 10)
+    follower.run(addresses=f"{one},{two}")
+    logs.fill("one", 5)
+    logs.fill("two", 5)
+    follower.run(addresses=one)
+    three = logs.address("three")
+    logs.fill("three", 10)
+    follower.run(addresses=f"{one},{two},{three}", startingOffsets=json.dumps({three: 7}))
+    assert follower.found() == sorted([*numbered(one, 0, 15), *numbered(two, 0, 15), *numbered(three, 7, 10)])
+
+
+@lacks("forgetting")
+def test_another_log_of_that_name_may_be_read_from_its_beginning(logs: Logs, follower: Follower) -> None:
+    logs.fill("one", 10)
+    follower.run()
+    logs.renew("one")
+    logs.fill("one", 4)
+    assert follower.run(failOnDataLoss="false") == [4]

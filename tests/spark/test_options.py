@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trio_amqp10.spark.options import BrowseOptions, OptionError, QueueOptions, SinkOptions
+from trio_amqp10.spark.writers import StreamWriter
 
 PEER = {"url": "amqp://h:1", "address": "q"}
 QUEUE = PEER | {"spool": "/s"}
@@ -126,3 +127,16 @@ def test_credentials_are_never_shown() -> None:
     with pytest.raises(Exception, match="URL") as wrong:
         SinkOptions.parse(PEER | {"url": "ampq://ada:enigma@h:1"})
     assert "enigma" not in str(wrong.value)
+
+
+@pytest.mark.parametrize("given", [{"txn.app": "a"}, {"txn.version": "3"}])
+def test_half_a_name_of_a_write_is_refused(given: dict[str, str]) -> None:
+    with pytest.raises(OptionError, match="give both"):
+        SinkOptions.parse(PEER | given)
+
+
+def test_name_of_a_write_is_for_batches_only() -> None:
+    named = SinkOptions.parse(PEER | {"txn.app": "a", "txn.version": "3"})
+    with pytest.raises(OptionError, match="within foreachBatch"):
+        StreamWriter(named)
+    assert (named.txn_app, named.txn_version) == ("a", 3)

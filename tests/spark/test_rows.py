@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -208,15 +207,6 @@ def test_message_that_cannot_be_decoded_is_refused_where_it_is_to_be_rejected() 
     maker.gather(rows, [Came(b""), bad, Came(b"")], 0)
     assert len(rows.came) == len(rows.moments) == 2
     assert [came for came, _ in rows.refused] == [bad]
-
-
-def test_key_of_a_message_is_its_id_with_its_type() -> None:
-    given = ["7", 7, b"7", uuid.UUID(int=7), None]
-    maker, rows = RowMaker(options(columns="body"), keyed=True), Rows()
-    maker.gather(rows, [Came(amqp.Message(b"", message_id=each).to_payload()) for each in given], 0)
-    found = rows.keys
-    assert len(set(found)) == 5
-    assert found[-1] is None
 
 
 sections: st.SearchStrategy[bytes] = st.builds(

@@ -165,6 +165,28 @@ def test_messages_of_a_stream_are_named_after_query_batch_partition_and_row(
     ("sink", "repeated"),
     [
         pytest.param({}, True, id="plain"),
+        pytest.param(
+            {"transactions": "ledger", "ledger": "ledger"}, False, id="ledger", marks=lacks("transactions")
+        ),
+    ],
+)
+def test_write_with_a_name_is_the_same_one_when_it_is_repeated(
+    spark: Any, peer: Peer, sink: dict[str, str], repeated: bool
+) -> None:
+    for version in ("7", "7", "8"):
+        frame = spark.sql("select 'b' body from range(5)").coalesce(1)
+        write(frame, peer, **{"txn.app": "orders", "txn.version": version}, **sink)
+    names = [message.message_id for message in peer.take("out")]
+    first, second = [
+        [f"orders@{peer.address('out')}-{version}-0-{row}" for row in range(5)] for version in (7, 8)
+    ]
+    assert names == (first * 2 if repeated else first) + second
+
+
+@pytest.mark.parametrize(
+    ("sink", "repeated"),
+    [
+        pytest.param({}, True, id="plain"),
         pytest.param({"transactions": "task"}, True, id="task", marks=lacks("transactions")),
         pytest.param(
             {"transactions": "ledger", "ledger": "ledger"}, False, id="ledger", marks=lacks("transactions")

@@ -11,6 +11,7 @@ import trio
 import trustme
 
 import trio_amqp10 as amqp
+from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spark.connections import GaveUpError
 from trio_amqp10.spark.message_encoder import OutgoingBatch
 from trio_amqp10.spark.options import SinkOptions
@@ -154,13 +155,38 @@ def test_record_that_is_claimed_is_waited_for(server: Server) -> None:
 
 
 @TRANSACTIONS
-def test_ledger_that_cannot_select_is_refused(server: Server) -> None:
-    async def produce(link: amqp.Sender) -> None:
-        await trio.sleep_forever()
+def test_node_that_takes_a_record_twice_is_no_ledger(server: Server) -> None:
+    with pytest.raises(LocalProtocolError, match="'queue' cannot be a ledger: it takes a record twice"):
+        send(server, 1, transactions="ledger", ledger=server.address("queue"))
+    assert (server.held("queue"), bodies(server)) == (0, [])
 
-    server.ask(lambda: server.container.producer("no-ledger")(produce))
-    with pytest.raises(amqp.AmqpError, match="cannot be a ledger"):
-        send(server, 1, transactions="ledger", ledger="no-ledger", sendTimeout="1s")
+
+@TRANSACTIONS
+def test_ledger_keeps_the_records_of_the_last_two_batches(server: Server) -> None:
+    given = {"transactions": "ledger", "ledger": "ledger"}
+    for batch in range(4):
+        for partition in range(2):
+            send(server, 1, name=TaskName("query", batch, partition), **given)
+    assert server.held("ledger") == 4
+    for batch in (2, 3):
+        assert send(server, 1, name=TaskName("query", batch, 0), **given).already_there
+    with pytest.raises(amqp.DeliveryRejectedError, match="batch 1 of 'query' is over"):
+        send(server, 1, name=TaskName("query", 1, 0), **given)
+    assert len(bodies(server)) == 8
+    send(server, 1, name=TaskName("other", 0, 0), **given)
+    send(server, 1, name=TaskName("write", 0, 0, replayed=False), **given)
+    assert server.held("ledger") == 6
+
+
+@TRANSACTIONS
+def test_task_is_not_looked_for_unless_it_was_there(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def look(*_: object) -> None:
+        raise AssertionError("it has to look through the records")
+
+    monkeypatch.setattr("trio_amqp10.spark.sink_delivery._look_up", look)
+    send(server, 1, transactions="ledger", ledger="ledger")
+    with pytest.raises(AssertionError, match="look through"):
+        send(server, 1, transactions="ledger", ledger="ledger")
 
 
 def test_lost_connection_is_made_anew_and_what_is_in_doubt_sent_again(peer: Peer) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 import shutil
 import subprocess
@@ -11,11 +13,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from trio_amqp10.spark.failure_points import HOOKS
-from trio_amqp10.spark.spool import Slice, Spool, SpoolError
+from trio_amqp10.spark.spool import Slice, Spool, SpoolError, SpoolFullError
 
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
+
+
+LOW = f"low-{0:020d}"
 
 
 def write(spool: Spool, rows: int, octets: int = 100) -> None:
@@ -41,7 +46,11 @@ def test_slices_are_parts_of_segments(tmp_path: Path) -> None:
     for rows in (3, 2, 4):
         write(spool, rows)
     first, second, third = [str(path) for path in spool.segments]
-    assert spool.slices(1, 7) == [Slice(first, 1, 3), Slice(second, 0, 2), Slice(third, 0, 2)]
+    assert spool.slices(1, 7) == [
+        Slice(first, 1, 3, 0),
+        Slice(second, 0, 2, 3),
+        Slice(third, 0, 2, 5),
+    ]
     assert spool.slices(3, 3) == []
     spool.close()
 
@@ -111,12 +120,90 @@ def test_what_was_half_written_is_removed(tmp_path: Path) -> None:
 
     with pytest.raises(OSError, match="no space left"):
         spool.write(1, fail)
-    assert (spool.end, names(tmp_path)) == (0, [])
+    assert (spool.end, names(tmp_path)) == (0, [LOW])
     spool.close()
     (tmp_path / "tmp-00000000000000000007").write_bytes(b"\xff")
     again = Spool(tmp_path)
-    assert (again.end, names(tmp_path)) == (0, [])
+    assert (again.end, names(tmp_path)) == (0, [LOW])
     again.close()
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_disk_without_room_is_a_full_spool_that_is_mended_by_consuming(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    spool = Spool(tmp_path)
+    write(spool, 2)
+    write(spool, 3)
+
+    def fill(file: BinaryIO) -> None:
+        file.write(b"half")
+        raise OSError(number, os.strerror(number))
+
+    with pytest.raises(SpoolFullError, match=r"the disk of the spool .* is full"):
+        spool.write(1, fill)
+    assert (spool.full, spool.end, len(names(tmp_path))) == (True, 5, 3)
+
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:  # nothing new may be written, and consumed rows go all the same
+        patch.setattr(Spool, "note", refuse)
+        patch.setattr("builtins.open", refuse)
+        spool.release(2)
+    assert not spool.full
+    write(spool, 1)
+    assert (spool.low, spool.end) == (2, 6)
+    spool.close()
+    again = Spool(tmp_path)
+    assert (again.low, again.end, again.full) == (2, 6, False)
+    again.close()
+
+
+def test_disk_without_room_is_tried_again_though_nothing_was_consumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("trio_amqp10.spark.spool.time.monotonic", lambda: now)
+    spool = Spool(tmp_path)
+
+    def fill(_: BinaryIO) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(SpoolFullError):
+        spool.write(1, fill)
+    assert spool.full
+    now += 1.0
+    assert not spool.full
+    spool.close()
+
+
+def former(folder: Path, low: int) -> None:
+    """A spool as version 1 left it: two segments of five rows."""
+    folder.mkdir(exist_ok=True)
+    (folder / "spool.json").write_text('{"spool": "old", "version": 1}')
+    (folder / "low").write_text(str(low))
+    for first in (0, 5):
+        (folder / f"seg-{first:020d}-{first + 5:020d}.arrow").write_bytes(b"x")
+
+
+def test_spool_of_version_1_is_taken_over(tmp_path: Path) -> None:
+    former(tmp_path, 3)
+    for _ in range(2):
+        spool = Spool(tmp_path)
+        assert (spool.id, spool.low, spool.end) == ("old", 3, 10)
+        spool.close()
+    assert json.loads((tmp_path / "spool.json").read_text()) == {"spool": "old", "version": 2}
+    assert not (tmp_path / "low").exists()
+
+
+def test_taking_over_that_was_broken_off_loses_no_consumption(tmp_path: Path) -> None:
+    former(tmp_path, 7)  # by the former version, after a newer one had died while it took over
+    (tmp_path / f"low-{3:020d}").touch()
+    spool = Spool(tmp_path)
+    assert (spool.low, spool.end) == (7, 10)
+    assert [path.name for path in tmp_path.glob("low-*")] == [f"low-{7:020d}"]
+    spool.close()
 
 
 def test_second_process_is_refused(tmp_path: Path) -> None:
@@ -172,7 +259,7 @@ def test_low_mark_beyond_what_was_written_is_noticed(tmp_path: Path) -> None:
     spool = Spool(tmp_path, keep=10)
     write(spool, 2)
     spool.close()
-    (tmp_path / "low").write_text("7")
+    (tmp_path / LOW).rename(tmp_path / f"low-{7:020d}")
     with pytest.raises(SpoolError, match="rows up to 7 are consumed, and only 2"):
         Spool(tmp_path)
 
@@ -182,15 +269,28 @@ def test_low_mark_beyond_what_was_written_is_noticed(tmp_path: Path) -> None:
     [
         ("spool.json", "{}"),
         ("spool.json", "x"),
-        ("spool.json", '{"spool": "s", "version": 2}'),
         ("low", "x"),
         ("low", ""),
     ],
 )
 def test_damaged_file_is_noticed(tmp_path: Path, name: str, text: str) -> None:
-    Spool(tmp_path).close()
+    former(tmp_path, 0)
     (tmp_path / name).write_text(text)
     with pytest.raises(SpoolError, match=name):
+        Spool(tmp_path)
+
+
+def test_spool_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    Spool(tmp_path).close()
+    (tmp_path / "spool.json").write_text('{"spool": "s", "version": 3}')
+    with pytest.raises(SpoolError, match=r"version 3, .* knows versions 1 and 2: .* newer trio-amqp10"):
+        Spool(tmp_path)
+
+
+def test_lost_number_of_consumed_rows_is_noticed(tmp_path: Path) -> None:
+    Spool(tmp_path).close()
+    (tmp_path / LOW).unlink()
+    with pytest.raises(SpoolError, match=r"no file low-\.\.\."):
         Spool(tmp_path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ def kill_at(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
         if here == place:
             raise Killed
 
-    for module in ("spool_receiver", "spool"):
+    for module in ("spool_receiver", "spool_writer", "spool"):
         monkeypatch.setattr(f"trio_amqp10.spark.{module}.passing", die)
     monkeypatch.setattr(amqp.Receiver, "aclose", _die_silently)
 
@@ -168,18 +169,36 @@ def test_spool_that_was_damaged_says_so(server: Server, desk: Desk, noted: str) 
         desk.start(dedup="link")
 
 
-def test_disk_that_is_full_is_an_error_before_anything_comes(
+def test_disk_that_is_full_lets_nothing_come_until_it_has_room(
+    server: Server, desk: Desk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.put("q", numbers(3))
+    Spool(desk.folder / "spool").close()
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("trio_amqp10.spark.spool.os.fsync", refuse)
+        intake, spool = desk.start(dedup="link")
+        until(lambda: "receiving rests until there is room" in caplog.text)
+        assert (spool.end, server.held("q")) == (0, 3)
+    until(lambda: spool.end == 3 and server.held("q") == 0)
+    intake.check()
+
+
+def test_disk_that_fails_is_an_error_before_anything_comes(
     server: Server, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
-        raise OSError(28, "No space left on device")
+        raise OSError(errno.EIO, "Input/output error")
 
     server.put("q", numbers(3))
     Spool(desk.folder / "spool").close()
     monkeypatch.setattr(Spool, "note", fail)
     intake, _ = desk.start(dedup="link")
     intake.wait_until(lambda: False)
-    with pytest.raises(SpoolReceiverError, match=r"cannot be written: .*No space left"):
+    with pytest.raises(SpoolReceiverError, match=r"cannot be written: .*Input/output error"):
         intake.check()
     assert server.held("q") == 3
 

@@ -113,6 +113,19 @@ def test_columns_arrive_as_they_were_sent(peer: Peer, pipe: Pipe) -> None:
     assert abs(row.received_at.timestamp() - time.time()) < 3600 * 24
 
 
+def test_options_may_change_while_a_batch_is_journaled_and_unfinished(
+    peer: Peer, pipe: Pipe, hooks: Path
+) -> None:
+    peer.put("q", numbered(20))
+    pipe.run(columns="seq,body", maxRowsPerTrigger="10")
+    peer.put("q", numbered(30)[20:])
+    (hooks / "crash-planned").touch()
+    with pytest.raises(StreamingQueryException):
+        pipe.start(columns="seq,body").awaitTermination(PATIENCE)
+    assert pipe.run(columns="body,properties", includeRaw="true", onDecodeError="reject") == [10]
+    assert pipe.bodies() == once(30)
+
+
 def test_batches_may_travel_without_a_shared_disk(peer: Peer, pipe: Pipe) -> None:
     peer.put("q", numbered(500))
     pipe.run(spool_transport="inline", columns="seq,body", minPartitions="2")

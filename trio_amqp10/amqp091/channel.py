@@ -13,6 +13,7 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.reply_codes import ReplyCode091
 
@@ -34,7 +35,6 @@ from .fast import (
 )
 from .faults import ReplyError
 from .frames import HEADER, METHOD
-from .methods import EndpointRole
 from .states import ChannelState, Lifecycle, Step
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Channel:
         "_held",
         "_host",
         "_is_server",
-        "_life",
+        "_lifecycle",
         "_names",
         "_owed",
         "_peer",
@@ -126,7 +126,7 @@ class Channel:
         self.numbers = Numbers(host.user)
         self.flowing = True
         self.on_touch: Callable[[], None] = _nothing
-        self._life = Lifecycle(host.profile.channel, ChannelState.CLOSED, ChannelState.CLOSED)
+        self._lifecycle = Lifecycle(host.profile.channel, ChannelState.CLOSED, ChannelState.CLOSED)
         self._arrivals: deque[Arrival] | None = None  # as long as there are any: an empty deque takes 0.7 KiB
         self._held = 0
         self._requests: dict[type[Method], list[Method]] = {}  # ours that are not answered
@@ -145,7 +145,7 @@ class Channel:
     @property
     def state(self) -> ChannelState:
         """CLOSED, OPENING, OPEN or CLOSE_SENT."""
-        return self._life.state
+        return self._lifecycle.state
 
     @property
     def part(self) -> tuple[Method, Content] | None:
@@ -178,7 +178,7 @@ class Channel:
         Raises:
             LocalProtocolError: it is open already, or was.
         """
-        self._life.step(Step.OPEN)
+        self._lifecycle.step(Step.OPEN)
         self._write(self._make("channel.open", **arguments))
 
     def _make(self, name: str, **arguments: Any) -> Any:
@@ -307,15 +307,15 @@ class Channel:
         Raises:
             LocalProtocolError: the text is no short string, or a number does not fit.
         """
-        if self._life.permits(Step.SEND_CLOSE):
+        if self._lifecycle.permits(Step.SEND_CLOSE):
             close = {"reply_code": code, "reply_text": text, "class_id": class_id, "method_id": method_id}
             self._write(self._make("channel.close", **close))
-            self._life.step(Step.SEND_CLOSE)
+            self._lifecycle.step(Step.SEND_CLOSE)
             self._break_off()
 
     def lose(self) -> None:
         """The connection is gone, and the channel with it."""
-        self._life.step(Step.LOST)
+        self._lifecycle.step(Step.LOST)
         self._end()
 
     def _frames(self, method: Method, content: Content | None) -> bytes:
@@ -357,8 +357,8 @@ class Channel:
             ReplyError: its argument ends early or late.
         """
         opening = self._host.methods.read(payload, self._host.letters)
-        self._life.receive(Step.OPEN)
-        self._life.step(Step.OPEN_OK)
+        self._lifecycle.receive(Step.OPEN)
+        self._lifecycle.step(Step.OPEN_OK)
         self._write(self._make("channel.open-ok"))
         self._host.emit(ChannelOpened(self, opening))
 
@@ -388,7 +388,7 @@ class Channel:
             Whether it was taken; otherwise give its frames to ``receive``, which says what is wrong with them.
         """
         host = self._host
-        if self._life.state is not ChannelState.OPEN or self._content.expects != METHOD:
+        if self._lifecycle.state is not ChannelState.OPEN or self._content.expects != METHOD:
             return False
         size = len(octets) + len(body)
         if len(body) > host.limits.max_message_size or host.partial + size > host.limits.max_partial:
@@ -437,14 +437,14 @@ class Channel:
         plans = self._host.methods.by_name
         close = plans["channel.close"]
         if payload[:4] == close.prefix:
-            self._life.receive(Step.RECV_CLOSE)
+            self._lifecycle.receive(Step.RECV_CLOSE)
             self._write(self._make("channel.close-ok"))
             if (
                 self._host.role is EndpointRole.CLIENT
             ):  # what a server says of publishes before our close is an error of theirs
                 self._report_close(close.read(payload, self._host.letters))
         elif payload[:4] == plans["channel.close-ok"].prefix:
-            self._life.receive(Step.RECV_CLOSE_OK)
+            self._lifecycle.receive(Step.RECV_CLOSE_OK)
             self._end()
             self._host.forget(self)
 
@@ -553,10 +553,10 @@ class Channel:
     # -- the channel class ------------------------------------------------------------------
 
     def _on_open(self, _method: spec.ChannelOpen) -> None:
-        self._life.receive(Step.OPEN)
+        self._lifecycle.receive(Step.OPEN)
 
     def _on_open_ok(self, _method: spec.ChannelOpenOk) -> None:
-        self._life.receive(Step.OPEN_OK)
+        self._lifecycle.receive(Step.OPEN_OK)
         self._host.emit(ChannelOpened(self))
         self._host.touch(self)
 
@@ -572,7 +572,7 @@ class Channel:
         self._host.touch(self)
 
     def _on_close(self, method: spec.ChannelClose) -> None:
-        self._life.receive(Step.RECV_CLOSE)
+        self._lifecycle.receive(Step.RECV_CLOSE)
         self._write(self._make("channel.close-ok"))
         self._end()
         self._host.forget(self)
@@ -583,7 +583,7 @@ class Channel:
         self._host.emit(ChannelClosed(self, replace(method, reply_code=code), by_peer=True))
 
     def _on_close_ok(self, _method: spec.ChannelCloseOk) -> None:
-        self._life.receive(Step.RECV_CLOSE_OK)
+        self._lifecycle.receive(Step.RECV_CLOSE_OK)
 
     _OWN: ClassVar[dict[str, Callable[[Channel, Any], None]]] = {
         "channel.open": _on_open,

@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.reply_codes import ReplyCode091
 
@@ -38,7 +39,6 @@ from .frames import FRAME_END, FRAME_MIN, METHOD, PROTOCOL_HEADER
 from .handshake import Handshake
 from .heartbeats import Heartbeats
 from .limits import Limits
-from .methods import EndpointRole
 from .profile import V091
 from .states import ConnectionState, Lifecycle, Step
 
@@ -88,9 +88,9 @@ class Engine:
         heartbeat: seconds that were agreed; 0 for none.
         partial: octets of contents that are not complete.
         held: octets of arrivals that nobody took yet.
-        braked: the application's switch: nothing is read while it is set. Ring the pump's bell when it is cleared.
+        braked: the application's switch: nothing is read while it is set. Call ``Pump.wake_writer`` when it is cleared.
         crowded: the application's question, for reasons that come and go elsewhere, as a full store: asked before each read of an
-            open connection, and nothing is read if it returns True; None for never. Ring the bell when the answer changes.
+            open connection, and nothing is read if it returns True; None for never. Call ``Pump.wake_writer`` when the answer changes.
     """
 
     def __init__(
@@ -119,10 +119,10 @@ class Engine:
         self.held = 0
         self.braked = False
         self.crowded: Callable[[], bool] | None = None
-        self._life = Lifecycle(profile.connection, ConnectionState.AWAIT_HEADER, ConnectionState.CLOSED)
+        self._lifecycle = Lifecycle(profile.connection, ConnectionState.AWAIT_HEADER, ConnectionState.CLOSED)
         self._handshake = Handshake(
             role,
-            self._life,
+            self._lifecycle,
             self.limits,
             profile,
             start or self.methods.make("connection.start"),
@@ -147,7 +147,7 @@ class Engine:
         wait = self.limits.handshake_timeout
         self._deadline: float | None = None if wait is None else now + wait
         if not self._server:
-            self._life.step(Step.HEADER)
+            self._lifecycle.step(Step.HEADER)
             self.enqueue(profile.header)
 
     @property
@@ -159,7 +159,7 @@ class Engine:
     @property
     def state(self) -> ConnectionState:
         """What is due next; OPEN, CLOSE_SENT or CLOSED."""
-        return self._life.state
+        return self._lifecycle.state
 
     @property
     def is_open(self) -> bool:
@@ -396,10 +396,10 @@ class Engine:
         Raises:
             LocalProtocolError: the text is no short string, or a number does not fit.
         """
-        if self._life.permits(Step.SEND_CLOSE):
+        if self._lifecycle.permits(Step.SEND_CLOSE):
             close = {"reply_code": code, "reply_text": text, "class_id": class_id, "method_id": method_id}
             self._write(self.methods.make("connection.close", **close))
-            self._life.step(Step.SEND_CLOSE)
+            self._lifecycle.step(Step.SEND_CLOSE)
             self._deadline = now + self.limits.close_timeout
             self._lose_channels()
         elif self.state is not ConnectionState.CLOSE_SENT:
@@ -570,10 +570,10 @@ class Engine:
             return
         plans = self.methods.by_name
         if payload[:4] == plans["connection.close"].prefix:
-            self._life.receive(Step.RECV_CLOSE)
+            self._lifecycle.receive(Step.RECV_CLOSE)
             self._write(self.methods.make("connection.close-ok"))
         elif payload[:4] == plans["connection.close-ok"].prefix:
-            self._life.receive(Step.RECV_CLOSE_OK)
+            self._lifecycle.receive(Step.RECV_CLOSE_OK)
 
     def _take_channel(self, kind: int, number: int, payload: bytes) -> None:
         channel = self._channels.get(number)
@@ -617,7 +617,7 @@ class Engine:
                 return
             step, react = self._REACTIONS[plan.name]
             if step is not None:
-                self._life.receive(step)
+                self._lifecycle.receive(step)
             elif not self.is_open:
                 raise ReplyError(ReplyCode091.COMMAND_INVALID, f"{plan.name} before the connection is open")
             react(self, method)
@@ -685,7 +685,7 @@ class Engine:
     def _fail(self, fault: ReplyError, now: float) -> None:
         """Say why, if the peer is to know; after a bad frame nothing more is read (4.2.3)."""
         speaks = self.is_open or (
-            fault.code is ReplyCode091.NOT_ALLOWED and self._life.permits(Step.SEND_CLOSE)
+            fault.code is ReplyCode091.NOT_ALLOWED and self._lifecycle.permits(Step.SEND_CLOSE)
         )
         if speaks:
             self.close(now, fault.code, fault.reply_text, fault.class_id, fault.method_id)
@@ -699,7 +699,7 @@ class Engine:
 
     def _finish(self) -> None:
         """Nothing more is read; what is queued is still written."""
-        self._life.step(Step.LOST)
+        self._lifecycle.step(Step.LOST)
         self._buffer.clear()
         self._more = False
         self._lose_channels()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.reply_codes import ReplyCode091, reply_text
 
@@ -23,7 +24,6 @@ from .events import (
 )
 from .faults import ReplyError
 from .frames import FRAME_MIN
-from .methods import EndpointRole
 from .states import ConnectionState, Lifecycle, Step
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Handshake:
     __slots__ = (
         "_agreed",
         "_emit",
-        "_life",
+        "_lifecycle",
         "_limits",
         "_opening",
         "_profile",
@@ -92,7 +92,7 @@ class Handshake:
         agreed: Callable[[int, int, int, float], None],
     ) -> None:
         self._role = role
-        self._life = life
+        self._lifecycle = life
         self._limits = limits
         self._profile = profile
         self._start = start
@@ -110,15 +110,15 @@ class Handshake:
 
     def waits_for_decision(self) -> bool:
         """Whether it is the application's turn."""
-        return self._life.state in _DECISIONS[self._role]
+        return self._lifecycle.state in _DECISIONS[self._role]
 
     # -- protocol headers -------------------------------------------------------------------
 
     def starts_with_header(self, octets: bytes | bytearray) -> bool:
         """Whether a protocol header is due: a client's always comes, a server's says that it refuses (4.2.2)."""
         if self._role is EndpointRole.SERVER:
-            return self._life.state is ConnectionState.AWAIT_HEADER
-        return self._life.state is ConnectionState.AWAIT_START and octets.startswith(_FIRST)
+            return self._lifecycle.state is ConnectionState.AWAIT_HEADER
+        return self._lifecycle.state is ConnectionState.AWAIT_START and octets.startswith(_FIRST)
 
     def take_header(self, header: bytes, answer: Callable[[bytes], None]) -> None:
         """The peer's protocol header; ``answer`` writes ours, where the peer's is of another version.
@@ -131,9 +131,9 @@ class Handshake:
         if header not in self._profile.headers:
             answer(self._profile.header)
             raise ReplyError(ReplyCode091.NOT_IMPLEMENTED, f"the client speaks another version: {header!r}")
-        self._life.receive(Step.HEADER)
+        self._lifecycle.receive(Step.HEADER)
         self._write(self._start)
-        self._life.step(Step.START)
+        self._lifecycle.step(Step.START)
 
     # -- what the application says ----------------------------------------------------------
 
@@ -145,10 +145,10 @@ class Handshake:
         """
         if self._role is not role:
             raise LocalProtocolError(f"{method.plan.name} is a {role.value}'s")
-        if not self._life.permits(step):
-            raise LocalProtocolError(f"{method.plan.name} in state {self._life.state.name}")
+        if not self._lifecycle.permits(step):
+            raise LocalProtocolError(f"{method.plan.name} in state {self._lifecycle.state.name}")
         self._write(method)
-        self._life.step(step)
+        self._lifecycle.step(step)
 
     def tune(self) -> None:
         """A server proposes its limits, because it knows the client; errors as ``say``."""
@@ -170,7 +170,7 @@ class Handshake:
         Raises:
             LocalProtocolError: no login waits for an answer.
         """
-        if not (self._role is EndpointRole.SERVER and self._life.state is ConnectionState.AWAIT_TUNE):
+        if not (self._role is EndpointRole.SERVER and self._lifecycle.state is ConnectionState.AWAIT_TUNE):
             raise LocalProtocolError("no login waits for an answer")
         if self.capabilities.get("authentication_failure_close") is True:
             code = ReplyCode091.ACCESS_REFUSED
@@ -186,7 +186,7 @@ class Handshake:
             ReplyError: it is not due, or says what cannot be.
         """
         step, react = self.REACTIONS[method.plan.name]
-        self._life.receive(step)
+        self._lifecycle.receive(step)
         react(self, method, now)
 
     def _on_start(self, method: spec.ConnectionStart, _now: float) -> None:
@@ -218,10 +218,10 @@ class Handshake:
         heartbeat = _lower(method.heartbeat, limits.heartbeat) if limits.heartbeat else 0
         answer = {"channel_max": channel_max, "frame_max": frame_max, "heartbeat": heartbeat}
         self._write(self._make("connection.tune-ok", **answer))
-        self._life.step(Step.TUNE_OK)
+        self._lifecycle.step(Step.TUNE_OK)
         self._agreed(channel_max, frame_max, heartbeat, now)
         self._write(self._make("connection.open", **(self._opening or {})))
-        self._life.step(Step.OPEN)
+        self._lifecycle.step(Step.OPEN)
 
     def _on_tune_ok(self, method: spec.ConnectionTuneOk, now: float) -> None:
         limits = self._limits

@@ -19,7 +19,6 @@ from __future__ import annotations
 import dataclasses
 import struct
 import typing
-from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar, dataclass_transform
 
 from trio_amqp10.errors import LocalProtocolError
@@ -41,8 +40,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from datetime import datetime
 
+    from trio_amqp10.endpoint_role import EndpointRole
+
 __all__ = [
-    "EndpointRole",
     "FieldType",
     "Method",
     "MethodTable",
@@ -63,18 +63,6 @@ __all__ = [
 M = TypeVar("M", bound="Method")
 
 _IDS: Final = struct.Struct(">HH")
-
-
-class EndpointRole(Enum):
-    """Client or server: what an end of a connection is, and which ends may send a method."""
-
-    CLIENT = "client"
-    SERVER = "server"
-    BOTH = "client or server"
-
-    def permits(self, role: EndpointRole) -> bool:
-        """Whether the end with this role may send it."""
-        return self is EndpointRole.BOTH or self is role
 
 
 class FieldType(typing.NamedTuple):

@@ -19,11 +19,13 @@ from .states import CHANNEL, CONNECTION
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from trio_amqp10.endpoint_role import EndpointRole
+
     from .bookkeeping import MethodEffect, Numbers
     from .content import Content, ContentCodes, Properties
     from .fields import Letters
     from .frames import FrameFormat
-    from .methods import EndpointRole, Method, MethodTable
+    from .methods import Method, MethodTable
     from .states import ChannelState, ConnectionState, Step
 
     Answer = Callable[[Any, Content | None], tuple[Method, Content | None]]

@@ -13,8 +13,9 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Final
 
+from trio_amqp10.endpoint_role import EndpointRole
+
 from .methods import (
-    EndpointRole,
     Method,
     MethodTable,
     bit,

@@ -23,37 +23,37 @@ __all__ = [
 
 
 class Int8(int):
-    """Letter ``b``."""
+    """DeadLetter ``b``."""
 
     __slots__ = ()
 
 
 class UInt8(int):
-    """Letter ``B``."""
+    """DeadLetter ``B``."""
 
     __slots__ = ()
 
 
 class Int16(int):
-    """Letter ``s``; ``U`` in the strict set."""
+    """DeadLetter ``s``; ``U`` in the strict set."""
 
     __slots__ = ()
 
 
 class UInt16(int):
-    """Letter ``u``."""
+    """DeadLetter ``u``."""
 
     __slots__ = ()
 
 
 class UInt32(int):
-    """Letter ``i``."""
+    """DeadLetter ``i``."""
 
     __slots__ = ()
 
 
 class Int64(int):
-    """Letter ``l``; ``L`` in the strict set."""
+    """DeadLetter ``l``; ``L`` in the strict set."""
 
     __slots__ = ()
 
@@ -65,30 +65,30 @@ class Int64L(Int64):
 
 
 class UInt64(int):
-    """Letter ``l`` of the strict set; the other set has no unsigned integers of 64 bits."""
+    """DeadLetter ``l`` of the strict set; the other set has no unsigned integers of 64 bits."""
 
     __slots__ = ()
 
 
 class Float32(float):
-    """Letter ``f``: 32 bits."""
+    """DeadLetter ``f``: 32 bits."""
 
     __slots__ = ()
 
 
 class Timestamp(int):
-    """Letter ``T``: seconds since 1970 that are beyond the years that ``datetime`` has."""
+    """DeadLetter ``T``: seconds since 1970 that are beyond the years that ``datetime`` has."""
 
     __slots__ = ()
 
 
 class ShortString(str):
-    """Letter ``s`` of the strict set: at most 255 octets."""
+    """DeadLetter ``s`` of the strict set: at most 255 octets."""
 
     __slots__ = ()
 
 
 class LongString(bytes):
-    """Letter ``S``, where the octets are no UTF-8; other octets are written with the letter ``x``."""
+    """DeadLetter ``S``, where the octets are no UTF-8; other octets are written with the letter ``x``."""
 
     __slots__ = ()

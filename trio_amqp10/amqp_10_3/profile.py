@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from trio_amqp10.amqp091.bookkeeping import RECEIVED, SENT, check_properties
 from trio_amqp10.amqp091.content import BasicProperties, ContentCodes
 from trio_amqp10.amqp091.fields import FIVE
-from trio_amqp10.amqp091.methods import EndpointRole
 from trio_amqp10.amqp091.profile import Profile
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.reply_codes import ReplyCode091
 
 from . import spec

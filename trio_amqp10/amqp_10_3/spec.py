@@ -17,7 +17,6 @@ from dataclasses import field
 from typing import Final
 
 from trio_amqp10.amqp091.methods import (
-    EndpointRole,
     Method,
     MethodTable,
     bit,
@@ -30,6 +29,7 @@ from trio_amqp10.amqp091.methods import (
     shortstr,
     table,
 )
+from trio_amqp10.endpoint_role import EndpointRole
 
 __all__ = [
     "METHODS",

@@ -6,7 +6,7 @@ messages at once on a channel close it with 503. Knows handles by their prepared
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from trio_amqp10.reply_codes import ReplyCodeRfc011
 
@@ -14,12 +14,13 @@ from .faults import Level, ReplyError
 from .message import Message, hash_of, read_head
 
 if TYPE_CHECKING:
-    from .engine import Engine
     from .handle import Handle
-    from .partials import PartialMessage
+    from .limits import Limits
+    from .resumable_messages import PartialMessage, PartialMessages
     from .spec import HandleNotify, HandlePrepare, HandleSend, MessageHead
+    from .tuning import Tuning
 
-__all__ = ["Assembly"]
+__all__ = ["Assembly", "Host"]
 
 _R = ReplyCodeRfc011
 
@@ -30,6 +31,19 @@ def _invalid(explanation: str) -> ReplyError:
 
 def _refused(explanation: str) -> ReplyError:
     return ReplyError(_R.COMMAND_NOT_VALID, explanation, Level.HANDLE)
+
+
+class Host(Protocol):
+    """What an assembly needs of the engine."""
+
+    limits: Limits
+    now: float
+    owner: str
+    partial: int
+    partials: PartialMessages
+
+    @property
+    def tuning(self) -> Tuning: ...
 
 
 class Assembly:
@@ -44,7 +58,7 @@ class Assembly:
 
     __slots__ = ("_body", "_counted", "_head", "_host", "_prepared", "_streaming", "handle")
 
-    def __init__(self, host: Engine) -> None:
+    def __init__(self, host: Host) -> None:
         self._host = host
         self.handle: Handle | None = None
         self._head: MessageHead | None = None

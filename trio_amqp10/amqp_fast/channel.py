@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.reply_codes import ReplyCodeRfc011
 
-from . import services, spec
-from .assembly import Assembly
-from .commands import EndpointRole
+from . import assembly, services, spec
 from .events import Arrival, ChannelFailed, HandleFailed
 from .faults import Level, ReplyError
 from .frames import frame_of
@@ -32,9 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .commands import Command
-    from .engine import Engine
+    from .events import Event
     from .message import Message
-    from .negotiation import Tuning
+    from .tuning import Tuning
 
 __all__ = ["Channel"]
 
@@ -48,6 +47,25 @@ _TRANSACTION = (spec.ChannelCommit, spec.ChannelRollback)
 
 def _nothing() -> None:
     """Nobody waits."""
+
+
+class Host(assembly.Host, Protocol):
+    """What a channel needs of its engine."""
+
+    role: EndpointRole
+    held: int
+
+    @property
+    def frame_max(self) -> int: ...
+    def enqueue(self, channel: Channel, octets: bytes) -> None: ...
+    def emit(self, event: Event) -> None: ...
+    def touch(self, channel: Channel) -> None: ...
+    def forget(self, channel: Channel) -> None: ...
+    def handle(self, number: int) -> Handle | None: ...
+    def add_handle(self, handle: Handle) -> None: ...
+    def remove_handle(self, handle: Handle) -> None: ...
+    def check_handles(self) -> None: ...
+    def free_handle(self) -> int: ...
 
 
 class Channel:
@@ -66,7 +84,7 @@ class Channel:
         on_touch: called when something has changed.
     """
 
-    def __init__(self, host: Engine, command: spec.ChannelOpen) -> None:
+    def __init__(self, host: Host, command: spec.ChannelOpen) -> None:
         self._host = host
         self.id = command.channel_id
         self.role = host.role
@@ -74,10 +92,10 @@ class Channel:
         self.restartable = command.restartable
         self.handles: dict[int, Handle] = {}
         self.numbers = Numbers(transacted=command.transacted)
-        self.assembly = Assembly(host)
+        self.assembly = assembly.Assembly(host)
         self.on_touch: Callable[[], object] = _nothing
-        self._life = Lifecycle(CHANNEL, ChannelState.CLOSED, ChannelState.CLOSED)
-        self._life.step(Step.OPEN)
+        self._lifecycle = Lifecycle(CHANNEL, ChannelState.CLOSED, ChannelState.CLOSED)
+        self._lifecycle.step(Step.OPEN)
         self._arrivals: deque[Arrival] = deque()
         self._held = 0
         self._tags: list[int] = [command.confirm_tag] if command.confirm_tag else []
@@ -90,7 +108,7 @@ class Channel:
     @property
     def state(self) -> ChannelState:
         """CLOSED, OPEN, CLOSE_SENT or CLOSE_RECEIVED."""
-        return self._life.state
+        return self._lifecycle.state
 
     @property
     def largest(self) -> int:
@@ -164,11 +182,11 @@ class Channel:
         Raises:
             LocalProtocolError: the text is no short string.
         """
-        if self._life.permits(Step.SEND_CLOSE):
+        if self._lifecycle.permits(Step.SEND_CLOSE):
             command = spec.ChannelClose(channel_id=self.id, reply_code=code, reply_text=text)
             self._goodbye = frame_of(command)
             self._host.enqueue(self, self._goodbye)
-            self._life.step(Step.SEND_CLOSE)
+            self._lifecycle.step(Step.SEND_CLOSE)
             self._stop_sending()
             self.assembly.break_off()
             if self.state is ChannelState.CLOSED:
@@ -176,7 +194,7 @@ class Channel:
 
     def lose(self) -> None:
         """The connection is gone, and the channel with it."""
-        self._life.step(Step.LOST)
+        self._lifecycle.step(Step.LOST)
         self._end()
 
     def check_writable(self) -> None:
@@ -335,7 +353,7 @@ class Channel:
 
     def _receive_closing(self, command: Any) -> None:
         if isinstance(command, spec.ChannelClose):
-            self._life.receive(Step.RECV_CLOSE)
+            self._lifecycle.receive(Step.RECV_CLOSE)
             self._end()
             return
         if isinstance(command, spec.HandleOpen) and self._host.handle(command.handle_id) is None:
@@ -369,7 +387,7 @@ class Channel:
             self._sent = 0
             numbers = self.numbers.end_transaction()
         elif isinstance(command, spec.ChannelClose):
-            self._life.receive(Step.RECV_CLOSE)
+            self._lifecycle.receive(Step.RECV_CLOSE)
             self.assembly.break_off()
             self._stop_sending()
         self._arrive(Arrival(command, None, None, numbers, _SIZE))

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
 
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.reply_codes import ReplyCodeRfc011
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Command",
     "CommandTable",
-    "EndpointRole",
     "Plan",
     "Record",
     "bit",
@@ -46,14 +45,6 @@ __all__ = [
 ]
 
 C = TypeVar("C", bound="Record")
-
-
-class EndpointRole(Enum):
-    """Client or server: what an end of a connection is, and which ends may send a command."""
-
-    CLIENT = "client"
-    SERVER = "server"
-    BOTH = "client or server"
 
 
 class Plan:

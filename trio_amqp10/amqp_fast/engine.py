@@ -19,19 +19,19 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.reply_codes import ReplyCodeRfc011, reply_text
 
 from . import spec
 from .channel import Channel
-from .commands import EndpointRole
 from .events import ChannelOpened, ConnectionClosed, ConnectionLost
 from .faults import Level, ReplyError
 from .frames import FRAME_END, INITIATION, NEGOTIATION_MAX, frame_of, read_size
 from .heartbeats import Heartbeats
 from .limits import Limits
 from .negotiation import Negotiation
-from .partials import PartialMessages
+from .resumable_messages import PartialMessages
 from .states import CONNECTION, EXPECTED, ConnectionState, Lifecycle, Step, When
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .commands import Command, CommandTable
     from .events import Event
     from .handle import Handle
-    from .negotiation import Tuning
+    from .tuning import Tuning
 
 __all__ = ["Engine"]
 
@@ -79,9 +79,9 @@ class Engine:
         owner: whose partial messages those of the peer are; a server sets it to the client's name.
         partial: octets of messages that are not complete.
         held: octets of arrivals that were not taken yet.
-        braked: the application's switch: nothing is read while it is set. Ring the pump's bell when it is cleared.
+        braked: the application's switch: nothing is read while it is set. Call ``Pump.wake_writer`` when it is cleared.
         crowded: the application's question, for reasons that come and go elsewhere, as a full store: asked before each read of an
-            open connection, and nothing is read if it returns True; None for never. Ring the bell when the answer changes.
+            open connection, and nothing is read if it returns True; None for never. Call ``Pump.wake_writer`` when the answer changes.
         now: the last time that the engine was told.
     """
 
@@ -108,10 +108,10 @@ class Engine:
         self._commands = commands
         self._server = role is EndpointRole.SERVER
         self._expected = EXPECTED[role]
-        self._life = Lifecycle(CONNECTION, ConnectionState.AWAIT_INITIATION, ConnectionState.CLOSED)
+        self._lifecycle = Lifecycle(CONNECTION, ConnectionState.AWAIT_INITIATION, ConnectionState.CLOSED)
         self._negotiation = Negotiation(
             role,
-            self._life,
+            self._lifecycle,
             self.limits,
             opening or spec.ConnectionOpen(confirm_tag=1),
             dictionary or {},
@@ -136,13 +136,13 @@ class Engine:
         wait = self.limits.handshake_timeout
         self._deadline: float | None = None if wait is None else now + wait
         if not self._server:
-            self._life.step(Step.INITIATION)
+            self._lifecycle.step(Step.INITIATION)
             self._enqueue(INITIATION)
 
     @property
     def state(self) -> ConnectionState:
         """What is due next; OPEN, REFUSING, CLOSE_SENT or CLOSED."""
-        return self._life.state
+        return self._lifecycle.state
 
     @property
     def is_open(self) -> bool:
@@ -409,7 +409,7 @@ class Engine:
         tag = self.opened.confirm_tag
         if tag:
             self._write(spec.ConnectionReply(confirm_tag=tag, reply_text=reply_text(_R.SUCCESS)))
-        self._life.step(Step.ACCEPT)
+        self._lifecycle.step(Step.ACCEPT)
         self._begin(now)
         self._read_on(now)
 
@@ -428,12 +428,12 @@ class Engine:
         Raises:
             LocalProtocolError: the text is no short string.
         """
-        if self._life.permits(Step.SEND_CLOSE):
+        if self._lifecycle.permits(Step.SEND_CLOSE):
             command = spec.ConnectionClose(reply_code=code, reply_text=text)
             self._goodbye = frame_of(command)
             self._flush_channels(write=code // 100 == 2)
             self._enqueue(self._goodbye)
-            self._life.step(Step.SEND_CLOSE)
+            self._lifecycle.step(Step.SEND_CLOSE)
             self._deadline = now + self.limits.close_timeout
             self._lose_channels()
         elif self.state is not ConnectionState.CLOSE_SENT:
@@ -561,7 +561,7 @@ class Engine:
             if not self._server and self.state in _USABLE:
                 self._begin_client(command)
         elif isinstance(command, spec.ConnectionClose):
-            self._life.receive(Step.RECV_CLOSE)
+            self._lifecycle.receive(Step.RECV_CLOSE)
             self._flush_channels(write=False)
             self._write(spec.ConnectionClose(reply_text=reply_text(_R.SUCCESS)))
             self.emit(ConnectionClosed(command))
@@ -578,7 +578,7 @@ class Engine:
     def _obey_closing(self, command: Any) -> None:
         """After our close each command is answered with another, until the peer's comes (3.2.9)."""
         if isinstance(command, spec.ConnectionClose):
-            self._life.receive(Step.RECV_CLOSE)
+            self._lifecycle.receive(Step.RECV_CLOSE)
         else:
             self._enqueue(self._goodbye)
 
@@ -666,7 +666,7 @@ class Engine:
 
     def _refuse(self, now: float, goodbye: bytes) -> None:
         """Pause, and then end the transport, with a close before that where the peer is to know."""
-        self._life.step(Step.REFUSE)
+        self._lifecycle.step(Step.REFUSE)
         self._goodbye = goodbye
         self._buffer.clear()
         self._more = False
@@ -679,7 +679,7 @@ class Engine:
 
     def _finish(self) -> None:
         """Nothing more is read; what is queued is still written."""
-        self._life.step(Step.LOST)
+        self._lifecycle.step(Step.LOST)
         self._buffer.clear()
         self._more = False
         self._lose_channels()

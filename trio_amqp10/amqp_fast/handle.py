@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.reply_codes import ReplyCodeRfc011
 
 from . import services, spec
-from .commands import EndpointRole
 from .faults import Level, ReplyError
 from .message import head_octets
 from .services import Service
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .channel import Channel
     from .commands import Command
     from .message import Message
-    from .partials import PartialMessage
+    from .resumable_messages import PartialMessage
 
 __all__ = ["Handle", "OutgoingMessage"]
 

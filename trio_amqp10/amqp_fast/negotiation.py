@@ -7,18 +7,18 @@ has. Knows no frame and no channel: it reads commands, and writes them by the fu
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.reply_codes import ReplyCodeRfc011
 
 from . import spec
-from .commands import EndpointRole
 from .events import Challenged, ConnectionOpened, Initiated, OpenRequested, Responded
 from .faults import ReplyError
 from .frames import FRAME_MIN, INITIATION, PROTOCOL_ID, VERSION
 from .states import ConnectionState, Lifecycle, Step
+from .tuning import Tuning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .events import Event
     from .limits import Limits
 
-__all__ = ["Negotiation", "Tuning"]
+__all__ = ["Negotiation"]
 
 _R = ReplyCodeRfc011
 _DECISIONS: Final = {
@@ -39,42 +39,6 @@ _DECISIONS: Final = {
     EndpointRole.CLIENT: (ConnectionState.AWAIT_RESPONSE,),
 }
 """The states in which it is the application's turn, or that of the engine itself."""
-
-
-class Tuning:
-    """What both ends have agreed on (3.2.5.1).
-
-    Attributes:
-        frame_max: octets of a command or a fragment, the lower of both ends' values.
-        channel_max, handle_max: as the server says; 0 for any number.
-        heartbeat: seconds at which the peer wants to be pinged; 0 for not at all.
-        txn_limit: messages of a transaction, as the server says; 0 for any number.
-        aliases: full names of headers by their short ones (3.2.5.2).
-    """
-
-    __slots__ = ("_exchanges", "aliases", "channel_max", "frame_max", "handle_max", "heartbeat", "txn_limit")
-
-    def __init__(self, limits: Limits) -> None:
-        self.frame_max = limits.frame_max
-        self.channel_max = limits.channel_max
-        self.handle_max = limits.handle_max
-        self.txn_limit = limits.txn_limit
-        self.heartbeat = 0
-        self.aliases: dict[str, str] = {}
-        self._exchanges = limits.dictionaries
-
-    def full(self, head: spec.MessageHead) -> spec.MessageHead:
-        """The head of a message that came, with the full names of its headers; as it is where dictionaries are off."""
-        return self._renamed(head, self.aliases)
-
-    def short(self, head: spec.MessageHead) -> spec.MessageHead:
-        """The head of a message that goes, with short names where there are any; as it is where dictionaries are off."""
-        return self._renamed(head, {full: short for short, full in self.aliases.items()})
-
-    def _renamed(self, head: spec.MessageHead, names: Mapping[str, str]) -> spec.MessageHead:
-        if not self._exchanges or not names or not head.headers:
-            return head
-        return replace(head, headers={names.get(name, name): value for name, value in head.headers.items()})
 
 
 class Negotiation:
@@ -94,7 +58,7 @@ class Negotiation:
         opened: the client's open, once it came or went.
     """
 
-    __slots__ = ("_dictionary", "_emit", "_life", "_limits", "_role", "_write", "opened", "tuning")
+    __slots__ = ("_dictionary", "_emit", "_lifecycle", "_limits", "_role", "_write", "opened", "tuning")
 
     def __init__(
         self,
@@ -108,7 +72,7 @@ class Negotiation:
         emit: Callable[[Event], None],
     ) -> None:
         self._role = role
-        self._life = life
+        self._lifecycle = life
         self._limits = limits
         self._write = write
         self._emit = emit
@@ -118,7 +82,7 @@ class Negotiation:
 
     def waits_for_decision(self) -> bool:
         """Whether it is the application's turn."""
-        return self._life.state in _DECISIONS[self._role]
+        return self._lifecycle.state in _DECISIONS[self._role]
 
     def take_initiation(self, octets: bytes) -> None:
         """The client's two octets; we speak version 1, also to clients of a later one (3.2.2).
@@ -128,7 +92,7 @@ class Negotiation:
         """
         if octets[0] != PROTOCOL_ID or octets[1] < VERSION:
             raise ReplyError(_R.FRAMING_ERROR, f"an initiation {octets.hex()}, not {INITIATION.hex()}")
-        self._life.receive(Step.INITIATION)
+        self._lifecycle.receive(Step.INITIATION)
         self._emit(Initiated())
 
     # -- what the application says ----------------------------------------------------------
@@ -141,10 +105,10 @@ class Negotiation:
         """
         if self._role is not role:
             raise LocalProtocolError(f"{command.plan.name} is a {role.value}'s")
-        if not self._life.permits(step):
-            raise LocalProtocolError(f"{command.plan.name} in state {self._life.state.name}")
+        if not self._lifecycle.permits(step):
+            raise LocalProtocolError(f"{command.plan.name} in state {self._lifecycle.state.name}")
         self._write(command)
-        self._life.step(step)
+        self._lifecycle.step(step)
 
     def tune(self) -> None:
         """A server proposes its limits, because it knows the client; errors as ``say``."""
@@ -167,7 +131,7 @@ class Negotiation:
             ReplyError: it is not its turn, or it says what cannot be.
         """
         step, react = self.REACTIONS[type(command)]
-        self._life.receive(step)
+        self._lifecycle.receive(step)
         react(self, command)
 
     def _on_challenge(self, command: spec.ConnectionChallenge) -> None:
@@ -220,9 +184,9 @@ class Negotiation:
         self._write(spec.ConnectionTune(options=ours, dictionary=dict(self._dictionary)))
         tuning.aliases.update(self._dictionary)
         self._write(self.opened)
-        self._life.step(Step.OPEN)
+        self._lifecycle.step(Step.OPEN)
         if not self.opened.confirm_tag:
-            self._life.step(Step.ACCEPT)
+            self._lifecycle.step(Step.ACCEPT)
             self._emit(ConnectionOpened())
 
     def _on_open(self, command: spec.ConnectionOpen) -> None:

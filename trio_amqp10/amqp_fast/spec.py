@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any
 
+from trio_amqp10.endpoint_role import EndpointRole
+
 from .commands import (
     Command,
     CommandTable,
-    EndpointRole,
     Record,
     bit,
     command,

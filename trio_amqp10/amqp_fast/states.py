@@ -19,11 +19,11 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.reply_codes import ReplyCodeRfc011
 from trio_amqp10.state_machine import StateMachine
 
 from . import spec
-from .commands import EndpointRole
 from .faults import Level, ReplyError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -57,8 +57,10 @@ async def bench(options: BenchOptions, interrupts: Interrupts) -> None:  # noqa:
             ready = await receiver.told()
             url: str = options.url or ready["url"]
             async with _process(_side(options, "send", url)) as sender:
-                received = await receiver.result(progress)
-                sent = await sender.result(None)
+                await receiver.drained(progress)
+                await sender.go_on()
+                received = await receiver.result()
+                sent = await sender.result()
     figures: dict[str, Any] = {
         "count": options.count,
         "size": options.size,
@@ -108,7 +110,9 @@ class _Child:
     """A side that runs, and what it tells line by line."""
 
     def __init__(self, process: trio.Process) -> None:
+        assert process.stdin is not None
         assert process.stdout is not None
+        self._stdin = process.stdin
         self._stdout = process.stdout
         self._lines: list[bytes] = []
         self._rest = b""
@@ -127,19 +131,26 @@ class _Child:
         told: dict[str, Any] = json.loads(self._lines.pop(0))
         return told
 
-    async def result(self, progress: Progress | None) -> dict[str, float]:
+    async def drained(self, progress: Progress) -> None:
+        """Wait until it has received all messages but the probes."""
+        while "drained" not in (told := await self.told()):
+            progress.advance(told["received"] - progress.count)
+
+    async def go_on(self) -> None:
+        """Let it send the probes."""
+        with suppress(trio.BrokenResourceError):  # it has failed, and says so when it is asked for its result
+            await self._stdin.send_all(b"\n")
+
+    async def result(self) -> dict[str, float]:
         """What it measured."""
-        while "result" not in (told := await self.told()):
-            if progress is not None:
-                progress.advance(told["received"] - progress.count)
-        result: dict[str, float] = told["result"]
+        result: dict[str, float] = (await self.told())["result"]
         return result
 
 
 @asynccontextmanager
 async def _process(side: Side) -> AsyncGenerator[_Child, None]:
     command = [sys.executable, "-m", "trio_amqp10.cli.bench_processes", side.to_json()]
-    process = await trio.lowlevel.open_process(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    process = await trio.lowlevel.open_process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         yield _Child(process)
     except BaseException:

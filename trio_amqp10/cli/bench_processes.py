@@ -1,18 +1,18 @@
 """One side of a measurement, as a process of its own.
 
 Talks to whoever started it in lines of JSON on stdout: ``{"url": ...}`` or ``{"ready": true}``
-once the other side may begin, ``{"received": n}`` on the way, and a result at the end. Only the
-public API is measured: ``transmit`` and ``flush``, ``async for`` and ``accept``; in AMQP 0-9-1 ``transmit`` and
-``ack``, or ``publish`` and nothing.
+once the other side may begin, ``{"received": n}`` on the way, and a result at the end. A sender waits for a line on stdin between
+the two parts: what a queue still has of the first would delay the messages of the second. Only the public API is measured:
+``transmit`` and ``flush``, ``async for`` and ``accept``; in AMQP 0-9-1 ``transmit`` and ``ack``, or ``publish`` and nothing.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -40,10 +40,8 @@ class Side:
         url: whom to dial; None to listen on a free port of this machine.
         address: the node.
         count: messages at full speed.
-        probes: messages after those, one at a time, that carry the time they were sent.
+        probes: messages after those, once they are received, one at a time, that carry the time they were sent.
         size: octets of a body.
-        certfile: certificate and key to listen with over TLS; None for no TLS.
-        cafile: authorities to believe over TLS.
         dialect: ``1.0`` or ``0-9-1``.
     """
 
@@ -55,8 +53,6 @@ class Side:
     size: int
     presettled: bool
     credit: int
-    certfile: str | None = None
-    cafile: str | None = None
     dialect: str = "1.0"
 
     def to_json(self) -> str:
@@ -87,14 +83,25 @@ class _Span:
         return {"messages_per_second": count / wall, "cpu_us": cpu / count * 1e6}
 
 
-async def send(side: Side) -> dict[str, float]:
-    """Dial and send; the span ends when every outcome is known, or what was sent settled is read."""
+async def _told_to_go_on() -> None:
+    """Wait until whoever started this says that the receiver has all messages."""
+    async with trio.lowlevel.FdStream(os.dup(sys.stdin.fileno())) as stdin:
+        await stdin.receive_some(1)
+
+
+async def send(side: Side, drained: Callable[[], Awaitable[None]] = _told_to_go_on) -> dict[str, float]:
+    """Dial and send; the span ends when every outcome is known, or what was sent settled is read.
+
+    Args:
+        side: what to send.
+        drained: waits until the receiver has all messages but the probes; called if there are probes.
+    """
     assert side.url is not None
     if side.dialect == "0-9-1":
-        return await _publish(side, side.url)
+        return await _publish(side, side.url, drained)
     body = bytes(side.size)
     async with (
-        amqp.open_connection(side.url, cafile=side.cafile) as connection,
+        amqp.open_connection(side.url) as connection,
         connection.open_sender(side.address, guarantee=side.guarantee) as sender,
     ):
         await sender.wait_sendable()
@@ -102,9 +109,8 @@ async def send(side: Side) -> dict[str, float]:
         for _ in range(side.count):
             await sender.transmit(body)
         await sender.flush()
-        if not side.probes:
-            await sender.aclose()
         result = span.end(side.count)
+        await drained()
         for _ in range(side.probes):
             await sender.send(_probe(side))
             if side.presettled:
@@ -112,10 +118,10 @@ async def send(side: Side) -> dict[str, float]:
     return result
 
 
-async def _publish(side: Side, url: str) -> dict[str, float]:
+async def _publish(side: Side, url: str, drained: Callable[[], Awaitable[None]]) -> dict[str, float]:
     """The same in AMQP 0-9-1; what is not confirmed is read when the server answers another method behind it."""
     body = bytes(side.size)
-    async with amqp091.open_connection(url, cafile=side.cafile) as connection:
+    async with amqp091.open_connection(url) as connection:
         if side.presettled:
             async with connection.open_channel() as channel:
                 span = _Span()
@@ -123,6 +129,7 @@ async def _publish(side: Side, url: str) -> dict[str, float]:
                     await channel.publish("", side.address, body)
                 await channel.declare_queue(side.address, passive=True)
                 result = span.end(side.count)
+                await drained()
                 for _ in range(side.probes):
                     await channel.publish("", side.address, _probe(side))
                     await trio.sleep(_PACE)
@@ -133,6 +140,7 @@ async def _publish(side: Side, url: str) -> dict[str, float]:
                 await publisher.transmit("", side.address, body)
             await publisher.wait_confirmed()
             result = span.end(side.count)
+            await drained()
             for _ in range(side.probes):
                 await publisher.publish("", side.address, _probe(side))
     return result
@@ -150,7 +158,7 @@ async def receive(side: Side) -> dict[str, float]:
     if side.dialect == "0-9-1":
         return await _consume(side, side.url)
     async with (
-        amqp.open_connection(side.url, cafile=side.cafile) as connection,
+        amqp.open_connection(side.url) as connection,
         connection.open_receiver(side.address, credit=side.credit, guarantee=side.guarantee) as receiver,
     ):
         _tell(ready=True)
@@ -169,10 +177,7 @@ async def _receive_listening(side: Side) -> dict[str, float]:
             nursery.cancel_scope.cancel()
 
     async with trio.open_nursery() as nursery:
-        context = None if side.certfile is None else amqp.tls.server_context(side.certfile)
-        url = "amqp://127.0.0.1:0" if context is None else "amqps://127.0.0.1:0"
-        listen = partial(amqp.serve, handle, url, ssl_context=context)
-        listeners: list[amqp.Listener] = await nursery.start(listen)
+        listeners: list[amqp.Listener] = await nursery.start(amqp.serve, handle, "amqp://127.0.0.1:0")
         _tell(url=listeners[0].url)
     return results[0]
 
@@ -194,6 +199,7 @@ async def _measure(side: Side, receiver: amqp.Receiver) -> dict[str, float]:
             _tell(received=seen)
             report_at += every
     result = span.end(count)
+    _tell(drained=True)
 
     async def next_body() -> bytes:
         delivery = await receiver.receive()
@@ -209,7 +215,7 @@ async def _measure(side: Side, receiver: amqp.Receiver) -> dict[str, float]:
 async def _consume(side: Side, url: str) -> dict[str, float]:
     """The same in AMQP 0-9-1."""
     async with (
-        amqp091.open_connection(url, cafile=side.cafile) as connection,
+        amqp091.open_connection(url) as connection,
         connection.open_channel() as channel,
         channel.queue(side.address).consume(prefetch=side.credit, no_ack=side.presettled) as consumer,
     ):
@@ -230,6 +236,7 @@ async def _consume(side: Side, url: str) -> dict[str, float]:
                 _tell(received=seen)
                 report_at += every
         result = span.end(count)
+        _tell(drained=True)
 
         async def next_body() -> bytes:
             delivery = await consumer.receive()

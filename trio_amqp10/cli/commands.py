@@ -52,7 +52,7 @@ def _as_listen_url(value: str) -> str:
 
 
 def _as_management_url(value: str) -> str:
-    from .management import management_url
+    from .dial_management import management_url
 
     try:
         management_url(value)

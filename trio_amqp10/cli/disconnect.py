@@ -9,8 +9,8 @@ import trio
 import trio_amqp10 as amqp
 
 from .command_runner import CommandError, Interrupts
+from .dial_management import dial_management
 from .dial_options import DialOptions
-from .management import dial_management
 
 __all__ = ["DisconnectOptions", "disconnect"]
 

@@ -18,8 +18,8 @@ from trio_amqp10.json_values import to_json
 from trio_amqp10.wire.values import Int
 
 from .command_runner import CommandError, Interrupts, harmless, say, write_out
+from .dial_management import dial_management
 from .dial_options import DialOptions
-from .management import dial_management
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

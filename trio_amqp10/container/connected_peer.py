@@ -1,6 +1,6 @@
 """What a container knows of a connection, and a dialect of the container.
 
-``ConnectedPeer`` is what a dialect makes of each connection; ``ServedPeer`` (``served_peer``) is most of it.
+``ConnectedPeer`` is what a dialect makes of each connection; ``ConnectedPeerBase`` (``connected_peer_base``) is most of it.
 ``ServingContainer`` is what the container is to a dialect.
 
 Knows accounts and permissions; knows no link and no octet of any dialect.

@@ -26,6 +26,7 @@ from trio_amqp10.renamed import RenamedAttribute
 from trio_amqp10.sasl import Server
 from trio_amqp10.tokens import path_of
 
+from .available_memory import default_limit
 from .background_tasks import TaskRunner
 from .broker.topology import Topology
 from .connections import Connections
@@ -34,7 +35,6 @@ from .handlers import Around, FunctionNode, HandlerNode
 from .internal_peer import InternalPeer, NodesPeer, send_within
 from .local_connection import LocalConnection, LocalOptions
 from .management import ADDRESS, Management
-from .memory_limit import default_limit
 from .memory_streams import memory_stream_pair
 from .nodes.clock import Clock
 from .nodes.message_store import MessageStore, QueueStore
@@ -45,9 +45,9 @@ from .nodes.relay import Relay, post
 from .nodes.topic import MAX_BACKLOG, MAX_SUBSCRIPTIONS, Spill, Topic
 from .nodes.watermark import Watermark
 from .protocols.amqp10.connection import Amqp10Connection
-from .protocols.amqp10.content import content_of_message
 from .protocols.amqp10.lifetimes import TEMPORARY
 from .protocols.amqp10.link_store import LinkStore
+from .protocols.amqp10.native_message import content_of_message
 from .protocols.amqp10.protocol import Amqp10
 from .protocols.amqp10.termini import LONGEST, Termini
 from .protocols.table import dialects_of, of_own_schemes
@@ -217,7 +217,7 @@ class Container(HandlerDecorators):
         if isinstance(node, HandlerNode):
             node.around = self._around
         self.nodes[node.address] = node
-        if node.keeps:
+        if node.keeps_subscriptions:
             self.retaining_nodes[node.address] = node
         if self._recovered:
             with self._reading():
@@ -394,7 +394,7 @@ class Container(HandlerDecorators):
             LocalProtocolError: the address is taken.
         """
         management = FunctionNode(address, Management(self).answer, self._post, concurrency=1)
-        management.spared = True
+        management.exempt_from_watermark = True
         self.add_node(management)
 
     def add_broker(self, **options: Any) -> Topology:
@@ -438,7 +438,7 @@ class Container(HandlerDecorators):
             LocalProtocolError: there is one already.
         """
         cbs = Cbs(verify, self._post, self.clock.wall)
-        cbs.spared = True
+        cbs.exempt_from_watermark = True
         self.add_node(cbs)
         self._resolves_uris = self.amqp10.settles_first = azure
         if self.authorise is None:
@@ -451,11 +451,11 @@ class Container(HandlerDecorators):
 
     def guard_for(self, peer: Subject) -> Guard:
         """What knows what this peer may do."""
-        return Guard(peer, self.authorise, self.resolve, self._is_unasked)
+        return Guard(peer, self.authorise, self.resolve, self._needs_no_permission)
 
-    def _is_unasked(self, address: str) -> bool:
+    def _needs_no_permission(self, address: str) -> bool:
         node = self.nodes.get(address)
-        return node is not None and node.unasked
+        return node is not None and node.needs_no_permission
 
     def find(self, address: str) -> Node:
         """The node of this address; made now, where nothing is said against it.
@@ -602,7 +602,7 @@ class Container(HandlerDecorators):
         Whether it may be connected at all (``peer.guard.check("open", None)``) is the caller's to ask, after this.
 
         Args:
-            peer: the connection; a ``ServedPeer`` of a dialect.
+            peer: the connection; a ``ConnectedPeerBase`` of a dialect.
             nursery: lasts until the connection is over and the tasks that work for it are done.
 
         Raises:

@@ -19,16 +19,16 @@ from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.renamed import RenamedAttribute
 
 from .nodes.content import Content
-from .nodes.forms import content_of
+from .nodes.form_registry import content_of
 from .nodes.node import Lease, RefusedError, SubscriptionTerms
 from .nodes.relay import Feed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .nodes.forms import Wants
+    from .connected_peer_base import ConnectedPeerBase
+    from .nodes.form_registry import Wants
     from .nodes.node import Node
-    from .served_peer import ServedPeer
 
 __all__ = ["GivenLease", "PublishedArrival", "Publisher", "WindowOutlet"]
 
@@ -118,7 +118,9 @@ class Publisher:
         counts: messages that were published to each, by address.
     """
 
-    def __init__(self, peer: ServedPeer, find: Callable[[str], Node], on_taken: Callable[[], object]) -> None:
+    def __init__(
+        self, peer: ConnectedPeerBase, find: Callable[[str], Node], on_taken: Callable[[], object]
+    ) -> None:
         self.inlets: dict[str, Feed] = {}
         self.counts: dict[str, int] = {}
         self._peer = peer
@@ -262,7 +264,7 @@ class WindowOutlet:
 
     def __init__(
         self,
-        peer: ServedPeer,
+        peer: ConnectedPeerBase,
         node: Node,
         send: Callable[[Content, GivenLease], object] | None = None,
         on_closed: Callable[[str | None, str | None], object] | None = None,
@@ -289,7 +291,7 @@ class WindowOutlet:
         self._giving = False
 
     def begin(self) -> None:
-        """It may be attached (``ServedPeer.check_outlet``), and receives from now on."""
+        """It may be attached (``ConnectedPeerBase.check_outlet``), and receives from now on."""
         self._attached = True
         self._node.add_outlet(self)
         self.wake()

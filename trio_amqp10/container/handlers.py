@@ -54,7 +54,7 @@ class HandlerNode(Node):
         around: stands between arrivals and the handler, or None.
     """
 
-    takes = True
+    accepts_senders = True
 
     def __init__(self, address: str, concurrency: int) -> None:
         super().__init__(address)
@@ -201,7 +201,7 @@ class Answering(HandlerNode):
             that receives from this node; else there is none.
     """
 
-    gives = pairs = True
+    accepts_receivers = answers_link_pairs = True
     answers_unasked = False
 
     def __init__(

@@ -214,7 +214,7 @@ class Transaction:
                         if undo is not None:
                             undos.append(undo)
                 for node, posts in list(self._posts.items()):
-                    if node.storing:
+                    if node.stores_messages:
                         posts.open()
                         node.on_arrivals(posts)
         except Exception:

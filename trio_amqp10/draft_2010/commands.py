@@ -17,12 +17,12 @@ from trio_amqp10.wire.decode import decode
 from trio_amqp10.wire.decode_budget import Budget
 from trio_amqp10.wire.encode import encode
 
-from . import transactions as draft
 from .encodings import from_draft
 from .faults import check_options, invalid_field
-from .messaging import SectionCode
 from .registries import TYPES, write
 from .sections import DraftSection, around
+from .spec import transactions as draft
+from .spec.messaging import SectionCode
 
 __all__ = ["draft_command", "final_command"]
 

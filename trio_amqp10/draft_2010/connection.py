@@ -22,7 +22,7 @@ from .frame_reader import DraftFrameReader
 from .frame_translator import FrameTranslator
 from .frame_writer import FrameWriter
 from .session_credit import SessionCredit
-from .transport import MIN_MAX_FRAME_SIZE
+from .spec.transport import MIN_MAX_FRAME_SIZE
 
 if TYPE_CHECKING:
     from trio_amqp10.engine.session import Session

@@ -12,7 +12,7 @@ from .flow_states import credit_of
 if TYPE_CHECKING:
     from trio_amqp10.engine.session import Session
 
-    from . import transport as draft
+    from .spec import transport as draft
 
 __all__ = ["ranges_of"]
 

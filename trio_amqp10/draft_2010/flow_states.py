@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from trio_amqp10.engine.serial_numbers import add
 from trio_amqp10.spec.transport import Role
 
-from . import transport as draft
 from .session_credit import SessionCredit
+from .spec import transport as draft
 
 if TYPE_CHECKING:
     from trio_amqp10.engine.session import Session

@@ -14,12 +14,12 @@ from trio_amqp10.spec import transport as final
 from trio_amqp10.spec.messaging import Received
 from trio_amqp10.wire.values import Symbol
 
-from . import security as draft_security
-from . import transport as draft
 from .faults import check_options, invalid_field
 from .outcomes import draft_error, draft_state, final_error, final_state
+from .spec import security as draft_security
+from .spec import transport as draft
+from .spec.transport import LinkExpiryPolicy
 from .termini import Lifetime, draft_terminus, final_terminus, lifetime_of
-from .transport import LinkExpiryPolicy
 
 __all__ = [
     "draft_attach",

@@ -19,7 +19,6 @@ from trio_amqp10.spec.transactions import Coordinator
 from trio_amqp10.wire.decode_budget import Budget
 from trio_amqp10.wire.encode import encode
 
-from . import transport as draft
 from .commands import final_command
 from .extents import ranges_of
 from .faults import check_options, invalid_field, required_attribute
@@ -36,10 +35,11 @@ from .frame_bodies import (
 from .frame_writer import TXN_ID
 from .incoming_message import IncomingMessage
 from .link_notes import LinkNotes
-from .messaging import Rejected, TransferState
 from .outcomes import draft_error, final_state
 from .registries import read
 from .sections import Draft, final_message
+from .spec import transport as draft
+from .spec.messaging import Rejected, TransferState
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,18 +21,18 @@ from trio_amqp10.spec.transactions import Coordinator
 from trio_amqp10.wire.decode_budget import Budget
 from trio_amqp10.wire.values import Symbol
 
-from . import transport as draft
 from .commands import draft_command
 from .flow_states import credit_of, drop_all, flow_state, link_state, lowest_outgoing
 from .frame_bodies import draft_attach, draft_begin, draft_close, draft_linkage, draft_open
 from .link_notes import LinkNotes
-from .messaging import TransferState
 from .outcomes import bare_outcome, draft_error, draft_state
 from .outgoing_message import FRAGMENT_OVERHEAD, OutgoingMessage, cut
 from .registries import write
 from .sections import draft_message
+from .spec import transport as draft
+from .spec.messaging import TransferState
+from .spec.transport import MIN_MAX_FRAME_SIZE
 from .transfers import begun, bound, link_of, transfer_of
-from .transport import MIN_MAX_FRAME_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -227,8 +227,8 @@ class FrameWriter(WriteBuffer):
         if FRAME_HEADER_SIZE + self._extent_octets + _SPARE > self.frame_size:
             self.write_extents()
             self._extent_octets = octets
-        if not self._chunks and self.bell is not None:
-            self.bell()
+        if not self._chunks and self.on_output is not None:
+            self.on_output()
         self._extents.setdefault(key, []).append(extent)
 
     def on_detach(self, session: Session, detach: final.Detach, _payload: bytes) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from trio_amqp10.engine.receiver import ReceiverLink
 
     from .sections import DraftSection
-    from .transport import Fragment
+    from .spec.transport import Fragment
 
 __all__ = ["IncomingMessage"]
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from trio_amqp10.spec.transport import Role
 
+from .spec.transport import ErrorMode
 from .transfer_units import TransferUnits
-from .transport import ErrorMode
 
 if TYPE_CHECKING:
     from .incoming_message import IncomingMessage
     from .outgoing_message import OutgoingMessage
-    from .transport import Attach, Linkage
+    from .spec.transport import Attach, Linkage
 
 __all__ = ["LinkNotes"]
 

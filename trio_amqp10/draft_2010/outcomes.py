@@ -13,9 +13,9 @@ from trio_amqp10.spec import transport as final_transport
 from trio_amqp10.spec.transactions import Declared, TransactionalState
 from trio_amqp10.wire.values import Symbol
 
-from . import messaging as draft
-from . import transport as draft_transport
 from .faults import DraftCondition, invalid_field
+from .spec import messaging as draft
+from .spec import transport as draft_transport
 
 __all__ = [
     "bare_outcome",

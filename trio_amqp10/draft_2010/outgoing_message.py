@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from .transport import Fragment
+from .spec.transport import Fragment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

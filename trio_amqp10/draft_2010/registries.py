@@ -12,8 +12,8 @@ from trio_amqp10.wire.composite import PERFORMATIVE_NODES, Registry
 from trio_amqp10.wire.decode_budget import Budget
 from trio_amqp10.wire.encode import encode
 
-from . import messaging, security, transactions, transport
 from .encodings import from_draft, to_draft
+from .spec import messaging, security, transactions, transport
 
 __all__ = ["FRAME_BODIES", "SASL_FRAME_BODIES", "TYPES", "read", "write"]
 

@@ -33,11 +33,11 @@ from trio_amqp10.wire.decode_budget import Budget
 from trio_amqp10.wire.encode import encode
 from trio_amqp10.wire.values import Symbol, Timestamp, UInt
 
-from . import messaging as draft
 from .encodings import from_draft, to_draft
 from .faults import invalid_field
-from .messaging import SectionCode
 from .registries import TYPES, write
+from .spec import messaging as draft
+from .spec.messaging import SectionCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,10 +11,10 @@ from trio_amqp10.spec import messaging as final
 from trio_amqp10.spec import transactions as final_transactions
 from trio_amqp10.wire.values import Described, Symbol
 
-from . import messaging as draft
-from . import transactions as draft_transactions
 from .outcomes import draft_outcome, final_outcome
-from .transport import LinkExpiryPolicy
+from .spec import messaging as draft
+from .spec import transactions as draft_transactions
+from .spec.transport import LinkExpiryPolicy
 
 __all__ = ["Lifetime", "draft_terminus", "final_terminus", "lifetime_of"]
 

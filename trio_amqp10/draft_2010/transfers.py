@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from trio_amqp10.engine.serial_numbers import add, distance
 
-from . import transport as draft
 from .flow_states import credit_of, lowest_outgoing
 from .outgoing_message import OutgoingMessage
+from .spec import transport as draft
 
 if TYPE_CHECKING:
     from trio_amqp10.engine.link import Link

@@ -154,8 +154,8 @@ class Context:
     def owe(self, session: Writer) -> None:
         """``session`` has something to write when octets are next taken."""
         self.dirty.append(session)
-        if self.write_buffer.bell is not None:
-            self.write_buffer.bell()
+        if self.write_buffer.on_output is not None:
+            self.write_buffer.on_output()
 
     def flush(self) -> None:
         """Have every session write what is due."""

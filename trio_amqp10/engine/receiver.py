@@ -20,7 +20,7 @@ from .states import LinkState
 if TYPE_CHECKING:
     from .delivery import IncomingDelivery
     from .incoming_transfers import Incoming
-    from .receive_buffer import ReceiveBuffer
+    from .octet_bound import OctetBound
     from .session_core import SessionCore
     from .streamed_delivery import StreamedDelivery
     from .unsettled_state import ReceiverTerminus
@@ -77,7 +77,7 @@ class ReceiverLink(Link):
         self.terminus: ReceiverTerminus | None = None
         self.streaming = False
         self.sheds = False
-        self.hold: ReceiveBuffer | None = None
+        self.hold: OctetBound | None = None
         self.inflows: dict[StreamedDelivery, None] = {}
         self._forgiven = 0
 
@@ -116,7 +116,7 @@ class ReceiverLink(Link):
         self.max_message_size = None
         self.session.windows.narrow(max(2, limits.stream_octets // limits.max_frame_size))
 
-    def limit(self, hold: ReceiveBuffer) -> None:
+    def limit(self, hold: OctetBound) -> None:
         """Bound the octets of the queue; for a link that has given no credit yet, alone on its session."""
         session = self.session
         self.hold = session.hold = hold

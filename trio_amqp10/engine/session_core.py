@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from .connection_context import Context
     from .link import Link
-    from .receive_buffer import ReceiveBuffer
+    from .octet_bound import OctetBound
 
 __all__ = ["WITH_HANDLE", "SendsInTurn", "SessionCore"]
 
@@ -99,7 +99,7 @@ class SessionCore(Lifecycle, ABC):
         self.partials: dict[SendsInTurn, None] = {}
         self.hungry: list[SendsInTurn] = []
         self.unread = 0
-        self.hold: ReceiveBuffer | None = None
+        self.hold: OctetBound | None = None
         self._flow_links: dict[Link, None] = {}
         self._later_flows: dict[Link, None] = {}  # of links that are to be attached first
         self._owes_flow = False

@@ -144,7 +144,8 @@ class Settlement:
             if is_terminal(state):
                 link.terminus.record_outcome(delivery.tag, state, lambda: None)
             return
-        self._check(state)
+        if state is not ACCEPTED:
+            self._check(state)
         _give(delivery, state)
         mode = link.rcv_settle_mode
         if self.modes:
@@ -344,8 +345,19 @@ class Settlement:
                 self._context.changed += len(due)
                 if in_transaction and len(due) > FEW and due[0].word is not None:
                     self._context.charge_churn("outcomes in a transaction changed", len(due) / _CHEAP)
+                plain = state is ACCEPTED and settled
                 for sent in due:
-                    self._on_outgoing(sent, rank, state)
+                    link = sent.link
+                    if plain and link.terminus is None and link.outcomes is None and sent.watcher is None:
+                        # As ``_on_outgoing`` does it, for the answer that nearly all deliveries get.
+                        sent.word = state
+                        sent.settled = True
+                        del self.outgoing[sent.delivery_id]
+                        link.unsettled -= 1
+                        if link.watch_unsettled and not link.unsettled:
+                            self._context.touch(link.owner)
+                    else:
+                        self._on_outgoing(sent, rank, state)
             elif state is not None:
                 self.sent.note(first, ahead, state)
         elif settled:

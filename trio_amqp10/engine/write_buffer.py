@@ -31,7 +31,7 @@ class WriteBuffer:
     Attributes:
         size: octets that wait, held ones included.
         frame_size: the largest frame that we write.
-        bell: called when something waits and nothing did before.
+        on_output: called when something waits and nothing did before.
         finish: what makes of the octets that leave, whole frames, those that do; None for the same.
         wrote: whether octets were taken since this was last set to False.
     """
@@ -43,9 +43,9 @@ class WriteBuffer:
         "_peer_opened",
         "_soft",
         "_taken",
-        "bell",
         "finish",
         "frame_size",
+        "on_output",
         "size",
         "wrote",
     )
@@ -58,7 +58,7 @@ class WriteBuffer:
         self._taken = 0
         self.size = 0
         self.frame_size = MIN_MAX_FRAME_SIZE
-        self.bell: Callable[[], object] | None = None
+        self.on_output: Callable[[], object] | None = None
         self.finish: Callable[[bytes], bytes] | None = None
         self.wrote = False
 
@@ -72,16 +72,16 @@ class WriteBuffer:
 
     def write_header(self, octets: bytes) -> None:
         """The protocol header: once, before any frame (2.2)."""
-        if not self._chunks and self.bell is not None:
-            self.bell()
+        if not self._chunks and self.on_output is not None:
+            self.on_output()
         self._chunks.append(octets)
         self.size += len(octets)
 
     def write_frame(self, head: bytes, payload: bytes = b"") -> None:
         """A frame, in two parts if need be, that is laid out already and known to fit and to be due."""
         chunks = self._chunks
-        if not chunks and self.bell is not None:
-            self.bell()
+        if not chunks and self.on_output is not None:
+            self.on_output()
         chunks.append(head)
         chunks.append(payload)
         self.size += len(head) + len(payload)
@@ -146,8 +146,8 @@ class WriteBuffer:
             largest = max(len(h) + len(p) for h, p in zip(self._held[::2], self._held[1::2], strict=True))
             if largest > max_frame_size:
                 return largest
-            if not self._chunks and self.bell is not None:
-                self.bell()
+            if not self._chunks and self.on_output is not None:
+                self.on_output()
             self._chunks += self._held
         self._held = None
         return None

@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import datetime
 import uuid
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, overload
 
 from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.wire.bounded_memo import BoundedMemo
 from trio_amqp10.wire.pair_map import copied
 from trio_amqp10.wire.values import Symbol, Timestamp, UInt, ULong
+
+from .sections import plain_octets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableMapping
@@ -30,14 +33,14 @@ __all__ = [
     "PROPERTY_FIELDS",
     "Field",
     "MapField",
+    "checked_bytes",
     "checked_fields",
-    "plain_octets",
+    "checked_id",
+    "checked_str",
+    "checked_symbol",
+    "checked_time",
+    "checked_uint",
 ]
-
-
-def plain_octets(value: Any) -> Any:
-    """A bytearray or memoryview as the bytes that it holds now; anything else as it is."""
-    return bytes(cast("bytearray", value)) if isinstance(value, (bytearray, memoryview)) else value
 
 
 Got = TypeVar("Got")
@@ -71,7 +74,7 @@ def _checked_octet(name: str, value: Any) -> int:
     return _in_range(name, value, 255)
 
 
-def _checked_uint(name: str, value: Any) -> int:
+def checked_uint(name: str, value: Any) -> int:
     return _in_range(name, value, UInt.MAX)
 
 
@@ -81,8 +84,10 @@ def _in_range(name: str, value: Any, maximum: int) -> int:
     return value
 
 
-def _checked_id(name: str, value: Any) -> Any:
+def checked_id(name: str, value: Any) -> Any:
     """A plain int is meant as the ulong, the only integer that may be an id (3.2.11)."""
+    if value.__class__ is int and 0 <= value <= ULong.MAX:
+        return int.__new__(ULong, value)  # what the class checks is checked
     if isinstance(value, int) and not isinstance(value, bool):
         return ULong(value)
     if not isinstance(value, (str, bytes, uuid.UUID)) or isinstance(value, Symbol):
@@ -90,24 +95,27 @@ def _checked_id(name: str, value: Any) -> Any:
     return value
 
 
-def _checked_bytes(name: str, value: Any) -> bytes:
+def checked_bytes(name: str, value: Any) -> bytes:
     octets = plain_octets(value)
     if not isinstance(octets, bytes):
         raise LocalProtocolError(f"{name} is bytes, not {value!r}")
     return octets
 
 
-def _checked_str(name: str, value: Any) -> str:
+def checked_str(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise LocalProtocolError(f"{name} is a str, not {value!r}")
     return str(value)
 
 
-def _checked_symbol(name: str, value: Any) -> Symbol:
-    return Symbol(_checked_str(name, value))
+def checked_symbol(name: str, value: Any) -> Symbol:
+    return _SYMBOLS[value] if value.__class__ is str else Symbol(checked_str(name, value))
 
 
-def _checked_time(name: str, value: Any) -> Timestamp:
+_SYMBOLS: Final = BoundedMemo[str, Symbol](Symbol)
+
+
+def checked_time(name: str, value: Any) -> Timestamp:
     if isinstance(value, datetime.datetime):
         return Timestamp.from_datetime(value)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -118,24 +126,24 @@ def _checked_time(name: str, value: Any) -> Timestamp:
 HEADER_CHECKS: Final[tuple[Callable[[str, Any], Any], ...]] = (
     _checked_bool,
     _checked_octet,
-    _checked_uint,
+    checked_uint,
     _checked_bool,
-    _checked_uint,
+    checked_uint,
 )
 PROPERTY_CHECKS: Final[tuple[Callable[[str, Any], Any], ...]] = (
-    _checked_id,
-    _checked_bytes,
-    _checked_str,
-    _checked_str,
-    _checked_str,
-    _checked_id,
-    _checked_symbol,
-    _checked_symbol,
-    _checked_time,
-    _checked_time,
-    _checked_str,
-    _checked_uint,
-    _checked_str,
+    checked_id,
+    checked_bytes,
+    checked_str,
+    checked_str,
+    checked_str,
+    checked_id,
+    checked_symbol,
+    checked_symbol,
+    checked_time,
+    checked_time,
+    checked_str,
+    checked_uint,
+    checked_str,
 )
 
 
@@ -178,7 +186,9 @@ class Field(Generic[Got, Given]):
     def __get__(self, message: Message | None, owner: type) -> Any:
         if message is None:
             return self
-        fields = message._load(self.place)
+        fields = message._sections[self.place]
+        if fields.__class__ is not list:  # there is none, or it was not read yet
+            fields = message._load(self.place)
         value = None if fields is None else fields[self.index]
         return self.default if value is None else value
 

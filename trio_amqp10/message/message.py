@@ -27,17 +27,23 @@ from trio_amqp10.wire.values import Symbol, Timestamp
 from .fields import (
     HEADER_CHECKS,
     HEADER_FIELDS,
-    PROPERTY_CHECKS,
     PROPERTY_FIELDS,
     Field,
     MapField,
+    checked_bytes,
     checked_fields,
+    checked_id,
+    checked_str,
+    checked_symbol,
+    checked_time,
+    checked_uint,
 )
 from .section_writers import SECTION_WRITERS, write_body
 from .sections import (
     ANNOTATIONS,
     APPLICATION_PROPERTIES,
     BODY,
+    CODES,
     DELIVERY_ANNOTATIONS,
     FOOTER,
     HEADER,
@@ -48,11 +54,12 @@ from .sections import (
     Span,
     Value,
     body_sections,
-    only_body,
     read_section,
     scan,
     stored_body,
 )
+from .usual_readers import USUAL_READERS, short_body
+from .usual_writers import usual_payload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,8 +110,13 @@ def encode_around(message: Message) -> tuple[bytes, bytes]:
     return bytes(parts[0]), bytes(parts[1])
 
 
+_UNREAD: Final = Mark.UNREAD
+_ABSENT: Final = Mark.ABSENT
 _BUILT: Final = (None,) * 7
 """In place of the spans of a message that was not received."""
+_NOT_SCANNED: Final[Any] = (_UNREAD,) * 7
+"""In place of the list of sections of one that was received, and not looked at."""
+_FIRST_OF_BODIES: Final = bytes((CODES["amqp:data:binary"],))
 _NO_HEADER: Final = [None] * 5
 _NO_PROPERTIES: Final = [None] * 13
 _IMMUTABLE: Final = frozenset({bytes, str, int, float, bool, type(None), uuid.UUID})
@@ -205,7 +217,36 @@ class Message:
         delivery_annotations: Mapping[Any, Any] | None = None,
         footer: Mapping[Any, Any] | None = None,
     ) -> None:
+        # A field of the class that it nearly always has is checked right here, any other by its check.
         header: list[Any] = [durable, priority, ttl, first_acquirer, delivery_count]
+        if header != _NO_HEADER and (durable.__class__ is not bool or header.count(None) < 4):
+            header = checked_fields(HEADER_FIELDS, HEADER_CHECKS, header)
+        if message_id is not None and message_id.__class__ is not str:
+            message_id = checked_id("message_id", message_id)
+        if user_id is not None:
+            user_id = checked_bytes("user_id", user_id)
+        if to is not None and to.__class__ is not str:
+            to = checked_str("to", to)
+        if subject is not None and subject.__class__ is not str:
+            subject = checked_str("subject", subject)
+        if reply_to is not None and reply_to.__class__ is not str:
+            reply_to = checked_str("reply_to", reply_to)
+        if correlation_id is not None and correlation_id.__class__ is not str:
+            correlation_id = checked_id("correlation_id", correlation_id)
+        if content_type is not None:
+            content_type = checked_symbol("content_type", content_type)
+        if content_encoding is not None:
+            content_encoding = checked_symbol("content_encoding", content_encoding)
+        if absolute_expiry_time is not None:
+            absolute_expiry_time = checked_time("absolute_expiry_time", absolute_expiry_time)
+        if creation_time is not None:
+            creation_time = checked_time("creation_time", creation_time)
+        if group_id is not None:
+            group_id = checked_str("group_id", group_id)
+        if group_sequence is not None:
+            group_sequence = checked_uint("group_sequence", group_sequence)
+        if reply_to_group_id is not None:
+            reply_to_group_id = checked_str("reply_to_group_id", reply_to_group_id)
         properties: list[Any] = [
             message_id,
             user_id,
@@ -227,14 +268,12 @@ class Message:
         self._changed = True
         self._lent = 0
         self._sections: list[Any] = [
-            None if header == _NO_HEADER else checked_fields(HEADER_FIELDS, HEADER_CHECKS, header),
+            None if header == _NO_HEADER else header,
             copied(delivery_annotations) if delivery_annotations else None,
             copied(annotations) if annotations else None,
-            None
-            if properties == _NO_PROPERTIES
-            else checked_fields(PROPERTY_FIELDS, PROPERTY_CHECKS, properties),
+            None if properties == _NO_PROPERTIES else properties,
             copied(application_properties) if application_properties else None,
-            stored_body(body),
+            body if body.__class__ is bytes else stored_body(body),
             copied(footer) if footer else None,
         ]
 
@@ -250,6 +289,7 @@ class Message:
         message.message_format = message_format
         message._payload = payload  # noqa: SLF001 - our own, only not called self
         message._spans = None  # noqa: SLF001
+        message._sections = _NOT_SCANNED  # noqa: SLF001
         return message
 
     def to_payload(self) -> bytes:
@@ -261,12 +301,11 @@ class Message:
         spans = self._spans
         if spans is None or not (self._changed or self._lent):
             return self._payload
-        out = bytearray()
         if spans is _BUILT:
-            for value, writer in zip(self._sections, SECTION_WRITERS, strict=True):
-                if value is not None:
-                    writer(out, value)
-            return bytes(out)
+            usual = usual_payload(self._sections)
+            if usual is not None:
+                return usual
+        out = bytearray()
         self._write(out, range(len(spans)))
         return bytes(out)
 
@@ -278,7 +317,7 @@ class Message:
             value, span = self._sections[place], spans[place]
             if span is not None and not self._differs(place, span):
                 out += self._payload[span[0] : span[1]]
-            elif value is not None:
+            elif value is not None and value is not _UNREAD:
                 SECTION_WRITERS[place](out, value)
 
     @property
@@ -287,16 +326,19 @@ class Message:
 
         None also for a message without a body section, which is illegal but happens.
         """
-        if self._spans is None:
-            body = only_body(self._payload)
-            if body is not None:
-                return body
-        value = self._load(BODY)
+        value = self._sections[BODY]
+        if value is _UNREAD:
+            payload = self._payload
+            if self._spans is None and payload[2:3] >= _FIRST_OF_BODIES:
+                body = short_body(payload, 0, len(payload))
+                if body is not None:
+                    return body
+            value = self._load(BODY)
         if value.__class__ in _IMMUTABLE:
             return value
         if isinstance(value, Data):
             return b"".join(value.chunks)
-        if value is Mark.ABSENT:
+        if value is _ABSENT:
             return None
         self._lent |= 1 << BODY
         if isinstance(value, Sequence):
@@ -360,19 +402,25 @@ class Message:
 
     def _load(self, place: int) -> Any:
         """What is in the section, None where there is none."""
-        if self._spans is None:
+        value = self._sections[place]
+        if value is not _UNREAD:
+            return value
+        spans = self._spans
+        if spans is None:
             spans = scan(self._payload, self._in_order)
-            self._sections = [None if span is None else Mark.UNREAD for span in spans]
-            if spans[BODY] is None:
-                self._sections[BODY] = Mark.ABSENT
             self._changed = False
             self._lent = 0
+            self._sections = [_UNREAD] * len(spans)
             self._spans = spans
-        value = self._sections[place]
-        if value is Mark.UNREAD:
-            span = self._spans[place]
-            assert span is not None
-            value = self._sections[place] = read_section(place, self._payload, span, self._allow_duplicates)
+        span = spans[place]
+        if span is None:
+            value = _ABSENT if place == BODY else None
+        else:
+            payload = self._payload
+            value = USUAL_READERS[place](payload, *span)
+            if value is None:
+                value = read_section(place, payload, span, self._allow_duplicates)
+        self._sections[place] = value
         return value
 
     def _replace(self, place: int, value: Any) -> None:

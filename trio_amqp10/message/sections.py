@@ -11,19 +11,20 @@ import uuid
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from struct import Struct
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.protocol_rules import BODY_SECTIONS, SECTION_ORDER, SECTIONS, ProtocolRule
 from trio_amqp10.spec import messaging as standard
 from trio_amqp10.wire import codes
 from trio_amqp10.wire.composite import Plan, Registry, Section, plan_of
+from trio_amqp10.wire.composite_plan import descriptor_octets
 from trio_amqp10.wire.decode import decode
 from trio_amqp10.wire.decode_budget import MAX_NODES, Budget
 from trio_amqp10.wire.pair_map import PairMap
 from trio_amqp10.wire.values import Symbol, Timestamp, UByte, UInt, ULong
 
-from .fields import plain_octets
+from .usual_readers import USUAL_READERS, short_body
 
 __all__ = [
     "ANNOTATIONS",
@@ -44,6 +45,7 @@ __all__ = [
     "body_sections",
     "malformed",
     "only_body",
+    "plain_octets",
     "read_section",
     "scan",
     "section_code",
@@ -157,6 +159,11 @@ class Value:
         return f"Value({self.value!r})"
 
 
+def plain_octets(value: Any) -> Any:
+    """A bytearray or memoryview as the bytes that it holds now; anything else as it is."""
+    return bytes(cast("bytearray", value)) if isinstance(value, (bytearray, memoryview)) else value
+
+
 def stored_body(body: Any) -> Any:
     """A body as a message keeps it: never None, which means a section that is not there."""
     if body is None:
@@ -198,13 +205,18 @@ def scan(payload: bytes, in_order: bool = True) -> list[Span | None]:
     while pos < end:
         start = pos
         try:
-            code, pos = section_code(payload, pos)
-            pos = skip_value(payload, pos)
+            usual = _USUAL.get(payload[pos : pos + 4])
+            if usual is None:
+                code, pos = section_code(payload, pos)
+                pos = skip_value(payload, pos)
+                place = PLACES[code]
+            else:
+                code, place = usual
+                pos += 5 + payload[pos + 4]
         except (IndexError, struct.error):
             raise malformed("the octets end inside a section") from None
         if pos > end:
             raise malformed("the octets end inside a section")
-        place = PLACES[code]
         if place > last_place:
             spans[place] = (start, pos)
         elif code == last_code and code in (_DATA, _SEQUENCE):
@@ -221,6 +233,14 @@ def scan(payload: bytes, in_order: bool = True) -> list[Span | None]:
             raise malformed(f"section {NAMES[code]} after {NAMES[last_code]}", SECTION_ORDER)
         last_place, last_code = place, code
     return spans
+
+
+_USUAL: Final = {
+    descriptor_octets(code) + bytes((constructor,)): (code, place)
+    for code, place in PLACES.items()
+    for constructor in (codes.LIST8, codes.MAP8, codes.BINARY8, codes.STRING8)
+}
+"""Code and place of a section, by four octets that are nearly always its first: then the fifth is the size of the rest."""
 
 
 def section_code(payload: bytes, pos: int) -> tuple[int, int]:
@@ -241,29 +261,12 @@ def section_code(payload: bytes, pos: int) -> tuple[int, int]:
     return int(descriptor), pos
 
 
-_DATA8: Final = standard.DATA.prefix + bytes((codes.BINARY8,))
-_DATA32: Final = standard.DATA.prefix + bytes((codes.BINARY32,))
-_TEXT8: Final = standard.AMQP_VALUE.prefix + bytes((codes.STRING8,))
-_SIZES: Final = {size + 5: bytes((size,)) for size in range(256)}
-"""The size octet of a payload that is one short body section and nothing else, by its length."""
-
-
 def only_body(payload: bytes) -> bytes | str | None:
     """The body of a payload that is one data section, or one short string, and nothing else.
 
     None for all others, also those that look so but are not well formed: they take the long way.
     """
-    head = payload[:4]
-    if head == _DATA8:
-        return payload[5:] if payload[4:5] == _SIZES.get(len(payload)) else None
-    if head == _DATA32:
-        return payload[8:] if int.from_bytes(payload[4:8], "big") == len(payload) - 8 else None
-    if head == _TEXT8 and payload[4:5] == _SIZES.get(len(payload)):
-        try:
-            return payload[5:].decode()
-        except UnicodeDecodeError:
-            return None
-    return None
+    return short_body(payload, 0, len(payload))
 
 
 _WIDTHS: Final = {0x4: 0, 0x5: 1, 0x6: 2, 0x7: 4, 0x8: 8, 0x9: 16}
@@ -301,6 +304,9 @@ def read_section(place: int, payload: bytes, span: Span, allow_duplicates: bool 
         RemoteProtocolError: with scope ``link``, so that only this message need be refused.
     """
     start, end = span
+    value = USUAL_READERS[place](payload, start, end)
+    if value is not None:
+        return value
     if place == BODY:
         return _read_body(payload, start, end, allow_duplicates)
     code, pos = section_code(payload, start)

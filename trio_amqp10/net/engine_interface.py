@@ -73,7 +73,7 @@ class BrakingEngine(Engine, Protocol):
         """Whether the transport is to be read.
 
         While it is False nothing is read, not even that the peer is gone, until a write fails; what is written
-        and the timer go on. The pump asks again when its bell is rung, and when it has taken what is to be written. What
+        and the timer go on. The pump asks again at each ``wake_writer``, and when it has taken what is to be written. What
         the engine did not read of earlier octets (``has_input``) it is given to read before any new ones.
 
         So an engine that wants no data suspends its own judgement of a silent peer, and wants data once it

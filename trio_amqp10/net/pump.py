@@ -1,19 +1,19 @@
 """The pump moves octets between a stream and an engine of any dialect.
 
-Two tasks, one bell, what a cancel can touch
---------------------------------------------
+Two tasks, and what a cancel can touch
+--------------------------------------
 
 The *reader* waits for octets, gives them to the engine, tells the adapter what happened, wakes
-what was touched, and rings the bell. It never waits for a consumer: credit and windows are what
+what was touched, and wakes the writer. It never waits for a consumer: credit and windows are what
 hold a peer back, so reading on is what keeps a connection alive. A dialect without credit has only the
 transport to hold a peer back: while its engine says that it wants no data, nothing is read. The writer and the timer go on,
-and each ring of the bell asks the engine again. After a failure everything is read, and nothing used.
+and each ``wake_writer`` asks the engine again. After a failure everything is read, and nothing used.
 
 The *writer* is the only task that ever calls ``send_all``. It takes what the engine has to send,
-all of it at once, and writes; where there is nothing, it sleeps until the bell rings or the
+all of it at once, and writes; where there is nothing, it sleeps until it is woken or until the
 engine's next deadline, and is the timer too. User code changes the engine synchronously and
-rings the bell; whatever many tasks said until the writer runs again leaves in one write. Where the
-bell is silent for a second, the writer ends, and a ``ScheduledCall`` stands in for the timer: the next ring, or
+wakes the writer; whatever many tasks said until it runs again leaves in one write. Where nobody
+wakes it for a second, the writer ends, and a ``ScheduledCall`` stands in for the timer: the next ``wake_writer``, or
 that call, starts another. So a connection that is idle is one task, the reader.
 
 Both are shielded from the user's cancellation. ``send_all`` cancelled in the middle leaves a stream that nobody can use, so a
@@ -123,15 +123,15 @@ class Pump:
         "_on_over",
         "_reader",
         "_reading",
-        "_rung",
         "_scheduled",
-        "_silent",
         "_sleeper",
+        "_slicing",
         "_stopped",
         "_stream",
         "_totals",
         "_turn",
         "_wants_data",
+        "_woken",
         "_write_stall",
         "_writer",
         "failure",
@@ -155,8 +155,8 @@ class Pump:
         self._on_event = on_event
         self._on_over = on_over
         self._write_stall = inf if write_stall is None else write_stall
-        self._rung = False
-        self._silent = False  # the bell is, while a read is taken in slices
+        self._woken = False
+        self._slicing = False  # a read is taken in slices, and the writer waits for the last of them
         self._idle = False
         self._lost = False
         self._wants_data: Callable[[], bool] | None = getattr(engine, "wants_data", None)
@@ -183,11 +183,11 @@ class Pump:
         nursery.start_soon(self._read)
         nursery.start_soon(self._write, _REST)
 
-    def ring(self) -> None:
+    def wake_writer(self) -> None:
         """There may be something to send, or a new deadline."""
-        self._rung = True
+        self._woken = True
         self._idle = False
-        if self._silent:
+        if self._slicing:
             return
         if self._held_back:
             self._brake.wake()
@@ -257,14 +257,14 @@ class Pump:
             self._break(bug)
 
     def settle(self) -> None:
-        """Tell events and wake what was touched; rings the bell."""
+        """Tell events, wake what was touched, and then the writer."""
         engine = self._engine
         while (event := engine.next_event()) is not None:
             self._on_event(event)
         while touched := engine.take_touched():  # who is woken may touch others, or itself to go last
             for item in touched:
                 item.wake()
-        self.ring()
+        self.wake_writer()
 
     def _fail(self, failure: BaseException) -> None:
         if self.failure is None:
@@ -332,10 +332,10 @@ class Pump:
             while True:
                 slices += 1
                 now = trio.current_time()
-                self._silent = (
+                self._slicing = (
                     slices % _SLICES_BETWEEN_WRITES != 0 and now - written < _SECONDS_BETWEEN_WRITES
                 )
-                if not self._silent:
+                if not self._slicing:
                     written = now
                 began = turn.began()
                 self.feed(engine.receive_slice, data, now)
@@ -345,8 +345,8 @@ class Pump:
                 await turn.next()
                 data = b""
         finally:
-            self._silent = False
-            self.ring()
+            self._slicing = False
+            self.wake_writer()
         if turn.held:
             await turn.rest()
 
@@ -368,7 +368,7 @@ class Pump:
                 self._on_over()
 
     async def _write_all(self, patience: float) -> None:
-        """Write until the engine has nothing more to say, ever; or rest, ``patience`` seconds after the last ring."""
+        """Write until the engine has nothing more to say, ever; or rest, ``patience`` seconds after it was last woken."""
         while (data := self._octets()) is not None and not self._stopped:
             if data:
                 if not await self._send(data):
@@ -379,9 +379,9 @@ class Pump:
             deadline = self._engine.next_deadline()
             due = inf if deadline is None else deadline
             with self._shield(min(due, trio.current_time() + patience)):
-                while not self._rung:
+                while not self._woken:
                     await self._sleeper.wait()
-            if self._rung:
+            if self._woken:
                 patience = _REST
             elif self._stopped:
                 return
@@ -401,7 +401,7 @@ class Pump:
 
     def _octets(self) -> bytes | None:
         """What there is to write, as ``data_to_send`` has it."""
-        self._rung = False
+        self._woken = False
         self._idle = False
         began = self._turn.began()
         data = self._engine.data_to_send()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from trio_amqp10.errors import AmqpError
 from trio_amqp10.message import Message
+from trio_amqp10.peer.class_overrides import LinkClasses
 from trio_amqp10.peer.delivery import (
     Delivery,
     Outcome,
@@ -18,7 +19,6 @@ from trio_amqp10.peer.delivery import (
     Transactional,
     raise_unless_accepted,
 )
-from trio_amqp10.peer.link_classes import LinkClasses
 from trio_amqp10.peer.receiver import Receiver
 from trio_amqp10.peer.sender import Sender
 from trio_amqp10.peer.stream_sender import StreamSender

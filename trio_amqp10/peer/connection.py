@@ -35,16 +35,16 @@ from trio_amqp10.protocol_rules import IDLE
 from trio_amqp10.spec.transport import Error, Role
 from trio_amqp10.wire.values import Symbol
 
+from .class_overrides import LinkClasses
 from .errors import ConnectionClosedError, anew, connection_error
 from .incoming_links import IncomingLinks, IncomingReceiver, IncomingSender
-from .link_classes import LinkClasses
 from .link_options import ConnectionReceiverOptions, ConnectionSenderOptions, RequesterOptions
 from .option_signatures import takes_on
 from .receiver import Receiver, open_receiver
 from .remote_open import Remote, choose_locale
 from .sender import Sender, open_sender
 from .session import Session, SessionOpening
-from .sole_connection import detection_of
+from .sole_connection_request import detection_of
 from .statistics import ConnectionCounters, connection_statistics
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self._lost: str | None = None
         stall = engine.limits.write_stall
         self.pump = Pump(stack, stream, self._on_event, self._wake_all, stall, self.totals)
-        engine.write_buffer.bell = self.pump.ring
+        engine.write_buffer.on_output = self.pump.wake_writer
         self.pump.start(self._nursery)
 
     def derive_deliveries(self, derive: Callable[[type[Delivery]], type[Delivery]]) -> None:
@@ -717,7 +717,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self._stack.close(error, trio.current_time())
         self._refuse_to_wait()
         self._wake_all()
-        self.pump.ring()
+        self.pump.wake_writer()
 
     def _refuse_to_wait(self) -> None:
         for scope in (self._refusing, self._asking):

@@ -303,9 +303,16 @@ class OutgoingDelivery(EngineOutgoing):
             LinkDetachedError, SessionEndedError, ConnectionClosedError: it is gone, and did not say.
             DeliveryInDoubtError: the link was resumed, and the receiver had forgotten it.
 
-        Cancelled: nothing is lost; call it again.
+        Cancelled: nothing is lost; call it again. One that is known already is given without waiting: such a
+        call is a full checkpoint at every 64th only, or after a millisecond of unbroken work, as ``transmit`` is.
         """
-        await trio.lowlevel.checkpoint()
+        owner = self.link.owner
+        if owner is None:  # its link was attached anew, and this was settled before
+            await trio.lowlevel.checkpoint()
+        else:
+            await cast("LinkOwner", owner).session.connection.pace.checkpoint()
+        if self.word is ACCEPTED:
+            return cast("Outcome", ACCEPTED)
         if self.sent_settled:
             return None
         while not is_terminal(self.state):

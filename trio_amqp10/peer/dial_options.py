@@ -11,8 +11,8 @@ from trio_amqp10.net.backoff import Backoff
 from trio_amqp10.net.tls_options import TlsOptions
 
 from .link_options import ANONYMOUS_RELAY
-from .sole_connection import CAPABILITY as SOLE
-from .sole_connection import sole_properties
+from .sole_connection_request import CAPABILITY as SOLE
+from .sole_connection_request import sole_properties
 from .wires import FINAL, Wire, wire_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from trio_amqp10.engine.open_options import OpenKeywords
     from trio_amqp10.sasl import ClientMechanism
 
-    from .sole_connection import SolePolicy
+    from .sole_connection_request import SolePolicy
 
 __all__ = ["DialOptions", "SaslChoice", "WhereAndOptions"]
 

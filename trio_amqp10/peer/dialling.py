@@ -41,7 +41,7 @@ from .recovery import Recovery
 from .recovery import log as recovery_log
 from .recovery_events import Change, Watchers
 from .redirects import DialTarget, hops_of, redirected
-from .sole_connection import CAPABILITY as SOLE
+from .sole_connection_request import CAPABILITY as SOLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -299,7 +299,7 @@ class Dialling:
             condition=Condition.NOT_IMPLEMENTED.value, description=f"{capability} is needed and not offered"
         )
         stack.close(error, trio.current_time())
-        connection.pump.ring()
+        connection.pump.wake_writer()
         with trio.move_on_after(self._options.close_timeout):
             await connection.pump.finished.wait()
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError, SecurityError
 from trio_amqp10.net.errors import ConnectionClosedError, GoneError
 
-from .sole_connection import is_superseded
+from .sole_connection_request import is_superseded
 
 if TYPE_CHECKING:
     from trio_amqp10.spec.messaging import Modified, Rejected, Released

@@ -54,13 +54,13 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         session: the session that it is on.
     """
 
-    __slots__ = ("_conn", "_detached", "_life", "_link", "_past", "_resumable_state", "session")
+    __slots__ = ("_conn", "_detached", "_lifecycle", "_link", "_past", "_resumable_state", "session")
 
     def __init__(self, session: LinkSession, link: E) -> None:
         super().__init__()
         self._resumable_state: ResumableLinkState | None = None
         self._past = 0
-        self._life = LinkPhase.OPENING
+        self._lifecycle = LinkPhase.OPENING
         self._bind(session, link)
 
     def _bind(self, session: LinkSession, link: E) -> None:
@@ -76,17 +76,17 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
     @property
     def life(self) -> LinkPhase:
         """The state that the link is in, after what its engine's end and its connection have come to since."""
-        life = self._life
+        life = self._lifecycle
         if life in CARRIED:
             if self._link.state is LinkState.GONE:
                 self.turn(PhaseChange.SUSPEND if self._covered else PhaseChange.LOSE)
         elif life in AWAITED and not self._covered:
             self.turn(PhaseChange.LOSE)
-        return self._life
+        return self._lifecycle
 
     def turn(self, turn: PhaseChange) -> None:
         """Change the state by the table of ``link_lifecycle``."""
-        self._life = PHASE_CHANGES[self._life].get(turn, self._life)
+        self._lifecycle = PHASE_CHANGES[self._lifecycle].get(turn, self._lifecycle)
 
     @property
     def closed(self) -> bool:
@@ -206,7 +206,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         if event.link is not self._link:
             return  # an attachment before this one, whose detach is answered late
         passes = event.error is not None and not is_final(event.error)
-        if passes and self._covered and self._life not in NEW:
+        if passes and self._covered and self._lifecycle not in NEW:
             self._suspend(link_error(self.name, event.error, event.closed))
             self.wake()
         else:
@@ -267,7 +267,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         if resumable is not None and self._has_terminus():
             if not self._link.incomplete:
                 resumable.left = None
-            if self._covered and self._life not in NEW:
+            if self._covered and self._lifecycle not in NEW:
                 try:
                     self.check_answer(resumable.options)
                 except (
@@ -279,7 +279,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
                     return
             if resumable.terminus is not None:
                 self._take_up()
-            if self._life not in NEW:
+            if self._lifecycle not in NEW:
                 self.turn(PhaseChange.OPEN)
                 if resumable.on_restored is not None:
                     resumable.on_restored()
@@ -332,7 +332,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
         Cancelled: the detach is on its way all the same, only the answer is not awaited.
         """
-        if self._life is LinkPhase.CLOSED:
+        if self._lifecycle is LinkPhase.CLOSED:
             await trio.lowlevel.checkpoint()
             return
         try:
@@ -370,7 +370,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
         Cancelled: the detach is on its way all the same, only the answer is not awaited.
         """
-        if self._life is LinkPhase.CLOSED:
+        if self._lifecycle is LinkPhase.CLOSED:
             await trio.lowlevel.checkpoint()
             return
         self.uncover()
@@ -535,7 +535,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
     def on_session_ended(self, error: Error | None, *, blamed: bool) -> None:
         """The peer ended the session that this link was on; ``blamed``: maybe over one that was being attached."""
         innocent = blamed and self.is_answered
-        if self._life in NEW or error is None or (is_final(error) and not innocent):
+        if self._lifecycle in NEW or error is None or (is_final(error) and not innocent):
             self.uncover()
             self.wake_all()
             return

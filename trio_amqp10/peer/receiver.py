@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import trio
 
 from trio_amqp10.engine.delivery import RELEASED, is_terminal
-from trio_amqp10.engine.receive_buffer import ReceiveBuffer
+from trio_amqp10.engine.octet_bound import OctetBound
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.engine.unsettled_state import UNBOUND
 from trio_amqp10.errors import LocalProtocolError
@@ -55,7 +55,7 @@ class Receiver(Link["ReceiverLink"]):
     without an error, or when we close; with an error or a lost transport it raises.
     """
 
-    __slots__ = ("_later", "_readers", "_receive_buffer", "_window")
+    __slots__ = ("_later", "_octet_bound", "_readers", "_window")
 
     def __init__(
         self,
@@ -69,13 +69,13 @@ class Receiver(Link["ReceiverLink"]):
     ) -> None:
         super().__init__(session, link)
         self._readers: WeakKeyDictionary[trio.lowlevel.Task, Delivery] | None = None
-        self._receive_buffer: ReceiveBuffer | None = None
+        self._octet_bound: OctetBound | None = None
         if streaming:
             self._readers = WeakKeyDictionary()
             link.stream()
         if octets is not None:
-            self._receive_buffer = ReceiveBuffer(octets, session.connection.engine.limits.max_frame_size)
-            link.limit(self._receive_buffer)
+            self._octet_bound = OctetBound(octets, session.connection.engine.limits.max_frame_size)
+            link.limit(self._octet_bound)
         self._window = CreditWindow(credit)
         if prefetch is not None:
             self._window = PrefetchWindow(prefetch)
@@ -118,8 +118,8 @@ class Receiver(Link["ReceiverLink"]):
         """Write the attach, and the first credit right behind it."""
         link = self._link
         super().start(options)
-        if self._receive_buffer is not None:
-            self._receive_buffer.held = sum(len(one.payload) for one in link.queue)  # of before
+        if self._octet_bound is not None:
+            self._octet_bound.held = sum(len(one.payload) for one in link.queue)  # of before
             self._top_up()
         elif self._window.size:
             self._window.fill(link)
@@ -178,12 +178,12 @@ class Receiver(Link["ReceiverLink"]):
 
     def _top_up(self) -> None:
         """Keep credit granted for what the window and the octets have room for."""
-        if self._receive_buffer is not None:
-            self._top_up_octets(self._receive_buffer)
+        if self._octet_bound is not None:
+            self._top_up_octets(self._octet_bound)
         elif self._window.is_low(self._link):
             self._window.fill(self._link)
 
-    def _top_up_octets(self, receive_buffer: ReceiveBuffer) -> None:
+    def _top_up_octets(self, receive_buffer: OctetBound) -> None:
         """The same, for as many messages as there is likely to be room for."""
         link = self._link
         wanted = min(self._window.size - len(self._queue), receive_buffer.messages())
@@ -196,9 +196,9 @@ class Receiver(Link["ReceiverLink"]):
 
     def _lessen(self, deliveries: Iterable[Delivery]) -> None:
         """These are not in the queue any more."""
-        if self._receive_buffer is not None:
+        if self._octet_bound is not None:
             for delivery in deliveries:
-                self._receive_buffer.went(len(delivery.payload))
+                self._octet_bound.went(len(delivery.payload))
             self._link.session.refill_if_due()
 
     async def drain(self) -> list[Delivery]:
@@ -295,9 +295,9 @@ class Receiver(Link["ReceiverLink"]):
         link = self._link
         queue = link.queue
         delivery = queue.popleft()
-        if self._receive_buffer is not None:
+        if self._octet_bound is not None:
             self._lessen((delivery,))  # type: ignore[arg-type]  # (as below)
-            self._top_up_octets(self._receive_buffer)
+            self._top_up_octets(self._octet_bound)
         elif link.credit + len(queue) <= self._window.half and self._window.is_low(link):
             self._window.fill(link)
         return delivery  # type: ignore[return-value]  # the connection makes deliveries of our class
@@ -359,8 +359,8 @@ class Receiver(Link["ReceiverLink"]):
 
     def _new_end(self, session: LinkSession) -> ReceiverLink:
         link = session.engine.receiver(self.name)
-        if self._receive_buffer is not None:
-            link.limit(self._receive_buffer)
+        if self._octet_bound is not None:
+            link.limit(self._octet_bound)
         if self._readers is not None:
             link.stream()
         if isinstance(self._window, PrefetchWindow):

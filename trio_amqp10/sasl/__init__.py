@@ -46,7 +46,7 @@ from .mechanism import (
 )
 from .oauth import OAuthBearer, OAuthBearerServer, XOAuth2, XOAuth2Server
 from .plain import Plain, PlainServer
-from .scram import Scram
+from .scram_client import Scram
 from .scram_server import ScramServer
 from .server import SaslServer, Tally
 

@@ -16,7 +16,7 @@ from .anonymous import Anonymous
 from .external import External
 from .oauth import OAuthBearer, XOAuth2
 from .plain import Plain
-from .scram import Scram
+from .scram_client import Scram
 from .scram_messages import PLUS
 
 if TYPE_CHECKING:

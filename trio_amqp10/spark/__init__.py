@@ -13,9 +13,12 @@ With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spa
 ``rows``             messages to rows, rows to batches
 ``message_encoder``  batches to messages
 ``spool``            what was received and not yet consumed by Spark, on disk: files only
+``segments``         what a file of the spool holds, and the rows that are made of it
+``credit_limit``     how much may be granted, in messages and in octets
 ``recent_ids``       which messages the spool has had, by their ids
 ``spool_terminus_store``    which deliveries it has, by their tags, for peers that keep links
 ``spool_receiver``   the receiver, in a thread of its own: peer to spool
+``spool_writer``     deliveries to a segment of the spool
 ``connections``      connections, made anew when they are lost
 ``connection_pool``  connections that outlive a task
 ``source_selection`` sources that select
@@ -30,6 +33,7 @@ With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spa
 ``writers``          what Spark calls to write
 ``datasource``       what Spark calls first
 ``batch_linger``     when rows are worth a batch
+``log_offsets``      how far a batch of logs goes, and where new ones begin
 ``log_dialects``     how logs of RabbitMQ and of Event Hubs are read
 ``java_home``        what Spark needs beside Python
 ==================== ================================================================================

@@ -6,7 +6,11 @@ is not decided, so of any number of attempts one at most commits. An attempt tha
 gives up its claim (4.4).
 
 Each record of a transaction goes to a node of its own, a claim, that lives until the discharge:
-that is how a ledger learns of a rollback. Records stay until somebody takes them off the queue.
+that is how a ledger learns of a rollback.
+
+A record that says of which job it is, and of which batch, makes those of all but the last two batches of that job superfluous:
+they are deleted, and one that comes for such a batch is refused for good. Others stay until they expire, or somebody takes them off
+the queue.
 """
 
 from __future__ import annotations
@@ -25,17 +29,25 @@ if TYPE_CHECKING:
     from trio_amqp10.container.nodes.entry import Entry
     from trio_amqp10.container.nodes.node import Arrival, Peer
 
-__all__ = ["CLAIMED", "Ledger"]
+__all__ = ["BATCH", "CLAIMED", "JOB", "Ledger"]
 
 CLAIMED: Final = Condition.PRECONDITION_FAILED.value
 """The condition that a record is rejected with when another of that name is there, or about to be."""
+JOB: Final = "spark_job"
+"""The application property of a record that names its job; a string."""
+BATCH: Final = "spark_batch"
+"""The application property of a record that says which batch of its job it is for; a whole number that only grows."""
+_BATCHES: Final = 2
+"""Batches of a job whose records stay: the last one may be repeated, and the one before it until that has begun."""
 
 
 class Ledger(Queue):
     """A queue of records, each with a message-id that no other may have: ``container.add_node(Ledger("done"))``.
 
     A record without a message-id, or with one that is held or claimed already, is rejected with
-    ``amqp:precondition-failed``.
+    ``amqp:precondition-failed``; one of a batch whose records are deleted with ``amqp:illegal-state``.
+
+    It is in memory, and gone with the container.
 
     Args:
         address: what links name to reach it.
@@ -46,6 +58,7 @@ class Ledger(Queue):
         super().__init__(address, clock=clock)
         self._held: set[object] = set()
         self._claims: set[object] = set()
+        self._batches: dict[str, dict[int, set[Entry]]] = {}
 
     def on_arrivals(self, inlet: Inlet) -> None:
         """Records outside of a transaction: each counts at once."""
@@ -67,6 +80,14 @@ class Ledger(Queue):
         key = (name.__class__, name)
         if key in self._held or key in self._claims:
             raise RefusedError(CLAIMED, f"{self.address!r} has a record {name!r} already, or is about to")
+        batch = _batch_of(content)
+        if batch is not None:
+            known = self._batches.get(batch[0], {})
+            if len(known) == _BATCHES and batch[1] < min(known):
+                raise RefusedError(
+                    Condition.ILLEGAL_STATE.value,
+                    f"{self.address!r}: batch {batch[1]} of {batch[0]!r} is over, later ones have records",
+                )
         self._claims.add(key)
         return _Claim(self, key)
 
@@ -80,10 +101,35 @@ class Ledger(Queue):
         """A claim came to nothing."""
         self._claims.discard(key)
 
+    def _offer(self, entry: Entry) -> None:
+        """A record is here: those of former batches are not needed any more."""
+        super()._offer(entry)
+        batch = _batch_of(entry.content)
+        if batch is None:
+            return
+        job, number = batch
+        known = self._batches.setdefault(job, {})
+        known.setdefault(number, set()).add(entry)
+        for former in sorted(known)[:-_BATCHES]:
+            for each in known.pop(former):
+                if each.available:  # or somebody is about to take it
+                    self._available.remove(each)
+                    self.held.forget(each)
+
     def on_gone(self, entry: Entry) -> None:
         name = entry.content.as_message().message_id
         self._held.discard((name.__class__, name))
+        batch = _batch_of(entry.content)
+        if batch is not None:
+            self._batches.get(batch[0], {}).get(batch[1], set()).discard(entry)
         super().on_gone(entry)
+
+
+def _batch_of(content: Content) -> tuple[str, int] | None:
+    """The job and the batch that a record names."""
+    said: Any = content.as_message().application_properties
+    job, batch = said.get(JOB), said.get(BATCH)
+    return (job, int(batch)) if isinstance(job, str) and isinstance(batch, int) else None
 
 
 class _Single:
@@ -119,7 +165,7 @@ class _Single:
 class _Claim(Node):
     """The place of one record in a ledger, until its transaction is discharged."""
 
-    takes = True
+    accepts_senders = True
 
     def __init__(self, ledger: Ledger, key: object) -> None:
         super().__init__(ledger.address)

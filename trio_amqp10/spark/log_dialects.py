@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from .options import LogOptions
 
-__all__ = ["Dialect", "LogError", "dialect_of", "number_of"]
+__all__ = ["Dialect", "LogError", "dialect_of", "hub_of", "number_of"]
 
 _STREAM_OFFSET: Final = Symbol("rabbitmq:stream-offset-spec")
 _PROBED: Final = 1000
@@ -87,6 +87,12 @@ class Dialect(Protocol):
 def dialect_of(options: LogOptions) -> Dialect:
     """The one that the options name."""
     return _DIALECTS[options.dialect]
+
+
+def hub_of(log: str) -> str | None:
+    """The hub that a log is a partition of; None if it is no partition."""
+    hub, found, _ = log.rpartition(_PARTITIONS)
+    return hub if found else None
 
 
 def number_of(dialect: Dialect, delivery: amqp.Delivery) -> int:

@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-import trio_amqp10 as amqp
-
 from .connection_pool import borrow
 from .connections import dialling
 from .log_dialects import dialect_of, number_of
+from .log_offsets import DataLossError
 from .prefetch import prefetch
 from .rows import RowMaker, Rows
 
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     import pyarrow as pa
+
+    import trio_amqp10 as amqp
 
     from .options import LogOptions
     from .prefetch import Offer
@@ -40,10 +41,6 @@ _log = logging.getLogger("trio_amqp10.spark")
 
 _ROWS: Final = 2000
 """Rows of a batch, at most."""
-
-
-class DataLossError(amqp.AmqpError):
-    """Messages that a checkpoint means are not in the log any more."""
 
 
 # Where logs begin and end -------------------------------------------------------------------------

@@ -18,7 +18,9 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from .connection_pool import run_in_pool
-from .offset_reader import DataLossError, find_ends, find_starts, read
+from .log_dialects import hub_of
+from .log_offsets import beginnings, next_offsets, ranges
+from .offset_reader import find_ends, find_starts, read
 from .options import OptionError
 
 if TYPE_CHECKING:
@@ -61,12 +63,21 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise OptionError(
                 f"option 'startingOffsets' speaks of {', '.join(unknown)}, and there is only {', '.join(ends)}"
             )
-        wanted = {log: options.first_of(log) for log in ends}
-        starts = run_in_pool(find_starts, options) if "earliest" in wanted.values() else {}
-        return {
-            log: starts[log] if where == "earliest" else ends[log] if where == "latest" else int(where)
-            for log, where in wanted.items()
-        }
+        return beginnings(ends, options.first_of, self._starts, ends)
+
+    def _starts(self) -> dict[str, int]:
+        return run_in_pool(find_starts, self._options)
+
+    def _begin(self, start: dict[str, int], logs: list[str]) -> dict[str, int]:
+        """Where logs begin that are not in the checkpoint, or are others of that name."""
+
+        def first_of(log: str) -> str | int:
+            """A partition that a hub has got meanwhile was never skipped on purpose."""
+            hub = hub_of(log)
+            known = log in start or (hub is not None and any(hub_of(each) == hub for each in start))
+            return "earliest" if known else self._options.first_of(log)
+
+        return beginnings(logs, first_of, self._starts, self._ends)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """This run reads what is there, and ends."""
@@ -78,40 +89,32 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
-        """How far the next batch goes: all logs by the same share of its rows, and who has less leaves more."""
+        """How far the next batch goes."""
         self._ends = self._target or run_in_pool(find_ends, self._options)
-        at = {log: start.get(log, 0) for log in self._ends}
-        for log, end in self._ends.items():
-            if end < at[log]:
-                raise DataLossError(
-                    f"the checkpoint is at message {at[log]} of {log!r}, which ends with {end} now: it is another one "
-                    "of that name, so begin with a new checkpoint"
-                )
-        if not isinstance(limit, ReadMaxRows):
-            return dict(self._ends)
-        left = limit.max_rows
-        chosen: dict[str, int] = {}
-        by_size = sorted(self._ends, key=lambda log: self._ends[log] - at[log])
-        for place, log in enumerate(by_size):
-            share = -(-left // (len(by_size) - place))
-            chosen[log] = min(self._ends[log], at[log] + share)
-            left -= chosen[log] - at[log]
-        return {log: chosen[log] for log in self._ends}
+        return next_offsets(
+            start,
+            self._ends,
+            lambda logs: self._begin(start, logs),
+            most=limit.max_rows if isinstance(limit, ReadMaxRows) else None,
+            fail_on_data_loss=self._options.fail_on_data_loss,
+        )
 
     def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
         """How far the logs go, for the query's metrics."""
         return self._ends
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """The ranges, cut so that there are about as many as asked for."""
-        ranges = [(log, start.get(log, 0), stop) for log, stop in end.items() if stop > start.get(log, 0)]
-        rows = sum(stop - first for _, first, stop in ranges)
-        size = max(1, -(-rows // self._options.min_partitions))
-        return [
-            LogPartition(log, at, min(at + size, stop))
-            for log, first, stop in ranges
-            for at in range(first, stop, size)
-        ]
+        """The ranges, cut so that there are about as many as asked for.
+
+        A log that joins has none, by how offsets are chosen. A version before that gave a new log rows at once, and a
+        batch that it has journaled is read as it meant it.
+        """
+        joining = [log for log in end if log not in start]
+        if joining:
+            self._ends = run_in_pool(find_ends, self._options)
+            here = [log for log in joining if log in self._ends]
+            start = start | self._begin(start, here)
+        return [LogPartition(*each) for each in ranges(start, end, self._options.min_partitions)]
 
     def commit(self, end: dict[str, int]) -> None:
         """The peer keeps its messages."""

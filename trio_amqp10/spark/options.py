@@ -264,7 +264,8 @@ class QueueOptions(ReadOptions):
     """``readStream``: a queue is emptied into a spool, and read from there."""
 
     spool: str = _option("spool", _text)
-    spool_max_bytes: int | None = _option("spool.maxBytes", _octets(1))
+    spool_max_bytes: int = _option("spool.maxBytes", _octets(1), 2**30)
+    credit_max_bytes: int = _option("credit.maxBytes", _octets(1), 16 * 2**20)
     spool_flush_rows: int = _option("spool.flushRows", _count(1), 2000)
     spool_flush_interval: float = _option("spool.flushInterval", _duration, 0.1)
     spool_transport: str = _option("spool.transport", _one_of("file", "inline"), "file")
@@ -280,6 +281,7 @@ class QueueOptions(ReadOptions):
     backlog_delay: float = _option("backlogDelay", _duration, 2.0)
     min_partitions: int = _option("minPartitions", _count(1), 1)
     available_now_idle: float = _option("availableNowIdle", _duration, 5.0)
+    available_now_timeout: float = _option("availableNowTimeout", _duration, 600.0)
 
     def _check(self) -> None:
         super()._check()
@@ -383,10 +385,14 @@ class SinkOptions(PeerOptions):
     durable: bool | None = _option("durable", _boolean)
     ttl: float | None = _option("ttl", _duration)
     ignore_unknown_columns: bool = _option("ignoreUnknownColumns", _boolean, False)
+    txn_app: str | None = _option("txn.app", _text)
+    txn_version: int | None = _option("txn.version", _count(0))
     send_timeout: float = _option("sendTimeout", _duration, 60.0)
 
     def _check(self) -> None:
         super()._check()
+        if (self.txn_app is None) != (self.txn_version is None):
+            raise OptionError("options 'txn.app' and 'txn.version' name a write together: give both")
         if (self.transactions == "ledger") != (self.ledger is not None):
             raise OptionError(
                 "option 'ledger', the address of the ledger, goes with 'transactions' = 'ledger'"

@@ -21,7 +21,6 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -35,11 +34,14 @@ from pyspark.sql.streaming.datasource import (
 from .batch_linger import BatchLinger
 from .browse import browse
 from .failure_points import passing
+from .segments import SegmentReader, inlined
 from .spool import Slice, Spool
 from .spool_receiver import SpoolReceiver
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
 
     from .options import BrowseOptions, QueueOptions
 
@@ -52,20 +54,12 @@ _INLINE_BYTES: Final = 64 * 2**20
 """What a batch may take where it travels inside its partitions."""
 
 
-class FilePartition(InputPartition):
-    """Rows of segments that the executor can open."""
+class SpoolPartition(InputPartition):
+    """Rows of segments that the executor can open, or that travel with the plan."""
 
     def __init__(self, slices: list[Slice]) -> None:
         super().__init__(None)
         self.slices = slices
-
-
-class InlinePartition(InputPartition):
-    """Rows that travel with the plan, for executors that cannot see the spool: an Arrow stream."""
-
-    def __init__(self, octets: bytes) -> None:
-        super().__init__(None)
-        self.octets = octets
 
 
 class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -101,7 +95,7 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         intake.check()
         if spool.full:
             # Spark asks from here because all before is done; and it commits that only with the next batch,
-            # which would never come if the spool stayed full.
+            # which would never come if the spool stayed full; nor would more rows, so few do not wait for them.
             spool.release(at)
             intake.released()
         most, octets, least = self._limits(limit)
@@ -110,6 +104,7 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 lambda: (most is not None and spool.end >= at + most) or (spool.full and spool.end > at)
             )
             intake.check()
+        if self._available_now or spool.full:
             least = 0
         end = spool.end
         rows = end - at
@@ -151,8 +146,8 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         passing("planned")
         groups = _grouped(spool.slices(first, last), self._options.min_partitions)
         if self._options.spool_transport == "inline":
-            return [InlinePartition(_as_stream(group)) for group in groups]
-        return [FilePartition(group) for group in groups]
+            groups = [list(map(inlined, group)) for group in groups]
+        return [SpoolPartition(group) for group in groups]
 
     def commit(self, end: dict[str, Any]) -> None:
         """Spark has consumed all before: it need not be kept."""
@@ -203,29 +198,9 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # -- in an executor ---------------------------------------------------------------------
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows; the same ones, however often."""
-        if isinstance(partition, InlinePartition):
-            with pa.ipc.open_stream(partition.octets) as stream:
-                yield from stream
-            return
-        assert isinstance(partition, FilePartition)
-        yield from _rows_of(partition.slices)
-
-
-def _rows_of(slices: list[Slice]) -> Iterator[pa.RecordBatch]:
-    for path, start, stop in slices:
-        with pa.memory_map(path) as file:
-            batch = pa.ipc.open_file(file).get_batch(0)
-            yield batch.slice(start, stop - start).replace_schema_metadata(None)
-
-
-def _as_stream(slices: list[Slice]) -> bytes:
-    batches = list(_rows_of(slices))
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
+        """The rows, as the options want them now; the same ones, however often."""
+        assert isinstance(partition, SpoolPartition)
+        return SegmentReader(self._options).read(partition.slices)
 
 
 def _grouped(slices: list[Slice], least: int) -> list[list[Slice]]:
@@ -234,14 +209,14 @@ def _grouped(slices: list[Slice], least: int) -> list[list[Slice]]:
     size = max(1, min(_MOST_ROWS, -(-rows // least)))
     groups: list[list[Slice]] = []
     room = 0
-    for path, start, stop in slices:
+    for source, start, stop, first in slices:
         at = start
         while at < stop:
             if not room:
                 groups.append([])
                 room = size
             taken = min(room, stop - at)
-            groups[-1].append(Slice(path, at, at + taken))
+            groups[-1].append(Slice(source, at, at + taken, first))
             at += taken
             room -= taken
     return groups

@@ -77,7 +77,6 @@ class Rows:
         sections: of each row, a list.
         came: the messages behind them.
         moments: when, in microseconds since 1970.
-        keys: what tells one message from all others, if its sender has given it an id; empty unless asked for.
         errors: why a message could not be decoded, for those rows that could not.
         refused: messages that could not be decoded and are no rows, with the reasons.
     """
@@ -85,22 +84,10 @@ class Rows:
     sections: list[Row] = field(default_factory=list["Row"])
     came: list[Came] = field(default_factory=list[Came])
     moments: list[int] = field(default_factory=list[int])
-    keys: list[str | None] = field(default_factory=list["str | None"])
     errors: dict[int, str] = field(default_factory=dict[int, str])
     refused: list[tuple[Any, RemoteProtocolError]] = field(
         default_factory=list["tuple[Any, RemoteProtocolError]"]
     )
-
-    def only(self, places: list[int]) -> Rows:
-        """The same without all other rows."""
-        return Rows(
-            [self.sections[place] for place in places],
-            [self.came[place] for place in places],
-            [self.moments[place] for place in places],
-            [self.keys[place] for place in places],
-            {new: self.errors[old] for new, old in enumerate(places) if old in self.errors},
-            self.refused,
-        )
 
 
 _PLACES: Final = {
@@ -117,21 +104,19 @@ class RowMaker:
 
     Args:
         options: of a reader.
-        keyed: whether to find out what tells each message from all others.
         address: where they come from, if the options name several.
 
     Attributes:
         schema: of its batches.
     """
 
-    def __init__(self, options: ReadOptions, *, keyed: bool = False, address: str | None = None) -> None:
+    def __init__(self, options: ReadOptions, *, address: str | None = None) -> None:
         self.schema: pa.Schema = read_schema(options)
         names = frozenset(self.schema.names)
         self._names = names
-        self._keyed = keyed
         self._on_error = options.on_decode_error
         self._address = address or options.address or ""
-        self._has_properties = keyed or "properties" in names
+        self._has_properties = "properties" in names
         wanted: list[tuple[str, int, Callable[[bytes, Any], Any]]] = [
             *([("header", HEADER, section_columns.header)] if "header" in names else []),
             *[(name, place, _pairs_of(place)) for name, place in _PLACES.items() if name in names],
@@ -184,8 +169,6 @@ class RowMaker:
             sections.append(row)
             here.append(each)
         rows.moments += [moment] * (len(here) - before)
-        if self._keyed:
-            rows.keys += [_key(row[1]) for row in sections[before:]]
         self._gathered += len(here) - before
         if not self._only_body:
             self._forget()
@@ -280,7 +263,3 @@ def _pairs_of(place: int) -> Callable[[bytes, Any], Any]:
 def _types_of(place: int) -> Callable[[bytes, Any], Any]:
     key_type = str if place == APPLICATION_PROPERTIES else Symbol
     return lambda payload, span: section_columns.types(place, payload, span, key_type)
-
-
-def _key(properties: Any) -> str | None:
-    return None if properties is None or properties[0] is None else f"{properties[1]}:{properties[0]}"

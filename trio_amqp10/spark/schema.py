@@ -8,8 +8,7 @@ Knows no messages.
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -17,19 +16,14 @@ from .options import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from .options import ReadOptions
 
 __all__ = [
     "HEADER",
-    "IDS",
     "MAPS",
     "PROPERTIES",
     "SINK_TYPES",
-    "TAGS",
-    "annotated",
-    "annotation",
     "check_sink",
     "read_schema",
 ]
@@ -66,10 +60,6 @@ PROPERTIES: Final = pa.struct(
     ]
 )
 MAPS: Final = ("application_properties", "message_annotations", "delivery_annotations", "footer")
-IDS: Final = b"trio-amqp10.ids"
-"""Where a segment keeps the message-ids of its rows: among the metadata of its schema."""
-TAGS: Final = b"trio-amqp10.tags"
-"""And where the tags of what is unsettled at the peer."""
 
 _BODY: Final = {"body": pa.binary(), "body_type": pa.string(), "body_text": pa.string()}
 _AROUND: Final = {
@@ -80,18 +70,6 @@ _AROUND: Final = {
     "message_format": pa.int64(),
     "peer": pa.string(),
 }
-
-
-def annotated(batch: pa.RecordBatch, name: bytes, value: Any) -> pa.RecordBatch:
-    """A segment that tells something beside its rows, in JSON: ``IDS`` or ``TAGS``."""
-    return batch.replace_schema_metadata({name: json.dumps(value).encode()})
-
-
-def annotation(path: Path, name: bytes) -> Any:
-    """What the segment in this file tells so; None if it does not."""
-    with pa.OSFile(str(path)) as file:
-        metadata = pa.ipc.open_file(file).schema.metadata or {}
-    return json.loads(metadata[name]) if name in metadata else None
 
 
 def read_schema(options: ReadOptions) -> pa.Schema:

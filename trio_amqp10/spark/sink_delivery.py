@@ -8,9 +8,10 @@
 ``ledger``                as ``task``, and a task of that name will never be there twice
 ========================  ===================================================================
 
-With a ledger the task's record goes into the same transaction. An attempt looks for it first, and
-where it finds it, it has nothing to do. Two attempts at a time cannot both commit: a ledger takes a
-name once (``dedup_ledger``).
+With a ledger the task's record goes into the same transaction. An attempt tries first whether the ledger would take it, in
+a transaction that is rolled back; only if not, it looks for the record, and where it finds it, it has nothing to do. So
+how many records there are does not matter to a task that is not repeated. Two attempts at a time cannot both commit: a ledger
+takes a name once (``dedup_ledger``).
 
 ``released``, and ``modified`` without undeliverable-here, say "not now": such a message is sent
 again, after those that came behind it, until ``sendTimeout`` is over (3.4.4, 3.4.5).
@@ -24,6 +25,7 @@ import json
 from collections import deque
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -35,7 +37,7 @@ from trio_amqp10.spec.messaging import Source
 
 from .connection_pool import borrow
 from .connections import dialling
-from .dedup_ledger import CLAIMED
+from .dedup_ledger import BATCH, CLAIMED, JOB
 from .failure_points import passing
 from .source_selection import selecting
 
@@ -54,6 +56,8 @@ _AT_ONCE: Final = 128
 """Messages that go into one write, about."""
 _MOST_SENDERS: Final = 100
 """Links that a task keeps open, where its rows go to many addresses."""
+_LASTING: Final = 24 * 3_600_000
+"""Milliseconds that the record of a task stays that no later run can repeat."""
 _KEY: Final = "spark_task"
 """The application property of a record that names its task: what an attempt selects by."""
 
@@ -302,18 +306,12 @@ async def _send_in_transaction(
 async def _send_with_ledger(
     outbound: AsyncIterator[OutgoingBatch], options: SinkOptions, name: TaskName
 ) -> Report:
-    found = await _look_up(options, name)
-    if found is not None:
-        return found
-
-    def record(report: Report) -> amqp.Message:
-        body = json.dumps({"sent": report.sent, "accepted": report.accepted, "rejected": report.rejected})
-        return amqp.Message(
-            body, message_id=str(name), durable=True, application_properties={_KEY: str(name)}
-        )
-
+    if not await _would_take(options, name):
+        found = await _look_up(options, name)
+        if found is not None:
+            return found
     try:
-        return await _send_in_transaction(outbound, options, record)
+        return await _send_in_transaction(outbound, options, partial(_record, name))
     except (
         amqp.DeliveryRejectedError,
         amqp.TransactionInDoubtError,
@@ -322,10 +320,68 @@ async def _send_with_ledger(
         return await _other_attempt(options, name, doubt)
 
 
+def _record(name: TaskName, report: Report) -> amqp.Message:
+    body = json.dumps({"sent": report.sent, "accepted": report.accepted, "rejected": report.rejected})
+    said: dict[str, Any] = {_KEY: str(name)}
+    if name.replayed:
+        said |= {JOB: name.job, BATCH: name.batch}
+    return amqp.Message(
+        body,
+        message_id=str(name),
+        durable=True,
+        ttl=None if name.replayed else _LASTING,
+        application_properties=said,
+    )
+
+
+async def _would_take(options: SinkOptions, name: TaskName) -> bool:
+    """Whether the ledger would take the record of this task; nothing is left there.
+
+    It is offered twice: what takes both is no ledger, and would let a task happen twice.
+
+    Raises:
+        DeliveryRejectedError: never, for the batch is over.
+        LocalProtocolError: the node takes a record twice.
+    """
+    taken = 0
+
+    async def use(connection: amqp.Connection, progress: Callable[[], None]) -> bool:
+        nonlocal taken
+        assert options.ledger is not None
+        async with (
+            connection.open_sender(options.ledger) as sender,
+            connection.open_transaction() as transaction,
+        ):
+            progress()
+            with trio.move_on_after(options.send_timeout) as patience:
+                try:
+                    for taken in range(2):  # noqa: B007 - how many were taken when it ends
+                        await sender.send(_record(name, Report()), transaction=transaction)
+                except amqp.DeliveryRejectedError as refusal:
+                    if _condition_of(refusal) != CLAIMED:
+                        raise
+                    return taken == 1
+                finally:
+                    await transaction.rollback()
+            if patience.cancelled_caught:
+                raise SinkError(
+                    f"the ledger {options.ledger!r} did not answer within {options.send_timeout:g} s"
+                )
+        raise LocalProtocolError(
+            f"{options.ledger!r} cannot be a ledger: it takes a record twice (trio_amqp10.spark.Ledger does not)"
+        )
+
+    return await dialling(options, use, borrow)
+
+
+def _condition_of(refusal: amqp.AmqpError) -> Any:
+    outcome: Any = getattr(refusal, "outcome", None)
+    return getattr(getattr(outcome, "error", None), "condition", None)
+
+
 async def _other_attempt(options: SinkOptions, name: TaskName, doubt: amqp.AmqpError) -> Report:
     """Another attempt claims the name, or this one does not know how it ended: the ledger knows, or soon will."""
-    outcome: Any = getattr(doubt, "outcome", None)
-    condition = getattr(getattr(outcome, "error", None), "condition", None)
+    condition = _condition_of(doubt)
     if isinstance(doubt, amqp.DeliveryRejectedError) and condition != CLAIMED:
         raise doubt
     # Whoever claims it will commit or not. A discharge that was under way is done soon, or never.

@@ -4,7 +4,7 @@
 
     lock                             held (flock) by the one process that writes
     spool.json                       which spool this is: a UUID, made once
-    low                              rows below this number are consumed
+    low-<row>                        rows below this number are consumed
     links                            what the peer knows of our links, where it keeps them
     seg-<first>-<end>.arrow          rows first to end - 1
     tmp-...                          not there yet: whoever comes next removes it
@@ -15,7 +15,10 @@ returned for survives a crash of the process and of the machine, as far as the f
 its word (a POSIX one does; object stores have neither rename nor fsync).
 
 Segments are deleted once they are consumed, but for the last ``keep`` rows, which tell what comes
-again after a crash.
+again after a crash. The number of consumed rows is the name of an empty file, and a rename is all that changes it:
+that takes no room, so where the disk is full, consumed rows still make way for new ones.
+
+Spools of version 1, which had that number in a file ``low``, are taken over when they are opened.
 
 One thread may write while another plans: a lock guards what both see. What is inside a segment is
 the caller's business: knows files only.
@@ -23,6 +26,7 @@ the caller's business: knows files only.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -31,6 +35,7 @@ import threading
 import time
 import uuid
 from bisect import bisect_right
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -39,16 +44,25 @@ from trio_amqp10.errors import AmqpError
 from .failure_points import passing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
     from typing import BinaryIO
 
-__all__ = ["Segment", "Slice", "Spool", "SpoolError"]
+__all__ = ["Segment", "Slice", "Spool", "SpoolError", "SpoolFullError"]
 
 _SEGMENT: Final = re.compile(r"seg-(\d{20})-(\d{20})\.arrow", re.ASCII)
+_LOW: Final = re.compile(r"low-(\d{20})", re.ASCII)
+_VERSION: Final = 2
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_REST: Final = 1.0
+"""Seconds until a disk that was full may have room again, though nothing was deleted here."""
 
 
 class SpoolError(AmqpError):
     """The spool cannot be used: it is another's, damaged, or not the one that a checkpoint means."""
+
+
+class SpoolFullError(SpoolError):
+    """The disk has no room for a segment. Nothing has changed, and it may be written later."""
 
 
 class Segment(NamedTuple):
@@ -65,11 +79,17 @@ class Segment(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """Part of a segment: rows ``start`` to ``stop - 1``, counted from the first in the file."""
+    """Part of a segment: rows ``start`` to ``stop - 1``, counted from the first in the file.
 
-    path: str
+    Attributes:
+        source: the path of the file, or all that it holds.
+        first: the number of the row that the segment begins with.
+    """
+
+    source: str | bytes
     start: int
     stop: int
+    first: int
 
 
 class Spool:
@@ -103,8 +123,12 @@ class Spool:
         try:
             for left in self._folder.glob("tmp-*"):
                 left.unlink()
-            self.id = self._identify()
-            self.low = self._read_low()
+            self._rested = 0.0  # when a disk that was full may have room again
+            self.id, former = self._identify()
+            self.low = self._read_low(former)
+            if former < _VERSION:
+                self._describe(self.id)
+                (self._folder / "low").unlink(missing_ok=True)
             self._segments = self._scan()
         except BaseException:
             self._lock.close()
@@ -130,29 +154,52 @@ class Spool:
             else:
                 return lock
 
-    def _identify(self) -> str:
+    def _identify(self) -> tuple[str, int]:
+        """Which spool it is, and of which version; 0 for one that is new."""
         file = self._folder / "spool.json"
         if not file.exists():
             if any(self._folder.glob("seg-*")):
                 raise SpoolError(f"{self._folder} has segments, and no spool.json to say which spool it is")
-            self.note("spool.json", json.dumps({"spool": str(uuid.uuid4()), "version": 1}))
+            return str(uuid.uuid4()), 0
         try:
             found = json.loads(file.read_text())
-            version, name = found["version"], found["spool"]
+            version, name = int(found["version"]), str(found["spool"])
         except (ValueError, KeyError, TypeError) as wrong:
             raise SpoolError(f"{file} is damaged: {wrong!r}") from None
-        if version != 1:
-            raise SpoolError(f"{file} is of version {version}; this program knows version 1")
-        return str(name)
-
-    def _read_low(self) -> int:
-        low = self.noted("low")
-        try:
-            return 0 if low is None else int(low)
-        except ValueError:
+        if not 1 <= version <= _VERSION:
             raise SpoolError(
-                f"{self._folder / 'low'} is damaged: it holds the number of rows that are consumed"
-            ) from None
+                f"{file} is of version {version}, and this program knows versions 1 and {_VERSION}: read this spool with "
+                "a newer trio-amqp10"
+            )
+        return name, version
+
+    def _describe(self, name: str) -> None:
+        self.note("spool.json", json.dumps({"spool": name, "version": _VERSION}))
+
+    def _read_low(self, version: int) -> int:
+        """The number of consumed rows: of two that a crash has left, the larger one."""
+        named = {int(match[1]) for path in self._folder.iterdir() if (match := _LOW.fullmatch(path.name))}
+        found = set(named)
+        noted = self.noted("low")
+        if noted is not None and version < _VERSION:
+            try:
+                found.add(int(noted))
+            except ValueError:
+                raise SpoolError(
+                    f"{self._folder / 'low'} is damaged: it holds the number of rows that are consumed"
+                ) from None
+        if not found and version == _VERSION:
+            raise SpoolError(f"{self._folder} has no file low-..., which says how many rows are consumed")
+        low = max(found, default=0)
+        if low not in named:
+            self._low_file(low).touch()
+            self._flush_folder()
+        for each in named - {low}:
+            self._low_file(each).unlink(missing_ok=True)
+        return low
+
+    def _low_file(self, row: int) -> Path:
+        return self._folder / f"low-{row:020d}"
 
     def _scan(self) -> list[Segment]:
         found = (_SEGMENT.fullmatch(path.name) for path in self._folder.iterdir())
@@ -182,28 +229,42 @@ class Spool:
             fill: writes the segment to the file that it is given.
 
         Raises:
-            OSError: it could not be written; nothing has changed.
+            SpoolFullError: the disk has no room for it; nothing has changed.
+            OSError: it could not be written; whether it is there is known when the spool is opened again.
         """
         first, end = self.end, self.end + rows
         tmp = self._folder / f"tmp-{first:020d}"
         passing("unwritten")
-        try:
-            with open(tmp, "wb") as file:
-                fill(file)
-                file.flush()
-                passing("written")
-                os.fsync(file.fileno())
-                size = file.tell()
-        except BaseException:
-            tmp.unlink(missing_ok=True)
-            raise
-        segment = Segment(first, end, size)
+        with self._writing(tmp) as file:
+            fill(file)
+            file.flush()
+            passing("written")
+        segment = Segment(first, end, tmp.stat().st_size)
         tmp.rename(self._folder / segment.name)
         self._flush_folder()
         with self._guard:
             self._segments.append(segment)
-            self._size += size
+            self._size += segment.size
             self.end = end
+
+    @contextmanager
+    def _writing(self, tmp: Path) -> Generator[BinaryIO]:
+        """A new file, which is on the disk when the block is over; or gone, if it fails."""
+        try:
+            with open(tmp, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as wrong:
+            tmp.unlink(missing_ok=True)
+            if wrong.errno not in _NO_ROOM:
+                raise
+            self._rested = time.monotonic() + _REST
+            raise SpoolFullError(f"the disk of the spool {self._folder} is full: {wrong}") from wrong
+        except BaseException:
+            tmp.unlink(missing_ok=True)
+            raise
+        self._rested = 0.0
 
     def noted(self, name: str) -> str | None:
         """What a small file says; None where there is none."""
@@ -216,13 +277,12 @@ class Spool:
         """Write a small file, or what it says now: whole, or not at all.
 
         Raises:
-            OSError: it could not be written; nothing has changed.
+            SpoolFullError: the disk has no room for it; nothing has changed.
+            OSError: it could not be written.
         """
         tmp = self._folder / f"tmp-{name}"
-        with open(tmp, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        with self._writing(tmp) as file:
+            file.write(text.encode())
         tmp.rename(self._folder / name)
         self._flush_folder()
 
@@ -235,7 +295,9 @@ class Spool:
 
     @property
     def full(self) -> bool:
-        """Whether no more should be taken in."""
+        """Whether no more should be taken in: by ``max_bytes``, or because the disk had no room a moment ago."""
+        if time.monotonic() < self._rested:
+            return True
         return self._max_bytes is not None and self._size >= self._max_bytes
 
     @property
@@ -279,7 +341,12 @@ class Spool:
             if not path.exists():
                 raise SpoolError(f"{path} is missing: rows {each.first} to {each.end} are lost")
             parts.append(
-                Slice(str(path), max(start, each.first) - each.first, min(stop, each.end) - each.first)
+                Slice(
+                    str(path),
+                    max(start, each.first) - each.first,
+                    min(stop, each.end) - each.first,
+                    each.first,
+                )
             )
         return parts
 
@@ -306,7 +373,8 @@ class Spool:
         with self._guard:
             if not self.low < row <= self.end:
                 return
-            self.note("low", str(row))
+            self._low_file(self.low).rename(self._low_file(row))
+            self._flush_folder()
             self._size -= sum(each.size for each in self._segments if self.low < each.end <= row)
             self.low = row
             least = min(row, self.end - self._keep)
@@ -314,6 +382,8 @@ class Spool:
             del self._segments[: len(gone)]
         for each in gone:
             (self._folder / each.name).unlink(missing_ok=True)
+        if gone:
+            self._rested = 0.0
 
     def close(self) -> None:
         """Let another process have it."""

@@ -1,8 +1,12 @@
 """SpoolReceiver: receives from a queue into the spool, in its own thread.
 
-What must hold: a message is settled only after its row is on disk. So deliveries gather; a batch of
+What must hold: a message is settled only after it is on disk. So deliveries gather; a batch of
 them is written and flushed as one segment, then accepted, and only then is the credit that they
-took given anew. Credit bounds what can come twice after a crash: what is on disk and not settled.
+took given anew. Credit bounds what can come twice after a crash: what is on disk and not settled. It is
+bounded in messages, and in octets by the size of the messages that came lately.
+
+A disk that is full is no error: what has come waits, unsettled, nothing is granted, and the segment is tried again when
+rows were consumed, or after a second.
 
 Spark never says when it has consumed the last batch (it commits a batch when the next one has
 data), so nothing here waits for that: a message is Spark's once it is in the spool.
@@ -10,7 +14,8 @@ data), so nothing here waits for that: a message is Spark's once it is in the sp
 The thread is a daemon, for Spark's process must end when it is told to. What fails in it is kept,
 and raised by ``check`` in the thread that Spark calls in.
 
-Knows deliveries, rows and the spool; of Spark, nothing.
+Knows deliveries and the spool; what a segment has of them is up to ``spool_writer``; of Spark, nothing.
+Longer than 400 lines: credit, what waits to be written and settlement are one state, of one connection.
 """
 
 from __future__ import annotations
@@ -20,33 +25,27 @@ import threading
 import time
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
 import trio
 
 import trio_amqp10 as amqp
 from trio_amqp10.errors import Condition, LocalProtocolError
 
 from .connections import dialling, in_one
+from .credit_limit import CreditLimit
 from .failure_points import passing
-from .recent_ids import RecentIds
-from .rows import RowMaker, Rows
-from .schema import IDS, annotated
 from .source_selection import check_filter, check_keeping, keeps_nothing, source_of
-from .spool import SpoolError
+from .spool import SpoolError, SpoolFullError
 from .spool_terminus_store import SpoolTerminusStore, named
+from .spool_writer import SpoolWriter, Taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import BinaryIO
-
-    from trio_amqp10.errors import RemoteProtocolError
 
     from .options import QueueOptions
     from .spool import Spool
-
-    Refused = list[tuple[amqp.Delivery, RemoteProtocolError]]
+    from .spool_writer import Refused
 
 __all__ = ["SpoolReceiver", "SpoolReceiverError"]
 
@@ -66,15 +65,6 @@ class SpoolReceiverError(amqp.AmqpError):
     """Receiving has failed, for the reason that is its cause."""
 
 
-class _Taken(NamedTuple):
-    """Deliveries that came together, waiting to be written."""
-
-    deliveries: list[amqp.Delivery]
-    receiver: amqp.Receiver
-    moment: int
-    """Microseconds since 1970."""
-
-
 class SpoolReceiver:
     """Receives until stopped, or, where it only empties the queue, until that is empty.
 
@@ -91,18 +81,16 @@ class SpoolReceiver:
         self._options = options if options.dedup != "link" else named(options, spool)
         self._spool = spool
         self._emptying = emptying
-        self._seen = (
-            RecentIds(options.dedup_window, spool.segments) if options.dedup == "message-id" else None
-        )
         self._kept = SpoolTerminusStore(spool) if options.dedup == "link" else None
-        self._rows = RowMaker(options, keyed=self._seen is not None)
+        self._writer = SpoolWriter(self._options, spool, self._kept)
+        self._credit = CreditLimit(options.credit, options.credit_max_bytes // options.links)
         self._changed = threading.Condition()
         self._failure: BaseException | None = None
         self._finished = False
         self.emptied = False
         self._token: trio.lowlevel.TrioToken | None = None
         self._scope = trio.CancelScope()
-        self._batch_rows = max(1, min(options.spool_flush_rows, options.credit // 2))
+        self._connected = False
         self._begin_counting()
         self._thread = threading.Thread(target=self._main, name="amqp10 intake", daemon=True)
         self._thread.start()
@@ -168,18 +156,23 @@ class SpoolReceiver:
 
     async def _run(self) -> None:
         self._token = trio.lowlevel.current_trio_token()
+        self._left: int | None = (
+            None  # of the messages that waited when emptying began; None while that is not known
+        )
+        self._empty_by = trio.current_time() + self._options.available_now_timeout
         with self._scope:
             await dialling(self._options, self._receive_all)
             self.emptied = self._emptying
 
     async def _receive_all(self, connection: amqp.Connection, progress: Callable[[], None]) -> None:
         """Everything over one connection. What was taken and not written is forgotten with it: it will come again."""
-        self._pending: list[_Taken] = []
+        self._pending: list[Taken] = []
         self._waiting = 0  # deliveries in there
         self._peer = connection.remote.container_id
         self._written_at = trio.current_time()
         self._begin_counting()
-        self._owed: dict[amqp.Receiver, int] = {}
+        self._credit.forget_links()
+        self._connected = True
         self._busy = 0  # deliveries between being taken and being settled
         self._ripe = trio.Event()
         self._settled = trio.lowlevel.ParkingLot()  # for those who wait for credit, or room
@@ -208,7 +201,7 @@ class SpoolReceiver:
                 check_filter(receiver, options)
                 if self._kept is not None:
                     check_keeping(receiver, options)
-                    self._kept.begin(receiver, partial(self._done, receiver))
+                    await self._kept.begin(receiver, partial(self._done, receiver))
                 progress()
                 await self._take_from(receiver)
         except amqp.GuaranteeNotSupportedError as weaker:
@@ -227,36 +220,64 @@ class SpoolReceiver:
             await self._say_farewell(receiver)
 
     async def _follow(self, receiver: amqp.Receiver) -> None:
-        self._give_credit(receiver, self._options.credit)
         while True:
+            self._give_credit(receiver)
             while not (receiver.credit or receiver.buffered):
                 await self._until_settled(receiver)  # to receive without credit would be to ask for more
+                self._give_credit(receiver)
             self._take(await receiver.receive_many(_AT_ONCE), receiver)
 
     async def _empty(self, receiver: amqp.Receiver) -> None:
-        """Take what is there: until a drain brings less than was asked for, or nothing comes for a while (2.6.7)."""
-        credit = self._options.credit
+        """Take what is there: until a drain brings less than was asked for, or nothing comes for a while (2.6.7).
+
+        Producers may keep up with this. So it ends too when as many have come as the peer said were waiting, in its flow,
+        when the first credit was used up; or, if it does not say, when the time is over.
+        """
         while True:
             while self._spool.full:
                 await self._until_settled(receiver)
-            receiver.grant(credit)
-            taken, silent = 0, False
-            while not silent:
-                drained: list[amqp.Delivery] = []
-                with trio.move_on_after(self._options.available_now_idle) as patience:
-                    drained = await receiver.drain()
-                if patience.cancelled_caught:
-                    # It was not answered, and has brought this all the same.
-                    drained = [receiver.receive_nowait() for _ in range(receiver.buffered)]
-                if drained:
-                    self._take(drained, receiver)
-                taken += len(drained)
-                silent = not (patience.cancelled_caught and drained)
-            self._ripe.set()
-            while self._busy:
-                await self._until_settled(receiver)
+            credit = self._credit.most if self._left is None else min(self._credit.most, self._left)
+            if not credit:
+                return
+            taken = 0
+            try:
+                if self._left is not None:
+                    self._left -= credit
+                receiver.grant(credit)
+                taken = await self._take_drained(receiver)
+                self._ripe.set()
+                while self._busy:
+                    await self._until_settled(receiver)
+            finally:
+                if self._left is not None:
+                    self._left += credit - taken
             if taken < credit:
                 return
+            if self._left is None and receiver.available:
+                self._left = receiver.available
+            elif self._left is None and trio.current_time() >= self._empty_by:
+                _log.warning(
+                    "%s does not say how many messages wait; what came within %g s (availableNowTimeout) is this run's",
+                    self._options.where,
+                    self._options.available_now_timeout,
+                )
+                return
+
+    async def _take_drained(self, receiver: amqp.Receiver) -> int:
+        """Take what the credit brings; how many that were."""
+        taken, silent = 0, False
+        while not silent:
+            drained: list[amqp.Delivery] = []
+            with trio.move_on_after(self._options.available_now_idle) as patience:
+                drained = await receiver.drain()
+            if patience.cancelled_caught:
+                # It was not answered, and has brought this all the same.
+                drained = [receiver.receive_nowait() for _ in range(receiver.buffered)]
+            if drained:
+                self._take(drained, receiver)
+            taken += len(drained)
+            silent = not (patience.cancelled_caught and drained)
+        return taken
 
     async def _until_settled(self, receiver: amqp.Receiver) -> None:
         """Wait until something was settled, or there may be room. A link that is lost meanwhile wakes nobody here."""
@@ -267,11 +288,21 @@ class SpoolReceiver:
     def _take(self, deliveries: list[amqp.Delivery], receiver: amqp.Receiver) -> None:
         if not self._pending:
             self._ripe.set()
-        self._pending.append(_Taken(deliveries, receiver, time.time_ns() // 1000))
+        self._pending.append(Taken(deliveries, receiver, time.time_ns() // 1000))
         self._waiting += len(deliveries)
         self._busy += len(deliveries)
         if self._waiting >= self._batch_rows:
             self._ripe.set()
+
+    @property
+    def _batch_rows(self) -> int:
+        return max(1, min(self._options.spool_flush_rows, self._credit.most // 2))
+
+    def _give_credit(self, receiver: amqp.Receiver) -> None:
+        """As many more may come as there is credit for; none while the spool is full."""
+        if self._emptying or receiver.closed or self._spool.full:
+            return
+        self._credit.grant(receiver)
 
     # -- to disk, and only then to the peer -------------------------------------------------
 
@@ -293,52 +324,48 @@ class SpoolReceiver:
             count = self._waiting
             batch, self._pending, self._waiting = self._pending, [], 0
             if batch:
-                refused = await self._write(batch, self._peer)
+                refused = await self._until_written(batch, self._peer)
                 self._written_at = trio.current_time()
                 now = time.monotonic()
                 self._rate, self._wrote_at = count / (now - self._wrote_at), now
                 self._settle(batch, refused)
 
-    async def _write(self, batch: list[_Taken], peer: str) -> Refused:
-        """From octets to a segment on the disk, but for what cannot be decoded, and what is there already.
+    async def _until_written(self, batch: list[Taken], peer: str) -> Refused:
+        """Write it; where the disk is full, once it has room.
 
-        Only the disk is waited for in a thread: to make rows there too would have two threads take turns at one
-        interpreter, and neither be done sooner.
+        Raises:
+            SpoolError: it cannot be written; or the queue is only to be emptied, and there is nothing whose consumption
+                would make room.
         """
-        rows = Rows()
-        for each in batch:
-            self._rows.gather(rows, each.deliveries, each.moment)
-        if self._seen is not None:  # without those that were settled in a former life, had there been time
-            places = self._seen.fresh(rows.keys)
-            rows = rows if len(places) == len(rows.keys) else rows.only(places)
-        count = len(rows.came)
-        if not count:
-            return rows.refused
-        end = self._spool.end
-        table = self._rows.batch(rows, range(end, end + count), peer=peer)
-        if self._seen is not None:
-            table = annotated(table, IDS, rows.keys)
-        if self._kept is not None:
-            table = self._kept.telling(table, cast("list[amqp.Delivery]", rows.came))
+        deadline = trio.current_time() + self._options.reconnect_timeout
+        resting = False
+        while True:
+            try:
+                refused, size = await self._writer.write(batch, peer)
+            except SpoolFullError as full:
+                if not resting:
+                    _log.warning("%s; receiving rests until there is room", full)
+                    resting = True
+                if not self._emptying or self._spool.low < self._spool.end:
+                    deadline = trio.current_time() + self._options.reconnect_timeout
+                elif trio.current_time() > deadline:
+                    raise SpoolError(
+                        f"{full}; and it holds no row whose consumption would make room"
+                    ) from full
+                with self._changed:
+                    self._changed.notify_all()  # what is there is all that there will be for now
+                with trio.move_on_after(_LOOK):
+                    await self._settled.park()
+                continue
+            if resting:
+                _log.warning("the disk of the spool has room again: receiving goes on")
+            if size:
+                self._credit.weigh(size)
+            with self._changed:
+                self._changed.notify_all()
+            return refused
 
-        def fill(file: BinaryIO) -> None:
-            with pa.ipc.new_file(file, table.schema) as writer:
-                writer.write_batch(table)
-
-        try:
-            await trio.to_thread.run_sync(self._spool.write, count, fill)
-        except OSError as wrong:  # not to be taken for a lost connection
-            raise SpoolError(f"the spool {self._options.spool} cannot be written: {wrong}") from wrong
-        if self._seen is not None:
-            self._seen.add(rows.keys)
-        if self._kept is not None:
-            self._kept.written()
-        passing("synced")
-        with self._changed:
-            self._changed.notify_all()
-        return rows.refused
-
-    def _settle(self, batch: list[_Taken], refused: Refused) -> None:
+    def _settle(self, batch: list[Taken], refused: Refused) -> None:
         for delivery, fault in refused:
             _log.warning("a message could not be decoded, and was rejected: %s", fault)
             if not delivery.settled:
@@ -364,24 +391,14 @@ class SpoolReceiver:
     def _done(self, receiver: amqp.Receiver, count: int) -> None:
         """So many are settled, and do not come again."""
         self._busy -= count
-        self._give_credit(receiver, count)
+        self._credit.settled(receiver, count)
+        self._give_credit(receiver)
         self._settled.unpark_all()
 
-    def _give_credit(self, receiver: amqp.Receiver, count: int) -> None:
-        """As many more may come; later, where the spool is full."""
-        if self._emptying or receiver.closed:
-            return
-        owed = self._owed.get(receiver, 0) + count
-        if self._spool.full:
-            self._owed[receiver] = owed
-        else:
-            self._owed.pop(receiver, None)
-            receiver.grant(owed)
-
     def _make_way(self) -> None:
-        if hasattr(self, "_owed"):
-            for receiver in list(self._owed):
-                self._give_credit(receiver, 0)
+        for receiver in self._credit.links:
+            self._give_credit(receiver)
+        if self._connected:
             self._settled.unpark_all()
 
     async def _say_farewell(self, receiver: amqp.Receiver) -> None:

@@ -25,13 +25,11 @@ import trio_amqp10 as amqp
 from trio_amqp10.engine.unsettled_state import ReceiverTerminus
 from trio_amqp10.spec.messaging import Accepted
 
-from .schema import TAGS, annotated, annotation
-from .spool import SpoolError
+from .segments import extra_of
+from .spool import SpoolError, SpoolFullError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-    import pyarrow as pa
 
     from trio_amqp10.engine.unsettled_state import Terminus
     from trio_amqp10.peer.terminus_store import LinkKey
@@ -39,12 +37,17 @@ if TYPE_CHECKING:
     from .options import QueueOptions
     from .spool import Spool
 
-__all__ = ["SpoolTerminusStore", "named"]
+__all__ = ["TAGS", "SpoolTerminusStore", "named"]
 
 _log = logging.getLogger("trio_amqp10.spark")
 
+TAGS: Final = b"trio-amqp10.tags"
+"""What a segment calls the tags of what is unsettled at the peer."""
 _NOTE: Final = "links"
 """The file of the spool that says from which row on the tags of each link mean anything."""
+
+_REST: Final = 1.0
+"""Seconds until a disk that was full is tried again."""
 
 
 def named(options: QueueOptions, spool: Spool) -> QueueOptions:
@@ -73,7 +76,7 @@ class SpoolTerminusStore(amqp.TerminusStore):
         self._unsettled_stores: dict[str, _SpooledDeliveries] = {}
         self._coming: list[tuple[str, bytes]] = []
         for path in spool.segments[-1:]:
-            told: dict[str, list[str]] = annotation(path, TAGS) or {}
+            told: dict[str, list[str]] = extra_of(path, TAGS) or {}
             for name, tags in told.items():
                 if spool.end > self._since.get(name, spool.end):
                     self._tags[name] = dict.fromkeys(map(bytes.fromhex, tags))
@@ -95,7 +98,7 @@ class SpoolTerminusStore(amqp.TerminusStore):
     async def discard(self, key: LinkKey) -> None:
         """As ``TerminusStore.discard``. Cancelled: it is forgotten all the same."""
         self._tags.pop(key.name, None)
-        with suppress(OSError):  # then the peer will say that it knows nothing of the link
+        with suppress(OSError, SpoolFullError):  # then the peer will say that it knows nothing of the link
             self._note({name: row for name, row in self._since.items() if name != key.name})
         await trio.lowlevel.checkpoint()
 
@@ -103,8 +106,8 @@ class SpoolTerminusStore(amqp.TerminusStore):
         self._spool.note(_NOTE, json.dumps(since))
         self._since = since
 
-    def begin(self, receiver: amqp.Receiver, settled: Callable[[int], object]) -> None:
-        """A link is attached, and has no credit yet.
+    async def begin(self, receiver: amqp.Receiver, settled: Callable[[int], object]) -> None:
+        """A link is attached, and has no credit yet. Where the disk is full, waits until it has room.
 
         Args:
             receiver: which.
@@ -112,25 +115,33 @@ class SpoolTerminusStore(amqp.TerminusStore):
 
         Raises:
             SpoolError: the spool cannot be written.
+
+        Cancelled: nothing has changed, or all of it.
         """
         name = receiver.name
         if name not in self._since or receiver.remote.unsettled is None:
             if name in self._since:
                 _log.warning("the peer has begun the link %r anew: what it had not settled comes again", name)
             self._tags[name].clear()
-            try:
-                self._note(self._since | {name: self._spool.end})
-            except OSError as wrong:  # not to be taken for a lost connection
-                raise SpoolError(f"the spool cannot be written: {wrong}") from wrong
+            while True:
+                try:
+                    self._note(self._since | {name: self._spool.end})
+                except SpoolFullError as full:
+                    _log.warning("%s; receiving rests until there is room", full)
+                    await trio.sleep(_REST)
+                except OSError as wrong:  # not to be taken for a lost connection
+                    raise SpoolError(f"the spool cannot be written: {wrong}") from wrong
+                else:
+                    break
         self._unsettled_stores[name].settled = settled
 
-    def telling(self, batch: pa.RecordBatch, came: Iterable[amqp.Delivery]) -> pa.RecordBatch:
-        """A segment that tells of these deliveries, whose rows it has, and of all others that are unsettled."""
+    def tags(self, came: Iterable[amqp.Delivery]) -> dict[str, list[str]]:
+        """What a segment of these deliveries says: their tags, and those of all others that are unsettled."""
         self._coming = [(each.link.name, each.tag) for each in came if not each.settled]
         tags = {name: [tag.hex() for tag in known] for name, known in self._tags.items()}
         for name, tag in self._coming:
             tags.setdefault(name, []).append(tag.hex())
-        return annotated(batch, TAGS, tags)
+        return tags
 
     def written(self) -> None:
         """That segment is on the disk; its link may have gone meanwhile."""

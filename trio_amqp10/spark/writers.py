@@ -46,7 +46,7 @@ class Sent(WriterCommitMessage):
     report: Report
 
 
-def _write(options: SinkOptions, batches: Iterator[pa.RecordBatch], job: str | None) -> Sent:
+def _write(options: SinkOptions, batches: Iterator[pa.RecordBatch], job: tuple[str, int] | None) -> Sent:
     context = TaskContext.get()
     assert context is not None
     query, batch = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
@@ -56,9 +56,11 @@ def _write(options: SinkOptions, batches: Iterator[pa.RecordBatch], job: str | N
         raise OptionError(
             "this Spark does not tell a task its batch, so no ledger can: use transactions=task"
         )
-    name = (
-        TaskName(job or str(query), 0 if job is not None else int(batch or 0), partition) if known else None
-    )
+    name = None
+    if job is not None:
+        name = TaskName(*job, partition, replayed=options.txn_app is not None)
+    elif known:
+        name = TaskName(str(query), int(batch or 0), partition)
     return Sent(partition, run_in_pool(_send, options, batches, name))
 
 
@@ -88,6 +90,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
     """Sends each batch; a task returns when all of its messages have an outcome."""
 
     def __init__(self, options: SinkOptions) -> None:
+        if options.txn_app is not None:
+            raise OptionError(
+                "options 'txn.app' and 'txn.version' are for writes within foreachBatch: a stream has its query and its batch"
+            )
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:
@@ -107,7 +113,10 @@ class BatchWriter(DataSourceArrowWriter):
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
-        self._job = str(uuid.uuid4())  # on the driver: the same for all attempts of a task
+        # Made on the driver, and so the same for all attempts of a task; and in each run, if the options name the write.
+        self._job = str(uuid.uuid4()), 0
+        if options.txn_app is not None and options.txn_version is not None:
+            self._job = f"{options.txn_app}@{options.address or ''}", options.txn_version
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:
         """Send a partition."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trio_amqp10.amqp091.content import Properties
 from trio_amqp10.amqp091.methods import Method
 from trio_amqp10.amqp_fast.commands import Command
-from trio_amqp10.draft_2010 import security as draft_2010
+from trio_amqp10.draft_2010.spec import security as draft_2010
 from trio_amqp10.frames import FRAME_HEADER_SIZE, SASL_FRAME
 from trio_amqp10.protocol_headers import AMQP_ID, SASL_ID, TLS_ID
 from trio_amqp10.spec.security import SaslChallenge, SaslInit, SaslOutcome, SaslResponse

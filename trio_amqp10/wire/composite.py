@@ -31,9 +31,10 @@ with nulls only when something follows it, so that trailing nulls never reach th
 composites that travel as maps: their plan is a ``MapPlan``.
 
 The class is statically frozen and dynamically plain: type checkers refuse assignment, while at run
-time it is a dataclass with slots, since a frozen one takes five times as long to construct. No code
-is generated: a plan decodes an attach in a few microseconds, and what must be faster than that
-(transfer, disposition, flow) is written by hand in the engine.
+time it is a dataclass with slots, since a frozen one takes five times as long to construct. A plan
+decodes an attach in a few microseconds without any code made for it. What must be faster than that has
+a short way beside it: transfer and disposition by hand, in the engine; the header and the properties of
+messages by straight code that ``unrolled`` makes of their plans.
 
 Two habits of the wire are deliberate. An empty composite is written ``c0 01 00`` and never ``45``,
 which some peers cannot read; both are understood. And a registry reads with its own types in the

@@ -166,4 +166,7 @@ def simplest(pairs: Iterable[tuple[Any, Any]]) -> Any:
 
 def copied(pairs: Mapping[Any, Any] | None) -> Any:
     """A dict of these pairs, or a PairMap of those of a PairMap; an empty dict for None."""
+    raw: Any = pairs
+    if raw.__class__ is dict:
+        return raw.copy()
     return pairs.copy() if isinstance(pairs, PairMap) else dict(pairs or {})

@@ -181,12 +181,12 @@ def _binary32(buf: bytes, pos: int, _budget: Budget) -> tuple[Any, int]:
 
 def _string8(buf: bytes, pos: int, _budget: Budget) -> tuple[Any, int]:
     end = pos + 1 + buf[pos]
-    return str(_octets(buf, pos + 1, end), "utf-8"), end
+    return _octets(buf, pos + 1, end).decode(), end
 
 
 def _string32(buf: bytes, pos: int, _budget: Budget) -> tuple[Any, int]:
     end = pos + 4 + _U32.unpack_from(buf, pos)[0]
-    return str(_octets(buf, pos + 4, end), "utf-8"), end
+    return _octets(buf, pos + 4, end).decode(), end
 
 
 def _symbol8(buf: bytes, pos: int, _budget: Budget) -> tuple[Any, int]:

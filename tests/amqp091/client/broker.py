@@ -27,12 +27,14 @@ from trio_amqp10.amqp091.events import (
     StartAnswered,
 )
 from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.amqp091.methods import EndpointRole, Method
 from trio_amqp10.amqp091.states import ChannelState
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.net.pump import Pump
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from trio_amqp10.amqp091.methods import Method
 
 CAPABILITIES = {
     "publisher_confirms": True,
@@ -243,7 +245,7 @@ class Peer:
             self.secrets.append(event.secret)
             if self.keeps_secrets:
                 self.engine.accept_secret()
-        self.pump.ring()
+        self.pump.wake_writer()
 
     def log_in(self, event: StartAnswered | ChallengeAnswered, now: float) -> None:
         assert isinstance(event, StartAnswered)
@@ -258,16 +260,16 @@ class Peer:
     def close(self, code: int, text: str) -> None:
         """End the connection with a reply code."""
         self.engine.close(trio.current_time(), code, text)
-        self.pump.ring()
+        self.pump.wake_writer()
         self.broker.gone(self)
 
     def block(self, reason: str) -> None:
         self.engine.block(reason)
-        self.pump.ring()
+        self.pump.wake_writer()
 
     def unblock(self) -> None:
         self.engine.unblock()
-        self.pump.ring()
+        self.pump.wake_writer()
 
 
 class ServerChannel:
@@ -291,7 +293,7 @@ class ServerChannel:
     def send(self, method: Method, content: Content | None = None) -> None:
         if self.engine.state is ChannelState.OPEN:
             self.engine.send(method, content)
-        self.peer.pump.ring()
+        self.peer.pump.wake_writer()
 
     def refuse(self, code: int, text: str, method: Method) -> None:
         """Close the channel."""
@@ -299,7 +301,7 @@ class ServerChannel:
         self.end()
         if self in self.peer.channels:
             self.peer.channels.remove(self)
-        self.peer.pump.ring()
+        self.peer.pump.wake_writer()
 
     def confirm(self, multiple: bool = False) -> None:
         """Confirm what waits."""

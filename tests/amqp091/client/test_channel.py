@@ -133,7 +133,7 @@ async def test_channel_waits_while_the_server_stops_its_flow(
         await channel.declare_queue("q")
         [server] = broker.peers[0].channels
         server.engine.flow(active=False)
-        broker.peers[0].pump.ring()
+        broker.peers[0].pump.wake_writer()
         await wait_all_tasks_blocked()
         with trio.move_on_after(3) as scope:
             await channel.publish("", "q", b"1")
@@ -143,7 +143,7 @@ async def test_channel_waits_while_the_server_stops_its_flow(
             await trio.sleep(1)
             assert "basic.publish" not in broker.log
             server.engine.flow(active=True)
-            broker.peers[0].pump.ring()
+            broker.peers[0].pump.wake_writer()
         await channel.flow(True)
         assert "basic.publish" in broker.log
 

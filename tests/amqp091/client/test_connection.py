@@ -195,7 +195,7 @@ async def test_connection_closed_by_the_server_says_why_and_what_to_do(connected
 async def test_connection_is_lost_when_the_server_breaks_a_rule(connected: Any) -> None:
     async with connected() as (broker, connection), connection.open_channel() as channel:
         broker.peers[0].engine.enqueue(b"\x01\0\x07\0\0\0\x04\0\x32\0\x0b\xce")
-        broker.peers[0].pump.ring()
+        broker.peers[0].pump.wake_writer()
         with pytest.raises(amqp091.ConnectionClosedError, match="broke a rule"):
             await channel.declare_queue("q")
 

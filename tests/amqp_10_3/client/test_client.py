@@ -16,11 +16,11 @@ from tests.peer.authority import believing, serving
 from trio_amqp10 import amqp_10_3, sasl
 from trio_amqp10.amqp091.engine import Engine
 from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.amqp091.methods import EndpointRole
 from trio_amqp10.amqp_10_3 import spec
 from trio_amqp10.amqp_10_3.profile import V10_3
 from trio_amqp10.container import Container
-from trio_amqp10.container.protocols.amqp_10_3.dialect import Amqp103
+from trio_amqp10.container.protocols.amqp_10_3.protocol import Amqp103
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError, SecurityError
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from trio_amqp10.amqp_fast.frames import frame_of
 from trio_amqp10.amqp_fast.limits import Limits
 from trio_amqp10.amqp_fast.states import HandleState
 from trio_amqp10.container import Container
-from trio_amqp10.container.protocols.amqp_fast.dialect import AmqpFast
+from trio_amqp10.container.protocols.amqp_fast.protocol import AmqpFast
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError, SecurityError
 
 if TYPE_CHECKING:

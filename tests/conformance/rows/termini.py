@@ -165,7 +165,7 @@ REQUIREMENTS = [
         RULE,
         "it is applied when the source is destroyed too",
         "queue_applies_the_default_outcome_to_what_is_unsettled_when_its_link_goes",
-        mutant=Change("if default is None or self._node.confirms:", "if True:"),
+        mutant=Change("if default is None or self._node.may_refuse_outcomes:", "if True:"),
     ),
     need(
         "3.5.3-12",

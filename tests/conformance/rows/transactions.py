@@ -276,7 +276,9 @@ REQUIREMENTS = [
         MUST,
         "a link that cannot acquire in transactions is detached with not-implemented",
         "link_is_detached_when_a_node_gives_nothing_to_be_acquired",
-        mutant=Change("        elif not self._node.leasing and not self.copying:", "        elif False:"),
+        mutant=Change(
+            "        elif not self._node.leases_messages and not self.copying:", "        elif False:"
+        ),
     ),
     need(
         "4.4.3-4",

@@ -9,6 +9,7 @@ import pytest
 import trio
 
 from tests.container.broker.helpers import Connection, broker, names, no_headers
+from trio_amqp10.container.broker.broker_queue import BrokerQueue
 from trio_amqp10.container.broker.faults import (
     AccessRefusedError,
     BrokerError,
@@ -18,12 +19,11 @@ from trio_amqp10.container.broker.faults import (
     PreconditionError,
     UnsupportedError,
 )
-from trio_amqp10.container.broker.queues import BrokerQueue
 from trio_amqp10.container.broker.routing import further_keys
 from trio_amqp10.container.broker.topology import Topology
 from trio_amqp10.container.container import Container
 from trio_amqp10.container.nodes.clock import Clock
-from trio_amqp10.container.protocols.amqp10.content import content_of_message
+from trio_amqp10.container.protocols.amqp10.native_message import content_of_message
 from trio_amqp10.message import Message
 from trio_amqp10.wire.values import UInt
 

@@ -33,9 +33,10 @@ from .errors import (
 from .login import AmqPlain
 from .messages import PublishProperties
 from .opening import ChannelOpening, Returns
-from .publisher import Outcome, Publisher, Ticket
+from .publisher import Publisher
 from .queues import Exchange, Queue
 from .requester import ReplyLostError, Requester, RequesterOpening
+from .ticket import Outcome, Ticket
 from .transaction import Transaction
 
 __all__ = [

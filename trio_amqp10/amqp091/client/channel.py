@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.states import ChannelState
 
-from .channel_base import ChannelBase, checked_prefetch
+from .channel_base import ChannelBase, ChannelConsumer, checked_prefetch
 from .consumer import Consumer, Consuming
 from .delivery import Delivery
 from .messages import content_of
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp091.events import Arrival
     from trio_amqp10.amqp091.methods import Method
 
-    from .connection import Connection
-    from .consumer import ConsumerBase
+    from .connection_base import ConnectionBase
     from .messages import PublishProperties
     from .reply import Reply
 
@@ -50,7 +49,7 @@ class Channel(ChannelBase[Delivery]):
     deliver_method = spec.BasicDeliver
     ack_method = spec.BasicAck
 
-    def __init__(self, connection: Connection, prefetch: int | None) -> None:
+    def __init__(self, connection: ConnectionBase[Any], prefetch: int | None) -> None:
         super().__init__(connection, prefetch)
         self._qos: int | None = None  # what consumers that start now have, as the server knows it
         self._shared_qos: int | None = None
@@ -232,7 +231,7 @@ class Channel(ChannelBase[Delivery]):
         content = content_of(body, properties, fields)
         await self.wait_unblocked()
         self.engine.publish(exchange, routing_key, content, mandatory=mandatory)
-        self.connection.ring()
+        self.connection.wake_writer()
 
     # -- consuming --------------------------------------------------------------------------
 
@@ -281,7 +280,7 @@ class Channel(ChannelBase[Delivery]):
             ),
         )
 
-    def before_consume(self, consumer: ConsumerBase[Delivery]) -> None:
+    def before_consume(self, consumer: ChannelConsumer[Delivery]) -> None:
         """Have the server know the prefetch of a consumer (0-9-1, basic.qos)."""
         count = consumer.prefetch or 0
         if not consumer.no_ack and count != (self._qos or 0):
@@ -313,7 +312,7 @@ class Channel(ChannelBase[Delivery]):
         assert isinstance(method, spec.BasicCancel)
         if not method.no_wait and self.engine.state is ChannelState.OPEN:
             self.engine.send(spec.BasicCancelOk(consumer_tag=method.consumer_tag))
-            self.connection.ring()
+            self.connection.wake_writer()
         consumer = self._consumers.pop(method.consumer_tag, None)
         if consumer is not None:
             consumer.on_cancelled()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar, cast
 
 import trio
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp091.methods import Method
 
     from .connection_base import ConnectionBase
-    from .consumer import ConsumerBase
     from .opening import Returns
     from .topology import QueueName
 
 __all__ = ["ChannelBase", "D", "checked_prefetch"]
 
 D = TypeVar("D", bound=DeliveryBase)
+D_contra = TypeVar("D_contra", contravariant=True)
 """What comes from a queue."""
 
 _log = logging.getLogger("trio_amqp10.amqp091")
@@ -63,6 +63,41 @@ def checked_prefetch(prefetch: int | None) -> int | None:
     if prefetch is not None and not 1 <= prefetch <= 0xFFFF:
         raise LocalProtocolError(f"a prefetch is 1 to 65535, or None for no limit: {prefetch}")
     return prefetch
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+class ChannelConsumer(Protocol[D_contra]):
+    """What a channel asks of a consumer."""
+
+    tag: str
+    no_ack: bool
+    prefetch: int | None
+
+    @property
+    def queue(self) -> _Named:
+        """Where its deliveries come from."""
+
+    def request(self) -> Method:
+        """What the server is sent, so that deliveries come."""
+
+    def take(self, delivery: D_contra, /) -> None:
+        """A delivery came."""
+
+    def put_back(self) -> None:
+        """What has come and was not received is given back."""
+
+    def on_cancelled(self) -> None:
+        """The server has cancelled it."""
+
+    def on_lost(self) -> None:
+        """The transport was lost, and what came by it is void."""
+
+    def fail(self, failure: Exception, /) -> None:
+        """No delivery comes any more."""
 
 
 class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
@@ -90,7 +125,7 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
     ack_method: ClassVar[type[Method]]
     """The methods that come and go with nearly every message."""
 
-    def __init__(self, connection: ConnectionBase, prefetch: int | None) -> None:
+    def __init__(self, connection: ConnectionBase[Any], prefetch: int | None) -> None:
         super().__init__()
         self.connection = connection
         self.engine: EngineChannel = cast("EngineChannel", None)
@@ -99,7 +134,7 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         self.prefetch = checked_prefetch(prefetch)
         self._replies: dict[int, tuple[Method, Reply]] = {}
         self._opened = Reply()
-        self._consumers: dict[str, ConsumerBase[D]] = {}
+        self._consumers: dict[str, ChannelConsumer[D]] = {}
         self._numbered = 0
         self._acks: dict[int, None] = {}
         self._returned: deque[ReturnedMessage] = deque()
@@ -145,7 +180,7 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         self._attached = True
         self._acks.clear()
         self._opened = Reply()
-        self.connection.ring()
+        self.connection.wake_writer()
         return [self._opened, *(self.ask(method) for method in self.setup())]
 
     def opening(self) -> Mapping[str, Any]:
@@ -187,7 +222,7 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
             if self._attached and self._failure is None and connection.is_live:
                 self.flush_acks()
                 self.engine.close()
-                connection.ring()
+                connection.wake_writer()
                 self._fail_replies(trio.ClosedResourceError(f"channel {self.number} was closed"))
                 for consumer in self._consumers.values():
                     connection.release(consumer)
@@ -275,7 +310,7 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         self.engine.send(method)
         reply = Reply(late)
         self._replies[id(method)] = (method, reply)  # the method too: while it lives, its id is no other's
-        self.connection.ring()
+        self.connection.wake_writer()
         return reply
 
     async def call(
@@ -374,10 +409,10 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         self._numbered += 1
         return f"consumer-{self._numbered}"
 
-    def before_consume(self, consumer: ConsumerBase[D]) -> None:
+    def before_consume(self, consumer: ChannelConsumer[D]) -> None:
         """What is to be sent before a consumer begins."""
 
-    async def start_consumer(self, consumer: ConsumerBase[D]) -> None:
+    async def start_consumer(self, consumer: ChannelConsumer[D]) -> None:
         """Ask for deliveries."""
         self.check()
         if consumer.tag in self._consumers:
@@ -407,7 +442,7 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
             replies.append(self.ask(consumer.request()))
         return replies
 
-    async def cancel(self, consumer: ConsumerBase[D]) -> None:
+    async def cancel(self, consumer: ChannelConsumer[D]) -> None:
         """Have the server stop the deliveries of a consumer."""
         if not self.is_usable or self._closed or self._failure is not None:
             await trio.lowlevel.checkpoint()
@@ -422,7 +457,7 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         finally:
             self.connection.expect_no_more()
 
-    def forget_consumer(self, consumer: ConsumerBase[D]) -> None:
+    def forget_consumer(self, consumer: ChannelConsumer[D]) -> None:
         """It is not to be started again; deliveries that are under way still come to it."""
         if not any(
             each.queue.name == consumer.queue.name
@@ -431,7 +466,7 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         ):
             self.connection.topology.queue_unused(consumer.queue.name)
 
-    def drop_consumer(self, consumer: ConsumerBase[D]) -> None:
+    def drop_consumer(self, consumer: ChannelConsumer[D]) -> None:
         """Its deliveries are put back from now on."""
         if self._consumers.get(consumer.tag) is consumer:
             del self._consumers[consumer.tag]
@@ -448,7 +483,7 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         self.engine.flow(active)
         reply = Reply()
         self._replies[_FLOW] = (_OPENED.method, reply)
-        self.connection.ring()
+        self.connection.wake_writer()
         try:
             await reply.result()
         except TransportLostError:
@@ -473,11 +508,11 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         if multiple:
             self.flush_acks()
             self.engine.send(self.make("basic.ack", delivery_tag=tag, multiple=True))
-            self.connection.ring()
+            self.connection.wake_writer()
             return
         if not acks:
             self.connection.engine.unflushed[self] = None
-            self.connection.ring()
+            self.connection.wake_writer()
         acks[tag] = None
 
     def reject(self, tag: int, epoch: int, requeue: bool) -> None:
@@ -493,7 +528,7 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
             self._refuse(tag, epoch)
         self.flush_acks()
         self.engine.send(method)
-        self.connection.ring()
+        self.connection.wake_writer()
 
     def _refuse(self, tag: int, epoch: int) -> None:
         """Raise why a delivery cannot be settled."""

@@ -37,7 +37,7 @@ __all__ = ["Connection", "ConnectionStatistics"]
 _log = logging.getLogger("trio_amqp10.amqp091")
 
 
-class Connection(ConnectionBase):
+class Connection(ConnectionBase[Channel]):
     """One connection; made by ``open_connection``.
 
     Attributes:
@@ -136,7 +136,7 @@ class Connection(ConnectionBase):
         reply = Reply()
         self.engine.update_secret(secret, reason)
         self._secrets.append(reply)
-        self.ring()
+        self.wake_writer()
         self.expect()
         try:
             await reply.result()

@@ -17,7 +17,7 @@ Longer than 400 lines: the life of a connection stands in one class.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypedDict, TypeVar
 
 import trio
 
@@ -46,9 +46,6 @@ if TYPE_CHECKING:
 
     from trio_amqp10.amqp091.channel import Channel as EngineChannel
     from trio_amqp10.amqp091.events import Event
-
-    from .channel_base import ChannelBase
-    from .consumer import ConsumerBase
 
 __all__ = ["DEFAULT_PREFETCH", "ClientEngine", "ConnectionBase", "ConnectionStatistics"]
 
@@ -84,7 +81,7 @@ class ClientEngine(Engine):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.unflushed: dict[ChannelBase[Any], None] = {}
+        self.unflushed: dict[ConnectionChannel, None] = {}
         self.lost_in: ConnectionState | None = None
 
     def data_to_send(self) -> bytes | None:
@@ -110,7 +107,38 @@ class ClientEngine(Engine):
             self.lost_in = self.state
 
 
-class ConnectionBase(Waiter, trio.abc.AsyncResource):
+class ConnectionChannel(Protocol):
+    """What a connection asks of its channels."""
+
+    def wake(self) -> None:
+        """Look again: something has changed."""
+
+    def flush_acks(self) -> None:
+        """Hand the acknowledgements that wait to the engine."""
+
+    def flush_acks_if_possible(self) -> None:
+        """As ``flush_acks``, unless the channel is over."""
+
+    def on_opened(self) -> None:
+        """The server has opened it."""
+
+    def on_closed(self, event: ChannelClosed) -> None:
+        """The server has closed it."""
+
+    def on_lost(self, failure: Exception | None) -> None:
+        """The transport was lost; ``failure`` if for good."""
+
+    def on_restored(self) -> None:
+        """The connection is back, and all that was there."""
+
+    def shut(self, failure: Exception | None) -> None:
+        """Nothing can be done on it any more."""
+
+
+C = TypeVar("C", bound=ConnectionChannel)
+
+
+class ConnectionBase(Waiter, trio.abc.AsyncResource, Generic[C]):
     """One connection, with what versions have in common.
 
     Attributes:
@@ -128,8 +156,8 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource):
         self.pump: Pump
         self.close_timeout = close_timeout
         self.topology = Untracked()
-        self.channels: dict[ChannelBase[Any], None] = {}
-        self.attached: dict[EngineChannel, ChannelBase[Any]] = {}
+        self.channels: dict[C, None] = {}
+        self.attached: dict[EngineChannel, C] = {}
         self.loss: ConnectionClosedError | RemoteProtocolError | None = None
         self.blocked: str | None = None
         self.braked = False
@@ -139,7 +167,7 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource):
         self._restored = False
         self._over = True
         self._handshake: deque[Event] = deque()
-        self._full: dict[ConsumerBase[Any], None] = {}
+        self._full: dict[object, None] = {}
         self._expected = 0
 
     # -- what it is -------------------------------------------------------------------------
@@ -213,7 +241,7 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource):
             self.fail_requests(trio.ClosedResourceError("the connection was closed"))
             self._over = True
             self._update_brake()
-            self.pump.ring()
+            self.pump.wake_writer()
             self.wake()
         await self.pump.finish(self.close_timeout + 1.0)
 
@@ -232,9 +260,9 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource):
     def fail_requests(self, failure: Exception) -> None:
         """Requests of the connection itself will not be answered."""
 
-    def ring(self) -> None:
+    def wake_writer(self) -> None:
         """There is something to write."""
-        self.pump.ring()
+        self.pump.wake_writer()
 
     async def wait_recovered(self) -> None:
         """Wait until channels can be used; a checkpoint in any case.
@@ -253,12 +281,12 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource):
                 raise anew(self.loss or connection_lost("it was never opened"))
             await self.wait()
 
-    def brake(self, consumer: ConsumerBase[Any]) -> None:
+    def brake(self, consumer: object) -> None:
         """A consumer has enough: read nothing until it has room, unless an answer is awaited."""
         self._full[consumer] = None
         self._update_brake()
 
-    def release(self, consumer: ConsumerBase[Any]) -> None:
+    def release(self, consumer: object) -> None:
         """A consumer has room."""
         if self._full.pop(consumer, self) is None:
             self._update_brake()
@@ -280,7 +308,7 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource):
         braked = self.braked and not self._expected and not self.closed_here
         if self.engine.braked is not braked:
             self.engine.braked = braked
-            self.pump.ring()
+            self.pump.wake_writer()
 
     # -- one transport ----------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ Settling is synchronous: what many deliveries say of themselves until the next w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from trio_amqp10.amqp091.content import BasicProperties
 from trio_amqp10.amqp091.fast import NO_PROPERTIES
@@ -17,10 +17,21 @@ if TYPE_CHECKING:
 
     from trio_amqp10.amqp091.content import Content
 
-    from .channel import Channel
-    from .channel_base import ChannelBase
-
 __all__ = ["Delivery", "DeliveryBase"]
+
+
+class SettlingChannel(Protocol):
+    """What a delivery asks of its channel: that of 0-9-1, or that of 10.3."""
+
+    epoch: int
+
+    def is_unsettled(self, tag: int, epoch: int) -> bool: ...
+    def ack(self, tag: int, epoch: int, multiple: bool) -> None: ...
+    def reject(self, tag: int, epoch: int, requeue: bool) -> None: ...
+
+
+class _NackingChannel(SettlingChannel, Protocol):
+    def nack(self, tag: int, epoch: int, requeue: bool, multiple: bool) -> None: ...
 
 
 class DeliveryBase:
@@ -33,7 +44,7 @@ class DeliveryBase:
 
     __slots__ = ("_channel", "_content", "_epoch", "_method", "body", "tag")
 
-    def __init__(self, channel: ChannelBase[Any], method: Any, content: Content) -> None:
+    def __init__(self, channel: SettlingChannel, method: Any, content: Content) -> None:
         self._channel = channel
         self._content = content
         self._epoch = channel.epoch
@@ -129,7 +140,7 @@ class Delivery(DeliveryBase):
 
     __slots__ = ()
 
-    _channel: Channel
+    _channel: _NackingChannel
 
     def to_message(self) -> Message:
         """This message as one of AMQP 1.0, by the rules that RabbitMQ 4 publishes; see ``amqp091.translate``.

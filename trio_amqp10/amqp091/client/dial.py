@@ -9,7 +9,7 @@ import trio
 
 from trio_amqp10.amqp091.fields import STRICT, USUAL
 from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.amqp091.methods import EndpointRole
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.net.backoff import Backoff
 from trio_amqp10.net.tls_options import TlsOptions
 from trio_amqp10.peer.recovery_events import Change, Changes

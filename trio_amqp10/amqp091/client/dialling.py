@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DiallingBase", "Options", "SaslChoice"]
 
-C = TypeVar("C", bound=ConnectionBase)
+C = TypeVar("C", bound=ConnectionBase[Any])
 
 SaslChoice: TypeAlias = "ClientMechanism | Sequence[ClientMechanism] | None"
 
@@ -175,7 +175,7 @@ class DiallingBase(Generic[C]):
         )
         connection = self._connection
         connection.begin(engine, transport.stream, self.nursery)
-        connection.ring()
+        connection.wake_writer()
         try:
             await Login(connection, mechanisms, context, options.properties).run()
         except BaseException:

@@ -104,7 +104,7 @@ class Login:
 
     def __init__(
         self,
-        connection: ConnectionBase,
+        connection: ConnectionBase[Any],
         mechanisms: Sequence[ClientMechanism],
         context: ClientContext,
         properties: Mapping[str, Any],

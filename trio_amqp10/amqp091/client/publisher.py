@@ -16,147 +16,32 @@ mandatory publish with this exchange and key; among several with these, to the o
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import trio
 
 from trio_amqp10.amqp091 import spec
-from trio_amqp10.amqp091.content import write_header
-from trio_amqp10.amqp091.fields import USUAL
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.net.waiters import Waiter
 
 from .channel import Channel
 from .errors import ChannelClosedError, NackedError, PublishInDoubtError, ReturnedError
 from .messages import content_of
 from .reply import anew
+from .ticket import Ticket
 
 if TYPE_CHECKING:
     from trio_amqp10.amqp091.content import BasicProperties, Content
     from trio_amqp10.amqp091.methods import Method
 
-    from .connection import Connection
+    from .connection_base import ConnectionBase
     from .errors import ReturnedMessage
     from .messages import PublishProperties
+    from .ticket import Outcome
 
-__all__ = ["Outcome", "Publisher", "Ticket"]
+__all__ = ["Publisher"]
 
 _UNSEEN: Final = 1000
 """Failed publishes that are kept until a program asks for their outcome; more are counted."""
-
-Outcome: TypeAlias = Literal["waiting", "confirmed", "refused", "returned", "in doubt"]
-
-
-class Ticket:
-    """One publish of a publisher, and how it ended.
-
-    Attributes:
-        exchange: the exchange to which it was published.
-        routing_key: its routing key.
-        mandatory: whether it is returned if no queue gets it.
-        content: properties and body.
-        returned: what came back, if it did.
-        state: ``"waiting"``, then one of ``"confirmed"``, ``"refused"``, ``"returned"``, ``"in doubt"``, for good.
-        failure: what ``outcome`` raises; None while it waits, and once it is confirmed.
-    """
-
-    __slots__ = (
-        "_publisher",
-        "_seen",
-        "_waiter",
-        "content",
-        "exchange",
-        "failure",
-        "mandatory",
-        "returned",
-        "routing_key",
-        "state",
-    )
-
-    def __init__(
-        self, publisher: Publisher, exchange: str, routing_key: str, mandatory: bool, content: Content
-    ) -> None:
-        self._publisher = publisher
-        self.exchange = exchange
-        self.routing_key = routing_key
-        self.mandatory = mandatory
-        self.content = content
-        self._seen = False
-        self._waiter: Waiter | None = None
-        self.returned: ReturnedMessage | None = None
-        self.state: Outcome = "waiting"
-        self.failure: Exception | None = None
-
-    @property
-    def properties(self) -> BasicProperties:
-        """Its properties."""
-        properties: BasicProperties = self.content.properties
-        return properties
-
-    @property
-    def body(self) -> bytes:
-        """Its octets."""
-        return self.content.body
-
-    @property
-    def place(self) -> str:
-        """Exchange and routing key, for people."""
-        return f"exchange {self.exchange!r} with routing key {self.routing_key!r}"
-
-    async def outcome(self) -> None:
-        """Wait until the server has confirmed the message.
-
-        Raises:
-            NackedError: the server refused it.
-            ReturnedError: it was mandatory, and no queue got it.
-            PublishInDoubtError: the channel or the connection was lost before.
-            ChannelClosedError: the server closed the channel for this very publish, e.g. as there is no such exchange.
-
-        Cancelled: the publish goes on; this may be called again.
-        """
-        self._seen = True
-        self._publisher.see(self)
-        if self.state != "waiting":
-            await trio.lowlevel.checkpoint()
-        else:
-            connection = self._publisher.connection
-            connection.expect()
-            try:
-                if self._waiter is None:
-                    self._waiter = Waiter()
-                while self.state == "waiting":
-                    await self._waiter.wait()
-            finally:
-                connection.expect_no_more()
-            self._publisher.pace.blocked()
-        if self.failure is not None:
-            if self.state in ("in doubt", "refused"):
-                self._publisher.note_raised()
-            raise anew(self.failure)
-
-    @property
-    def is_seen(self) -> bool:
-        """Whether a program asked for the outcome."""
-        return self._seen
-
-    def end(self, state: Outcome, failure: Exception | None) -> None:
-        """It has ended."""
-        self.state = state
-        self.failure = failure
-        if self._waiter is not None:
-            self._waiter.wake()
-
-    def matches(self, content: Content) -> tuple[bool, bool]:
-        """Whether properties and body are those of a message that came back."""
-        try:
-            header = write_header(self.content, USUAL)
-        except LocalProtocolError:
-            header = b""
-        same_header = content.octets is not None and header.endswith(content.octets)
-        return same_header, self.body == content.body
-
-    def __repr__(self) -> str:
-        return f"<Ticket {self.place}, {len(self.body)} octets, {self.state}>"
 
 
 class Publisher(Channel):
@@ -168,7 +53,12 @@ class Publisher(Channel):
     """
 
     def __init__(
-        self, connection: Connection, prefetch: int | None, *, window: int = 1000, republish: bool = True
+        self,
+        connection: ConnectionBase[Any],
+        prefetch: int | None,
+        *,
+        window: int = 1000,
+        republish: bool = True,
     ) -> None:
         super().__init__(connection, prefetch)
         if window < 1:
@@ -239,7 +129,7 @@ class Publisher(Channel):
         await self.wait_unblocked()
         ticket = Ticket(self, exchange, routing_key, mandatory, content)
         self._send(ticket)
-        self.connection.ring()
+        self.connection.wake_writer()
         return ticket
 
     async def wait_confirmed(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from typing import TYPE_CHECKING, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import trio
 
@@ -21,7 +21,7 @@ from .reply import anew
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from .connection import Connection
+    from .connection_base import ConnectionBase
     from .delivery import Delivery
     from .messages import PublishProperties
 
@@ -47,7 +47,7 @@ class _Pending(Waiter):
 class _Requests(Publisher):
     """The requester's channel: a loss ends what waits for a reply."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ConnectionBase[Any]) -> None:
         super().__init__(connection, None, republish=False)
         self.pending: dict[str, _Pending] = {}
 
@@ -117,7 +117,7 @@ class RequesterOpening:
     Cancelled on entering: its channel is closed again.
     """
 
-    def __init__(self, connection: Connection, routing_key: str, exchange: str) -> None:
+    def __init__(self, connection: ConnectionBase[Any], routing_key: str, exchange: str) -> None:
         self._channel = _Requests(connection)
         self._requester = Requester(self._channel, routing_key, exchange)
 

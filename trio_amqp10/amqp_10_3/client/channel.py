@@ -67,7 +67,7 @@ class Channel(ChannelBase[Delivery]):
 
     def __init__(
         self,
-        connection: ConnectionBase,
+        connection: ConnectionBase[Any],
         prefetch: int | None,
         *,
         prefetch_octets: int,
@@ -250,7 +250,7 @@ class Channel(ChannelBase[Delivery]):
             immediate=immediate,
         )
         self.engine.send(method, content)
-        self.connection.ring()
+        self.connection.wake_writer()
 
     async def next_alert(self) -> Alert:
         """The next warning of the server's: a message that a queue refused, a consumer that has ended (10.3, channel.alert).

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Connection"]
 
 
-class Connection(ConnectionBase):
+class Connection(ConnectionBase[Channel]):
     """One connection; made by ``open_connection``. It does not come back by itself.
 
     Attributes:

@@ -11,8 +11,8 @@ from trio_amqp10.amqp091.client.dial import product_properties
 from trio_amqp10.amqp091.client.dialling import DiallingBase, Options
 from trio_amqp10.amqp091.client.urls import Place, parse_place
 from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.amqp091.methods import EndpointRole
 from trio_amqp10.amqp_10_3.profile import V10_3
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.net.tls_options import TlsOptions
 
 from .connection import Connection

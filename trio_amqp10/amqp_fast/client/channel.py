@@ -42,7 +42,7 @@ class Channel(Endpoint):
         self.expect(self._opening)
         self.engine.on_touch = self._on_touch
         connection.channels[self.engine] = self
-        connection.ring()
+        connection.wake_writer()
 
     async def opened(self) -> None:
         """Wait until the server has opened it."""
@@ -96,7 +96,7 @@ class Channel(Endpoint):
         """
         self.check()
         self.engine.write(spec.ChannelAck(message_nbr=number))
-        self.connection.ring()
+        self.connection.wake_writer()
 
     async def commit(self) -> None:
         """Place what was sent, and settle all that was received (3.3.4); the next transaction begins.

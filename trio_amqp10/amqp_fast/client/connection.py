@@ -99,7 +99,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         """
         self.check()
         self.engine.ping()
-        self.ring()
+        self.wake_writer()
 
     async def wait_closed(self) -> None:
         """Wait until the connection is over.
@@ -126,7 +126,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
                 channel.shut(None)
             self.engine.braked = False
             self.engine.close(trio.current_time())
-            self.ring()
+            self.wake_writer()
             self.wake()
         await self.pump.finish(self.close_timeout + 1.0)
 
@@ -139,9 +139,9 @@ class Connection(Waiter, trio.abc.AsyncResource):
         if self.why is not None:
             raise anew(self.why)
 
-    def ring(self) -> None:
+    def wake_writer(self) -> None:
         """There is something to write."""
-        self.pump.ring()
+        self.pump.wake_writer()
 
     def expect(self, more: int) -> None:
         """So many more calls wait for the server: while there are any, it is read."""
@@ -157,7 +157,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         braked = self._held > _BUFFER and not self._expected and not self._closed_here
         if self.engine.braked is not braked:
             self.engine.braked = braked
-            self.ring()
+            self.wake_writer()
 
     # -- the negotiation --------------------------------------------------------------------
 

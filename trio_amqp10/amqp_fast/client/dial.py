@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.commands import EndpointRole
 from trio_amqp10.amqp_fast.engine import Engine
 from trio_amqp10.amqp_fast.limits import Limits
+from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.net.tls_options import TlsOptions
 from trio_amqp10.net.transports import connect, is_private
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
-    from trio_amqp10.amqp_fast.partials import PartialMessages
+    from trio_amqp10.amqp_fast.resumable_messages import PartialMessages
 
 __all__ = ["Dialling", "open_connection"]
 
@@ -169,7 +169,7 @@ class Dialling:
         self._manager = trio.open_nursery()
         self._nursery = await self._manager.__aenter__()
         self._connection.pump.start(self._nursery)
-        self._connection.ring()
+        self._connection.wake_writer()
         try:
             await self._connection.opened()
         except BaseException:

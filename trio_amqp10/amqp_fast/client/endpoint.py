@@ -65,7 +65,7 @@ class Endpoint(Waiter, ABC):
         """It is closed, and the server is sent a close; None: by the program."""
         self.shut(why)
         self.engine.close()
-        self.connection.ring()
+        self.connection.wake_writer()
 
     def check(self) -> None:
         """Raise why it is closed; nothing if it is not."""
@@ -112,7 +112,7 @@ class Endpoint(Waiter, ABC):
         except BaseException:
             self.forget(key)
             raise
-        self.connection.ring()
+        self.connection.wake_writer()
 
     async def _confirmed(self, command: Any) -> None:
         """Write a command, and wait until the server has confirmed it; raises as ``wait_for``.

@@ -71,7 +71,7 @@ class Delivery:
         """
         self.handle.check()
         self.handle.engine.write(spec.HandleUnget(message_nbr=self.number))
-        self.handle.connection.ring()
+        self.handle.connection.wake_writer()
 
 
 class Handle(Endpoint):
@@ -96,7 +96,7 @@ class Handle(Endpoint):
         if command.temporary:
             self.expect("created")
         channel.handles[self.engine] = self
-        self.connection.ring()
+        self.connection.wake_writer()
 
     async def opened(self) -> None:
         """Wait until the server has opened it."""
@@ -124,7 +124,7 @@ class Handle(Endpoint):
         await self.wait_for_room()
         if not confirm:
             self.engine.send(message, name)
-            self.connection.ring()
+            self.connection.wake_writer()
             return
         tag = self.new_tag()
         try:
@@ -132,7 +132,7 @@ class Handle(Endpoint):
         except LocalProtocolError:
             self.forget(tag)
             raise
-        self.connection.ring()
+        self.connection.wake_writer()
         await self.wait_for(tag)
 
     async def consume(

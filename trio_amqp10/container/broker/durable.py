@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from trio_amqp10.container.stores.group_commit import Journal
 
     from .bindings import Bindings
+    from .broker_queue import BrokerQueue
     from .exchanges import Exchange
-    from .queues import BrokerQueue
 
 __all__ = ["BINDINGS", "EXCHANGES", "QUEUES", "Definitions"]
 

@@ -30,7 +30,7 @@ class ExchangeRoute(Node):
         key: as given.
     """
 
-    takes = True
+    accepts_senders = True
 
     def __init__(self, exchange: Exchange, key: str | None) -> None:
         super().__init__(exchange_address(exchange.name, key))
@@ -38,8 +38,8 @@ class ExchangeRoute(Node):
         self._exchange = exchange
 
     @property
-    def storing(self) -> bool:
-        return self._exchange.storing
+    def stores_messages(self) -> bool:
+        return self._exchange.stores_messages
 
     def add_inlet(self, inlet: Inlet) -> None:
         super().add_inlet(inlet)

@@ -15,9 +15,9 @@ from trio_amqp10.container.nodes.node import Node
 
 from .addresses import exchange_address
 from .arguments import ALTERNATE
+from .dead_letter_route import DeadLetterRoute
 from .exchange_route import ExchangeRoute
 from .faults import AccessRefusedError
-from .letters import LetterRoute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -49,7 +49,7 @@ class Exchange(Node):
         figures: messages that came, and that reached no queue.
     """
 
-    takes = True
+    accepts_senders = True
     capabilities = ("topic",)
 
     def __init__(
@@ -89,8 +89,8 @@ class Exchange(Node):
         }
 
     @property
-    def storing(self) -> bool:
-        return self.publisher.storing
+    def stores_messages(self) -> bool:
+        return self.publisher.stores_messages
 
     def with_key(self, key: str) -> Node:
         """The node for messages with this routing key."""
@@ -109,7 +109,7 @@ class Exchange(Node):
 
     def letters_with(self, key: str | None) -> Node:
         """The node for dead letters, with this routing key; with None for those that keep their own."""
-        return self._routes.get((LetterRoute, key)) or LetterRoute(self, key)
+        return self._routes.get((DeadLetterRoute, key)) or DeadLetterRoute(self, key)
 
     def check_publish(self) -> None:
         """Raise ``AccessRefusedError`` if no peer may publish here."""

@@ -77,7 +77,7 @@ class Publisher:
         self._waiting: dict[Inlet, tuple[Queue, Arrival, Callable[[], object]]] = {}
 
     @property
-    def storing(self) -> bool:
+    def stores_messages(self) -> bool:
         """Whether a message may have to wait for a store."""
         return self._journal is not None
 
@@ -176,8 +176,8 @@ class Publisher:
         gather = partial(_gather, content=marked, origin=origin, beyond=committing)
         if committing:
             # What stores nothing gets it when the commit has succeeded.
-            later = [queue for queue in queues if not queue.storing]
-            queues = [queue for queue in queues if queue.storing]
+            later = [queue for queue in queues if not queue.stores_messages]
+            queues = [queue for queue in queues if queue.stores_messages]
             journal.after(partial(_gather_later, gather, later))
         refusing = gather(queues)
         if refusing is not None:
@@ -208,5 +208,5 @@ def _gather_later(
 
 def _is_stored(queues: Sequence[Queue], content: Content) -> bool:
     """Whether any of them has the message written."""
-    storing = [queue for queue in queues if queue.storing]
+    storing = [queue for queue in queues if queue.stores_messages]
     return any(queue.durable for queue in storing) or (bool(storing) and content.durable)

@@ -24,12 +24,12 @@ from .addresses import parse_exchange
 from .adopted import check_adopted
 from .arguments import ALTERNATE, KNOWN, check_arguments, check_equivalent
 from .bindings import Binding, Bindings, Destination
+from .broker_queue import BrokerQueue
 from .durable import Definitions
 from .exchanges import Exchange
 from .faults import AccessRefusedError, LockedError, NotFoundError, PreconditionError
 from .matchers import KINDS
 from .publishing import Publisher
-from .queues import BrokerQueue
 from .routing import DEFAULT, Router
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from .entry import BEFORE_ALL, Entry, first_order_of_rank, unpack_rank
 from .sorted_blocks import SortedBlocks, all_after
 
 if TYPE_CHECKING:
-    from .forms import Wants
+    from .form_registry import Wants
     from .node import Outlet
 
 __all__ = ["QueueBrowser", "QueueConsumer", "QueueReader", "Search"]

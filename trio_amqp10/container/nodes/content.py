@@ -1,6 +1,6 @@
 """Content: a message as nodes and stores hold it, in the form in which it came.
 
-A protocol brings a form: a subclass of ``Content`` that reads its octets, registered in ``forms`` under a number.
+A protocol brings a form: a subclass of ``Content`` that reads its octets, registered in ``form_registry`` under a number.
 A node asks the content what it has to know: the terms on which it is held, whether it is to survive. A content
 never changes: what leaves a mark in it, as an ended lease does, makes another. What was meant for the first hop alone
 is not in it.
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
-from . import forms
+from . import form_registry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -164,7 +164,7 @@ class Content:
     def standard(self) -> Content:
         """The same message in the form 0, that of AMQP 1.0; translated once."""
         if self._standard is None:
-            self._standard = forms.content_of(0, self.translated())
+            self._standard = form_registry.content_of(0, self.translated())
         return self._standard  # type: ignore[no-any-return]
 
     def translated(self) -> bytes:

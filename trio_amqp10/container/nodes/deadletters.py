@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .content import Content, Death, Publication
     from .node import ContainerPeer, Node
 
-__all__ = ["DeadLetters", "Letter", "Source"]
+__all__ = ["DeadLetter", "DeadLetters", "Source"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
@@ -88,7 +88,7 @@ class DeadLetters:
         it there in the commit that has it here, so that a crash leaves one of the two; what it returns undoes that.
         """
         dead = self._source.to_dead_letter(content, reason, condition, description)
-        letter = Letter(self, dead, reason, self._source.publication_of(content), done, delete_in_commit)
+        letter = DeadLetter(self, dead, reason, self._source.publication_of(content), done, delete_in_commit)
         self._open += 1
         try:
             node, feed = self._reach()
@@ -132,7 +132,7 @@ class DeadLetters:
         return f"<DeadLetters {self._source.address!r} to {self.address!r}>"
 
 
-class Letter:
+class DeadLetter:
     """A dead message, as an arrival at the other node.
 
     Attributes:

@@ -48,7 +48,7 @@ class _Group:
         self.owner: object = None
         self.settling = False
 
-    def lend(self, key: object) -> None:
+    def begin_lease(self, key: object) -> None:
         """A link has one more of its messages, and with it the group."""
         self.leases += 1
         self.owner = key
@@ -96,7 +96,7 @@ class Groups:
         group.waiting.remove(entry)
         if group.shown is entry:
             group.shown = None
-        group.lend(key)
+        group.begin_lease(key)
 
     def unleased(self, name: str, entry: Entry) -> None:
         """The link did not get it, after all: as before ``leased``, but that it is not shown."""
@@ -106,7 +106,7 @@ class Groups:
 
     def note_lease(self, name: str, key: object) -> None:
         """A link has one of its messages since before a restart."""
-        self._of(name).lend(key)
+        self._of(name).begin_lease(key)
 
     def returned(self, name: str, entry: Entry) -> None:
         """A lease has ended, and its message waits again."""

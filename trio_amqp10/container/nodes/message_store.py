@@ -20,7 +20,7 @@ from trio_amqp10.container.stores.base import StoreTable
 from trio_amqp10.container.stores.group_commit import Journal
 
 from .entry import Entry
-from .forms import content_of
+from .form_registry import content_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,7 +70,7 @@ class MessageStore:
         self.clock = clock
         self._rows: dict[str, list[Row]] = {}
         self._subscriptions: dict[str, list[Row]] = {}
-        self._lent: dict[int | str, Resume] = {}
+        self._resumes: dict[int | str, Resume] = {}
         self._last = 0
         for row in self.journal.rows(MESSAGES):
             self._last = cast("int", row[0])
@@ -97,14 +97,14 @@ class MessageStore:
         """The durable subscriptions that the store had of this topic; once."""
         return self._subscriptions.pop(topic, [])
 
-    def lend(self, record: int | str, resume: Resume) -> None:
+    def resume_by(self, record: int | str, resume: Resume) -> None:
         """Have ``resume`` asked which link has this message, when its node takes it back."""
-        self._lent[record] = resume
+        self._resumes[record] = resume
 
     def resume_lease(self, lease: Lease, content: Content | Any) -> object | None:
         """As ``ContainerPeer.resume_lease``."""
         record = lease.record
-        resume = None if record is None else self._lent.pop(record, None)
+        resume = None if record is None else self._resumes.pop(record, None)
         return None if resume is None else resume(lease, content)
 
     def next_id(self) -> int:

@@ -31,10 +31,10 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from trio_amqp10.errors import AmqpError, Condition
-from trio_amqp10.renamed import RenamedAttribute, adopt_older_names, with_renamed_argument
+from trio_amqp10.renamed import RenamedAttribute, add_older_names, adopt_older_names, with_renamed_argument
 
 from .watermark import Watermark
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from trio_amqp10.container.stores.group_commit import Journal
 
     from .content import Content
-    from .forms import Selection, Wants
+    from .form_registry import Selection, Wants
 
 __all__ = [
     "Arrival",
@@ -427,6 +427,18 @@ class NodeLink(Protocol):
         ...
 
 
+_OLDER_NAMES: Final = {
+    "takes": "accepts_senders",
+    "gives": "accepts_receivers",
+    "filters": "applies_filters",
+    "confirms": "may_refuse_outcomes",
+    "leasing": "leases_messages",
+    "keeps": "keeps_subscriptions",
+    "pairs": "answers_link_pairs",
+    "storing": "stores_messages",
+}
+
+
 class Node:
     """Something in a container that has an address. Subclass it, and ``container.add_node(node)``.
 
@@ -434,34 +446,37 @@ class Node:
         address: what links name to reach it.
 
     Attributes:
-        takes: whether peers may send to it.
-        gives: whether peers may receive from it.
-        filters: whether it asks ``outlet.wants``; if not, the answer to an attach says that filters are not applied.
-        confirms: whether its leases may refuse what a peer says: one that waits for our answer then gets a
-            rejection with an error, and else, to a rejection too, an answer without one.
-        leasing: whether what it gives may come back by its lease, so that a transaction can acquire it.
-        keeps: whether it keeps ``outlet.subscription_terms``; if not, the answer to an attach says that nothing stays of the link.
-        pairs: whether it answers on the link that is paired with that of a request.
+        accepts_senders: whether peers may send to it.
+        accepts_receivers: whether peers may receive from it.
+        applies_filters: whether it asks ``outlet.wants``; if not, the answer to an attach says that filters are
+            not applied.
+        may_refuse_outcomes: whether its leases may refuse what a peer says: one that waits for our answer then
+            gets a rejection with an error, and else, to a rejection too, an answer without one.
+        leases_messages: whether what it gives may come back by its lease, so that a transaction can acquire it.
+        keeps_subscriptions: whether it keeps ``outlet.subscription_terms``; if not, the answer to an attach says
+            that nothing stays of the link.
+        answers_link_pairs: whether it answers on the link that is paired with that of a request.
         capabilities: what kind of node it is, told to peers that ask, e.g. ``("queue",)``.
         inlets, outlets: the links to it, in the order in which they came.
         container: the container that it is in, once it is added to one.
         watermark: counts the octets of the messages that it holds; the container's, once it is added to one.
     """
 
-    takes: bool = False
-    gives: bool = False
-    filters: bool = False
-    confirms: bool = False
-    leasing: bool = False
-    keeps: bool = False
-    pairs: bool = False
+    accepts_senders: bool = False
+    accepts_receivers: bool = False
+    applies_filters: bool = False
+    may_refuse_outcomes: bool = False
+    leases_messages: bool = False
+    keeps_subscriptions: bool = False
+    answers_link_pairs: bool = False
     capabilities: tuple[str, ...] = ()
 
-    entering = 0
+    attaching_links = 0
     """Links that are being attached to it, and are neither inlets nor outlets yet."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        adopt_older_names(cls, _OLDER_NAMES)
         check = vars(cls).get("check_outlet")
         if check is not None:
             cls.check_outlet = with_renamed_argument(check, "interest", "subscription_terms")  # type: ignore[method-assign]
@@ -476,26 +491,26 @@ class Node:
         self.watermark = Watermark()
 
     @property
-    def storing(self) -> bool:
+    def stores_messages(self) -> bool:
         """Whether what it takes may go to the store of the container, and waits for that."""
         return False
 
     def for_dead_letters(self) -> Node:
-        """The node that takes the dead letters (``deadletters.Letter``) that queues send to this address."""
+        """The node that takes the dead letters (``deadletters.DeadLetter``) that queues send to this address."""
         return self
 
     # -- peers that send to us --------------------------------------------------------------
 
-    spared = False
+    exempt_from_watermark = False
     """Whether messages are taken for it however much the container holds: those that manage what there is."""
 
-    unasked = False
+    needs_no_permission = False
     """Whether a peer that may be connected needs no other permission to send to it and receive from it."""
 
     refuses_durable = False
     """Whether it takes no message that is to survive the process, as it keeps none that does (3.2.1)."""
 
-    sheds = False
+    releases_arrivals = False
     """Whether it needs nothing of an arrival any more that it has given an outcome, as it has the message itself."""
 
     def count_in(self, watermark: Watermark) -> None:
@@ -504,7 +519,7 @@ class Node:
 
     def check_inlet(self, peer: Peer) -> None:
         """Raise ``RefusedError`` if this peer may not send here."""
-        if not self.takes:
+        if not self.accepts_senders:
             raise RefusedError(Condition.NOT_ALLOWED, f"{self.address!r} takes no messages")
 
     def destination(self, content: Content) -> Node:
@@ -538,7 +553,7 @@ class Node:
         self, peer: Peer, *, copying: bool, target: str | None, subscription_terms: SubscriptionTerms
     ) -> None:
         """Raise ``RefusedError`` if this peer may not receive from here; see ``Outlet`` for what it wants."""
-        if not self.gives:
+        if not self.accepts_receivers:
             raise RefusedError(Condition.NOT_ALLOWED, f"{self.address!r} gives no messages")
 
     if not TYPE_CHECKING:
@@ -606,3 +621,6 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.address!r}>"
+
+
+add_older_names(Node, _OLDER_NAMES)

@@ -36,7 +36,7 @@ class ProducerNode(Node):
         handler: an async function of the link, a ``Sender``.
     """
 
-    gives = True
+    accepts_receivers = True
 
     def __init__(self, address: str, handler: Callable[[Any], Awaitable[object]]) -> None:
         super().__init__(address)

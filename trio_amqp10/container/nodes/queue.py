@@ -91,7 +91,7 @@ class Queue(Node):
         held: its messages.
     """
 
-    takes = gives = filters = leasing = sheds = True
+    accepts_senders = accepts_receivers = applies_filters = leases_messages = releases_arrivals = True
     capabilities = ("queue",)
     held_class: ClassVar[type[HeldMessages]] = HeldMessages
 
@@ -161,7 +161,7 @@ class Queue(Node):
         return self.held.figures
 
     @property
-    def storing(self) -> bool:
+    def stores_messages(self) -> bool:
         return self.held.queue_store is not None
 
     @property
@@ -771,7 +771,7 @@ class Queue(Node):
             return
         retaining_nodes = {
             "maker": self.has_maker,
-            "links": bool(self.inlets or self.outlets or self.entering),
+            "links": bool(self.inlets or self.outlets or self.attaching_links),
             "messages": self.held.length > 0,
         }
         if not any(retaining_nodes[queue] for queue in self._kept_by):

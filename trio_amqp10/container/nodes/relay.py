@@ -178,7 +178,7 @@ class _Lines:
 class Relay(Node):
     """Takes messages for any node, and hands each on to the one that its ``to`` names."""
 
-    takes = True
+    accepts_senders = True
 
     def __init__(self, route: Route) -> None:
         super().__init__("")

@@ -13,7 +13,7 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any
 
-from .forms import selection_of
+from .form_registry import selection_of
 from .message_store import HIDDEN, SUBSCRIPTIONS, QueueStore
 from .node import SubscriptionTerms
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from trio_amqp10.container.stores.base import Cell, Row
 
-    from .forms import Selection, Wants
+    from .form_registry import Selection, Wants
     from .message_store import MessageStore
     from .node import Owner
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .clock import Clock
     from .entry import Entry
-    from .forms import Wants
+    from .form_registry import Wants
     from .held_messages import OwningQueue
     from .message_store import QueueStore
     from .node import SubscriptionTerms

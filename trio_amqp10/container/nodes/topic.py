@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from trio_amqp10.container.stores.base import StoreError
 
     from .content import Content
-    from .forms import Wants
+    from .form_registry import Wants
     from .message_store import MessageStore
     from .node import Owner
 
@@ -82,7 +82,7 @@ class Topic(Node):
         LocalProtocolError: a limit is not at least 1, or there is no such ``overflow``.
     """
 
-    takes = gives = filters = keeps = sheds = True
+    accepts_senders = accepts_receivers = applies_filters = keeps_subscriptions = releases_arrivals = True
     capabilities = ("topic", "shared", "global")
 
     def __init__(
@@ -118,8 +118,8 @@ class Topic(Node):
         )
 
     @property
-    def storing(self) -> bool:
-        return any(each.storing for each in self.subscriptions.values())
+    def stores_messages(self) -> bool:
+        return any(each.stores_messages for each in self.subscriptions.values())
 
     def recover(self) -> None:
         """Take back the durable subscriptions that the store has, and their messages; under trio."""
@@ -162,7 +162,7 @@ class Topic(Node):
             self._arrived += 1
             self._publish(content, origin, wanting)
             journal = self._journal
-            stored = content.durable and any(each.storing for each in wanting)
+            stored = content.durable and any(each.stores_messages for each in wanting)
             if journal is not None and (stored or journal.committing):
                 if stored:
                     arrival.record_acceptance()
@@ -193,8 +193,8 @@ class Topic(Node):
         journal = self._journal
         if journal is not None and journal.committing:
             # Who has no book gets it when the commit has succeeded.
-            later = [each for each in wanting if not each.storing]
-            wanting = [each for each in wanting if each.storing]
+            later = [each for each in wanting if not each.stores_messages]
+            wanting = [each for each in wanting if each.stores_messages]
             journal.after(partial(self._gather_later, content, origin, later))
         self._gather(content, origin, wanting)
 
@@ -356,7 +356,7 @@ class Topic(Node):
         self._on_room()
 
     def _erase(self, subscription: Subscription) -> None:
-        if self._stored_subscriptions is not None and subscription.storing:
+        if self._stored_subscriptions is not None and subscription.stores_messages:
             self._stored_subscriptions.erase(subscription.subscription_terms)
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """What each protocol brings to the container: its messages and its links."""
 
-from trio_amqp10.container.nodes import forms
+from trio_amqp10.container.nodes import form_registry
 
-forms.register_later(0, f"{__name__}.amqp10")
-forms.register_later(-91, f"{__name__}.amqp091.content")
-forms.register_later(-6, f"{__name__}.amqp_fast.selection")
+form_registry.register_later(0, f"{__name__}.amqp10")
+form_registry.register_later(-91, f"{__name__}.amqp091.native_message")
+form_registry.register_later(-6, f"{__name__}.amqp_fast.selection")

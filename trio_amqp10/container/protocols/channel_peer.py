@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeV
 import trio
 
 from trio_amqp10.container.connected_peer import LinkView
+from trio_amqp10.container.connected_peer_base import ConnectedPeerBase
 from trio_amqp10.container.endpoints import Publisher
-from trio_amqp10.container.served_peer import ServedPeer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -82,7 +82,7 @@ class _Grant:
         self._forget()
 
 
-class ChannelPeer(ServedPeer, Generic[EngineT, ChannelT]):
+class ChannelPeer(ConnectedPeerBase, Generic[EngineT, ChannelT]):
     """One client, for as long as its connection lasts.
 
     A subclass adds ``close``, the links, and what it does with each event.
@@ -147,7 +147,7 @@ class ChannelPeer(ServedPeer, Generic[EngineT, ChannelT]):
         self.messages_in = 0
         self.messages_out = 0
         self.channels: dict[Any, ChannelT] = {}
-        self.publisher = Publisher(self, find, pump.ring)
+        self.publisher = Publisher(self, find, pump.wake_writer)
         self.over = trio.Event()
         self._traffic = traffic
         self._grants: dict[Wish, _Grant] = {}
@@ -225,7 +225,7 @@ class ChannelPeer(ServedPeer, Generic[EngineT, ChannelT]):
         """We close the connection: what came and is not done is dropped."""
         for channel in list(self.channels.values()):
             channel.end()
-        self.pump.ring()
+        self.pump.wake_writer()
         self.over.set()
 
     def forget(self, channel: ChannelT) -> None:
@@ -292,7 +292,7 @@ class ChannelPeer(ServedPeer, Generic[EngineT, ChannelT]):
         self._blocked = False
         if self.engine.is_open:
             self.on_unblocked()
-        self.pump.ring()
+        self.pump.wake_writer()
 
     def on_blocked(self) -> None:
         """Tell the client, if the dialect has a word for it, that it is not read until memory is freed."""
@@ -311,4 +311,4 @@ class ChannelPeer(ServedPeer, Generic[EngineT, ChannelT]):
 
     def _on_roomy(self) -> None:
         self._roomy = True
-        self.pump.ring()
+        self.pump.wake_writer()

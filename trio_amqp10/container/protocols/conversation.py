@@ -114,7 +114,7 @@ class Conversation(ABC, Generic[EngineT, PeerT]):
             finally:
                 with trio.CancelScope(shield=True, deadline=trio.current_time() + self._close_timeout):
                     self.close()
-                    self.pump.ring()
+                    self.pump.wake_writer()
                     await self.pump.finished.wait()
                 self.pump.cancel()
             nursery.cancel_scope.cancel()

@@ -24,9 +24,9 @@ __all__ = ["DIALECTS", "DIALECT_SCHEMES", "dialects_of", "named_by_scheme", "of_
 Asked: TypeAlias = "str | Sequence[str | Dialect] | Mapping[str, Mapping[str, Any]]"
 
 DIALECTS: Final = {
-    "0-9-1": ("amqp091.dialect", "Amqp091"),
-    "10.3": ("amqp_10_3.dialect", "Amqp103"),
-    "amqp-fast": ("amqp_fast.dialect", "AmqpFast"),
+    "0-9-1": ("amqp091.protocol", "Amqp091"),
+    "10.3": ("amqp_10_3.protocol", "Amqp103"),
+    "amqp-fast": ("amqp_fast.protocol", "AmqpFast"),
     "1.0-draft-2010": ("draft_2010", "Draft2010"),
 }
 """Where the class of each is; it is called with the container."""

@@ -55,7 +55,7 @@ class Cbs(Answering):
     """
 
     answers_unasked = True
-    unasked = True
+    needs_no_permission = True
 
     def __init__(self, verify: Verify, post: Post, wall: Callable[[], float]) -> None:
         super().__init__(ADDRESS, post, concurrency=10)

@@ -48,7 +48,7 @@ class Guard:
         peer: whose.
         hook: what answers; None permits all.
         resolve: what an address means here.
-        unasked: whether a node of this address needs no permission, but that to be connected.
+        needs_no_permission: whether a node of this address needs none, but that to be connected.
 
     Attributes:
         pending_answers: answers about messages that are awaited: no transaction is discharged meanwhile.
@@ -59,13 +59,13 @@ class Guard:
         peer: Subject,
         hook: Authorise | None,
         resolve: Callable[[str], str],
-        unasked: Callable[[str], bool],
+        needs_no_permission: Callable[[str], bool],
     ) -> None:
         self.pending_answers = 0
         self._peer = peer
         self._hook = hook
         self._resolve = resolve
-        self._unasked = unasked
+        self._needs_no_permission = needs_no_permission
         self._own: set[str] = set()
         self._permitted: dict[Any, Wish] = {}
         self._claims: dict[str, tuple[Claim, trio.CancelScope]] = {}
@@ -126,7 +126,7 @@ class Guard:
         action, address = wish
         if address is not None:
             address = self._resolve(address)
-            if address in self._own or self._unasked(address):
+            if address in self._own or self._needs_no_permission(address):
                 return None
         peer = self._peer
         return Access(

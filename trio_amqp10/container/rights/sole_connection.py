@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary, ref
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.container.nodes.origins import user_of
 from trio_amqp10.errors import Condition
-from trio_amqp10.peer.sole_connection import ENFORCED
+from trio_amqp10.peer.sole_connection_request import ENFORCED
 from trio_amqp10.wire.values import Symbol
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ trio_amqp10.testing.service_bus(queues=["orders"]) as connection_string``, or ``
 
 from .entity_options import EntityOptions as EntityOptions
 from .entity_options import HubOptions as HubOptions
-from .event_hubs import EventHubs as EventHubs
-from .service_bus import ServiceBus as ServiceBus
+from .event_hubs_namespace import EventHubs as EventHubs
+from .service_bus_namespace import ServiceBus as ServiceBus
 
 __all__ = ["EntityOptions", "EventHubs", "HubOptions", "ServiceBus"]

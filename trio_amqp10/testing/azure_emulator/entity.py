@@ -47,7 +47,7 @@ class Entity(Node):
         clock: what locks and messages end by.
         deadline_timer: wakes it when something is due.
         dead: whether it is a dead-letter queue, which has none itself.
-        takes: whether peers may send to it.
+        accepts_senders: whether peers may send to it.
 
     Attributes:
         ledger: what it holds.
@@ -55,8 +55,8 @@ class Entity(Node):
         graveyard: its dead-letter queue, or None.
     """
 
-    gives = True
-    confirms = True
+    accepts_receivers = True
+    may_refuse_outcomes = True
 
     def __init__(
         self,
@@ -66,17 +66,17 @@ class Entity(Node):
         deadline_timer: DeadlineTimer,
         *,
         dead: bool = False,
-        takes: bool = True,
+        accepts_senders: bool = True,
     ) -> None:
         super().__init__(address)
-        self.takes = takes
+        self.accepts_senders = accepts_senders
         self.options = options
         self.sessions = MessageSessions(options.lock_duration, clock)
         self.graveyard: Entity | None = None
         if not dead:
             rules = EntityOptions(lock_duration=options.lock_duration)
             self.graveyard = Entity(
-                address + DEAD_LETTER_QUEUE, rules, clock, deadline_timer, dead=True, takes=False
+                address + DEAD_LETTER_QUEUE, rules, clock, deadline_timer, dead=True, accepts_senders=False
             )
         self.ledger = EntityMessages(options, clock, self._on_available, self.graveyard)
         self._deadline_timer = deadline_timer

@@ -59,7 +59,7 @@ class Hub(Node):
         created: when it was made, in milliseconds since 1970.
     """
 
-    takes = True
+    accepts_senders = True
 
     def __init__(self, address: str, options: HubOptions, clock: Clock) -> None:
         super().__init__(address)
@@ -98,7 +98,7 @@ class PartitionEnd(Node):
         partition: where they go.
     """
 
-    takes = True
+    accepts_senders = True
 
     def __init__(self, hub: Hub, partition: Partition) -> None:
         super().__init__(f"{hub.address}{PARTITIONS}{partition.id}")
@@ -139,7 +139,7 @@ class Readers(Node):
         clock: tells when it was looked how far the partition goes.
     """
 
-    gives = True
+    accepts_receivers = True
 
     def __init__(self, hub: Hub, group: str, partition: Partition, clock: Clock) -> None:
         super().__init__(f"{hub.address}{CONSUMER_GROUPS}{group}{PARTITIONS}{partition.id}")

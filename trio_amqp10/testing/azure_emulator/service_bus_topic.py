@@ -45,7 +45,7 @@ class ServiceBusTopic(Node):
         ledger: messages that are to come later.
     """
 
-    takes = True
+    accepts_senders = True
 
     def __init__(self, address: str, clock: Clock, deadline_timer: DeadlineTimer) -> None:
         super().__init__(address)

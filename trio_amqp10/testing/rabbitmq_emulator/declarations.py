@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from trio_amqp10.container.broker.broker_queue import BrokerQueue
 from trio_amqp10.container.broker.faults import LockedError
-from trio_amqp10.container.broker.queues import BrokerQueue
 
 from .http_faults import FaultError, other_properties
 

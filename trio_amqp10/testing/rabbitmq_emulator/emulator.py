@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from trio_amqp10.container.container import Container
 from trio_amqp10.container.nodes.node import RefusedError
-from trio_amqp10.container.protocols.amqp091.dialect import Amqp091
+from trio_amqp10.container.protocols.amqp091.protocol import Amqp091
 from trio_amqp10.container.protocols.amqp10.connection import Amqp10Connection, Amqp10Container
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.protocol_rules import Strict

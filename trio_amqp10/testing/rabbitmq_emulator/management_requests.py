@@ -38,7 +38,7 @@ from .http_faults import FaultError, status_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from trio_amqp10.container.broker.queues import BrokerQueue
+    from trio_amqp10.container.broker.broker_queue import BrokerQueue
     from trio_amqp10.container.broker.topology import Topology
     from trio_amqp10.container.handlers import Post
     from trio_amqp10.container.nodes.node import Peer

@@ -5,17 +5,16 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-import trio
-
 from tests.amqp091 import naive
 from tests.amqp091.pairs import CLIENT_PROPERTIES, written
+from tests.container.protocols.method_client import Heard, MethodClient
 from tests.container.protocols.served import served
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.content import BasicProperties, Content, write_header
 from trio_amqp10.amqp091.fields import USUAL
-from trio_amqp10.amqp091.frames import BODY, HEADER, METHOD, PROTOCOL_HEADER, body_frames, frame
+from trio_amqp10.amqp091.frames import HEADER, PROTOCOL_HEADER, body_frames, frame
 from trio_amqp10.container import Container
-from trio_amqp10.container.protocols.amqp091.dialect import Amqp091
+from trio_amqp10.container.protocols.amqp091.protocol import Amqp091
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -34,30 +33,22 @@ CAPABLE = {
 }
 
 
-class Heard(dict[str, Any]):
-    """A method: its name, its channel, its arguments, and what it carries."""
-
-    def __init__(self, channel: int, name: str, arguments: dict[str, Any]) -> None:
-        super().__init__(arguments)
-        self.channel = channel
-        self.name = name
-        self.body = b""
-        self.properties: list[Any] = []
-
-    def __repr__(self) -> str:
-        return f"{self.name}{dict(self)!r}{self.body!r}"
-
-
-class Client:
+class Client(MethodClient):
     """The other end of one connection."""
 
-    def __init__(self, stream: trio.abc.Stream) -> None:
-        self.stream = stream
-        self._read = b""
+    spec = spec
+    naive = naive
+    size_at = 3
+    contents = frozenset({"basic.deliver", "basic.get-ok", "basic.return"})
 
-    async def say(self, *methods: Method, channel: int = 1) -> None:
-        """Write methods without a content."""
-        await self.stream.send_all(b"".join(written(method, channel) for method in methods))
+    def written(self, method: Method, channel: int) -> bytes:
+        return written(method, channel)
+
+    def method(self, payload: bytes) -> tuple[str, dict[str, Any]]:
+        return naive.method(payload)
+
+    def header(self, payload: bytes) -> tuple[int, list[Any]]:
+        return int.from_bytes(payload[4:12], "big"), naive.properties(payload[12:])
 
     async def publish(
         self,
@@ -78,61 +69,13 @@ class Client:
         octets = written(method, channel) + frame(HEADER, channel, write_header(content, USUAL))
         await self.stream.send_all(octets + b"".join(body_frames(channel, body, 4088)))
 
-    async def hear(self) -> Heard | None:
-        """The next method with what it carries; None at the end of the transport."""
-        kind, channel, payload = await self._frame()
-        if not kind:
-            return None
-        assert kind == METHOD
-        heard = Heard(channel, *naive.method(payload))
-        if heard.name in ("basic.deliver", "basic.get-ok", "basic.return"):
-            kind, _, header = await self._frame()
-            assert kind == HEADER
-            heard.properties = naive.properties(header[12:])
-            size = int.from_bytes(header[4:12], "big")
-            while len(heard.body) < size:
-                kind, _, octets = await self._frame()
-                assert kind == BODY
-                heard.body += octets
-        return heard
-
-    async def ask(self, method: Method, channel: int = 1) -> Heard:
-        """Say a method, and hear the next one."""
-        await self.say(method, channel=channel)
-        heard = await self.hear()
-        assert heard is not None
-        return heard
-
     async def refused(self, method: Method, channel: int = 1) -> int:
         """Say a method that is refused: the code of the close; a channel is opened again."""
-        heard = await self.ask(method, channel)
-        return await self.close_code(heard, channel)
+        return await self.close_code(await self.ask(method, channel), channel)
 
     async def close_code(self, heard: Heard | None, channel: int = 1) -> int:
         """The code of a close, which is answered."""
-        assert heard is not None
-        assert heard.name in ("channel.close", "connection.close"), heard
-        if heard.name == "channel.close":
-            await self.say(spec.ChannelCloseOk(), channel=channel)
-            assert (await self.ask(spec.ChannelOpen(), channel)).name == "channel.open-ok"
-        else:
-            await self.say(spec.ConnectionCloseOk(), channel=0)
-        return int(heard["reply_code"])
-
-    async def _frame(self) -> tuple[int, int, bytes]:
-        with trio.fail_after(600):
-            while True:
-                size = 8 + int.from_bytes(self._read[3:7], "big") if len(self._read) >= 7 else 7
-                if len(self._read) >= max(size, 8):
-                    octets, self._read = self._read[:size], self._read[size:]
-                    kind, channel, payload = naive.frames(octets)[0]
-                    if kind != 8:
-                        return kind, channel, payload
-                    continue
-                data = await self.stream.receive_some()
-                if not data:
-                    return 0, 0, b""
-                self._read += data
+        return (await self.closed(heard, channel))[1]
 
     async def open(self, *, user: str = "guest", password: str = "guest", **properties: Any) -> None:
         """The handshake, and channel 1."""

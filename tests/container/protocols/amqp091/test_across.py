@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import trio
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import trio_amqp10 as amqp
@@ -243,6 +243,7 @@ KEPT = {
 
 
 @given(st.fixed_dictionaries({}, optional=KEPT), st.binary(max_size=50))
+@example({"priority": 4}, b"")
 @settings(max_examples=60)
 def test_message_of_0_9_1_comes_back_through_1_0_as_it_was(found: dict[str, Any], body: bytes) -> None:
     found = {name: value for name, value in found.items() if value != b"amqp-1.0" and value != b""}

@@ -15,7 +15,7 @@ from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.fields import USUAL, write_table
 from trio_amqp10.amqp091.frames import PROTOCOL_HEADER
 from trio_amqp10.container import Container, Quotas, Rules
-from trio_amqp10.container.protocols.amqp091.dialect import Amqp091
+from trio_amqp10.container.protocols.amqp091.protocol import Amqp091
 
 from .script import CAPABLE, Client, dialled, opened
 

@@ -10,7 +10,7 @@ import trio
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.container import Container
 from trio_amqp10.container.protocols.amqp091.consuming import _Replies
-from trio_amqp10.container.protocols.amqp091.dialect import Amqp091
+from trio_amqp10.container.protocols.amqp091.protocol import Amqp091
 
 from .script import Client, Heard, dialled, opened
 

@@ -18,8 +18,8 @@ from trio_amqp10.amqp091.content import BasicProperties
 from trio_amqp10.amqp091.fields import USUAL
 from trio_amqp10.amqp091.values import Float32, Int8, Int16, Int64, LongString, UInt8, UInt16, UInt32
 from trio_amqp10.container import Container
-from trio_amqp10.container.protocols.amqp091.content import NUMBER, Published, published, to_published
-from trio_amqp10.container.protocols.amqp10.content import content_of_message
+from trio_amqp10.container.protocols.amqp091.native_message import NUMBER, Published, published, to_published
+from trio_amqp10.container.protocols.amqp10.native_message import content_of_message
 from trio_amqp10.message import Message, Sequence, Value
 from trio_amqp10.wire.values import Byte, Char, Int, Symbol, Timestamp, UByte, UInt, ULong, UShort
 

@@ -13,7 +13,7 @@ from tests.peer.authority import authority, serving
 from trio_amqp10 import amqp091
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.container import Container
-from trio_amqp10.container.protocols.amqp091.dialect import Amqp091
+from trio_amqp10.container.protocols.amqp091.protocol import Amqp091
 
 from .script import Client, dialled, opened
 

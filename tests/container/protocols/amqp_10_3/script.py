@@ -5,60 +5,57 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-import trio
-
 from tests.amqp_10_3 import naive
 from tests.amqp_10_3.pairs import written
+from tests.container.protocols.method_client import Heard, MethodClient
 from tests.container.protocols.served import served
 from trio_amqp10.amqp091.content import BasicProperties, Content, Properties, write_header
 from trio_amqp10.amqp091.fields import FIVE
-from trio_amqp10.amqp091.frames import BODY, HEADER, METHOD
+from trio_amqp10.amqp091.frames import HEADER
 from trio_amqp10.amqp_10_3 import spec
 from trio_amqp10.amqp_10_3.frames import FRAMES, PROTOCOL_HEADER
 from trio_amqp10.container import Container
-from trio_amqp10.container.protocols.amqp_10_3.dialect import Amqp103
+from trio_amqp10.container.protocols.amqp_10_3.protocol import Amqp103
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
+
+    import trio
 
     from trio_amqp10.amqp091.methods import Method
     from trio_amqp10.sasl import Server
 
 __all__ = ["Client", "Heard", "connect", "dialled", "opened"]
 
-CONTENTS = {plan.name for plan in spec.METHODS if plan.content}
 NAMES = {plan.name: [name for name, _ in plan.arguments] for plan in spec.METHODS}
 
 
-class Heard(dict[str, Any]):
-    """A method: its name, its channel, its arguments, and what it carries."""
-
-    def __init__(self, channel: int, name: str, arguments: list[Any]) -> None:
-        super().__init__(zip(NAMES[name], arguments, strict=True))
-        self.channel = channel
-        self.name = name
-        self.body = b""
-        self.properties: list[Any] = []
-
-    def __repr__(self) -> str:
-        return f"{self.name}{dict(self)!r}{self.body!r}"
-
-
-class Client:
+class Client(MethodClient):
     """The other end of one connection.
 
     Attributes:
         ticket: that publishes and consumers name.
     """
 
-    def __init__(self, stream: trio.abc.Stream) -> None:
-        self.stream = stream
-        self.ticket = 0
-        self._read = b""
+    spec = spec
+    naive = naive
+    size_at = 4
+    contents = frozenset(plan.name for plan in spec.METHODS if plan.content)
 
-    async def say(self, *methods: Method, channel: int = 1) -> None:
-        """Write methods without a content."""
-        await self.stream.send_all(b"".join(written(method, channel) for method in methods))
+    def __init__(self, stream: trio.abc.Stream) -> None:
+        super().__init__(stream)
+        self.ticket = 0
+
+    def written(self, method: Method, channel: int) -> bytes:
+        return written(method, channel)
+
+    def method(self, payload: bytes) -> tuple[str, dict[str, Any]]:
+        name, arguments = naive.method(payload)
+        return name, dict(zip(NAMES[name], arguments, strict=True))
+
+    def header(self, payload: bytes) -> tuple[int, list[Any]]:
+        _, _, size, properties = naive.header(payload)
+        return size, properties
 
     async def carry(
         self,
@@ -96,37 +93,6 @@ class Client:
         )
         await self.carry(method, body, BasicProperties(**properties), channel=channel)
 
-    async def hear(self) -> Heard | None:
-        """The next method with what it carries; None at the end of the transport."""
-        kind, channel, payload = await self._frame()
-        if not kind:
-            return None
-        assert kind == METHOD
-        heard = Heard(channel, *naive.method(payload))
-        if heard.name in CONTENTS:
-            kind, _, payload = await self._frame()
-            assert kind == HEADER
-            _, _, size, heard.properties = naive.header(payload)
-            while len(heard.body) < size:
-                kind, _, octets = await self._frame()
-                assert kind == BODY
-                heard.body += octets
-        return heard
-
-    async def heard(self, name: str) -> Heard:
-        """The next method, which has this name."""
-        heard = await self.hear()
-        assert heard is not None
-        assert heard.name == name, heard
-        return heard
-
-    async def ask(self, method: Method, channel: int = 1) -> Heard:
-        """Say a method, and hear the next one."""
-        await self.say(method, channel=channel)
-        heard = await self.hear()
-        assert heard is not None
-        return heard
-
     async def quiet(self, channel: int = 1) -> bool:
         """Whether nothing is heard before the answer to a test."""
         heard = await self.ask(spec.TestInteger(), channel)
@@ -135,33 +101,6 @@ class Client:
     async def refused(self, method: Method, channel: int = 1) -> tuple[str, int]:
         """Say a method that is refused: what is closed, and with which code; a channel is opened again."""
         return await self.closed(await self.ask(method, channel), channel)
-
-    async def closed(self, heard: Heard | None, channel: int = 1) -> tuple[str, int]:
-        """What a close closes, and its code; it is answered."""
-        assert heard is not None
-        kind, _, what = heard.name.partition(".")
-        assert what == "close", heard
-        if kind == "channel":
-            await self.say(spec.ChannelCloseOk(), channel=channel)
-            assert (await self.ask(spec.ChannelOpen(), channel)).name == "channel.open-ok"
-        else:
-            await self.say(spec.ConnectionCloseOk(), channel=0)
-        return kind, int(heard["reply_code"])
-
-    async def _frame(self) -> tuple[int, int, bytes]:
-        with trio.fail_after(60):
-            while True:
-                size = 9 + int.from_bytes(self._read[4:8], "big") if len(self._read) >= 8 else 9
-                if len(self._read) >= size:
-                    octets, self._read = self._read[:size], self._read[size:]
-                    kind, channel, payload = naive.frames(octets)[0]
-                    if kind != 8:
-                        return kind, channel, payload
-                    continue
-                data = await self.stream.receive_some()
-                if not data:
-                    return 0, 0, b""
-                self._read += data
 
     async def open(self, *, prefetch_max: int = 0, tickets: bool = False, **login: Any) -> None:
         """The handshake, and channel 1."""

@@ -11,7 +11,7 @@ from trio_amqp10.amqp_10_3 import spec
 from trio_amqp10.amqp_10_3.frames import PROTOCOL_HEADER
 from trio_amqp10.amqp_10_3.properties import TunnelProperties
 from trio_amqp10.container import Container
-from trio_amqp10.container.protocols.amqp_10_3.dialect import Amqp103
+from trio_amqp10.container.protocols.amqp_10_3.protocol import Amqp103
 from trio_amqp10.container.protocols.table import dialects_of
 from trio_amqp10.errors import Condition
 from trio_amqp10.sasl import Server

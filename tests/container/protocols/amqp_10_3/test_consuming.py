@@ -8,7 +8,7 @@ import pytest
 
 from trio_amqp10.amqp_10_3 import spec
 from trio_amqp10.container import Container
-from trio_amqp10.container.protocols.amqp_10_3.dialect import Amqp103
+from trio_amqp10.container.protocols.amqp_10_3.protocol import Amqp103
 from trio_amqp10.errors import LocalProtocolError
 
 from .script import opened

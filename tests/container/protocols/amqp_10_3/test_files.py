@@ -11,7 +11,7 @@ from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.amqp_10_3 import spec
 from trio_amqp10.amqp_10_3.properties import FileProperties, StreamProperties
 from trio_amqp10.container import Container
-from trio_amqp10.container.protocols.amqp_10_3.dialect import Amqp103
+from trio_amqp10.container.protocols.amqp_10_3.protocol import Amqp103
 from trio_amqp10.container.protocols.amqp_10_3.staged_files import StagedFiles
 
 from .script import Client, opened

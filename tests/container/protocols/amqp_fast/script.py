@@ -14,7 +14,7 @@ from trio_amqp10.amqp_fast import spec
 from trio_amqp10.amqp_fast.frames import INITIATION
 from trio_amqp10.amqp_fast.message import Message
 from trio_amqp10.container import Container
-from trio_amqp10.container.protocols.amqp_fast.dialect import AmqpFast
+from trio_amqp10.container.protocols.amqp_fast.protocol import AmqpFast
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -19,7 +19,7 @@ from trio_amqp10.amqp_fast.frames import INITIATION
 from trio_amqp10.amqp_fast.limits import Limits
 from trio_amqp10.amqp_fast.message import Message, fragments_of
 from trio_amqp10.container import Container, Quotas, Rules
-from trio_amqp10.container.protocols.amqp_fast.dialect import AmqpFast
+from trio_amqp10.container.protocols.amqp_fast.protocol import AmqpFast
 
 from .script import Client, dialled, opened
 

@@ -13,7 +13,7 @@ from trio_amqp10.amqp_fast import spec
 from trio_amqp10.amqp_fast.message import Message, hash_of, head_octets
 from trio_amqp10.container import Container
 from trio_amqp10.container.nodes.queue import Queue
-from trio_amqp10.container.protocols.amqp_fast.dialect import AmqpFast
+from trio_amqp10.container.protocols.amqp_fast.protocol import AmqpFast
 from trio_amqp10.container.stores import MemoryStore
 
 from .script import opened

@@ -12,8 +12,8 @@ import pytest
 import trio_amqp10 as amqp
 from trio_amqp10.amqp_fast import spec
 from trio_amqp10.amqp_fast.message import Message
-from trio_amqp10.container.nodes.forms import content_of, selection_of
-from trio_amqp10.container.protocols.amqp091.content import to_published
+from trio_amqp10.container.nodes.form_registry import content_of, selection_of
+from trio_amqp10.container.protocols.amqp091.native_message import to_published
 from trio_amqp10.container.protocols.amqp_fast.selection import NUMBER, FastSelection
 from trio_amqp10.container.protocols.amqp_fast.translate import SECTIONS, to_fast, to_standard
 from trio_amqp10.wire.values import Timestamp

@@ -13,9 +13,12 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVarTuple
 
+from trio_amqp10.amqp091.engine import Engine
 from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.amqp091.states import ChannelState
+from trio_amqp10.container.broker.faults import NotFoundError
 from trio_amqp10.container.nodes.node import RefusedError
+from trio_amqp10.container.protocols.channel_peer import ChannelPeer
 from trio_amqp10.container.stores.base import StoreFullError
 from trio_amqp10.errors import AmqpError
 from trio_amqp10.reply_codes import ReplyCode091
@@ -37,13 +40,33 @@ if TYPE_CHECKING:
     from trio_amqp10.container.stores.base import StoreError
     from trio_amqp10.container.transactions import Transaction
 
-    from .connection import ServedConnection
+    from .habits import Habits
 
-__all__ = ["ServerChannel"]
+__all__ = ["ChannelOwner", "ServerChannel"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
 Ts = TypeVarTuple("Ts")
+
+
+class ChannelOwner(ChannelPeer[Engine, "ServerChannel"]):
+    """One client, as its channels know it.
+
+    Attributes:
+        broker: its exchanges and queues.
+        habits: what differs from one server to the next.
+        origin: of what it publishes.
+    """
+
+    __slots__ = ("broker", "habits", "origin")
+
+    broker: Topology
+    habits: Habits
+    origin: str
+
+    def fail(self, fault: ReplyError) -> None:
+        """A method broke a rule that ends the connection."""
+        raise NotImplementedError
 
 
 class ServerChannel:
@@ -77,7 +100,7 @@ class ServerChannel:
         "transactional",
     )
 
-    def __init__(self, peer: ServedConnection, engine: Channel) -> None:
+    def __init__(self, peer: ChannelOwner, engine: Channel) -> None:
         self.peer = peer
         self.engine = engine
         self.queue: str | None = None
@@ -91,6 +114,23 @@ class ServerChannel:
         self._waits = 0
         self._method: Method | None = None
         engine.on_touch = self.run
+
+    @property
+    def habits(self) -> Habits:
+        """What differs from one server to the next."""
+        return self.peer.habits
+
+    def queue_named(self, name: str) -> str:
+        """The name, or that of the queue that was declared last if it is empty.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        if name:
+            return name
+        if self.queue is None:
+            raise NotFoundError("no previously declared queue")
+        return self.queue
 
     def make_publishing(self) -> Publishing:
         """What it publishes."""
@@ -135,7 +175,7 @@ class ServerChannel:
             return
         self.publishing.confirm()
         self.consuming.resume()
-        self.peer.pump.ring()
+        self.peer.pump.wake_writer()
         if (
             self.engine.state is ChannelState.CLOSED
         ):  # the connection is over too, or the client has closed the channel

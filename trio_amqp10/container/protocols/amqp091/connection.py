@@ -6,13 +6,11 @@ Knows the container and the engine; what methods of a channel do is in ``channel
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
 from trio_amqp10.amqp091 import spec
-from trio_amqp10.amqp091.engine import Engine
 from trio_amqp10.amqp091.events import (
     ChannelClosed,
     ChannelOpened,
@@ -24,44 +22,30 @@ from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.container.connected_peer import LinkView
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.container.nodes.origins import origin_of
-from trio_amqp10.container.protocols.channel_peer import ChannelPeer
 from trio_amqp10.errors import Condition
 from trio_amqp10.reply_codes import ReplyCode091, reply_text
 
-from .channel import ServerChannel
+from .channel import ChannelOwner, ServerChannel
 from .faults import connection_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from trio_amqp10.amqp091.engine import Engine
     from trio_amqp10.container.broker.topology import Topology
     from trio_amqp10.container.connected_peer import ServingContainer
     from trio_amqp10.container.nodes.node import Node
     from trio_amqp10.net.pump import Pump, Traffic
 
+    from .habits import Habits
     from .login import Login
 
-__all__ = ["Habits", "ServedConnection"]
+__all__ = ["ServedConnection"]
 
 _BLOCKED: Final = "low on memory"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Habits:
-    """What a server does one way or the other.
-
-    Attributes:
-        like_rabbitmq: do what clients expect of a server that calls itself RabbitMQ: ``basic.qos`` of consumers does not reach
-            those that run, and messages of AMQP 1.0 are translated as RabbitMQ does it: one whose body is a text is delivered
-            as encoded sections, and one that does not say whether it is durable is.
-        no_local: obey the bit ``no-local`` of ``basic.consume``; RabbitMQ ignores it.
-    """
-
-    like_rabbitmq: bool = False
-    no_local: bool = False
-
-
-class ServedConnection(ChannelPeer[Engine, ServerChannel]):
+class ServedConnection(ChannelOwner):
     """One client; see ``ChannelPeer``. One that understands ``connection.blocked`` is told why it is not read.
 
     Args:
@@ -79,7 +63,7 @@ class ServedConnection(ChannelPeer[Engine, ServerChannel]):
 
     protocol = "AMQP 0-9-1"
 
-    __slots__ = ("_login", "_token_scope", "_updates", "broker", "habits", "origin")
+    __slots__ = ("_login", "_token_scope", "_updates")
 
     def __init__(
         self,
@@ -164,7 +148,7 @@ class ServedConnection(ChannelPeer[Engine, ServerChannel]):
                 self.fail(fault.about(method.class_id, method.method_id))
                 return
             self.engine.accept_secret()
-            self.pump.ring()
+            self.pump.wake_writer()
             self._forget_token()
             self.watch_token()
 

@@ -21,8 +21,7 @@ from trio_amqp10.container.nodes.node import Node, SubscriptionTerms
 from trio_amqp10.container.nodes.topic import Topic
 from trio_amqp10.container.transactions import LeaseAnswer
 
-from .content import to_published
-from .declaring import last_declared
+from .native_message import to_published
 from .outlets import NOTHING, ChannelOutlet, ConsumerOutlet, GetOutlet, is_quorum
 from .replying import REPLY_TO, ReplyNode, reply_name
 
@@ -70,7 +69,7 @@ class _Replies:
     def deliver(self, content: Content) -> None:
         """As of ``ReplyConsumer``."""
         channel = self._channel
-        published = to_published(content, self.name, like_rabbitmq=channel.peer.habits.like_rabbitmq)
+        published = to_published(content, self.name, like_rabbitmq=channel.habits.like_rabbitmq)
         channel.reply(
             spec.BasicDeliver(
                 consumer_tag=self.tag,
@@ -81,7 +80,7 @@ class _Replies:
             ),
             Carried(NOTHING, published.body, published.raw),
         )
-        channel.peer.pump.ring()
+        channel.peer.pump.wake_writer()
 
     def close(self, condition: str | None = None, description: str | None = None) -> None:
         """End it from here, and tell the client, as for any consumer."""
@@ -139,7 +138,7 @@ class Consuming:
         if method.queue == REPLY_TO:
             self._consume_replies(method)
             return
-        name = last_declared(self._channel, method.queue)
+        name = self._channel.queue_named(method.queue)
         node = self._node_of(name)
         priority = method.arguments.get("x-priority", 0)
         if not isinstance(priority, int) or isinstance(priority, bool):
@@ -226,7 +225,7 @@ class Consuming:
             return
         if channel.peer.engine.capabilities.get("consumer_cancel_notify") is True:
             channel.reply(spec.BasicCancel(consumer_tag=tag, no_wait=True))
-            channel.peer.pump.ring()
+            channel.peer.pump.wake_writer()
         else:
             channel.engine.numbers.consumers.pop(tag, None)
 
@@ -235,7 +234,7 @@ class Consuming:
     def get(self, arrival: Arrival) -> None:
         """basic.get."""
         method: Any = arrival.method
-        name = last_declared(self._channel, method.queue)
+        name = self._channel.queue_named(method.queue)
         queue = self._channel.broker.get_queue(name, self._channel.peer)
         if queue.policy.single_active and is_quorum(queue):
             raise LockedError(f"cannot get from queue '{name}' in vhost '/': it has a single active consumer")
@@ -308,7 +307,7 @@ class Consuming:
             self._limit = count
         else:
             self._prefetch = count
-            if not self._channel.peer.habits.like_rabbitmq:
+            if not self._channel.habits.like_rabbitmq:
                 for outlet in list(self.outlets.values()):
                     outlet.resize(count)
         self._channel.reply(spec.BasicQosOk())

@@ -25,20 +25,7 @@ if TYPE_CHECKING:
 
     from .channel import ServerChannel
 
-__all__ = ["DECLARING", "last_declared"]
-
-
-def last_declared(channel: ServerChannel, name: str) -> str:
-    """The name, or that of the queue that was declared last if it is empty.
-
-    Raises:
-        NotFoundError: there is none.
-    """
-    if name:
-        return name
-    if channel.queue is None:
-        raise NotFoundError("no previously declared queue")
-    return channel.queue
+__all__ = ["DECLARING"]
 
 
 def _change(channel: ServerChannel, change: Callable[[], object], answer: Method | None) -> None:
@@ -130,7 +117,7 @@ def _declare_queue(channel: ServerChannel, arrival: Arrival) -> None:
 
 
 def _check_queue(channel: ServerChannel, method: Any) -> None:
-    name = last_declared(channel, method.queue)
+    name = channel.queue_named(method.queue)
     if name.startswith(REPLY_TO):
         if name == REPLY_TO or (
             name.startswith(REPLY_TO_ADDRESS) and find_reply_node(channel.broker, name) is not None
@@ -155,7 +142,7 @@ def _answer_declare(channel: ServerChannel, method: Any, name: str, queue: Queue
 
 def _bind_queue(channel: ServerChannel, arrival: Arrival) -> None:
     method: Any = arrival.method
-    name = last_declared(channel, method.queue)
+    name = channel.queue_named(method.queue)
     if not method.queue and not method.routing_key:
         method.routing_key = name
     change = partial(_rebind, channel, "bind", "queue", method.exchange, name, method)
@@ -164,7 +151,7 @@ def _bind_queue(channel: ServerChannel, arrival: Arrival) -> None:
 
 def _unbind_queue(channel: ServerChannel, arrival: Arrival) -> None:
     method: Any = arrival.method
-    name = last_declared(channel, method.queue)
+    name = channel.queue_named(method.queue)
     if not method.queue and not method.routing_key:
         method.routing_key = name
     change = partial(_rebind, channel, "unbind", "queue", method.exchange, name, method)
@@ -173,7 +160,7 @@ def _unbind_queue(channel: ServerChannel, arrival: Arrival) -> None:
 
 def _purge_queue(channel: ServerChannel, arrival: Arrival) -> None:
     method: Any = arrival.method
-    name = last_declared(channel, method.queue)
+    name = channel.queue_named(method.queue)
 
     def purge() -> None:
         count = channel.broker.purge_queue(name, peer=channel.peer)
@@ -187,7 +174,7 @@ def _purge_queue(channel: ServerChannel, arrival: Arrival) -> None:
 
 def _delete_queue(channel: ServerChannel, arrival: Arrival) -> None:
     method: Any = arrival.method
-    name = last_declared(channel, method.queue)
+    name = channel.queue_named(method.queue)
 
     def delete() -> None:
         count = channel.broker.delete_queue(

@@ -6,25 +6,28 @@ Know leases and deliveries; what the client answers is in ``consuming``.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from trio_amqp10.amqp091.content import BasicProperties
 from trio_amqp10.amqp091.content import Content as Carried
 from trio_amqp10.amqp091.values import Int64
-from trio_amqp10.container.broker.queues import BrokerQueue
+from trio_amqp10.container.broker.broker_queue import BrokerQueue
 from trio_amqp10.container.endpoints import GivenLease, WindowOutlet
 from trio_amqp10.container.nodes.queue import Queue
 from trio_amqp10.errors import Condition, LocalProtocolError
 
-from .content import to_published
+from .native_message import to_published
 
 if TYPE_CHECKING:
+    from trio_amqp10.amqp091.channel import Channel
+    from trio_amqp10.amqp091.methods import Method
     from trio_amqp10.container.nodes.content import Content
-    from trio_amqp10.container.nodes.forms import Wants
+    from trio_amqp10.container.nodes.form_registry import Wants
     from trio_amqp10.container.nodes.node import Node, SubscriptionTerms
+    from trio_amqp10.container.protocols.channel_peer import ChannelPeer
 
-    from .channel import ServerChannel
-    from .content import Published
+    from .habits import Habits
+    from .native_message import Published
 
 __all__ = ["NOTHING", "ChannelOutlet", "ConsumerOutlet", "GetOutlet", "is_quorum"]
 
@@ -40,6 +43,32 @@ def is_quorum(node: Node) -> bool:
     return isinstance(node, BrokerQueue) and node.arguments.get("x-queue-type") == _QUORUM
 
 
+class OutletConsuming(Protocol):
+    """What an outlet asks of the consuming half of its channel."""
+
+    unacked: dict[int, GivenLease]
+    settling: bool
+    out: int
+
+    def has_room(self) -> bool: ...
+    def wake_later(self, outlet: ConsumerOutlet) -> None: ...
+    def on_cancelled(self, tag: str, condition: str | None, description: str | None) -> None: ...
+
+
+class OutletChannel(Protocol):
+    """What an outlet asks of its channel."""
+
+    @property
+    def peer(self) -> ChannelPeer[Any, Any]: ...
+    @property
+    def habits(self) -> Habits: ...
+    @property
+    def engine(self) -> Channel: ...
+    @property
+    def consuming(self) -> OutletConsuming: ...
+    def make(self, name: str, **arguments: Any) -> Method: ...
+
+
 class ChannelOutlet(WindowOutlet):
     """What gives messages of one node to a channel.
 
@@ -53,7 +82,7 @@ class ChannelOutlet(WindowOutlet):
 
     def __init__(
         self,
-        channel: ServerChannel,
+        channel: OutletChannel,
         node: Node,
         name: str,
         *,
@@ -78,14 +107,14 @@ class ChannelOutlet(WindowOutlet):
     def deliver(self, content: Content, lease: GivenLease) -> bool:
         """Send a message to the client; whether it waits for an acknowledgement."""
         channel = self._channel
-        published = to_published(content, self._name, like_rabbitmq=channel.peer.habits.like_rabbitmq)
+        published = to_published(content, self._name, like_rabbitmq=channel.habits.like_rabbitmq)
         try:
             tag = self._write(published, lease, self._carried(published))
         except LocalProtocolError as fault:  # its properties are larger than a frame
             lease.rejected(Condition.RESOURCE_LIMIT_EXCEEDED.value, str(fault))
             return False
         channel.peer.messages_out += 1
-        channel.peer.pump.ring()
+        channel.peer.pump.wake_writer()
         if self._no_ack:
             lease.accepted()
             return False
@@ -118,7 +147,7 @@ class ConsumerOutlet(ChannelOutlet):
 
     def __init__(
         self,
-        channel: ServerChannel,
+        channel: OutletChannel,
         node: Node,
         name: str,
         tag: str,

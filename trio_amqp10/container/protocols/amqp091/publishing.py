@@ -24,16 +24,16 @@ from trio_amqp10.amqp091.content import Content
 from trio_amqp10.amqp091.fields import USUAL
 from trio_amqp10.amqp091.states import ChannelState
 from trio_amqp10.container.broker.addresses import exchange_address
+from trio_amqp10.container.broker.broker_queue import BrokerQueue
 from trio_amqp10.container.broker.exchanges import Exchange
 from trio_amqp10.container.broker.faults import PreconditionError
-from trio_amqp10.container.broker.queues import BrokerQueue
 from trio_amqp10.container.broker.routing import DEFAULT, further_keys
 from trio_amqp10.container.endpoints import PublishedArrival
 from trio_amqp10.container.nodes.node import Node, RefusedError
 from trio_amqp10.container.nodes.relay import Feed
 from trio_amqp10.reply_codes import ReplyCode091
 
-from .content import Published
+from .native_message import Published
 from .replying import REPLY_TO
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _nothing(_refusal: RefusedError | None) -> None:
 class _Posts(Node):
     """Where a transaction keeps the publishes of a channel until its commit, in their order."""
 
-    takes = True
+    accepts_senders = True
 
     def __init__(self, publishing: Publishing, *, storing: bool) -> None:
         super().__init__("(transaction)")
@@ -94,7 +94,7 @@ class _Posts(Node):
         self._storing = storing
 
     @property
-    def storing(self) -> bool:
+    def stores_messages(self) -> bool:
         return self._storing
 
     def on_arrivals(self, inlet: Inlet) -> None:
@@ -169,7 +169,7 @@ class Publishing:
         publish = Publish(self, published, further, arrival.number, method)
         if self._channel.transactional:
             if self._posts is None:
-                self._posts = _Posts(self, storing=self._channel.broker.publisher.storing)
+                self._posts = _Posts(self, storing=self._channel.broker.publisher.stores_messages)
             self._channel.transaction.post(self._posts, publish, published.size)
         else:
             if self._inlet is None:
@@ -202,7 +202,7 @@ class Publishing:
             return
         if exchange.name == DEFAULT and not publish.further:
             node = broker.find_node(publish.key)
-            if node is None or isinstance(node, Exchange) or not node.takes:
+            if node is None or isinstance(node, Exchange) or not node.accepts_senders:
                 publish.release()
                 return
             if not isinstance(node, BrokerQueue):
@@ -244,7 +244,7 @@ class Publishing:
                 self._acked, self._nacked = set(), set()
             (self._nacked if gone else self._acked).add(publish.number)
             channel.peer.engine.touch(channel.engine)
-            channel.peer.pump.ring()
+            channel.peer.pump.wake_writer()
 
     def _return(self, publish: Publish, code: ReplyCode091 = ReplyCode091.NO_ROUTE) -> None:
         kind, _, _ = publish.method.plan.name.partition(".")

@@ -50,8 +50,8 @@ class ReplyNode(Node):
         consumer: that is given them.
     """
 
-    takes = True
-    unasked = True
+    accepts_senders = True
+    needs_no_permission = True
 
     def __init__(self, address: str, consumer: ReplyConsumer) -> None:
         super().__init__(address)

@@ -8,10 +8,10 @@ a receiver with credit is on its way out before the next octets are read.
 What nodes raise stops here: it is logged, and the link is detached with ``amqp:internal-error``.
 """
 
-from trio_amqp10.container.nodes import forms
+from trio_amqp10.container.nodes import form_registry
 
-from .content import Opaque, Sections
+from .native_message import Opaque, Sections
 from .selection import read_filters
 
-forms.register(0, forms.Form(Sections, read_filters))
-forms.register_rest(Opaque)
+form_registry.register(0, form_registry.Form(Sections, read_filters))
+form_registry.register_rest(Opaque)

@@ -15,11 +15,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from trio_amqp10.container.connected_peer import LinkView, ServingContainer
+from trio_amqp10.container.connected_peer_base import ConnectedPeerBase
 from trio_amqp10.container.nodes.node import Node, RefusedError, SubscriptionTerms
 from trio_amqp10.container.nodes.origins import user_of
-from trio_amqp10.container.protocols.amqp10.content import arriving
+from trio_amqp10.container.protocols.amqp10.native_message import arriving
 from trio_amqp10.container.protocols.amqp10.selection import wanted_by
-from trio_amqp10.container.served_peer import ServedPeer
 from trio_amqp10.engine.unsettled_state import SenderTerminus
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.filters import FilterError, FilterSet, capabilities, parse_filters
@@ -43,7 +43,7 @@ from .subscription_terms import expiry_fields, owner_and_name, subscription_term
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
-    from trio_amqp10.container.nodes.forms import Wants
+    from trio_amqp10.container.nodes.form_registry import Wants
     from trio_amqp10.container.nodes.queue import Queue
     from trio_amqp10.container.rights.subject import SolePolicy
     from trio_amqp10.peer.connection import Connection
@@ -117,7 +117,7 @@ class Amqp10Container(ServingContainer, Protocol):
         ...
 
 
-class Amqp10Connection(ServedPeer):
+class Amqp10Connection(ConnectedPeerBase):
     """One peer, for as long as its connection lasts and something works for it.
 
     Attributes:
@@ -265,7 +265,7 @@ class Amqp10Connection(ServedPeer):
             self._steal(link)
             self.check_inlet(node)
             agreed = self._retention(link, asked, storable=not made)
-            credit = INLET_CREDIT if node.gives else WORKED_CREDIT
+            credit = INLET_CREDIT if node.accepts_receivers else WORKED_CREDIT
             target = Target(
                 address=self._told(asked, node),
                 durable=agreed.durable,
@@ -338,7 +338,7 @@ class Amqp10Connection(ServedPeer):
             agreed = NOTHING_KEPT if copying else self._retention(link, asked, storable=storable)
             source = Source(
                 address=self._told(asked, node),
-                **(expiry_fields(subscription_terms) if node.keeps else agreed._asdict()),
+                **(expiry_fields(subscription_terms) if node.keeps_subscriptions else agreed._asdict()),
                 dynamic=asked.dynamic,
                 dynamic_node_properties=_actual(asked),
                 distribution_mode=DistributionMode.COPY if copying else DistributionMode.MOVE,
@@ -446,14 +446,14 @@ class Amqp10Connection(ServedPeer):
     @contextmanager
     def _entering(self, node: Node) -> Generator[None]:
         """A link is being attached to the node, which stays for it: the link that it is stolen from may be the last."""
-        node.entering += 1
+        node.attaching_links += 1
         try:
             yield
         except BaseException:
-            node.entering -= 1
+            node.attaching_links -= 1
             self._container.forget_unused(node)
             raise
-        node.entering -= 1
+        node.attaching_links -= 1
 
     def _began(
         self,
@@ -569,7 +569,7 @@ class Amqp10Connection(ServedPeer):
 
 def _is_storable(node: Node) -> bool:
     """Whether what it gives may be in the store, with who has a lease on it."""
-    return (node.leasing or node.keeps) and not node.confirms
+    return (node.leases_messages or node.keeps_subscriptions) and not node.may_refuse_outcomes
 
 
 def _error_of(refusal: RefusedError) -> Error:
@@ -589,7 +589,7 @@ def _options(link: IncomingReceiver | IncomingSender, *, source: Any, target: An
 def _paired(link: IncomingLink, node: Node) -> dict[Any, Any] | None:
     """What tells a peer that this link and the one of the same name belong together."""
     properties: Any = link.remote.properties or {}
-    return {_PAIRED: True} if node.pairs and properties.get(_PAIRED) is True else None
+    return {_PAIRED: True} if node.answers_link_pairs and properties.get(_PAIRED) is True else None
 
 
 def _actual(asked: Source | Target) -> dict[str, Any] | None:
@@ -616,14 +616,14 @@ def _checked(address: object) -> str:
 
 
 def _shared(asked: Sequence[str], node: Node) -> tuple[str, ...]:
-    has = (*node.capabilities, *capabilities()) if node.filters and asked else node.capabilities
+    has = (*node.capabilities, *capabilities()) if node.applies_filters and asked else node.capabilities
     return tuple([each for each in asked if str(each) in has])
 
 
 def _filters(asked: Source, node: Node) -> FilterSet:
     """What the node is to apply of the filters that are asked for (3.5.8)."""
     try:
-        return parse_filters(asked.filter if node.filters else None)
+        return parse_filters(asked.filter if node.applies_filters else None)
     except FilterError as fault:
         raise RefusedError(fault.condition, str(fault)) from fault
 

@@ -34,7 +34,7 @@ from .transactional_work import TransactionalWork
 
 if TYPE_CHECKING:
     from trio_amqp10.container.nodes.node import Inlet, RefusedError
-    from trio_amqp10.container.protocols.amqp10.content import Arriving
+    from trio_amqp10.container.protocols.amqp10.native_message import Arriving
     from trio_amqp10.peer.delivery import Delivery
 
     from .delivery_watch import DeliveryWatch, WatchedWork
@@ -102,7 +102,7 @@ class Coordinator(Node):
         works: its transactions, by the names that they have on the wire.
     """
 
-    takes = spared = True
+    accepts_senders = exempt_from_watermark = True
 
     def __init__(
         self,

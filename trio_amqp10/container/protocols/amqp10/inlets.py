@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trio_amqp10.container.nodes.node import Node
-    from trio_amqp10.container.protocols.amqp10.content import Arriving
+    from trio_amqp10.container.protocols.amqp10.native_message import Arriving
     from trio_amqp10.container.stores.base import StoreError
     from trio_amqp10.engine.receiver import ReceiverLink
     from trio_amqp10.engine.unsettled_state import ReceiverTerminus
@@ -55,8 +55,8 @@ class ReceiverInlet(LinkEnd["ReceiverLink"]):
         self._is_stored = True
         self._unsettled_store: InletStore | None = None
         self._watermark = peer.watermark
-        self._spares = node.spared
-        link.sheds = node.sheds
+        self._spares = node.exempt_from_watermark
+        link.sheds = node.releases_arrivals
         self._weighed = 0
         """Deliveries, the first that wait here, that are counted."""
 

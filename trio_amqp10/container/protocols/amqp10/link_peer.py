@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     import trio
 
+    from trio_amqp10.container.connected_peer_base import Wakeable
     from trio_amqp10.container.nodes.node import Node, Owner, RefusedError
     from trio_amqp10.container.nodes.watermark import Watermark
     from trio_amqp10.container.rights.guard import Guard
-    from trio_amqp10.container.served_peer import Wakeable
     from trio_amqp10.container.transactions import Transaction
     from trio_amqp10.peer.connection import Connection
     from trio_amqp10.peer.delivery import Delivery
@@ -61,7 +61,7 @@ class Transactions(Protocol):
 
 
 class LinkPeer(Peer, Protocol):
-    """One connection: see ``Amqp10Connection`` and ``ServedPeer``.
+    """One connection: see ``Amqp10Connection`` and ``ConnectedPeerBase``.
 
     Attributes:
         resting: whether the container finishes.

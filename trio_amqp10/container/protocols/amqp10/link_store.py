@@ -29,7 +29,7 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from trio_amqp10.container.protocols.amqp10.content import to_transfer
+from trio_amqp10.container.protocols.amqp10.native_message import to_transfer
 from trio_amqp10.container.stores.base import StoreFullError, StoreTable
 from trio_amqp10.engine.delivery import ACCEPTED, IncomingDelivery
 from trio_amqp10.engine.unsettled_state import ReceiverTerminus, SenderTerminus, Sent
@@ -177,7 +177,7 @@ class LinkStore:
         self._records.clear()
         return list(found.values())
 
-    def lent(self, record: int | str, resume: Resume) -> bool:
+    def resume_by(self, record: int | str, resume: Resume) -> bool:
         """Have ``resume`` asked, when the node of this message is there again, which link has it.
 
         Returns:
@@ -185,7 +185,7 @@ class LinkStore:
         """
         if record.__class__ is int and record not in self._records:
             return False
-        self._message_store.lend(record, resume)
+        self._message_store.resume_by(record, resume)
         return True
 
     @staticmethod
@@ -342,7 +342,7 @@ class OutletStore(_DeliveryStore):
             if record is not None:
                 self._note(tag, self._link_store.next_place(), record)
 
-    def lend(self, record: int | str) -> bytes:
+    def record_sending(self, record: int | str) -> bytes:
         """Write down that the peer gets this message of the store; returns the tag that it is to have.
 
         Tags are longer than those that a link makes by itself, so that none is there already.
@@ -367,7 +367,7 @@ class OutletStore(_DeliveryStore):
 
     def restore(self, row: Any) -> bool:
         tag, record = row[3], row[4]
-        if record is None or not self._link_store.lent(record, partial(self._bind, tag)):
+        if record is None or not self._link_store.resume_by(record, partial(self._bind, tag)):
             return False
         # It has no link before the terminus is given to one.
         sent = Sent(OutgoingDelivery(cast("Any", None), 0, tag, settled=False), b"", 0)

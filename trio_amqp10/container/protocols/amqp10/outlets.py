@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.container.nodes.older_leases import completed
-from trio_amqp10.container.protocols.amqp10.content import to_transfer
+from trio_amqp10.container.protocols.amqp10.native_message import to_transfer
 from trio_amqp10.engine.delivery import OUTCOMES
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.errors import Condition, LocalProtocolError, MessageSizeError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trio_amqp10.container.nodes.content import Content
-    from trio_amqp10.container.nodes.forms import Wants
+    from trio_amqp10.container.nodes.form_registry import Wants
     from trio_amqp10.container.nodes.node import Lease, Node, SubscriptionTerms
     from trio_amqp10.engine.delivery import OutgoingDelivery
     from trio_amqp10.engine.events import LinkDetached
@@ -84,7 +84,7 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         self.wants = wants
         self._pending_sends: PendingSends | None = None
         self._sender: Sender | None = None
-        link.confirms = node.confirms
+        link.confirms = node.may_refuse_outcomes
 
     def _enter_node(self) -> None:
         self._node.add_outlet(self)
@@ -291,7 +291,7 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         work = self.peer.coordinator.find(txn_id)
         if work is None:
             self.close(Condition.TRANSACTION_UNKNOWN_ID.value, "a flow with a txn-id that there is none of")
-        elif not self._node.leasing and not self.copying:
+        elif not self._node.leases_messages and not self.copying:
             self.close(Condition.NOT_IMPLEMENTED.value, f"nothing of {self._node!r} can be acquired")
         else:
             work.enlist(self)
@@ -348,7 +348,7 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         Leases of a node that confirms outlast the link: the receiver may still say what became of the message.
         """
         default: Any = getattr(self._link.source, "default_outcome", None)
-        if default is None or self._node.confirms:
+        if default is None or self._node.may_refuse_outcomes:
             lease.lost()
         else:
             tell(lease, default)

@@ -101,7 +101,9 @@ class PendingSends:
         self._octets += len(payload)
         record = lease.record
         if record is not None:
-            pending = _PendingSend(payload, message_format, lease, self._unsettled_store.lend(record))
+            pending = _PendingSend(
+                payload, message_format, lease, self._unsettled_store.record_sending(record)
+            )
             self._waiting.append(pending)
             self._unsettled_store.journal.after(partial(self._written, pending))
         else:

@@ -13,9 +13,9 @@ import trio
 
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.filters import capabilities
-from trio_amqp10.peer.link_classes import LinkClasses
+from trio_amqp10.peer.class_overrides import LinkClasses
 from trio_amqp10.peer.link_options import ANONYMOUS_RELAY
-from trio_amqp10.peer.sole_connection import CAPABILITY
+from trio_amqp10.peer.sole_connection_request import CAPABILITY
 from trio_amqp10.spec.transport import Error
 
 from .connection import Amqp10Connection, Amqp10Container

@@ -18,7 +18,7 @@ from .inlets import ReceiverInlet
 
 if TYPE_CHECKING:
     from trio_amqp10.container.nodes.node import Node, RefusedError
-    from trio_amqp10.container.protocols.amqp10.content import Arriving
+    from trio_amqp10.container.protocols.amqp10.native_message import Arriving
     from trio_amqp10.container.rights.access import Action
     from trio_amqp10.container.rights.guard import Wish
     from trio_amqp10.peer.delivery import Delivery

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.errors import Condition
-from trio_amqp10.peer.sole_connection import CAPABILITY, CLOSE_EXISTING, DETECTION, POLICY, REFUSE, STRONG
+from trio_amqp10.peer.sole_connection_request import (
+    CAPABILITY,
+    CLOSE_EXISTING,
+    DETECTION,
+    POLICY,
+    REFUSE,
+    STRONG,
+)
 from trio_amqp10.wire.values import Symbol, UInt
 
 if TYPE_CHECKING:

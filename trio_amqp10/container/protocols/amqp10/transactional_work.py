@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trio_amqp10.container.nodes.node import Lease, Node
-    from trio_amqp10.container.protocols.amqp10.content import Arriving
+    from trio_amqp10.container.protocols.amqp10.native_message import Arriving
     from trio_amqp10.container.transactions import Transaction
     from trio_amqp10.peer.delivery import Delivery
 
@@ -83,7 +83,7 @@ class TransactingPeer(Protocol):
     """The connection that declares a transaction."""
 
     def begin_transaction(self, on_rollback: Callable[[], object] | None = None) -> Transaction:
-        """See ``ServedPeer.begin_transaction``."""
+        """See ``ConnectedPeerBase.begin_transaction``."""
         ...
 
 

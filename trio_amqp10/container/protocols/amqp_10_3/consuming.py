@@ -13,7 +13,6 @@ from trio_amqp10.container.broker.faults import AccessRefusedError, LockedError
 from trio_amqp10.container.nodes.node import Node, SubscriptionTerms
 from trio_amqp10.container.nodes.topic import Topic
 from trio_amqp10.container.protocols.amqp091.consuming import Consuming, is_of_another, new_tag
-from trio_amqp10.container.protocols.amqp091.declaring import last_declared
 from trio_amqp10.container.protocols.amqp091.outlets import ConsumerOutlet
 
 from .files import FileConsumer
@@ -58,7 +57,7 @@ class Consuming103(Consuming):
         """basic.consume, file.consume and stream.consume."""
         method: Any = arrival.method
         self._channel103.check_ticket(method.ticket, READ)
-        name = last_declared(self._channel, method.queue)
+        name = self._channel.queue_named(method.queue)
         node = self._node_of(name)
         self._channel.ask(("receive", node.address), partial(self._start, method, name, node))
 

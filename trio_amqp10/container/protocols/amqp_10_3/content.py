@@ -23,7 +23,7 @@ from trio_amqp10.container.protocols.amqp091.outlets import NOTHING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trio_amqp10.container.protocols.amqp091.content import Published
+    from trio_amqp10.container.protocols.amqp091.native_message import Published
 
 __all__ = ["carried", "from_basic", "narrowed", "to_basic", "with_hyphens"]
 

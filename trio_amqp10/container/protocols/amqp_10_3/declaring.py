@@ -10,11 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.amqp091.faults import ReplyError
+from trio_amqp10.container.broker.broker_queue import BrokerQueue
 from trio_amqp10.container.broker.faults import NotFoundError, PreconditionError
 from trio_amqp10.container.broker.matchers import KINDS
-from trio_amqp10.container.broker.queues import BrokerQueue
 from trio_amqp10.container.nodes.node import RefusedError
-from trio_amqp10.container.protocols.amqp091.declaring import last_declared
 from trio_amqp10.reply_codes import ReplyCode091
 
 from .content import with_hyphens
@@ -91,7 +90,7 @@ def _declare_queue(channel: ChannelBase, arrival: Arrival) -> None:
     method: Any = arrival.method
     channel.check_ticket(method.ticket, PASSIVE if method.passive else ACTIVE)
     if method.passive:
-        name = last_declared(channel, method.queue)
+        name = channel.queue_named(method.queue)
         _answer_declare(channel, name, channel.broker.check_queue(name, channel.peer))
         return
     if method.queue.startswith(_RESERVED):
@@ -141,7 +140,7 @@ def _answer_declare(channel: ChannelBase, name: str, queue: Queue) -> None:
 def _bind_queue(channel: ChannelBase, arrival: Arrival) -> None:
     method: Any = arrival.method
     channel.check_ticket(method.ticket, ACTIVE)
-    name = last_declared(channel, method.queue)
+    name = channel.queue_named(method.queue)
     _change(channel, partial(_bind, channel, method, name), "queue.bind-ok")
 
 
@@ -171,7 +170,7 @@ def _bind(channel: ChannelBase, method: Any, name: str) -> None:
 def _purge_queue(channel: ChannelBase, arrival: Arrival) -> None:
     method: Any = arrival.method
     channel.check_ticket(method.ticket, READ)
-    name = last_declared(channel, method.queue)
+    name = channel.queue_named(method.queue)
     queue = channel.broker.get_queue(name, channel.peer)
 
     def purge() -> None:
@@ -184,7 +183,7 @@ def _purge_queue(channel: ChannelBase, arrival: Arrival) -> None:
 def _delete_queue(channel: ChannelBase, arrival: Arrival) -> None:
     method: Any = arrival.method
     channel.check_ticket(method.ticket, ACTIVE)
-    name = last_declared(channel, method.queue)
+    name = channel.queue_named(method.queue)
 
     def delete() -> None:
         if channel.broker.find_queue(name) is None:

@@ -16,7 +16,7 @@ from trio_amqp10.amqp091.content import Content
 from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.amqp_10_3.properties import FileProperties
 from trio_amqp10.container.broker.faults import NotFoundError, PreconditionError
-from trio_amqp10.container.protocols.amqp091.content import to_published
+from trio_amqp10.container.protocols.amqp091.native_message import to_published
 from trio_amqp10.reply_codes import ReplyCode091
 
 from .content import from_basic
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp091.events import Arrival
     from trio_amqp10.container.endpoints import GivenLease
     from trio_amqp10.container.nodes.content import Content as Message
-    from trio_amqp10.container.protocols.amqp091.content import Published
+    from trio_amqp10.container.protocols.amqp091.native_message import Published
 
     from .channel_base import ChannelBase
     from .staged_files import StagedFile
@@ -128,7 +128,7 @@ class FileTransfers:
         size = len(published.body)
         channel = self._channel
         channel.reply(channel.make("file.open", identifier=identifier, content_size=size))
-        channel.peer.pump.ring()
+        channel.peer.pump.wake_writer()
 
     def open_ok(self, arrival: Arrival) -> None:
         """file.open-ok: the client has so many octets of the file.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trio_amqp10.container.endpoints import GivenLease
     from trio_amqp10.container.nodes.content import Content
     from trio_amqp10.container.nodes.node import Node
-    from trio_amqp10.container.protocols.amqp091.content import Published
+    from trio_amqp10.container.protocols.amqp091.native_message import Published
 
     from .channel_base import ChannelBase
 

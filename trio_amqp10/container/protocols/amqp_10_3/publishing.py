@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trio_amqp10.amqp091.content import BasicProperties, Content
 from trio_amqp10.amqp091.fields import USUAL
 from trio_amqp10.amqp_10_3.properties import FileProperties, StreamProperties
-from trio_amqp10.container.broker.queues import BrokerQueue
+from trio_amqp10.container.broker.broker_queue import BrokerQueue
 from trio_amqp10.container.broker.routing import DEFAULT
 from trio_amqp10.container.protocols.amqp091.faults import fault_of
 from trio_amqp10.container.protocols.amqp091.publishing import Publish, Publishing
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp091.content import Properties
     from trio_amqp10.amqp091.events import Arrival
     from trio_amqp10.container.nodes.node import Inlet, RefusedError
-    from trio_amqp10.container.protocols.amqp091.content import Published
+    from trio_amqp10.container.protocols.amqp091.native_message import Published
 
     from .channel_base import ChannelBase
 
@@ -85,7 +85,7 @@ class Publishing103(Publishing):
         if exchange.name == DEFAULT:
             node = broker.find_node(publish.key)
             if node is not None and not isinstance(node, BrokerQueue):
-                return node.takes
+                return node.accepts_senders
         headers = publish.published.headers
         queues = broker.route(exchange, (publish.key,), lambda: headers)
         return any(outlet.ready() for queue in queues for outlet in queue.outlets if not outlet.copying)
@@ -98,7 +98,7 @@ class Publishing103(Publishing):
         details = {"exchange": publish.exchange, "routing_key": publish.key}
         alert = {"reply_code": fault.code, "reply_text": fault.reply_text, "details": details}
         self._channel.reply(self._channel.make("channel.alert", **alert))
-        self._channel.peer.pump.ring()
+        self._channel.peer.pump.wake_writer()
 
     def _returned(self, published: Published, kind: str) -> Content:
         wanted = _CLASSES.get(kind)

@@ -13,7 +13,7 @@ import trio
 
 from trio_amqp10.amqp091.content import Content as Carried
 from trio_amqp10.amqp_10_3.properties import StreamProperties
-from trio_amqp10.container.protocols.amqp091.content import to_published
+from trio_amqp10.container.protocols.amqp091.native_message import to_published
 from trio_amqp10.container.protocols.amqp091.outlets import ConsumerOutlet
 from trio_amqp10.errors import LocalProtocolError
 
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from trio_amqp10.container.endpoints import GivenLease
     from trio_amqp10.container.nodes.content import Content
     from trio_amqp10.container.nodes.node import Node
-    from trio_amqp10.container.protocols.amqp091.content import Published
-
-    from .channel_base import ChannelBase
+    from trio_amqp10.container.protocols.amqp091.channel import ServerChannel
+    from trio_amqp10.container.protocols.amqp091.native_message import Published
 
 __all__ = ["StreamConsumer"]
 
@@ -49,7 +48,7 @@ class StreamConsumer(ConsumerOutlet):
 
     def __init__(
         self,
-        channel: ChannelBase,
+        channel: ServerChannel,
         node: Node,
         name: str,
         tag: str,
@@ -142,7 +141,7 @@ class StreamConsumer(ConsumerOutlet):
         if self._rate:
             self._free_at = max(trio.current_time(), self._free_at) + len(published.body) / self._rate
         channel.peer.messages_out += 1
-        channel.peer.pump.ring()
+        channel.peer.pump.wake_writer()
 
     def stop(self) -> None:
         super().stop()

@@ -116,7 +116,7 @@ class ServerChannel:
             stalled, self.stalled = self.stalled, {}
             for outlet in stalled:
                 outlet.wake()
-            self.peer.pump.ring()
+            self.peer.pump.wake_writer()
 
     def _obey(self, arrival: Arrival) -> None:
         if arrival.handle is None:
@@ -157,7 +157,7 @@ class ServerChannel:
         elif not self.over:
             self.engine.close(fault.code, fault.reply_text)
             self.end()
-        self.peer.pump.ring()
+        self.peer.pump.wake_writer()
 
     # -- answers ----------------------------------------------------------------------------
 
@@ -184,7 +184,7 @@ class ServerChannel:
     def _fill(self, slot: _Slot) -> None:
         slot.done = True
         self._flush()
-        self.peer.pump.ring()
+        self.peer.pump.wake_writer()
 
     def _flush(self) -> None:
         if self._flushing:

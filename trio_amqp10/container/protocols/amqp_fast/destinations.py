@@ -13,7 +13,7 @@ import secrets
 from typing import TYPE_CHECKING, Final
 
 from trio_amqp10.amqp_fast.services import Service
-from trio_amqp10.container.nodes.forms import content_of
+from trio_amqp10.container.nodes.form_registry import content_of
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.container.nodes.queue import Queue
 from trio_amqp10.errors import Condition
@@ -66,7 +66,7 @@ class Destinations:
         """
         nodes = self._container.nodes
         if not name:
-            return [each for each in list(nodes.values()) if _is_of(each, service) and each.takes]
+            return [each for each in list(nodes.values()) if _is_of(each, service) and each.accepts_senders]
         node = nodes.get(self._container.resolve(name))
         if node is None or not _is_of(node, service):
             raise RefusedError(Condition.NOT_FOUND, f"no {service.name.lower()} {name!r}")
@@ -146,4 +146,4 @@ def _is_of(node: Node, service: Service) -> bool:
     for each in (Service.QUEUE, Service.TOPIC):
         if each.name.lower() in node.capabilities:
             return service is each
-    return service is Service.PEER and node.takes
+    return service is Service.PEER and node.accepts_senders

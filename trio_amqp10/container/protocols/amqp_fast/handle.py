@@ -169,7 +169,7 @@ class ServerHandle:
 
     def _reply_address(self, node: Node) -> str | None:
         """Where a function is to send its reply; None for nodes that give none."""
-        if self.service is not Service.PEER or not node.gives:
+        if self.service is not Service.PEER or not node.accepts_receivers:
             return None
         address = self._replies.get(node.address)
         if address is None:

@@ -132,7 +132,7 @@ class Login(ServerLogin):
         """The same for every login that fails; ``why`` only of a response that is not understood."""
         self.count_failure()
         self._engine.refuse_login(trio.current_time(), why)
-        self._pump.ring()
+        self._pump.wake_writer()
 
 
 def _octets_of(mechanism: str, responses: dict[str, Any]) -> bytes | None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trio_amqp10.container.nodes.content import Content
-    from trio_amqp10.container.nodes.forms import Wants
+    from trio_amqp10.container.nodes.form_registry import Wants
     from trio_amqp10.container.nodes.node import Node
 
     from .handle import ServerHandle
@@ -124,7 +124,7 @@ class ConsumerOutlet(HandleOutlet):
             lease.rejected(Condition.RESOURCE_LIMIT_EXCEEDED.value, str(fault))
             return
         handle.channel.peer.messages_out += 1
-        handle.channel.peer.pump.ring()
+        handle.channel.peer.pump.wake_writer()
         if self._unreliable:
             lease.accepted()
         else:
@@ -151,7 +151,7 @@ class ReplyOutlet(HandleOutlet):
             lease.rejected(Condition.RESOURCE_LIMIT_EXCEEDED.value, str(fault))
             return
         handle.channel.peer.messages_out += 1
-        handle.channel.peer.pump.ring()
+        handle.channel.peer.pump.wake_writer()
         lease.accepted()
 
 

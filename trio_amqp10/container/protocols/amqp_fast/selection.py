@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.amqp_fast.faults import Level, ReplyError
 from trio_amqp10.amqp_fast.selectors import HEADERS_TYPE, HeadersSelector
-from trio_amqp10.container.nodes.forms import Form, register
+from trio_amqp10.container.nodes.form_registry import Form, register
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.filters import FilterError, Selector
 from trio_amqp10.reply_codes import ReplyCodeRfc011
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trio_amqp10.container.nodes.content import Content
-    from trio_amqp10.container.nodes.forms import Wants
+    from trio_amqp10.container.nodes.form_registry import Wants
 
 __all__ = ["NUMBER", "SQL_TYPE", "FastSelection", "wants_of"]
 

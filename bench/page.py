@@ -1,0 +1,221 @@
+"""``python -m bench.page``: the page about speed with its plots, what the README and the page about the limits of one process say of it, from ``docs/results/speed.json``.
+
+No figure is written by hand: a row that was not measured is told to be missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.conformance.rst import table, title
+
+from . import rows
+from .processes import ROOT
+from .registry import ROWS
+from .results import FILE, load
+from .table import columns, figure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .registry import Row
+
+__all__ = ["LIMITS", "PAGE", "PLOTS", "README", "render", "with_paragraph", "with_sizes"]
+
+assert rows
+PAGE: Final = ROOT / "docs" / "reference" / "performance.rst"
+README: Final = ROOT / "README.md"
+LIMITS: Final = ROOT / "docs" / "how-to" / "one-process.rst"
+PLOTS: Final = PAGE.parent / "plots"
+
+_HEAD: Final = """\
+.. Made by ``python -m bench.page`` of ``docs/results/speed.json``: not to be edited.
+
+"""
+
+_INTRODUCTION: Final = """\
+What a message costs, beside others. ``make bench`` measures it again on your machine; ``python -m bench --list`` names the rows.
+
+Each library runs in processes of its own, by turns, in one run. Microseconds are processor time, user and system, of one process between
+its first message and its last: other work of the machine moves them less than wall time, and their ratios hardly. Figures are medians of the rounds, with the least and
+the most in brackets; a ratio is that of the medians, with the least and the most of the rounds. Messages are made anew, and what a program
+would read is read. A *full* message has a header, six properties, three application-properties and a body of octets: ``message_id``, ``to``,
+``subject``, ``reply_to``, ``correlation_id``, ``content_type``; an int, a str and a bool. Rows that say *wall time* hold on a quiet machine
+only; each row tells the load average at its end.
+
+"""
+
+_GROUPS: Final = {
+    "direct": ("Two processes, and nothing between them", "direct"),
+    "stream": ("Bodies in pieces", None),
+    "latency": ("One message at a time", None),
+    "queue": ("Through a queue", "queue"),
+    "growth": ("Many links, connections and messages", "growth"),
+    "memory": ("Memory", None),
+    "codec": ("The codec alone", None),
+    "091": ("AMQP 0-9-1", "amqp091"),
+}
+"""By how the names of their rows begin: a heading, and the plot below it."""
+
+
+def render(results: dict[str, Any]) -> str:
+    """The page."""
+    parts = [_HEAD, title("Performance"), "\n", _INTRODUCTION, _machine(results)]
+    measured = results["rows"]
+    judged = [(name, gate) for name in ROWS if name in measured for gate in measured[name]["gates"]]
+    met = sum(gate["met"] for _, gate in judged)
+    parts += [title("Gates", "-"), f"\n{met} of the {len(judged)} gates that were measured are met.\n\n"]
+    if judged:
+        lines = [(f"``{name}``", gate["says"], *_gate(gate)) for name, gate in judged]
+        parts += [table(("row", "what", "figure", "wanted", "met"), lines, (18, 40, 22, 12, 8)), "\n"]
+    for group, members in groupby(ROWS.values(), key=lambda row: row.name.partition("-")[0]):
+        heading, plot = _GROUPS[group]
+        parts += [title(heading, "-"), "\n"]
+        if plot is not None and (PLOTS / f"{plot}-light.svg").exists():
+            parts += [_image(plot, heading), "\n"]
+        parts += (part for row in members for part in _chapter(row, measured.get(row.name)))
+    return "".join(parts).rstrip() + "\n"
+
+
+def _machine(results: dict[str, Any]) -> str:
+    if "machine" not in results:
+        return ""
+    machine, versions = results["machine"], results["versions"]
+    told = ", ".join(f"{name} {version.removeprefix('v')}" for name, version in versions.items())
+    return (
+        f"The machine: {machine['processor']}, {machine['cores']} processors, {machine['memory GiB']} GiB, {machine['system']}."
+        f" The versions: {told}.\n\n"
+    )
+
+
+def _gate(gate: dict[str, Any]) -> tuple[str, str, str]:
+    value = f"{figure(gate['value'])} ({figure(gate['least'])} to {figure(gate['most'])})"
+    return value, f"{gate['wanted']} {gate['bound']:g}", "yes" if gate["met"] else "**no**"
+
+
+def _image(plot: str, words: str) -> str:
+    """Whichever fits the colours of the page."""
+    return "".join(
+        f".. image:: plots/{plot}-{theme}.svg\n   :class: only-{theme}\n   :alt: {words}\n\n"
+        for theme in ("light", "dark")
+    )
+
+
+def _chapter(row: Row, found: dict[str, Any] | None) -> Iterable[str]:
+    yield title(row.name, "~")
+    yield f"\n{row.about}{' Wall time.' if row.quiet else ''}\n\n"
+    if found is None:
+        yield "No figures yet.\n\n"
+        return
+    yield f"{found['date']}, at {found['commit']}, {found['rounds']} rounds, load average {found['load'][0]}:\n\n"
+    what = columns(found["figures"])
+    lines = [
+        [who if row.curve is None else f"{int(who):,}", *(_cell(ones.get(each)) for each in what)]
+        for who, ones in found["figures"].items()
+    ]
+    yield table((row.curve or "", *what), lines, (30, *(70 // len(what) for _ in what)))
+    yield "\n"
+    if found["slopes"]:
+        slopes = ", ".join(f"{name} {value:+.3g}" for name, value in found["slopes"].items())
+        yield f"With each tenfold: {slopes}.\n\n"
+
+
+def _cell(spread: dict[str, float] | None) -> str:
+    if spread is None:
+        return ""
+    return f"{figure(spread['median'])} ({figure(spread['least'])} to {figure(spread['most'])})"
+
+
+def between(text: str, marks: tuple[str, str], made: str) -> str:
+    """A text with something new between its two marks."""
+    begin, end = (re.escape(mark) for mark in marks)
+    changed, count = re.subn(f"{begin}.*?{end}", lambda _: marks[0] + made + marks[1], text, flags=re.DOTALL)
+    assert count == 1, marks
+    return changed
+
+
+def with_paragraph(readme: str, results: dict[str, Any]) -> str:
+    """The README with what the results say."""
+    marks = ("<!-- speed: made by python -m bench.page -->\n", "<!-- /speed -->\n")
+    return between(readme, marks, _paragraph(results["rows"]))
+
+
+def with_sizes(page: str, results: dict[str, Any]) -> str:
+    """The page about the limits of one process, with its table."""
+    marks = (".. sizes: made by python -m bench.page\n\n", ".. sizes end\n")
+    ours, theirs = (
+        results["rows"].get(name, {}).get("figures") for name in ("queue-sizes", "queue-sizes-rabbitmq")
+    )
+    if ours is None:
+        return between(page, marks, "No figures yet.\n\n")
+    head = ["octets of a body", "messages a second", "MB a second"]
+    lines = [
+        [f"{int(size):,}", *(figure(ones[what]["median"]) for what in head[1:])]
+        for size, ones in ours.items()
+    ]
+    if theirs is not None:
+        head.append("messages a second, RabbitMQ 4")
+        for line, ones in zip(lines, theirs.values(), strict=True):
+            line.append(figure(ones[head[1]]["median"]))
+    return between(page, marks, table(head, lines, [100 // len(head)] * len(head)) + "\n")
+
+
+def _paragraph(measured: dict[str, Any]) -> str:
+    """A plot, and a few figures of rows that were measured; each sentence names its row."""
+
+    def median(row: str, who: str, what: str) -> str:
+        return figure(measured[row]["figures"][who][what]["median"])
+
+    lines = []
+    if "direct-full" in measured and "proton" in measured["direct-full"]["figures"]:
+        ours, theirs = (
+            [median("direct-full", who, what) for what in ("sender us", "receiver us")]
+            for who in ("ours", "proton")
+        )
+        lines += [
+            "<picture>",
+            '  <source media="(prefers-color-scheme: dark)" srcset="docs/reference/plots/direct-dark.svg">',
+            '  <img alt="Processor time of a message, beside Qpid Proton" src="docs/reference/plots/direct-light.svg">',
+            "</picture>",
+            "",
+            f"A full message of 100 octets, at least once, costs {ours[0]} us of processor time at our sender and {ours[1]} us at our",
+            f"receiver; {theirs[0]} and {theirs[1]} us at Proton's (`python -m bench direct-full`).",
+        ]
+    if "queue-full" in measured and "RabbitMQ 4" in measured["queue-full"]["figures"]:
+        ours_, theirs_ = (median("queue-full", who, "messages a second") for who in ("ours", "RabbitMQ 4"))
+        lines.append(
+            f"Through a queue of `amqp10 serve` go {ours_} of them a second, through one of RabbitMQ 4 {theirs_}, with our client at both ends"
+            " (`python -m bench queue-full`)."
+        )
+    if "memory" in measured:
+        lines.append(
+            f"A link holds {median('memory', 'link, an end', 'octets of Python' + chr(39) + 's blocks')} octets at each end,"
+            f" an idle connection {median('memory', 'idle connection, an end', 'octets of Python' + chr(39) + 's blocks')} (`python -m bench memory`)."
+        )
+    loads = [found["load"][0] for found in measured.values()]
+    if loads and max(loads) > 1.5:
+        lines.append(f"Measured on a busy machine, at a load average of up to {max(loads)}.")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Write them."""
+    parser = argparse.ArgumentParser(prog="python -m bench.page", description=__doc__)
+    parser.add_argument(
+        "--without-plots", action="store_true", help="leave the plots as they are; they need matplotlib"
+    )
+    if not parser.parse_args(arguments).without_plots:
+        from . import plots
+
+        plots.write(PLOTS, load(FILE))
+    results = load(FILE)
+    PAGE.write_text(render(results))
+    README.write_text(with_paragraph(README.read_text(), results))
+    LIMITS.write_text(with_sizes(LIMITS.read_text(), results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""Two engines of one wire and what lies between them: what 0-9-1, 10.3 and AMQP/Fast have in common here."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from trio_amqp10.amqp091.faults import ReplyError as ReplyError091
+from trio_amqp10.amqp_fast.faults import ReplyError as ReplyErrorFast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trio_amqp10.endpoint_role import EndpointRole
+
+__all__ = ["EnginePair", "arrivals_of", "events_of", "refusal"]
+
+
+class _Engine(Protocol):
+    role: EndpointRole
+
+    def data_to_send(self) -> bytes | None: ...
+    def receive_data(self, data: bytes, now: float, /) -> object: ...
+    def next_event(self) -> Any: ...
+
+
+E = TypeVar("E", bound=_Engine)
+
+
+def refusal(call: Callable[..., object], *args: object) -> ReplyError091 | ReplyErrorFast | None:
+    """What a call refuses; None if it goes well. Any other exception is a failure of the test."""
+    try:
+        call(*args)
+    except (ReplyError091, ReplyErrorFast) as fault:
+        return fault
+    return None
+
+
+def events_of(engine: Any) -> list[Any]:
+    found = []
+    while (event := engine.next_event()) is not None:
+        found.append(event)
+    return found
+
+
+def arrivals_of(channel: Any) -> list[Any]:
+    found = []
+    while (arrival := channel.next_arrival()) is not None:
+        found.append(arrival)
+    return found
+
+
+class EnginePair(ABC, Generic[E]):
+    """A client and a server; ``run`` carries octets until neither has any, and decides what is asked.
+
+    Args:
+        client: one end.
+        server: the other.
+        chunk: octets that arrive at once; 0 for all.
+
+    Attributes:
+        now: the time that both are told.
+        events: what each has told, by its role.
+    """
+
+    def __init__(self, client: E, server: E, chunk: int) -> None:
+        self.client = client
+        self.server = server
+        self.chunk = chunk
+        self.now = 0.0
+        self.events: dict[str, list[Any]] = {"client": [], "server": []}
+
+    @abstractmethod
+    def decide(self, event: Any) -> None:
+        """Answer what an engine leaves to its user: logins, opens."""
+
+    def run(self) -> None:
+        while True:
+            moved = self._carry(self.client, self.server) | self._carry(self.server, self.client)
+            for engine in (self.client, self.server):
+                for event in events_of(engine):
+                    moved = True
+                    self.events[engine.role.value].append(event)
+                    self.decide(event)
+            if not moved:
+                return
+
+    def _carry(self, source: E, target: E) -> bool:
+        data = source.data_to_send()
+        if not data:
+            return False
+        step = self.chunk or len(data)
+        for start in range(0, len(data), step):
+            target.receive_data(data[start : start + step], self.now)
+        return True

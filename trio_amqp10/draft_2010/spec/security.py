@@ -1,0 +1,55 @@
+"""The frames of the SASL layer in the draft of 2010 (Book VI, 3). Declarations only.
+
+The codes of sasl-init, sasl-response and sasl-outcome are by analogy: no source has them.
+"""
+
+from trio_amqp10.draft_2010.fields import Options
+from trio_amqp10.spec.security import SaslCode
+from trio_amqp10.wire.composite import composite
+from trio_amqp10.wire.fields import binary, string
+
+from .transport import DOMAIN, Strings
+
+__all__ = ["SaslChallenge", "SaslInit", "SaslMechanisms", "SaslOutcome", "SaslResponse"]
+
+
+@composite("amqp:sasl-mechanisms:list", DOMAIN | 0x400, provides=["sasl-frame"])
+class SaslMechanisms:
+    """What the server offers, best first (3.3)."""
+
+    options: Options | None = None
+    sasl_server_mechanisms: Strings = ()
+
+
+@composite("amqp:sasl-init:list", DOMAIN | 0x401, provides=["sasl-frame"])
+class SaslInit:
+    """The client's choice (3.4)."""
+
+    options: Options | None = None
+    mechanism: string
+    initial_response: binary | None = None
+
+
+@composite("amqp:sasl-challenge:list", DOMAIN | 0x402, provides=["sasl-frame"])
+class SaslChallenge:
+    """The server asks (3.5)."""
+
+    options: Options | None = None
+    challenge: binary
+
+
+@composite("amqp:sasl-response:list", DOMAIN | 0x403, provides=["sasl-frame"])
+class SaslResponse:
+    """The client answers (3.6)."""
+
+    options: Options | None = None
+    response: binary
+
+
+@composite("amqp:sasl-outcome:list", DOMAIN | 0x404, provides=["sasl-frame"])
+class SaslOutcome:
+    """The server ends the exchange (3.7)."""
+
+    options: Options | None = None
+    code: SaslCode | None = None
+    additional_data: binary | None = None

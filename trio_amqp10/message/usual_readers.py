@@ -1,0 +1,136 @@
+"""Short ways to read the sections that nearly all messages have (3.2).
+
+Everything here is a shortcut beside ``sections``, and tests hold it equal to that: what is not of the usual
+shape gives None, and the general way takes over, which decides whether it is wrong, and how. Without this file
+everything works, slower.
+
+=======================  ====================================================================
+header, properties       ``list8`` of null and scalars: see ``wire.unrolled``
+maps                     ``map8`` of scalars by short strings, or by short symbols
+body                     one data section, or one short string
+=======================  ====================================================================
+
+A reader takes the octets of a message, and where its section begins and ends. It is believed only if what it
+reads ends there, and a map only if no key came twice.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final
+
+from trio_amqp10.spec import messaging as standard
+from trio_amqp10.wire.codes import (
+    BINARY8,
+    BINARY32,
+    FALSE,
+    LONG,
+    MAP8,
+    SMALL_LONG,
+    SMALL_ULONG,
+    STRING8,
+    SYMBOL8,
+    TRUE,
+)
+from trio_amqp10.wire.composite import plan_of
+from trio_amqp10.wire.readers import SCALARS
+from trio_amqp10.wire.unrolled import READ_FAULTS, SYMBOLS, list_reader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["USUAL_READERS", "short_body"]
+
+_I64: Final = Struct(">q")
+
+
+def _read_application_properties(buf: bytes, start: int, end: int) -> dict[str, Any] | None:
+    """A map of scalars by short strings."""
+    if buf[start + 1] != SMALL_ULONG or buf[start + 3] != MAP8:
+        return None
+    pairs: dict[str, Any] = {}
+    pos = start + 6
+    try:
+        while pos < end:
+            if buf[pos] != STRING8:
+                return None
+            stop = pos + 2 + buf[pos + 1]
+            key = buf[pos + 2 : stop].decode()
+            code = buf[stop]
+            if code == STRING8:
+                pos = stop + 2 + buf[stop + 1]
+                pairs[key] = buf[stop + 2 : pos].decode()
+            elif code == SMALL_LONG:
+                octet = buf[stop + 1]
+                pairs[key] = octet - 256 if octet > 127 else octet
+                pos = stop + 2
+            elif code == LONG:
+                pairs[key] = _I64.unpack_from(buf, stop + 1)[0]
+                pos = stop + 9
+            elif code == TRUE:
+                pairs[key] = True
+                pos = stop + 1
+            elif code == FALSE:
+                pairs[key] = False
+                pos = stop + 1
+            else:
+                pairs[key], pos = SCALARS[code](buf, stop + 1, _NO_BUDGET)
+    except READ_FAULTS:
+        return None
+    return pairs if pos == end and buf[start + 5] == 2 * len(pairs) else None
+
+
+def _read_annotations(buf: bytes, start: int, end: int) -> dict[str, Any] | None:
+    """A map of scalars by short symbols."""
+    if buf[start + 1] != SMALL_ULONG or buf[start + 3] != MAP8:
+        return None
+    pairs: dict[str, Any] = {}
+    pos = start + 6
+    try:
+        while pos < end:
+            if buf[pos] != SYMBOL8:
+                return None
+            stop = pos + 2 + buf[pos + 1]
+            key = SYMBOLS[buf[pos + 2 : stop]]
+            pairs[key], pos = SCALARS[buf[stop]](buf, stop + 1, _NO_BUDGET)
+    except READ_FAULTS:
+        return None
+    return pairs if pos == end and buf[start + 5] == 2 * len(pairs) else None
+
+
+_NO_BUDGET: Final[Any] = None
+"""Scalars spend nothing."""
+
+
+def short_body(buf: bytes, start: int, end: int) -> bytes | str | None:
+    """What is in one data section, or one short string."""
+    head = buf[start : start + 4]
+    if head == _DATA8:
+        return buf[start + 5 : end] if buf[start + 4 : start + 5] == _SIZES.get(end - start) else None
+    if head == _DATA32:
+        size = int.from_bytes(buf[start + 4 : start + 8], "big")
+        return buf[start + 8 : end] if size == end - start - 8 else None
+    if head == _TEXT8 and buf[start + 4 : start + 5] == _SIZES.get(end - start):
+        try:
+            return buf[start + 5 : end].decode()
+        except UnicodeDecodeError:
+            return None
+    return None
+
+
+_DATA8: Final = standard.DATA.prefix + bytes((BINARY8,))
+_DATA32: Final = standard.DATA.prefix + bytes((BINARY32,))
+_TEXT8: Final = standard.AMQP_VALUE.prefix + bytes((STRING8,))
+_SIZES: Final = {size + 5: bytes((size,)) for size in range(256)}
+"""The size octet of a short body section, by the section's length."""
+
+USUAL_READERS: Final[tuple[Callable[[bytes, int, int], Any], ...]] = (
+    list_reader(plan_of(standard.Header)),
+    _read_annotations,
+    _read_annotations,
+    list_reader(plan_of(standard.Properties)),
+    _read_application_properties,
+    short_body,
+    _read_annotations,
+)
+"""By place; each gives what ``sections.read_section`` gives for that place, or None."""

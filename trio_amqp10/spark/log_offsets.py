@@ -1,0 +1,110 @@
+"""Offsets of logs: how far a batch goes, and where a log begins that a checkpoint does not have.
+
+An offset is the number that comes next, by log. A checkpoint may have logs that are not read now: their numbers are
+carried on, so that a log that comes back is not read again. A log that is new joins at its beginning, with no row in that
+batch: so its beginning is in Spark's journal before anything of it is read, and a batch that is planned again has the same
+rows.
+
+Knows numbers; neither peers nor Spark.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from trio_amqp10.errors import AmqpError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    Offsets = dict[str, int]
+
+__all__ = ["DataLossError", "beginnings", "next_offsets", "ranges"]
+
+_log = logging.getLogger("trio_amqp10.spark")
+
+
+class DataLossError(AmqpError):
+    """Messages that a checkpoint means are not in the log any more."""
+
+
+def beginnings(
+    logs: Iterable[str],
+    first_of: Callable[[str], str | int],
+    starts: Callable[[], Mapping[str, int]],
+    ends: Mapping[str, int],
+) -> Offsets:
+    """Where to begin these logs.
+
+    Args:
+        logs: which.
+        first_of: what the options say of one: ``earliest``, ``latest`` or a number.
+        starts: finds the number of the first message of each log; called if it matters.
+        ends: the number behind the last message of each log.
+    """
+    wanted = {log: first_of(log) for log in logs}
+    found = starts() if "earliest" in wanted.values() else {}
+    return {
+        log: found[log] if where == "earliest" else ends[log] if where == "latest" else int(where)
+        for log, where in wanted.items()
+    }
+
+
+def next_offsets(
+    at: Mapping[str, int],
+    ends: Mapping[str, int],
+    begin: Callable[[list[str]], Mapping[str, int]],
+    *,
+    most: int | None,
+    fail_on_data_loss: bool,
+) -> Offsets:
+    """How far the next batch goes: all logs by the same share of its rows, and who has less leaves more.
+
+    Args:
+        at: where the last batch ended.
+        ends: the number behind the last message of each log that is read now.
+        begin: finds where to begin logs that are not in ``at``, and those that begin anew.
+        most: rows of the batch; None for all that there are.
+        fail_on_data_loss: whether a log that ends before ``at`` is an error, or is read from its beginning.
+
+    Raises:
+        DataLossError: a log ends before ``at``, so that it is another one of that name.
+    """
+    lost = [log for log, end in ends.items() if end < at.get(log, 0)]
+    for log in lost:
+        loss = f"the checkpoint is at message {at[log]} of {log!r}, which ends with {ends[log]} now: it is another one of that name"
+        if fail_on_data_loss:
+            raise DataLossError(
+                f"{loss}, so begin with a new checkpoint, or with option 'failOnDataLoss' = 'false' read this one from its beginning"
+            )
+        _log.warning("%s, and is read from its beginning", loss)
+    chosen = dict(at)
+    joining = [log for log in ends if log not in at]
+    if joining or lost:
+        chosen |= begin(joining + lost)
+    known = sorted(
+        (log for log in ends if log in at and log not in lost), key=lambda log: ends[log] - at[log]
+    )
+    left = most
+    for place, log in enumerate(known):
+        chosen[log] = ends[log]
+        if left is not None:
+            share = -(-left // (len(known) - place))
+            chosen[log] = min(ends[log], at[log] + share)
+            left -= chosen[log] - at[log]
+    return chosen
+
+
+def ranges(start: Mapping[str, int], end: Mapping[str, int], least: int) -> list[tuple[str, int, int]]:
+    """What is between two offsets, cut so that there are about as many ranges as asked for.
+
+    Args:
+        start: where the batch begins.
+        end: where it ends.
+        least: how many ranges there should be.
+    """
+    found = [(log, start[log], stop) for log, stop in end.items() if stop > start.get(log, stop)]
+    rows = sum(stop - first for _, first, stop in found)
+    size = max(1, -(-rows // least))
+    return [(log, at, min(at + size, stop)) for log, first, stop in found for at in range(first, stop, size)]
