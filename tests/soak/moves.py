@@ -46,6 +46,10 @@ class Program:
             [sys.executable, "-m", *self._arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
 
+    def check(self) -> None:
+        """Raise if it has ended by itself: it was started wrongly."""
+        assert self._process.poll() is None, self._arguments
+
     def kill(self) -> None:
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
@@ -90,10 +94,10 @@ async def run(kills: int, seed: int) -> tuple[int, list[str], list[str]]:
         source, target = (f"amqp://127.0.0.1:{free_port()}" for _ in range(2))
         serve = ("trio_amqp10", "serve", "--listen")
         programs = [
-            Program(*serve, source, "--store", str(Path(folder, "a")), "--queue", "out,durable=true"),
+            Program(*serve, source, "--store", str(Path(folder, "a")), "--queue", "out"),
             Program(
-                *(*serve, target, "--store", str(Path(folder, "b")), "--queue", "in,durable=true"),
-                *("--queue", "moved,durable=true,exclusive=true"),
+                *(*serve, target, "--store", str(Path(folder, "b")), "--queue", "in"),
+                *("--queue", "moved,exclusive"),
             ),
             Program("tests.soak.moves", "--mover", source, target),
         ]
@@ -103,6 +107,8 @@ async def run(kills: int, seed: int) -> tuple[int, list[str], list[str]]:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(feed, source, accepted, enough)
                 await trio.sleep(4)
+                for program in programs:
+                    program.check()
                 for _ in range(kills):
                     await trio.sleep(chance.uniform(0.3, 2.0))
                     program = chance.choice(programs)
