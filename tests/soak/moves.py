@@ -61,6 +61,15 @@ def free_port() -> int:
         return port
 
 
+async def reachable(url: str) -> None:
+    """Wait until a container listens: a kill before that would hit nothing."""
+    while True:
+        with suppress(*LOSSES):
+            async with amqp.open_connection(url):
+                return
+        await trio.sleep(0.1)
+
+
 async def feed(url: str, accepted: list[str], enough: trio.Event) -> None:
     """Send until there were enough kills, each message once: what the source may or may not have is not counted as accepted."""
     number = 0
@@ -106,11 +115,12 @@ async def run(kills: int, seed: int) -> tuple[int, list[str], list[str]]:
             enough = trio.Event()
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(feed, source, accepted, enough)
-                await trio.sleep(4)
-                for program in programs:
-                    program.check()
                 for _ in range(kills):
+                    await reachable(source)
+                    await reachable(target)
                     await trio.sleep(chance.uniform(0.3, 2.0))
+                    for program in programs:
+                        program.check()
                     program = chance.choice(programs)
                     program.kill()
                     program.start()
@@ -152,6 +162,7 @@ def main() -> None:
     if options.mover:
         trio.run(move, *options.mover)
     moved, missing, doubled = trio.run(run, options.kills, options.seed)
+    assert moved, "nothing was moved"
     print(
         f"seed {options.seed}: {options.kills} kills, {moved} moved, {len(missing)} lost, {len(doubled)} doubled"
     )
