@@ -247,7 +247,8 @@ class Management:
         kind, destination = _destination(queue, exchange)
         names = (("src", source), (f"dst{kind[0]}", destination), ("key", routing_key))
         query = "&".join(f"{name}={_encoded(value)}" for name, value in names)
-        for binding in await self._ask("GET", f"/bindings?{query}") or []:
+        found: list[Any] = await self._ask("GET", f"/bindings?{query}") or []
+        for binding in found:
             if dict(binding["arguments"]) == dict(arguments or {}):
                 await self._ask("DELETE", binding["location"])
 

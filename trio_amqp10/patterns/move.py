@@ -83,7 +83,7 @@ async def move_messages(
         while True:
             deliveries = await receiver.receive_many(batch)
             ids = [_id_of(delivery) for delivery in deliveries]
-            moved = set() if entry is None else set(entry.message.body)
+            moved: set[Any] = set() if entry is None else set(entry.message.body)
             new = [each for each, name in zip(deliveries, ids, strict=True) if name not in moved]
             if new:
                 await _commit(target, sender, ledger_sender, new, entry, ids)

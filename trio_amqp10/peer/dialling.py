@@ -12,7 +12,7 @@ import copy
 import uuid
 from collections.abc import Iterable
 from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import trio
 
@@ -385,7 +385,8 @@ class Dialling:
 
 def _texts(where: Any) -> list[str]:
     """The URLs that were given, one or several."""
-    texts: list[Any] = [where] if isinstance(where, str) or not isinstance(where, Iterable) else list(where)
+    single = isinstance(where, str) or not isinstance(where, Iterable)
+    texts: list[Any] = [where] if single else list(cast("Iterable[Any]", where))
     if not all(isinstance(text, str) for text in texts):
         raise TypeError(
             f"cannot dial {where!r}: a URL as 'amqp://localhost:5672', several of them, or a stream of trio is possible"
