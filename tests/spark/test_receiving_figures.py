@@ -34,7 +34,9 @@ async def test_file_is_written_when_something_changes_and_now_and_then(
         assert not file.exists()
         await trio.sleep(6)
         assert file.exists()
+        figures.received = 9
         nursery.cancel_scope.cancel()
+    assert json.loads(file.read_text())["received"] == 9
     spool.close()
 
 

@@ -64,22 +64,25 @@ class ReceivingFigures:
         }
 
     async def report(self, spool: Spool, folder: str | Path) -> None:
-        """Write the file, again and again. Cancelled: it stays as it was last."""
+        """Write the file, again and again. Cancelled: it is written once more."""
         before: dict[str, Any] = {}
         wrote_at = -_LONGEST
-        while True:
-            now = self.snapshot(spool)
-            lag = now.pop("lag_seconds")
-            if now != before or trio.current_time() - wrote_at >= _LONGEST:
-                _write(Path(folder), {**now, "lag_seconds": lag, "at": round(time.time(), 3)})
-                before, wrote_at = now, trio.current_time()
-            await trio.sleep(_INTERVAL)
+        try:
+            while True:
+                now = self.snapshot(spool)
+                del now["lag_seconds"]
+                if now != before or trio.current_time() - wrote_at >= _LONGEST:
+                    _write(Path(folder), self.snapshot(spool))
+                    before, wrote_at = now, trio.current_time()
+                await trio.sleep(_INTERVAL)
+        finally:
+            _write(Path(folder), self.snapshot(spool))
 
 
 def _write(folder: Path, figures: dict[str, Any]) -> None:
     tmp = folder / f"tmp-{FILE}"
     try:
-        tmp.write_text(json.dumps(figures) + "\n", encoding="utf-8")
+        tmp.write_text(json.dumps({**figures, "at": round(time.time(), 3)}) + "\n", encoding="utf-8")
         os.replace(tmp, folder / FILE)
     except OSError:
         tmp.unlink(missing_ok=True)  # the disk is full, say: then there is no news for a while
