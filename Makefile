@@ -27,6 +27,7 @@ FUZZ_SECONDS ?= 60
 KILLS ?= 20
 PEER ?= container
 MODULES ?=
+PYTHONS ?=
 MINUTES ?= 60
 HOSTILE ?= 100
 ROWS ?=
@@ -41,7 +42,7 @@ PYSPARK ?= pyspark
 WHOLE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark test test-others test-pure test-exhaustive test-container test-spark lint format interop bench bench-quick bench-spark steady-spark fuzz mutants soak steady hostile soak-spark conformance docs clean
+.PHONY: help demo demo-spark dist-check test test-others test-pure test-exhaustive test-container test-spark lint format interop bench bench-quick bench-spark steady-spark fuzz mutants soak steady hostile soak-spark conformance docs clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F '\t' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -79,6 +80,9 @@ lint: $(VENV)/.lint $(VENV)/.docs ## style, types, and whether the manual can be
 	$(BIN)/basedpyright --level error
 	$(BIN)/sphinx-build -q -E -W --keep-going -b dummy -d $(VENV)/doctrees docs $(VENV)/manual
 
+dist-check: $(VENV)/.dist ## build wheel and sdist, and try them in empty environments: each extra, oldest trio, PYTHONS='python3.11 python3.13'
+	$(BIN)/python -m tests.dist $(foreach one,$(PYTHONS),--python $(one))
+
 format: $(VENV)/.lint ## put the sources into shape
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
@@ -111,6 +115,7 @@ soak: $(VENV)/.test ## kill containers and cut transports, KILLS times, and coun
 	$(BIN)/python -m tests.soak --kills $(KILLS)
 	$(BIN)/python -m tests.soak --kills $(KILLS) --dialect 0-9-1
 	$(BIN)/python -m tests.soak.comebacks --breaks $(KILLS)
+	$(BIN)/python -m tests.soak.moves --kills $(KILLS)
 
 steady: $(VENV)/.test ## load a container for MINUTES, and see that memory, descriptors and tasks do not grow
 	$(BIN)/python -m tests.soak --minutes $(MINUTES)
@@ -135,7 +140,7 @@ clean: ## remove what the other targets made, but for .peers
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.cli $(VENV)/.test $(VENV)/.lint $(VENV)/.mutants $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: pyproject.toml | $(BIN)/python
+$(VENV)/.cli $(VENV)/.test $(VENV)/.lint $(VENV)/.dist $(VENV)/.mutants $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: pyproject.toml | $(BIN)/python
 	$(INSTALL) '.[$*]'
 	@touch $@
 

@@ -102,6 +102,7 @@ if _typing.TYPE_CHECKING:
     # All together, or not at all
     from .patterns.transaction import Transaction as Transaction
     from .patterns.transaction import open_transaction as open_transaction
+    from .patterns.move import move_messages as move_messages
 
     # Say it: messages and values
     from .message import Data as Data
@@ -236,6 +237,7 @@ else:
             ".container.stores": "Journal MemoryStore SqliteStore Store StoreError StoreFullError StoreTable",
             ".patterns.requester": "Requester open_requester",
             ".patterns.transaction": "Transaction open_transaction",
+            ".patterns.move": "move_messages",
             ".message": "Data Message Sequence Value",
             ".wire.pair_map": "PairMap",
             ".wire.values": (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 __all__ = ["__version__"]
 
-__version__: Final = "0.2.0"
+__version__ = "0.2.0"

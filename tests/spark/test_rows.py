@@ -169,6 +169,39 @@ def test_bodies_have_their_types() -> None:
     assert row_of(amqp.Message(kinds["data"]))["body"] == b"ab"
 
 
+@pytest.mark.parametrize(
+    ("body", "content"),
+    [
+        (b"\xff", b"\xff"),
+        (amqp.Data(b"a", b"b"), b"ab"),
+        (amqp.Value(b"v"), b"v"),
+        ("t\u00e9", "t\u00e9".encode()),
+        (amqp.Symbol("s"), b"s"),
+        (amqp.Value(None), None),
+        (7, b"7"),
+        (amqp.Value({"a": [1, True]}), b'{"a":[1,true]}'),
+        (amqp.Sequence([1], ["x"]), b'[1,"x"]'),
+    ],
+)
+def test_payload_is_what_a_body_says_whatever_its_section(body: Any, content: bytes | None) -> None:
+    payload = amqp.Message(body).to_payload()
+    found = batch_of([payload, amqp.Message(b"").to_payload()], columns="payload").to_pylist()
+    assert [row["payload"].replace(b" ", b"") if row["payload"] else row["payload"] for row in found] == [
+        content,
+        b"",
+    ]
+
+
+def test_payload_is_no_column_unless_it_is_named() -> None:
+    assert "payload" not in RowMaker(options()).schema.names
+    assert batch_of([b"\x01"], 7, columns="payload,seq").to_pylist() == [{"payload": b"\x01", "seq": 10}]
+
+
+def test_payload_is_the_body_of_a_row_that_has_no_other() -> None:
+    assert sent(payload=[b"x"])[0].body == b"x"
+    assert sent(payload=[b"x"], body=[b"y"])[0].body == b"y"
+
+
 def test_time_too_far_to_tell_is_null() -> None:
     row = row_of(amqp.Message(b"", creation_time=2**62, absolute_expiry_time=1))
     assert row["properties"]["creation_time"] is None

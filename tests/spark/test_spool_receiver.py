@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import threading
 import time
@@ -334,10 +335,25 @@ def test_emptying_ends_though_a_producer_keeps_up(
     assert peer.held("q") == len(found)
 
 
+def test_figures_are_in_a_file_beside_the_spool(peer: Peer, desk: Desk) -> None:
+    peer.put("q", [*numbered(30), *numbered(10)])  # ten come twice
+    _, spool = desk.start(dedup="message-id")
+    file = desk.folder / "spool" / "metrics.json"
+    until(lambda: file.exists() and json.loads(file.read_text())["rows"] == 30 and peer.held("q") == 0)
+    until(lambda: json.loads(file.read_text())["received"] == 40)
+    found = json.loads(file.read_text())
+    assert (found["connections"], found["duplicates"], found["rejected"]) == (1, 10, 0)
+    assert (found["spool"], found["rows_waiting"], found["full"]) == (spool.id, 30, False)
+    assert found["octets_waiting"] == sum(path.stat().st_size for path in spool.segments)
+    spool.release(30)
+    until(lambda: json.loads(file.read_text())["rows_waiting"] == 0)
+    assert json.loads(file.read_text())["lag_seconds"] == 0
+
+
 class Endless(amqp.Node):
     """Has always one more, and never says how many there are."""
 
-    gives = True
+    accepts_receivers = True
 
     def on_demand(self, outlet: amqp.Outlet) -> None:
         while outlet.ready():

@@ -18,7 +18,7 @@ from __future__ import annotations
 import datetime
 import uuid
 from reprlib import Repr
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.wire.pair_map import copied
@@ -84,7 +84,8 @@ def encode_message(message: Any) -> bytes:
         if size < 0x100000:
             return b"\x00\x53\x75\xb0%b%b" % (size.to_bytes(4, "big"), message)
     if cls is Message:
-        return cast("Message", message).to_payload()
+        payload: bytes = message.to_payload()
+        return payload
     if isinstance(message, Message):
         return message.to_payload()
     out = bytearray()

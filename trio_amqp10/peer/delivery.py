@@ -125,9 +125,10 @@ class Delivery(EngineIncoming):
         """
         if self.inflow is not None:
             return self._streamed_message(self.inflow)
-        if self.memo is None:
-            self.memo = self.message_class.from_payload(self.payload, self.message_format)
-        return cast("Message", self.memo)
+        message: Message | None = self.memo
+        if message is None:
+            message = self.memo = self.message_class.from_payload(self.payload, self.message_format)
+        return message
 
     def accept(self, *, transaction: Transactional | None = None) -> None:
         """Say that the message was processed (3.4.2)."""
@@ -306,13 +307,14 @@ class OutgoingDelivery(EngineOutgoing):
         Cancelled: nothing is lost; call it again. One that is known already is given without waiting: such a
         call is a full checkpoint at every 64th only, or after a millisecond of unbroken work, as ``transmit`` is.
         """
-        owner = self.link.owner
+        owner: Any = self.link.owner
         if owner is None:  # its link was attached anew, and this was settled before
             await trio.lowlevel.checkpoint()
         else:
-            await cast("LinkOwner", owner).session.connection.pace.checkpoint()
+            await owner.session.connection.pace.checkpoint()
         if self.word is ACCEPTED:
-            return cast("Outcome", ACCEPTED)
+            accepted: Accepted = ACCEPTED
+            return accepted
         if self.sent_settled:
             return None
         while not is_terminal(self.state):

@@ -136,7 +136,7 @@ class Sender(Link["SenderLink"]):
             link.drained()
         if self._resumable_state is not None and self._resumable_state.is_written:
             await self._resumable_state.flushed()
-        return cast("OutgoingDelivery", delivery)  # the connection makes deliveries of our class
+        return delivery  # type: ignore[return-value]  # the connection makes deliveries of our class
 
     def stream(
         self,

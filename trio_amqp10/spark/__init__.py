@@ -18,6 +18,7 @@ With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spa
 ``recent_ids``       which messages the spool has had, by their ids
 ``spool_terminus_store``    which deliveries it has, by their tags, for peers that keep links
 ``spool_receiver``   the receiver, in a thread of its own: peer to spool
+``receiving_figures``  what the receiver does, in a file beside the spool
 ``spool_writer``     deliveries to a segment of the spool
 ``connections``      connections, made anew when they are lost
 ``connection_pool``  connections that outlive a task

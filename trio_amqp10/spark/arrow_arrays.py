@@ -45,6 +45,8 @@ def bodies(bodies: list[Any], names: frozenset[str]) -> dict[str, pa.Array]:
     simple = classes <= {bytes}
     if "body" in names:
         made["body"] = pa.array(bodies if simple else map(_octets, bodies), pa.binary())
+    if "payload" in names:
+        made["payload"] = pa.array(bodies if simple else map(_content, bodies), pa.binary())
     if "body_type" in names:
         kinds = ["data"] * count if simple else [_KINDS.get(each.__class__, "value") for each in bodies]
         made["body_type"] = pa.array(kinds, _TEXT)
@@ -67,6 +69,19 @@ def _octets(body: Any) -> bytes | None:
     if isinstance(body, Sequence):
         return b"".join([encode(items) for items in body.lists])
     return encode(body.value if isinstance(body, Value) else body)
+
+
+def _content(body: Any) -> bytes | None:
+    """What a body says, whatever its section: octets as they are, text as UTF-8, all else as JSON."""
+    if isinstance(body, Data):
+        return b"".join(body.chunks)
+    value = body.value if isinstance(body, Value) else body
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    said = _json(body)
+    return None if said is None else said.encode()
 
 
 def _json(body: Any) -> str | None:

@@ -131,6 +131,9 @@ def _columns(batch: pa.RecordBatch) -> Columns:
                 columns[f".{each.name}"] = _plain(child).to_pylist()
         elif name in SINK_TYPES:
             columns[name] = _plain(column).to_pylist()
+    payload = columns.pop("payload", None)
+    if payload is not None and not columns.keys() & {"body", "value", "body_text", "raw"}:
+        columns["body"] = payload  # others say it with its type
     return columns
 
 

@@ -62,6 +62,8 @@ PROPERTIES: Final = pa.struct(
 MAPS: Final = ("application_properties", "message_annotations", "delivery_annotations", "footer")
 
 _BODY: Final = {"body": pa.binary(), "body_type": pa.string(), "body_text": pa.string()}
+_BY_NAME: Final = {"payload": pa.binary()}
+"""Columns that are there if ``columns`` names them: they say once more what others say."""
 _AROUND: Final = {
     "address": pa.string(),
     "seq": pa.int64(),
@@ -94,6 +96,7 @@ def read_schema(options: ReadOptions) -> pa.Schema:
         columns["decode_error"] = pa.string()
     chosen = options.columns
     if chosen is not None:
+        columns |= _BY_NAME
         unknown = [name for name in chosen if name not in columns]
         if unknown:
             raise OptionError(
@@ -141,6 +144,7 @@ _HEADER_FIELDS: Final = {
 SINK_TYPES: Final = {
     "body": "octets",
     "value": "octets",
+    "payload": "octets",
     "body_type": "text",
     "body_text": "text",
     "body_json": "text",
@@ -210,8 +214,8 @@ def _check_struct(name: str, struct: Iterable[pa.Field], known: dict[str, str]) 
 
 
 def _check_whole(names: set[str], *, has_address: bool) -> None:
-    if not names & {"body", "value", "body_text", "raw"}:
-        raise OptionError("a message needs a column 'body', 'value', 'body_text' or 'raw'")
+    if not names & {"body", "value", "payload", "body_text", "raw"}:
+        raise OptionError("a message needs a column 'body', 'value', 'payload', 'body_text' or 'raw'")
     if {"body", "value"} <= names:
         raise OptionError("columns 'body' and 'value' are both the body: keep one")
     if not has_address and "address" not in names:

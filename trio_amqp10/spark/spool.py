@@ -5,6 +5,7 @@
     lock                             held (flock) by the one process that writes
     spool.json                       which spool this is: a UUID, made once
     low-<row>                        rows below this number are consumed
+    metrics.json                     figures for whoever watches (``receiving_figures``)
     links                            what the peer knows of our links, where it keeps them
     seg-<first>-<end>.arrow          rows first to end - 1
     tmp-...                          not there yet: whoever comes next removes it
@@ -22,6 +23,7 @@ Spools of version 1, which had that number in a file ``low``, are taken over whe
 
 One thread may write while another plans: a lock guards what both see. What is inside a segment is
 the caller's business: knows files only.
+Longer than 400 lines: writing, planning and releasing share one list of segments.
 """
 
 from __future__ import annotations
@@ -299,6 +301,21 @@ class Spool:
         if time.monotonic() < self._rested:
             return True
         return self._max_bytes is not None and self._size >= self._max_bytes
+
+    @property
+    def size(self) -> int:
+        """Octets of the segments that are not consumed."""
+        return self._size
+
+    @property
+    def waiting_since(self) -> float | None:
+        """When the oldest row that is not consumed was written, in seconds since 1970; None if all are consumed."""
+        with self._guard:
+            oldest = next((each for each in self._segments if each.end > self.low), None)
+        try:
+            return None if oldest is None else (self._folder / oldest.name).stat().st_mtime
+        except FileNotFoundError:
+            return None
 
     @property
     def segments(self) -> list[Path]:

@@ -35,6 +35,7 @@ from trio_amqp10.errors import Condition, LocalProtocolError
 from .connections import dialling, in_one
 from .credit_limit import CreditLimit
 from .failure_points import passing
+from .receiving_figures import ReceivingFigures
 from .source_selection import check_filter, check_keeping, keeps_nothing, source_of
 from .spool import SpoolError, SpoolFullError
 from .spool_terminus_store import SpoolTerminusStore, named
@@ -75,6 +76,7 @@ class SpoolReceiver:
 
     Attributes:
         emptied: whether all that was there is in the spool; only when ``emptying``.
+        figures: what has happened so far.
     """
 
     def __init__(self, options: QueueOptions, spool: Spool, *, emptying: bool = False) -> None:
@@ -82,7 +84,8 @@ class SpoolReceiver:
         self._spool = spool
         self._emptying = emptying
         self._kept = SpoolTerminusStore(spool) if options.dedup == "link" else None
-        self._writer = SpoolWriter(self._options, spool, self._kept)
+        self.figures = ReceivingFigures()
+        self._writer = SpoolWriter(self._options, spool, self._kept, self.figures)
         self._credit = CreditLimit(options.credit, options.credit_max_bytes // options.links)
         self._changed = threading.Condition()
         self._failure: BaseException | None = None
@@ -161,14 +164,19 @@ class SpoolReceiver:
         )
         self._empty_by = trio.current_time() + self._options.available_now_timeout
         with self._scope:
-            await dialling(self._options, self._receive_all)
-            self.emptied = self._emptying
+            await in_one(self._receive, partial(self.figures.report, self._spool, self._options.spool))
+
+    async def _receive(self) -> None:
+        await dialling(self._options, self._receive_all)
+        self.emptied = self._emptying
+        self._scope.cancel()
 
     async def _receive_all(self, connection: amqp.Connection, progress: Callable[[], None]) -> None:
         """Everything over one connection. What was taken and not written is forgotten with it: it will come again."""
         self._pending: list[Taken] = []
         self._waiting = 0  # deliveries in there
         self._peer = connection.remote.container_id
+        self.figures.connections += 1
         self._written_at = trio.current_time()
         self._begin_counting()
         self._credit.forget_links()
@@ -178,10 +186,12 @@ class SpoolReceiver:
         self._settled = trio.lowlevel.ParkingLot()  # for those who wait for credit, or room
         self._writing = trio.Lock()  # a farewell may come while a batch is written
         self._links = self._options.links
-        receivers = [partial(self._receive, connection, progress, number) for number in range(self._links)]
+        receivers = [partial(self._receive_by, connection, progress, n) for n in range(self._links)]
         await in_one(*receivers, self._write_batches)
 
-    async def _receive(self, connection: amqp.Connection, progress: Callable[[], None], number: int) -> None:
+    async def _receive_by(
+        self, connection: amqp.Connection, progress: Callable[[], None], number: int
+    ) -> None:
         options = self._options
         name = options.link_name
         if name is not None and options.links > 1:
@@ -290,6 +300,8 @@ class SpoolReceiver:
             self._ripe.set()
         self._pending.append(Taken(deliveries, receiver, time.time_ns() // 1000))
         self._waiting += len(deliveries)
+        self.figures.received += len(deliveries)
+        self.figures.depth = receiver.available
         self._busy += len(deliveries)
         if self._waiting >= self._batch_rows:
             self._ripe.set()
@@ -346,6 +358,7 @@ class SpoolReceiver:
                 if not resting:
                     _log.warning("%s; receiving rests until there is room", full)
                     resting = True
+                    self.figures.resting += 1
                 if not self._emptying or self._spool.low < self._spool.end:
                     deadline = trio.current_time() + self._options.reconnect_timeout
                 elif trio.current_time() > deadline:

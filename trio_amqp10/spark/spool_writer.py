@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from .options import QueueOptions
+    from .receiving_figures import ReceivingFigures
     from .spool import Spool
     from .spool_terminus_store import SpoolTerminusStore
 
@@ -53,9 +54,17 @@ class SpoolWriter:
         options: of the reader.
         spool: where segments go.
         termini: what the peer is to hear of deliveries, if it keeps links; None if not.
+        figures: where duplicates and rejected messages count.
     """
 
-    def __init__(self, options: QueueOptions, spool: Spool, termini: SpoolTerminusStore | None) -> None:
+    def __init__(
+        self,
+        options: QueueOptions,
+        spool: Spool,
+        termini: SpoolTerminusStore | None,
+        figures: ReceivingFigures,
+    ) -> None:
+        self._figures = figures
         self._options = options
         self._spool = spool
         self._termini = termini
@@ -95,6 +104,7 @@ class SpoolWriter:
                 moments = [moments[place] for place in places]
                 ids = [ids[place] for place in places]
         if not came:
+            self._count(batch, came, refused)
             return refused, 0
         extra = None if self._termini is None else {TAGS: self._termini.tags(came)}
         table = segment(came, moments, address=str(self._options.address), peer=peer, extra=extra)
@@ -111,8 +121,15 @@ class SpoolWriter:
             self._seen.add(ids)
         if self._termini is not None:
             self._termini.written()
+        self._count(batch, came, refused)
         passing("synced")
         return refused, max(len(each.payload) for each in came)
+
+    def _count(self, batch: list[Taken], came: list[amqp.Delivery], refused: Refused) -> None:
+        """What was not written was rejected, or there already."""
+        taken = sum(len(each.deliveries) for each in batch)
+        self._figures.rejected += len(refused)
+        self._figures.duplicates += taken - len(came) - len(refused)
 
     def _gathered(self, batch: list[Taken]) -> tuple[list[amqp.Delivery], list[int], Refused]:
         """Deliveries, when each came, and those that are to be rejected."""

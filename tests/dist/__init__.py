@@ -1,0 +1,1 @@
+"""The wheel and the sdist: built, looked into, and tried in empty environments (``make dist-check``)."""

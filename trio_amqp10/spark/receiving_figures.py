@@ -1,0 +1,85 @@
+"""ReceivingFigures: what a receiver does, as a JSON file beside the spool, for whoever watches.
+
+The file ``metrics.json`` is replaced as a whole, about once a second while something changes, and every ten seconds while
+nothing does. It is for people and monitors: nothing reads it back, and if it cannot be written, receiving goes on.
+
+Knows numbers and the spool; neither links nor Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+if TYPE_CHECKING:
+    from .spool import Spool
+
+__all__ = ["FILE", "ReceivingFigures"]
+
+FILE: Final = "metrics.json"
+_INTERVAL: Final = 1.0
+_LONGEST: Final = 10.0
+
+
+@dataclass
+class ReceivingFigures:
+    """What has happened since the receiver was started.
+
+    Attributes:
+        connections: that were opened.
+        received: messages that came, those that came again among them.
+        duplicates: that were dropped, because the spool had them.
+        rejected: that could not be decoded, and were to be rejected.
+        depth: messages that the peer last said were waiting; 0 if it says nothing.
+        resting: how often the disk was full.
+    """
+
+    connections: int = 0
+    received: int = 0
+    duplicates: int = 0
+    rejected: int = 0
+    depth: int = 0
+    resting: int = 0
+
+    def snapshot(self, spool: Spool) -> dict[str, Any]:
+        """All figures, and those of the spool: rows ever written and not consumed, octets, and whether it is full.
+
+        ``lag_seconds`` is for how long the oldest row has waited to be consumed.
+        """
+        since = spool.waiting_since
+        return {
+            **asdict(self),
+            "spool": spool.id,
+            "rows": spool.end,
+            "rows_waiting": spool.end - spool.low,
+            "octets_waiting": spool.size,
+            "full": spool.full,
+            "lag_seconds": 0.0 if since is None else round(max(0.0, time.time() - since), 3),
+        }
+
+    async def report(self, spool: Spool, folder: str | Path) -> None:
+        """Write the file, again and again. Cancelled: it stays as it was last."""
+        before: dict[str, Any] = {}
+        wrote_at = -_LONGEST
+        while True:
+            now = self.snapshot(spool)
+            lag = now.pop("lag_seconds")
+            if now != before or trio.current_time() - wrote_at >= _LONGEST:
+                _write(Path(folder), {**now, "lag_seconds": lag, "at": round(time.time(), 3)})
+                before, wrote_at = now, trio.current_time()
+            await trio.sleep(_INTERVAL)
+
+
+def _write(folder: Path, figures: dict[str, Any]) -> None:
+    tmp = folder / f"tmp-{FILE}"
+    try:
+        tmp.write_text(json.dumps(figures) + "\n", encoding="utf-8")
+        os.replace(tmp, folder / FILE)
+    except OSError:
+        tmp.unlink(missing_ok=True)  # the disk is full, say: then there is no news for a while
