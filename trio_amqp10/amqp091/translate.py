@@ -186,7 +186,7 @@ def to_sections(
 
 @lru_cache(256, typed=True)
 def _header_octets(
-    durable: bool, priority: int | None, ttl: int | None, first_acquirer: bool, delivery_count: int | None
+    durable: bool, priority: Any, ttl: int | None, first_acquirer: bool, delivery_count: int | None
 ) -> bytes:
     """The header section (3.2.1); most messages of a program have one of a few.
 

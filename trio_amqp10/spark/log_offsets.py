@@ -44,7 +44,7 @@ def beginnings(
         ends: the number behind the last message of each log.
     """
     wanted = {log: first_of(log) for log in logs}
-    found = starts() if "earliest" in wanted.values() else {}
+    found: Mapping[str, int] = starts() if "earliest" in wanted.values() else {}
     return {
         log: found[log] if where == "earliest" else ends[log] if where == "latest" else int(where)
         for log, where in wanted.items()

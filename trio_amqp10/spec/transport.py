@@ -42,6 +42,7 @@ __all__ = [
     "End",
     "Error",
     "ErrorCondition",
+    "ErrorInfo",
     "Fields",
     "Flow",
     "Handle",

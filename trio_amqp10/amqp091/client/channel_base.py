@@ -80,9 +80,11 @@ class ChannelConsumer(Protocol[D_contra]):
     @property
     def queue(self) -> _Named:
         """Where its deliveries come from."""
+        ...
 
     def request(self) -> Method:
         """What the server is sent, so that deliveries come."""
+        ...
 
     def take(self, delivery: D_contra, /) -> None:
         """A delivery came."""
