@@ -80,7 +80,7 @@ PEERS = st.sampled_from(
         *(kind(1) for kind in (bool, int, float, Float, UInt, ULong, Int, UByte, Timestamp)),
         *(kind("k") for kind in (str, Symbol, Char)),
         *(0.0, -0.0, float("nan"), [], [1], [True], {}, {"k": 1}, {Symbol("k"): 1}),
-        *(Array([1], "byte"), Described("d", 1), Described("d", True), Described("d", [])),
+        *(Array([Byte(1)], "byte"), Described("d", 1), Described("d", True), Described("d", [])),
     ]
 )
 """Keys of a map that no dict can hold beside each other, or at all."""
