@@ -121,8 +121,6 @@ ROOMS = {
 NET = {"channel_binding", "errors", "net", "protocol_headers", "timer_heap"}
 """What the room of streams and listeners may know: no dialect, but for the header that asks for TLS (5.2.1)."""
 
-CIRCLE = 4
-"""Files that may import each other round, for types too."""
 LINES = 400
 FUNCTION_LINES = 60
 LONGER = re.compile(r"[Ll]onger than 400 lines")
@@ -207,25 +205,6 @@ def test_container_knows_the_links_of_a_dialect_in_one_file(path: Path) -> None:
         assert not {
             name for name in imported(path) if name.startswith("trio_amqp10.container.protocols.amqp10")
         }
-
-
-def test_no_circle_of_imports_has_more_than_four_files() -> None:
-    modules = {
-        ".".join(("trio_amqp10", *path.relative_to(PACKAGE).with_suffix("").parts)): path
-        for path in FILES
-        if path.stem != "__init__"
-    }
-    reached: dict[str, set[str]] = {}
-    for name in modules:
-        found, ahead = set[str](), [name]
-        while ahead:
-            new = (imported(modules[ahead.pop()]) & modules.keys()) - found
-            found |= new
-            ahead += new
-        reached[name] = found
-    for name, found in reached.items():
-        circle = {other for other in found if name in reached[other]}
-        assert len(circle) <= CIRCLE, sorted(circle)
 
 
 @pytest.mark.parametrize("path", FILES, ids=IDS)

@@ -32,10 +32,11 @@ from .errors import (
 )
 from .login import AmqPlain
 from .messages import PublishProperties
-from .opening import ChannelOpening, Returns
+from .opening import ChannelOpening
 from .publisher import Publisher
 from .queues import Exchange, Queue
 from .requester import ReplyLostError, Requester, RequesterOpening
+from .returns import Returns
 from .ticket import Outcome, Ticket
 from .transaction import Transaction
 

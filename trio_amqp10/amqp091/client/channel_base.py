@@ -24,6 +24,7 @@ from trio_amqp10.net.waiters import CheckpointThrottle, Waiter
 from .delivery import DeliveryBase
 from .errors import DeliveryLostError, ReturnedMessage, channel_closed
 from .reply import Reply, TransportLostError, anew
+from .returns import Returns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp091.methods import Method
 
     from .connection_base import ConnectionBase
-    from .opening import Returns
     from .topology import QueueName
 
 __all__ = ["ChannelBase", "D", "checked_prefetch"]
@@ -392,8 +392,6 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
 
         A publisher reports its own by ``ReturnedError``. At most 100 wait here; the oldest are dropped.
         """
-        from .opening import Returns
-
         return Returns(self)
 
     async def next_returned(self) -> ReturnedMessage:

@@ -1,10 +1,8 @@
-"""Channels that are yet to be opened, and iterators over what a channel has."""
+"""Channels that are yet to be opened."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
-
-import trio
 
 from .channel_base import ChannelBase
 
@@ -12,9 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from .errors import ReturnedMessage
-
-__all__ = ["ChannelOpening", "Returns"]
+__all__ = ["ChannelOpening"]
 
 C = TypeVar("C", bound=ChannelBase[Any])
 
@@ -47,23 +43,3 @@ class ChannelOpening(Generic[C]):
         self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
         await self._channel.leave(failed=kind is not None)
-
-
-class Returns:
-    """Iterates over the messages that came back on a channel; ends when the channel was closed here."""
-
-    __slots__ = ("_channel",)
-
-    def __init__(self, channel: ChannelBase[Any]) -> None:
-        self._channel: Any = channel
-
-    def __aiter__(self) -> Returns:
-        return self
-
-    async def __anext__(self) -> ReturnedMessage:
-        """The next one; raises as calls of ``Channel`` if the channel is over. Cancelled: none is lost."""
-        try:
-            found: ReturnedMessage = await self._channel.next_returned()
-        except trio.ClosedResourceError:
-            raise StopAsyncIteration from None
-        return found

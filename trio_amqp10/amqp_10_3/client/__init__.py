@@ -17,7 +17,8 @@ from trio_amqp10.amqp091.client.errors import (
     TransactionInDoubtError,
 )
 from trio_amqp10.amqp091.client.messages import PublishProperties
-from trio_amqp10.amqp091.client.opening import ChannelOpening, Returns
+from trio_amqp10.amqp091.client.opening import ChannelOpening
+from trio_amqp10.amqp091.client.returns import Returns
 from trio_amqp10.amqp091.content import BasicProperties
 from trio_amqp10.amqp091.limits import Limits
 from trio_amqp10.peer import frame_logging as frame_logging  # so that frames are logged here too
