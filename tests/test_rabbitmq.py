@@ -107,6 +107,9 @@ async def test_links_have_sessions_of_their_own_where_the_peer_says_that_it_is_r
                 assert shared.session not in (one.session, two.session)
             async with conn.open_sender("/queues/q", session=one.session) as beside:
                 assert beside.session is one.session
+            pair = {"name": "pair", "properties": {"paired": True}}
+            async with conn.open_sender("/q", **pair) as out, conn.open_receiver("/q", **pair) as back:
+                assert out.session is back.session
         assert len(conn.sessions) == 1
 
 

@@ -270,11 +270,8 @@ class _Opening(RequesterOpening):
         self._made = False
         paired: dict[str, Any] = {"name": name, "guarantee": "at-most-once", "properties": _PAIRED}
         ends: dict[str, Any] = {"source": Source(address=ADDRESS), "target": Target(address=ADDRESS)}
-        # Of one session, whichever else there are: a pair is looked for there.
-        self._receiving = connection.open_receiver(
-            ADDRESS, **paired, **ends, credit=_CREDIT, own_session=False
-        )
-        self._sending = connection.open_sender(ADDRESS, **paired, **ends, own_session=False)
+        self._receiving = connection.open_receiver(ADDRESS, **paired, **ends, credit=_CREDIT)
+        self._sending = connection.open_sender(ADDRESS, **paired, **ends)
 
 
 class _ManagementOpening:

@@ -387,7 +387,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
             expiry_policy: when the peer's timer for the terminus starts (3.5.6): ``ExpiryPolicy``.
             expiry_timeout: seconds that the timer runs.
             own_session: begin a session for this link alone. If None: where the peer is RabbitMQ, which ends the session of a link
-                that it does not want, as long as it takes more sessions.
+                that it does not want, as long as it takes more sessions; but not for a link with the property ``paired``, because
+                it is of one session with the other of its pair.
             session: the session of the link; the connection's first if None.
 
         Raises:

@@ -97,7 +97,7 @@ class LinkOpening(Generic[L]):
         connection = self._connection
         options = self._options
         if options.own_session is None:
-            own = self._session is None and connection.isolates_links
+            own = self._session is None and connection.isolates_links and not options.is_paired
             self._options = options = replace(options, own_session=own)
         name = options.name or connection.new_name()
         resumable = None

@@ -98,6 +98,11 @@ class LinkOptions(_Shared):
         """Whether a connection that comes back attaches it again: a transaction is never tried again (4.1)."""
         return not isinstance(self.target, Coordinator)
 
+    @property
+    def is_paired(self) -> bool:
+        """Whether it is one of a pair of links, in either direction (Link Pairing 1.0)."""
+        return any(str(key) == "paired" and value is True for key, value in (self.properties or {}).items())
+
     def __post_init__(self) -> None:
         self.modes()  # a wrong guarantee is refused before anything is done
         if self.store is not None and self.name is None:
