@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 assert rows
 PEERS = frozenset(peer for row in ROWS.values() for peer in row.peers)
 OURS = [name for name in ROWS if not name.endswith("-rabbitmq")]
+ALONE = ["direct-full", *(name for name in OURS if not ROWS[name].peers)]
+"""Rows that need nobody else, and one that can do without; ``tests/interop/test_bench.py`` tries the others beside their peers."""
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +32,7 @@ def lab() -> Iterator[Lab]:
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", ALONE)
 def test_row_finds_figures(name: str, lab: Lab) -> None:
     row = ROWS[name]
     (figures,) = measure(row, lab, 1)
