@@ -60,6 +60,9 @@ _GROUPS: Final = {
 }
 """By how the names of their rows begin: a heading, and the plot below it."""
 
+_OWN_LOAD: Final = 2.5
+"""What the two or three processes of a row make by themselves; a higher load average is that of others."""
+
 
 def render(results: dict[str, Any]) -> str:
     """The page."""
@@ -196,7 +199,7 @@ def _paragraph(measured: dict[str, Any]) -> str:
             f" an idle connection {median('memory', 'idle connection, an end', 'octets of Python' + chr(39) + 's blocks')} (`python -m bench memory`)."
         )
     loads = [found["load"][0] for found in measured.values()]
-    if loads and max(loads) > 1.5:
+    if loads and max(loads) > _OWN_LOAD:
         lines.append(f"Measured on a busy machine, at a load average of up to {max(loads)}.")
     return "".join(f"{line}\n" for line in lines)
 
