@@ -16,16 +16,9 @@ if TYPE_CHECKING:
     from .rabbitmq import Broker
 
 
-@pytest.fixture
-def four(broker: Broker) -> Broker:
-    if broker.major < 4:
-        pytest.skip("RabbitMQ 3 has no /management")
-    return broker
-
-
-def test_broker_declares_binds_and_deletes(four: Broker) -> None:
+def test_broker_declares_binds_and_deletes(rabbitmq4: Broker) -> None:
     async def main() -> None:
-        async with amqp.open_connection(four.url) as conn:
+        async with amqp.open_connection(rabbitmq4.url) as conn:
             await use(conn, "managed-")
             async with rabbitmq.open_management(conn) as broker:
                 for kind in ("quorum", "stream"):
@@ -35,18 +28,18 @@ def test_broker_declares_binds_and_deletes(four: Broker) -> None:
     within(main)
 
 
-def test_misspelt_queue_ends_no_other_link(four: Broker) -> None:
+def test_misspelt_queue_ends_no_other_link(rabbitmq4: Broker) -> None:
     async def main() -> None:
-        async with amqp.open_connection(four.url) as conn:
-            await use_wrongly(conn, four.new_queue())
+        async with amqp.open_connection(rabbitmq4.url) as conn:
+            await use_wrongly(conn, rabbitmq4.new_queue())
 
     within(main)
 
 
-def test_exactly_once_is_a_guarantee_that_the_broker_does_not_have(four: Broker) -> None:
+def test_exactly_once_is_a_guarantee_that_the_broker_does_not_have(rabbitmq4: Broker) -> None:
     async def main() -> None:
-        address = four.new_queue()
-        async with amqp.open_connection(four.url) as conn:
+        address = rabbitmq4.new_queue()
+        async with amqp.open_connection(rabbitmq4.url) as conn:
             for opening in (
                 conn.open_sender(address, guarantee="exactly-once"),
                 conn.open_receiver(address, guarantee="exactly-once"),
