@@ -211,20 +211,15 @@ class SenderLink(Link):
                 self, delivery_id, number.to_bytes(4, "big"), settled
             )
             write_buffer.write_frame(write_transfer(self._head, size, delivery_id, number, settled), payload)
-            windows = session.windows
-            windows.next_outgoing_id = (windows.next_outgoing_id + 1) & MASK  # as ``windows.sent`` does
-            windows.remote_incoming_window -= 1
+            session.windows.sent()
         else:
             self._check(payload, tag)
             delivery = context.outgoing_class(self, delivery_id, self._tag(tag), settled)
             self.send_parts(delivery, payload, message_format, state)
             self._take_tag(tag, delivery)
-        session.next_delivery_id = (delivery_id + 1) & MASK  # as ``_count`` and ``keep`` do
-        self.credit -= 1
-        self.delivery_count = ((self.delivery_count or 0) + 1) & MASK
+        self._count(delivery_id)
         if not settled:
-            self.unsettled += 1
-            session.settlement.outgoing[delivery_id] = delivery
+            self.keep(delivery)
             if self.terminus is not None and state is None:
                 self.terminus.add(delivery, payload, message_format)
         return delivery

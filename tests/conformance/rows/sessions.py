@@ -274,10 +274,7 @@ REQUIREMENTS = [
         "remote_window_equals_the_naive_sum_after_each_flow",
         "session_sends_no_more_transfers_than_the_window_of_the_peer_has_room_for",
         mutants=(
-            Change(
-                "            windows.remote_incoming_window -= 1",
-                "            windows.remote_incoming_window -= 0",
-            ),
+            Change("        self.remote_incoming_window -= 1", "        self.remote_incoming_window -= 0"),
             Change("self.remote_incoming_window = distance(", "_ = distance("),
         ),
     ),
