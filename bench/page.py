@@ -194,9 +194,12 @@ def _paragraph(measured: dict[str, Any]) -> str:
             " (`python -m bench queue-full`)."
         )
     if "memory" in measured:
+        link, idle = (
+            median("memory", who, "octets of Python's blocks")
+            for who in ("link, an end", "idle connection, an end")
+        )
         lines.append(
-            f"A link holds {median('memory', 'link, an end', 'octets of Python' + chr(39) + 's blocks')} octets at each end,"
-            f" an idle connection {median('memory', 'idle connection, an end', 'octets of Python' + chr(39) + 's blocks')} (`python -m bench memory`)."
+            f"A link holds {link} octets at each end, an idle connection {idle} (`python -m bench memory`)."
         )
     loads = [found["load"][0] for found in measured.values()]
     if loads and max(loads) > _OWN_LOAD:
@@ -210,11 +213,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--without-plots", action="store_true", help="leave the plots as they are; they need matplotlib"
     )
+    results = load(FILE)
     if not parser.parse_args(arguments).without_plots:
         from . import plots
 
-        plots.write(PLOTS, load(FILE))
-    results = load(FILE)
+        plots.write(PLOTS, results)
     PAGE.write_text(render(results))
     README.write_text(with_paragraph(README.read_text(), results))
     LIMITS.write_text(with_sizes(LIMITS.read_text(), results))

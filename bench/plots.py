@@ -58,9 +58,9 @@ _BARS: Final[dict[str, tuple[str, str, tuple[tuple[str, str, str], ...]]]] = {
 }
 _CURVES: Final = {
     "growth": (
-        ("growth-links", "sender us, one of them busy"),
-        ("growth-connections", "server us, one of them busy"),
-        ("growth-depth", "server us"),
+        ("growth-links", "sender us, one of them busy", "links, one busy: sender"),
+        ("growth-connections", "server us, one of them busy", "connections, one busy: server"),
+        ("growth-depth", "server us", "messages in the queue: server"),
     )
 }
 NAMES: Final = (*_BARS, *_CURVES)
@@ -71,14 +71,13 @@ def figures_of(name: str, rows: dict[str, Any]) -> Any:
     if name in _CURVES:
         return {
             row: [(int(who), ones[what]) for who, ones in rows[row]["figures"].items()]
-            for row, what in _CURVES[name]
+            for row, what, _ in _CURVES[name]
             if row in rows
         }
     found: Bars = {}
     for words, row, what in _BARS[name][2]:
         if row in rows:
-            ones = {who: each[what] for who, each in rows[row]["figures"].items() if what in each}
-            found[words] = ones
+            found[words] = {who: each[what] for who, each in rows[row]["figures"].items() if what in each}
     return found
 
 
@@ -167,14 +166,8 @@ def _draw_bars(name: str, figures: Bars, colours: Any) -> Any:
 
 def _draw_curves(name: str, figures: dict[str, list[tuple[int, dict[str, float]]]], colours: Any) -> Any:
     drawn, panels = _figure(len(figures))
-    whats = dict(_CURVES[name])
-    words = {
-        "growth-links": "links, one busy: sender",
-        "growth-connections": "connections, one busy: server",
-        "growth-depth": "messages in the queue: server",
-    }
+    headings = {row: heading for row, _, heading in _CURVES[name]}
     for axes, (row, points) in zip(panels, figures.items(), strict=True):
-        assert row in whats
         places = [place for place, _ in points]
         axes.fill_between(
             places,
@@ -189,6 +182,6 @@ def _draw_curves(name: str, figures: dict[str, list[tuple[int, dict[str, float]]
         )
         axes.set_xscale("log")
         axes.set_ylim(0, 1.3 * max(each["most"] for _, each in points))
-        axes.set_title(words[row], loc="left", fontsize=10)
+        axes.set_title(headings[row], loc="left", fontsize=10)
     panels[0].set_ylabel("microseconds a message")
     return drawn
