@@ -55,6 +55,7 @@ from .sections import (
     Value,
     body_sections,
     read_section,
+    read_unusual,
     scan,
     stored_body,
 )
@@ -420,7 +421,7 @@ class Message:
             payload = self._payload
             value = USUAL_READERS[place](payload, *span)
             if value is None:
-                value = read_section(place, payload, span, self._allow_duplicates)
+                value = read_unusual(place, payload, span, self._allow_duplicates)
         self._sections[place] = value
         return value
 

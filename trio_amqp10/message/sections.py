@@ -47,6 +47,7 @@ __all__ = [
     "only_body",
     "plain_octets",
     "read_section",
+    "read_unusual",
     "scan",
     "section_code",
     "skip_value",
@@ -262,10 +263,7 @@ def section_code(payload: bytes, pos: int) -> tuple[int, int]:
 
 
 def only_body(payload: bytes) -> bytes | str | None:
-    """The body of a payload that is one data section, or one short string, and nothing else.
-
-    None for all others, also those that look so but are not well formed: they take the long way.
-    """
+    """The body of a payload that is one data section, or one short string, and nothing else; None for all others."""
     return short_body(payload, 0, len(payload))
 
 
@@ -303,10 +301,13 @@ def read_section(place: int, payload: bytes, span: Span, allow_duplicates: bool 
     Raises:
         RemoteProtocolError: with scope ``link``, so that only this message need be refused.
     """
+    value = USUAL_READERS[place](payload, *span)
+    return read_unusual(place, payload, span, allow_duplicates) if value is None else value
+
+
+def read_unusual(place: int, payload: bytes, span: Span, allow_duplicates: bool = False) -> Any:
+    """The same for any shape, for those that have tried ``USUAL_READERS`` themselves."""
     start, end = span
-    value = USUAL_READERS[place](payload, start, end)
-    if value is not None:
-        return value
     if place == BODY:
         return _read_body(payload, start, end, allow_duplicates)
     code, pos = section_code(payload, start)
