@@ -11,6 +11,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import threading
+from math import inf
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import trio
@@ -51,6 +52,10 @@ class _LeftByExceptionError(Exception):
     """A block was left by an exception: its async namesake does not wait for outcomes then. Never leaves this module."""
 
 
+def _closed() -> trio.ClosedResourceError:
+    return trio.ClosedResourceError("this connection was closed here")
+
+
 class _TrioThread:
     """A thread in which trio runs until it is stopped."""
 
@@ -85,7 +90,7 @@ class _TrioThread:
         try:
             return done.result()
         except concurrent.futures.CancelledError:
-            raise trio.ClosedResourceError("this connection was closed here") from None
+            raise _closed() from None
         except BaseException:
             if not done.done():  # what was raised came to this thread, as an interrupt does
                 self._token.run_sync_soon(scope.cancel)
@@ -98,7 +103,7 @@ class _TrioThread:
         try:
             self._token.run_sync_soon(self._nursery.start_soon, task)
         except trio.RunFinishedError:
-            raise trio.ClosedResourceError("this connection was closed here") from None
+            raise _closed() from None
 
     def stop(self) -> None:
         """End trio, with whatever runs there, and the thread."""
@@ -124,7 +129,7 @@ class _Block(Generic[T]):
         try:
             self.value = self._entered.result()
         except concurrent.futures.CancelledError:
-            raise trio.ClosedResourceError("this connection was closed here") from None
+            raise _closed() from None
         except BaseException:
             if not self._entered.done():
                 thread.run(self._cancel)
@@ -328,7 +333,5 @@ def connect(options: WhereAndOptions) -> Connection:
 
 
 async def _within(seconds: float | None, call: Callable[[], Awaitable[T]]) -> T:
-    if seconds is None:
-        return await call()
-    with trio.fail_after(seconds):
+    with trio.fail_after(inf if seconds is None else seconds):
         return await call()

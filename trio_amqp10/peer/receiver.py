@@ -183,10 +183,10 @@ class Receiver(Link["ReceiverLink"]):
         elif self._window.is_low(self._link):
             self._window.fill(self._link)
 
-    def _top_up_octets(self, receive_buffer: OctetBound) -> None:
+    def _top_up_octets(self, bound: OctetBound) -> None:
         """The same, for as many messages as there is likely to be room for."""
         link = self._link
-        wanted = min(self._window.size - len(self._queue), receive_buffer.messages())
+        wanted = min(self._window.size - len(self._queue), bound.messages())
         if (
             wanted > 0
             and link.credit <= wanted // 2

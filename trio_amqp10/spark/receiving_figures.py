@@ -70,10 +70,10 @@ class ReceivingFigures:
         try:
             while True:
                 now = self.snapshot(spool)
-                del now["lag_seconds"]
-                if now != before or trio.current_time() - wrote_at >= _LONGEST:
-                    _write(Path(folder), self.snapshot(spool))
-                    before, wrote_at = now, trio.current_time()
+                lasting = {name: value for name, value in now.items() if name != "lag_seconds"}
+                if lasting != before or trio.current_time() - wrote_at >= _LONGEST:
+                    _write(Path(folder), now)
+                    before, wrote_at = lasting, trio.current_time()
                 await trio.sleep(_INTERVAL)
         finally:
             _write(Path(folder), self.snapshot(spool))
