@@ -42,7 +42,7 @@ PYSPARK ?= pyspark
 WHOLE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark dist-check test test-others test-pure test-exhaustive test-container test-spark lint format interop bench bench-quick bench-spark steady-spark fuzz mutants soak steady hostile soak-spark conformance docs clean
+.PHONY: help demo demo-spark dist-check test test-others test-pure test-exhaustive test-container test-spark lint format interop bench bench-quick bench-spark steady-spark fuzz mutants soak steady hostile soak-spark conformance docs screenshots clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F '\t' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -78,6 +78,10 @@ lint: $(VENV)/.lint $(VENV)/.docs ## style, types, and whether the manual can be
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/basedpyright --level error
+	@PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONPATH="$(CURDIR)/typings" $(BIN)/basedpyright --verifytypes trio_amqp10 --ignoreexternal \
+		> $(VENV)/verifytypes.txt || { awk '/^[^ ]/ { name = $$0 } /error:/ && !/partially unknown/ { print name ":" $$0 }' $(VENV)/verifytypes.txt; \
+		echo "what trio_amqp10 shows to type checkers is not complete: declare the types of what is listed above"; exit 1; }
+	@grep "completeness score" $(VENV)/verifytypes.txt
 	$(BIN)/sphinx-build -q -E -W --keep-going -b dummy -d $(VENV)/doctrees docs $(VENV)/manual
 
 dist-check: $(VENV)/.dist ## build wheel and sdist, and try them in empty environments: each extra, oldest trio, PYTHONS='python3.11 python3.13'
@@ -132,6 +136,9 @@ conformance: $(VENV)/.test ## remove what each row of the conformance page says,
 docs: $(VENV)/.docs ## the manual, in docs/_build/html
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+screenshots: docs ## the manual in Chromium at two widths, in docs/_build/screenshots; fails where a page is too wide, or a word is not found
+	$(BIN)/python -m tests.manual
 
 clean: ## remove what the other targets made, but for .peers
 	rm -rf $(VENV) $(SPARK_VENV) .mutants docs/_build .hypothesis .mypy_cache .ruff_cache .pytest_cache .coverage* dist build

@@ -11,6 +11,8 @@ extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = "trio-amqp10"
+html_static_path = ["_static"]
+html_css_files = ["manual.css"]
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"

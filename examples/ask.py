@@ -23,4 +23,4 @@ async def main(url: str) -> None:
 
 
 if __name__ == "__main__":
-    trio.run(main, sys.argv[1])
+    trio.run(main, sys.argv[1] if sys.argv[1:] else sys.exit("usage: python ask.py URL"))

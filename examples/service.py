@@ -34,4 +34,4 @@ async def main(
 
 
 if __name__ == "__main__":
-    trio.run(main, sys.argv[1])
+    trio.run(main, sys.argv[1] if sys.argv[1:] else sys.exit("usage: python service.py URL"))

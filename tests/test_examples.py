@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import re
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +15,7 @@ import pytest
 import trio
 
 import trio_amqp10 as amqp
+from trio_amqp10.testing import open_proxy, rabbitmq
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -29,6 +33,8 @@ LINES = 40
 LONGER = {"spark_pipeline": 100}
 """Spark's own part of a pipeline takes room; this one makes its data, too."""
 LOCALHOST = "amqp://127.0.0.1:0"
+AMQP10 = [sys.executable, "-m", "trio_amqp10"]
+NEEDS_AN_ARGUMENT = sorted(path.stem for path in EXAMPLES.glob("*.py") if "usage: " in path.read_text())
 
 
 def load(name: str) -> ModuleType:
@@ -55,6 +61,9 @@ async def while_serving(
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
 def test_example_is_short_and_tested(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= LONGER.get(path.stem, LINES)
+    assert ("sys.argv[1]" in path.read_text()) == (
+        path.stem in NEEDS_AN_ARGUMENT or path.stem == "spark_pipeline"
+    )
     if path.stem in ELSEWHERE:
         assert path.name in (Path(__file__).parent / ELSEWHERE[path.stem]).read_text()
     else:
@@ -122,6 +131,76 @@ async def test_upload_sends_a_file_block_by_block(capsys: pytest.CaptureFixture[
         await load("upload").main(str(file))
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     assert capsys.readouterr().out == f"large.bin {digest}\n"
+
+
+async def test_rabbitmq_client_declares_publishes_and_consumes(capsys: pytest.CaptureFixture[str]) -> None:
+    with rabbitmq() as url:
+        await load("rabbitmq_client").main(url)
+    assert capsys.readouterr().out.splitlines() == [
+        "no queue is bound for black.coffee",
+        "green.tea one cup",
+    ]
+
+
+async def test_tls_shows_each_side_to_the_other(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    made = await trio.run_process([*AMQP10, "certs", str(tmp_path)], capture_stdout=True)
+    assert made.returncode == 0
+    await load("tls").main(str(tmp_path))
+    told = sorted(line.split()[:4] for line in capsys.readouterr().out.splitlines())
+    assert told == [["the", "client", "is", "connected"], ["the", "service", "knows", "client"]]
+
+
+async def test_reconnecting_goes_on_after_a_loss(capsys: pytest.CaptureFixture[str]) -> None:
+    container = amqp.Container("peer")
+    container.add_queue("numbers", max_length=1)  # so that the sender waits for the receiver of this test
+
+    async def use(url: str) -> None:
+        async with open_proxy(url) as proxy, trio.open_nursery() as nursery:
+            nursery.start_soon(load("reconnecting").main, proxy.url, 4, 0)
+            async with container.connect() as connection, connection.open_receiver("numbers") as receiver:
+                numbers: set[Any] = set()
+                while len(numbers) < 4:  # at least once
+                    delivery = await receiver.receive()
+                    if not numbers:
+                        proxy.cut()
+                    numbers.add(delivery.message.body)
+                    delivery.accept()
+
+    await while_serving(partial(container.serve, LOCALHOST), use)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.startswith("accepted")] == [
+        f"accepted {number}" for number in range(4)
+    ]
+    assert {line.split()[0] for line in lines} >= {"lost", "restored"}
+
+
+@pytest.mark.parametrize("name", NEEDS_AN_ARGUMENT)
+def test_example_without_its_argument_says_what_it_wants(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / f"{name}.py")],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert re.fullmatch(rf"usage: python {name}\.py (URL|FILE|FOLDER)\n", done.stderr)
+    assert done.stdout == ""
+
+
+def test_page_of_examples_names_each_of_them() -> None:
+    named = set(re.findall(r"\]\((\w+)\.py\)", (EXAMPLES / "README.md").read_text()))
+    assert named == {path.stem for path in EXAMPLES.glob("*.py")}
+
+
+def test_container_tests_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(EXAMPLES)  # as pytest does for the folder of a test
+    monkeypatch.delitem(sys.modules, "container", raising=False)
+    module = load("test_container")
+    module.test_price_is_that_of_the_menu()
+    module.test_request_for_what_there_is_not_is_rejected()
+    module.test_orders_are_kept_in_their_order()
+    monkeypatch.delitem(sys.modules, "container")
 
 
 def test_shop_tests_pass() -> None:

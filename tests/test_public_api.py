@@ -171,7 +171,7 @@ def test_async_callable_says_what_holds_when_it_is_cancelled(name: str) -> None:
 
 # -- options ----------------------------------------------------------------------------------
 
-OPEN_KEYWORD = {"Container.add_broker": "options", "Registry.message": "properties"}
+OPEN_KEYWORD = {"Registry.message": "properties"}
 """What passes keywords on to a class of its own, which its docstring names."""
 
 

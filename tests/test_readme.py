@@ -1,4 +1,4 @@
-"""README.md on a fresh machine: every block works in the order in which it stands, as typed.
+"""README.md and the tutorial on a fresh machine: every block works in the order in which it stands, as typed.
 
 The conventions: a block of ``python`` is a file, and its first line says which. A block of ``console`` is typed into one shell, and shows
 what is printed; ``...`` at the end of a line stands for anything. A command that ends with ``&`` stays, as job 1. Blocks of ``text`` are
@@ -22,7 +22,7 @@ from .test_docs import ROOT, SECONDS, Block, blocks, free_port
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-README = ROOT / "README.md"
+PAGES = [ROOT / "README.md", ROOT / "docs" / "tutorial.rst"]
 
 
 class Shell:
@@ -100,7 +100,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
 def commands(block: Block) -> Iterator[tuple[str, list[str]]]:
     """Each command of a block, and the lines that it prints."""
     for typed in block.text.split("$ ")[1:]:
-        command, *printed = typed.splitlines()
+        command, *printed = typed.rstrip("\n").splitlines()
         yield command, printed
 
 
@@ -108,8 +108,9 @@ def is_printed(promised: str, line: str) -> bool:
     return line.startswith(promised.removesuffix("...")) if promised.endswith("...") else line == promised
 
 
-def test_readme_works_as_typed(shell: Shell) -> None:
-    for block in blocks(README):
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_page_works_as_typed(page: Path, shell: Shell) -> None:
+    for block in blocks(page):
         if block.kind == "python":
             first, _, _ = block.text.partition("\n")
             name = first.removeprefix("# ")
@@ -123,9 +124,10 @@ def test_readme_works_as_typed(shell: Shell) -> None:
     assert shell.job is None, "the last job is left behind"
 
 
-def test_every_file_of_the_readme_is_run() -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_file_of_the_page_is_run(page: Path) -> None:
     files = {
-        block.text.split("\n", 1)[0].removeprefix("# ") for block in blocks(README) if block.kind == "python"
+        block.text.split("\n", 1)[0].removeprefix("# ") for block in blocks(page) if block.kind == "python"
     }
-    typed = " ".join(block.text for block in blocks(README) if block.kind == "console")
+    typed = " ".join(block.text for block in blocks(page) if block.kind == "console")
     assert [name for name in files if name not in typed] == []

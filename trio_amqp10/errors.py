@@ -116,7 +116,7 @@ class RemoteProtocolError(AmqpError):
     ) -> None:
         super().__init__(f"{condition!s}: {description}{f' [{rule}]' if rule else ''}")
         self.description = description
-        self.condition = str(condition)
+        self.condition: Final = str(condition)
         self.scope: Scope = scope
         self.info = info
         self.rule = rule

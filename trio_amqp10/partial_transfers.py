@@ -8,7 +8,7 @@ forgets, and at one more. Knows no clock: the caller says what time it is, in se
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 __all__ = ["Key", "PartialTransfer", "PartialTransfers"]
 
@@ -28,9 +28,9 @@ class PartialTransfer:
     __slots__ = ("body", "key", "until")
 
     def __init__(self, key: Key, body: bytes = b"") -> None:
-        self.key = key
-        self.body = bytearray(body)
-        self.until = 0.0
+        self.key: Final = key
+        self.body: bytearray = bytearray(body)
+        self.until: float = 0.0
 
 
 T = TypeVar("T", bound=PartialTransfer)

@@ -43,7 +43,7 @@ class StateMachine(ABC, Generic[S, P]):
     def __init__(self, table: Mapping[S, Mapping[P, S]], start: S, end: S) -> None:
         self._table = table
         self._end = end
-        self.state = start
+        self.state: S = start
 
     def permits(self, step: P) -> bool:
         """Whether the table lists the step."""

@@ -63,7 +63,7 @@ class TimerHeap(Generic[T]):
     def __init__(self) -> None:
         self.places: list[tuple[float, int, Timer[T]]] = []
         self._added = 0
-        self.empty = 0
+        self.empty: int = 0
 
     def __len__(self) -> int:
         return len(self.places) - self.empty

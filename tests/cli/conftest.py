@@ -78,6 +78,18 @@ def interrupt(process: subprocess.Popen[bytes], sig: signal.Signals = signal.SIG
     return process.communicate(timeout=SECONDS)
 
 
+def read_terminal(ours: int) -> bytes:
+    """All that was written to it, up to the end of the process."""
+    shown = b""
+    try:
+        while piece := os.read(ours, 4096):
+            shown += piece
+    except OSError:
+        pass  # the terminal is gone with the process
+    os.close(ours)
+    return shown
+
+
 @contextmanager
 def server_of(
     *arguments: str, listen: str = "amqp://127.0.0.1:0"

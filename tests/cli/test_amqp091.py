@@ -175,7 +175,7 @@ def test_listener_of_0_9_1_alone_with_tls(tmp_path: Path) -> None:
     own = ("--tls-cert", str(tmp_path / "server.pem"), "--tls-key", str(tmp_path / "server-key.pem"))
     with serving("--queue", "orders", *own, listen="amqp091s://127.0.0.1:0") as url:
         assert url.startswith("amqp091s://127.0.0.1:")
-        trust = ("--cafile", str(tmp_path / "ca.pem"))
+        trust = ("--tls-ca", str(tmp_path / "ca.pem"))
         assert done("send", url, "orders", "--body", "tea", *trust) == b"sent 1\n"
         assert "certificate" in failed("send", url, "orders", "--body", "tea")
 

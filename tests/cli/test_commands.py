@@ -33,7 +33,7 @@ from trio_amqp10.cli.node_rules import (
     quotas_of,
 )
 
-from .conftest import ENVIRONMENT, SECONDS, amqp10, done, failed, interrupt, serving, start
+from .conftest import ENVIRONMENT, SECONDS, amqp10, done, failed, interrupt, read_terminal, serving, start
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -271,11 +271,21 @@ def test_serve_says_what_is_wrong_with_a_dialect(dialect: str, why: str) -> None
         ("q,grouped=perhaps", "grouped='perhaps'"),
         ("q,max-length=0", "at least 1"),
         ("q,overflow=flood", "'drop-oldest'"),
+        ("q,redelivery-delay=soon", "redelivery-delay='soon'"),
+        ("q,redelivery-delay=nan", "more than 0 seconds"),
     ],
 )
 def test_serve_says_what_is_wrong_with_a_rule(queue: str, why: str) -> None:
     with pytest.raises(click.BadParameter, match=re.escape(why)):
         parse_queue(queue)
+
+
+def test_serve_takes_delays_in_parts_of_seconds() -> None:
+    name, rules = parse_queue("q,redelivery-delay=0.5,redelivery-delay-multiplier=2,max-redelivery-delay=60")
+    assert (name, rules) == (
+        "q",
+        {"redelivery_delay": 0.5, "redelivery_delay_multiplier": 2, "max_redelivery_delay": 60},
+    )
 
 
 async def test_serve_holds_identities_to_their_quotas() -> None:
@@ -536,18 +546,6 @@ def test_send_shows_progress_on_a_terminal_and_results_on_stdout(queue: str) -> 
     stdout, _ = sender.communicate(b"1\n2\n", timeout=20)
     assert stdout == b"sent 2\n"
     assert b"sending" in read_terminal(ours)
-
-
-def read_terminal(ours: int) -> bytes:
-    """All that was written to it, up to the end of the process."""
-    shown = b""
-    try:
-        while piece := os.read(ours, 4096):
-            shown += piece
-    except OSError:
-        pass  # the terminal is gone with the process
-    os.close(ours)
-    return shown
 
 
 ESCAPES = b"a\tb\x1b]0;title\x07\x1b[2J\xc2\x9b31m\xff\r\n"

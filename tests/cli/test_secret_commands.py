@@ -25,6 +25,7 @@ from trio_amqp10.net.tls import Certificate
 from trio_amqp10.sasl import read_users
 
 from .conftest import AMQP10, ENVIRONMENT, SECONDS, server_of, serving
+from .conftest import amqp10 as process_of
 from .conftest import done as process_done
 from .conftest import failed as process_failed
 
@@ -185,7 +186,7 @@ def test_serve_reads_users_and_certificates_again_when_hung_up(tmp_path: Path, u
     own = ("--tls-cert", str(tmp_path / "server.pem"), "--tls-key", str(tmp_path / "server-key.pem"))
     with server_of("--users", users, *own, listen="amqps://127.0.0.1:0") as (url, server):
         port = int(url.rpartition(":")[2])
-        bob = (f"{url.replace('//', '//bob:sesame@')}/q", "--body", "x", "--cafile", str(tmp_path / "ca.pem"))
+        bob = (f"{url.replace('//', '//bob:sesame@')}/q", "--body", "x", "--tls-ca", str(tmp_path / "ca.pem"))
         assert "not authenticated" in process_failed("send", *bob)
         before = ssl.get_server_certificate(("127.0.0.1", port))
         done("passwd", users, "bob", "--stdin", "--iterations", "4096", stdin=b"sesame\n")
@@ -205,10 +206,17 @@ def test_serve_knows_clients_by_their_certificates(tmp_path: Path, users: str) -
     made(tmp_path)
     own = ("--tls-cert", str(tmp_path / "server.pem"), "--tls-key", str(tmp_path / "server-key.pem"))
     ca = str(tmp_path / "ca.pem")
-    ada = ("--cafile", ca, "--cert", str(tmp_path / "ada.pem"), "--key", str(tmp_path / "ada-key.pem"))
+    ada = (
+        "--tls-ca",
+        ca,
+        "--tls-cert",
+        str(tmp_path / "ada.pem"),
+        "--tls-key",
+        str(tmp_path / "ada-key.pem"),
+    )
     with serving("--users", users, *own, "--tls-client-ca", ca, listen="amqps://127.0.0.1:0") as url:
         assert process_done("send", f"{url}/q", "--body", "x", *ada) == b"sent 1\n"
-        assert "refused" in process_failed("send", f"{url}/q", "--body", "x", "--cafile", ca)
+        assert "refused" in process_failed("send", f"{url}/q", "--body", "x", "--tls-ca", ca)
 
 
 def test_serve_reads_the_authorities_of_clients_again_when_hung_up(tmp_path: Path) -> None:
@@ -222,8 +230,8 @@ def test_serve_reads_the_authorities_of_clients_again_when_hung_up(tmp_path: Pat
 
     def ada(which: str) -> tuple[str, ...]:
         folder = tmp_path / which
-        keys = ("--cert", str(folder / "ada.pem"), "--key", str(folder / "ada-key.pem"))
-        return ("send", f"{url}/q", "--body", "x", "--cafile", str(own / "ca.pem"), *keys)
+        keys = ("--tls-cert", str(folder / "ada.pem"), "--tls-key", str(folder / "ada-key.pem"))
+        return ("send", f"{url}/q", "--body", "x", "--tls-ca", str(own / "ca.pem"), *keys)
 
     with server_of(*certificate, *clients, listen="amqps://127.0.0.1:0") as (url, server):
         assert process_done(*ada("first")) == b"sent 1\n"
@@ -448,13 +456,29 @@ def test_serve_and_its_clients_speak_tls_with_certificates_of_both(tls: Path, us
     with serving(*ours, "--users", users, listen="amqps://127.0.0.1:0") as url:
         assert url.startswith("amqps://127.0.0.1:")
         target = f"{url.replace('//', '//ada:enigma@')}/q"
-        theirs = files(tls, cafile="ca.pem", cert="ada.pem", key="ada-key.pem")
+        theirs = files(tls, tls_ca="ca.pem", tls_cert="ada.pem", tls_key="ada-key.pem")
         assert process_done("send", target, "--body", "x", *theirs) == b"sent 1\n"
         assert process_done("receive", target, "--count", "1", *theirs) == b"x\n"
-        process_failed("send", target, "--body", "x", *files(tls, cafile="ca.pem"))  # without a certificate
+        process_failed("send", target, "--body", "x", *files(tls, tls_ca="ca.pem"))  # without a certificate
         assert "certificate" in process_failed(
             "send", target, "--body", "x"
         )  # of an authority that is not known
+
+
+def test_former_names_of_options_for_tls_work_and_warn(tls: Path) -> None:
+    ours = files(tls, tls_cert="server.pem", tls_key="server-key.pem", tls_client_ca="ca.pem")
+    with serving(*ours, listen="amqps://127.0.0.1:0") as url:
+        former = files(tls, cafile="ca.pem", cert="ada.pem", key="ada-key.pem")
+        result = process_of("send", f"{url}/q", "--body", "x", *former)
+    assert result.stdout == b"sent 1\n"
+    assert result.stderr.decode().splitlines() == [
+        f"amqp10: {old} is called {new} now, and will go by that name only"
+        for old, new in (("--cafile", "--tls-ca"), ("--cert", "--tls-cert"), ("--key", "--tls-key"))
+    ]
+    both = amqp10("send", "amqps://127.0.0.1/q", *files(tls, cafile="ca.pem", tls_ca="ca.pem"))
+    assert both.exit_code == 2
+    assert "--cafile is the former name of --tls-ca" in both.output
+    assert "--cafile" not in amqp10("send", "--help").output
 
 
 def test_send_takes_any_certificate_when_insecure(tls: Path) -> None:
@@ -471,7 +495,7 @@ def test_tls_options_say_what_does_not_go_together(tls: Path) -> None:
     assert "no certificate, key and authorities that go together" in failed(*listen, *wrong)
     assert "needs a certificate" in failed(*listen)
     target = ("send", "amqp://127.0.0.1:1/q", "--body", "x")
-    assert "has no TLS" in failed(*target, *files(tls, cafile="ca.pem"))
+    assert "has no TLS" in failed(*target, *files(tls, tls_ca="ca.pem"))
     assert "insecure" in failed(
-        "send", "amqps://127.0.0.1:1/q", "--body", "x", "--insecure", *files(tls, cafile="ca.pem")
+        "send", "amqps://127.0.0.1:1/q", "--body", "x", "--insecure", *files(tls, tls_ca="ca.pem")
     )

@@ -7,6 +7,7 @@ import os
 import pty
 import select
 import signal
+import subprocess
 import time
 from typing import Any
 
@@ -14,7 +15,18 @@ import pytest
 from rich.console import Console
 
 import trio_amqp10 as amqp
-from tests.cli.conftest import SECONDS, amqp10, done, failed, interrupt, serving, start
+from tests.cli.conftest import (
+    AMQP10,
+    ENVIRONMENT,
+    SECONDS,
+    amqp10,
+    done,
+    failed,
+    interrupt,
+    read_terminal,
+    serving,
+    start,
+)
 from trio_amqp10.cli.top import Sample, _drawn, _query
 
 
@@ -39,6 +51,19 @@ def test_top_shows_nodes_connections_and_links_once() -> None:
             line.strip() for line in text.splitlines()
         }
         assert "orders" in text
+
+
+def test_top_is_plain_text_when_it_is_asked_for_once_on_a_terminal() -> None:
+    ours, theirs = pty.openpty()
+    with serving("--management", "--queue", "orders") as url:
+        terminal = {**ENVIRONMENT, "TERM": "xterm-256color"}
+        process = subprocess.Popen([*AMQP10, "top", url, "--once"], stdout=theirs, env=terminal)
+        os.close(theirs)
+        shown = read_terminal(ours).decode()
+        assert process.wait(SECONDS) == 0
+    assert "orders" in shown
+    assert "x1b" not in shown
+    assert "\x1b" not in shown
 
 
 def test_top_says_what_it_can_of_a_peer_without_management() -> None:

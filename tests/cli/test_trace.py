@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pty
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +18,7 @@ from trio_amqp10.container.protocols.amqp091.protocol import Amqp091
 from trio_amqp10.peer.tapped_stream import tapped
 from trio_amqp10.trace.frame_log import FrameLog, Record
 
-from .conftest import amqp10, done, failed
+from .conftest import SECONDS, amqp10, done, failed, read_terminal, start
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,6 +53,21 @@ def test_trace_shows_times_ways_and_conversations(tmp_path: Path) -> None:
     ]
 
 
+def test_trace_shows_escape_codes_of_peers_on_a_terminal_and_does_not_send_them(tmp_path: Path) -> None:
+    file = tmp_path / "raw"
+    error = ("error", {"condition": "x", "description": "\x1b[2J\x9b31m"})
+    file.write_bytes(header() + frame("open", container_id="\x1b]0;title\x07") + frame("close", error=error))
+    ours, theirs = pty.openpty()
+    process = start("trace", str(file), "--octets", stdout=theirs)
+    os.close(theirs)
+    shown = read_terminal(ours)
+    assert process.wait(timeout=SECONDS) == 0
+    process.communicate()
+    assert b"title" in shown
+    assert not {0x1B, 0x07} & set(shown)
+    assert "\x9b" not in shown.decode()
+
+
 def test_trace_of_a_capture_says_who_talks_and_draws_it(tmp_path: Path) -> None:
     client, server = End(bytes((127, 0, 0, 1)), 40000), End(bytes((127, 0, 0, 1)), 5672)
     file = tmp_path / "talk.pcap"
@@ -58,11 +75,57 @@ def test_trace_of_a_capture_says_who_talks_and_draws_it(tmp_path: Path) -> None:
     result = amqp10("trace", str(file))
     assert result.stderr == b"conversation 1: 127.0.0.1:40000 -> 127.0.0.1:5672\n"
     assert b"0.000000  -> [0] Open(container_id='peer')\n" in result.stdout
-    page = done("trace", str(file), "--html").decode()
-    assert page.startswith("<!doctype html>")
-    assert "<title>talk.pcap</title>" in page
-    assert "127.0.0.1:40000 -&gt; 127.0.0.1:5672" in page
-    assert "<title>AMQP 1.0</title>" in done("trace", "-", "--html", stdin=OPEN).decode()
+    page = tmp_path / "page.html"
+    assert done("trace", "--html", str(page), str(file)) == b""
+    assert page.read_text().startswith("<!doctype html>")
+    assert "<title>talk.pcap</title>" in page.read_text()
+    assert "127.0.0.1:40000 -\\u003e 127.0.0.1:5672" in page.read_text()
+    assert "<title>stdin</title>" in done("trace", "-", "--html", "-", stdin=OPEN).decode()
+
+
+def test_trace_of_several_files_numbers_their_conversations_in_a_row(tmp_path: Path) -> None:
+    client, server = End(bytes((127, 0, 0, 1)), 40000), End(bytes((127, 0, 0, 1)), 5672)
+    capture, raw = tmp_path / "talk.pcap", tmp_path / "raw"
+    capture.write_bytes(pcap([segment(client, server, 1, OPEN)]))
+    raw.write_bytes(header())
+    result = amqp10("trace", str(capture), str(raw))
+    assert result.stderr == b"talk.pcap: conversation 1: 127.0.0.1:40000 -> 127.0.0.1:5672\n"
+    assert result.stdout.decode().splitlines() == [
+        "   0.000000  1  -> header AMQP 0 1.0.0 (AMQP)",
+        "   0.000000  1  -> [0] Open(container_id='peer')",
+        "2  -> header AMQP 0 1.0.0 (AMQP)",
+    ]
+    page = done("trace", "--html", "-", str(capture), str(raw)).decode()
+    assert "<title>talk.pcap, raw</title>" in page
+
+
+def test_page_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    out = tmp_path / "missing" / "page.html"
+    assert failed("trace", "-", "--html", str(out), stdin=OPEN).startswith(f"amqp10: {out}: No such file")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ([], "Give files to decode, or --listen and --to"),
+        (["-", "--listen", "amqp://127.0.0.1:0", "--to", "amqp://127.0.0.1:1"], "Give files to decode, or"),
+        (["--listen", "amqp://127.0.0.1:0"], "--listen and --to go together"),
+        (["-", "--to", "amqp://127.0.0.1:1"], "--listen and --to go together"),
+        (["-", "--insecure"], "are for --listen and --to"),
+        (["--listen", "amqp://127.0.0.1:0", "--to", "amqp://h", "--html", "-"], "give --html a file"),
+        (
+            ["--listen", "amqp://127.0.0.1:0", "--to", "amqp://h", "--listen-key", __file__],
+            "--listen-key needs",
+        ),
+        (["--listen", "amqp://127.0.0.1:0", "--to", "amqpws://h"], "not passed on octet for octet"),
+        (["--listen", "amqp://127.0.0.1:0", "--to", "amqp://h/orders"], "amqp://h:5672 is enough"),
+        (["--listen", "amqp://ada:x@127.0.0.1:0", "--to", "amqp://h"], "amqp://127.0.0.1:0 is enough"),
+    ],
+)
+def test_trace_says_which_options_do_not_go_together(arguments: list[str], why: str) -> None:
+    result = amqp10("trace", *arguments)
+    assert result.returncode == 2
+    assert why in " ".join(result.stderr.decode().split())
 
 
 async def conversation() -> list[tuple[bool, bytes]]:
@@ -88,8 +151,8 @@ def captured(said: list[tuple[bool, bytes]], *, port: int, most: int) -> list[by
     sequences = {True: 1, False: 1}
     for ours, octets in said:
         ends = (client, server) if ours else (server, client)
-        for start in range(0, len(octets), most):
-            part = octets[start : start + most]
+        for begin in range(0, len(octets), most):
+            part = octets[begin : begin + most]
             packets.append(segment(*ends, sequences[ours], part))
             sequences[ours] += len(part)
     for at in range(3, len(packets) - 1, 3):
@@ -134,9 +197,7 @@ def test_trace_of_a_capture_shows_a_conversation_of_0_9_1(tmp_path: Path) -> Non
         "-> [0] connection.close(reply_code=200)",
         "<- [0] connection.close-ok()",
     ]
-    page = amqp10("trace", str(file), "--html")
-    assert page.returncode == 0
-    assert b"basic.publish" in page.stdout
+    assert b"basic.publish" in done("trace", str(file), "--html", "-")
 
 
 def test_trace_says_what_is_wrong_with_a_file(tmp_path: Path) -> None:

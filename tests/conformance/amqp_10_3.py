@@ -96,7 +96,7 @@ METHODS: Final[Mapping[str, str]] = {
     "test.content-ok": f"{_ENGINE}:checksum_of_hello_is_that_of_the_vector",
     "cluster.hello": f"{_ENGINE}:methods_of_the_cluster_are_events_on_channel_0",
     "cluster.status": f"{_ENGINE}:methods_of_the_cluster_are_events_on_channel_0",
-    "cluster.bind": f"{_ENGINE}:methods_of_the_cluster_are_events_on_channel_0",
+    "cluster.bind": f"{_SERVER}cluster:what_fits_is_relayed_as_a_publish_in_a_tunnel",
 }
 """The test of each method; of the others, that of all methods."""
 
@@ -129,7 +129,9 @@ STATEMENTS: Final = (
     ("650-652", "a ticket of another channel ends the connection", f"{_SERVER}connection:ticket_of_another_channel_ends_the_connection_with_530"),
     ("685, 855, 972", "what needs a ticket", f"{_SERVER}connection:without_a_ticket_it_is_refused_with_403"),
     ("781-782", "an exclusive queue is its connection's", f"{_SERVER}declaring:exclusive_queue_is_its_connections"),
+    ("692-696", "an auto-delete exchange stays for a while", f"{_SERVER}declaring:exchange_of_auto_delete_goes_some_time_after_its_last_binding"),
     ("784-790", "an auto-delete queue stays for a while", f"{_SERVER}declaring:queue_of_auto_delete_goes_after_some_time_of_disuse"),
+    ("870-877", "what is pending in a queue that is deleted becomes dead letters", f"{_SERVER}declaring:what_is_pending_in_a_queue_that_is_deleted_becomes_dead_letters"),
     ("973, 1181, 1368", "a tag that is used ends the connection with 530", f"{_SERVER}consuming:tag_that_is_used_ends_the_connection_with_530"),
     ("974", "a message of any size goes to a client that has none", f"{_SERVER}consuming:window_holds_back_what_does_not_fit"),
     ("976, 1186, 1374", "exclusive access that cannot be: 403, and 405 in file and stream", f"{_SERVER}consuming:exclusive_consumer_that_cannot_be_is_refused"),
@@ -137,6 +139,7 @@ STATEMENTS: Final = (
     ("1093", "a body frame without payload gives up a content", f"{_ENGINE}:content_that_breaks_off_is_reported_with_what_came"),
     ("1096", "a rejected message does not come to its channel again", f"{_SERVER}consuming:message_that_is_rejected_comes_to_another_channel_and_dies_at_the_fifth_failure"),
     ("1454", "tx.select goes before commit", f"{_SERVER}consuming:commit_without_select_is_refused"),
+    ("1718-1763", "an exchange here is bound to an exchange of the peer", f"{_SERVER}cluster:peer_binds_many_times_and_gets_a_message_once"),
     ("1508-1509", "a coordinator ends what dtx.start begins", f"{_SERVER}consuming:coordinator_ends_a_branch"),
 )  # fmt: skip
 

@@ -366,6 +366,13 @@ CHAPTERS: dict[str, tuple[str, list[Feature]]] = {
                 "open_container_has_the_queues_that_were_asked_for",
                 "memory_stream_pair_keeps_the_rules_of_a_half_closeable_stream",
             ),
+            yes(
+                "delayed redelivery: by the queue, and as the consumer asks",
+                "- - - - - - - Y . . . .",
+                "delay_grows_with_each_failed_attempt_up_to_its_maximum",
+                "consumer_says_how_long_to_wait",
+                "message_waits_on_after_a_restart",
+            ),
             yes("requests and replies", "Y N P P N Y Y Y P Y Y -", "request_returns_the_reply"),
             yes(
                 "$management",
@@ -398,6 +405,19 @@ CHAPTERS: dict[str, tuple[str, list[Feature]]] = {
                 "call_leaves_both_ends_consistent_when_it_is_cancelled_at_any_checkpoint",
             ),
             yes("frames traced", "Y Y Y Y P Y Y P P Y Y Y", "frames_are_logged_when_the_logger_is_set_to_it"),
+            yes(
+                "a capture drawn: lanes, deliveries, credit, errors",
+                ". . . . . . . . . . . .",
+                "delivery_is_a_thread_through_its_frames",
+                "hostile_capture_adds_no_element_to_the_page",
+                "filters_show_what_belongs_together",
+            ),
+            yes(
+                "a proxy that shows frames as they pass",
+                ". . . . . . . . . . . .",
+                "octets_and_half_closes_pass_as_they_are",
+                "frames_are_shown_as_they_pass",
+            ),
             yes(
                 "OpenTelemetry",
                 "P N N N N N N N N N N N",

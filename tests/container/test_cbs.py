@@ -412,6 +412,22 @@ async def test_request_without_reply_to_is_answered_on_the_link_of_its_sender() 
         assert delivery.message.to is None
 
 
+async def test_request_is_answered_on_the_link_of_its_sender_that_reply_to_names() -> None:
+    # So Azure's clients for JavaScript ask: the link for replies has a name, and a target without an address.
+    container = container_of(lambda offer: Claim(offer.audience, None))
+    async with (
+        container.connect() as conn,
+        conn.open_receiver("$cbs", name="mine", target=Target()) as replies,
+        conn.open_receiver("$cbs", name="other", target=Target()),
+        conn.open_sender("$cbs") as sender,
+    ):
+        request = put_token()
+        request.reply_to = "mine"
+        await sender.send(request)
+        delivery = await replies.receive()
+        assert delivery.message.application_properties["status-code"] == 202
+
+
 async def test_request_that_nobody_can_be_told_of_counts_all_the_same() -> None:
     async with container_of(lambda offer: Claim(offer.audience, None)).connect() as conn:
         async with conn.open_sender("$cbs") as sender:

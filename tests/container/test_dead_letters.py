@@ -368,3 +368,22 @@ async def test_message_comes_again_with_annotations_whose_keys_are_no_symbols_an
     assert again.message.annotations[Symbol("x-more")] == 3
     assert again.message.annotations[Symbol("x-a")] == 4
     assert len(again.message.annotations) == len(annotations) + 1
+
+
+@pytest.mark.parametrize("group", [None, "g"])
+async def test_what_is_ready_or_delayed_becomes_dead_letters_before_its_queue_is_deleted(
+    group: str | None, autojump_clock: MockClock
+) -> None:
+    container = Container()
+    queue = container.add_queue("q", dead_letter="dead", redelivery_delay=100, grouped=True)
+    container.add_queue("dead")
+    async with two(container) as (one, other):
+        await fill(one, "q", amqp.Message("1", group_id=group), amqp.Message("2", group_id=group))
+        async with one.open_receiver("q", credit=0) as receiver:
+            (await receiver.receive()).modify(delivery_failed=True)
+            await wait_all_tasks_blocked()
+        assert queue.end_available() == queue.figures["deleted"] == 2
+        container.remove_node("q")
+        letters = [await told(other) for _ in range(2)]
+        assert sorted(str(letter.body) for letter in letters) == ["1", "2"]
+        assert {letter.annotations["x-opt-deadletter-reason"] for letter in letters} == {"deleted"}

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill
 from trio_amqp10.container import Container
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.peer.errors import DeliveryRejectedError, LinkDetachedError, LinkRefusedError
 from trio_amqp10.spec.messaging import Accepted
-
-if TYPE_CHECKING:
-    import trio_amqp10 as amqp
 
 SECRET = "the password is swordfish"
 
@@ -82,6 +80,30 @@ async def test_row_67_consumer_that_raises_rejects_that_delivery_and_nothing_els
             assert SECRET not in str(rejected.value)
             await bystander.send("good")
             await sender.send("good")
+
+
+async def test_handler_says_why_it_refuses(caplog: pytest.LogCaptureFixture) -> None:
+    container = Container()
+
+    @container.consumer("audit")
+    async def audit(delivery: amqp.Delivery) -> None:
+        raise amqp.RefusedError("app:bad", f"not {delivery.message.body}")
+
+    @container.function("upper")
+    async def upper(message: amqp.Message) -> str:
+        raise amqp.RefusedError("app:bad", f"not {message.body}")
+
+    async with container.connect() as conn:
+        async with conn.open_sender("audit") as sender:
+            with pytest.raises(DeliveryRejectedError) as rejected:
+                await sender.send("tea")
+        async with conn.open_requester("upper") as requester:
+            with pytest.raises(DeliveryRejectedError) as refused:
+                await requester.request("tea")
+    for said in (rejected.value, refused.value):
+        assert said.condition == "app:bad"
+        assert "not tea" in str(said)
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 async def test_row_64_consumer_that_is_slow_makes_its_peer_wait() -> None:

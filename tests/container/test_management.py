@@ -86,6 +86,26 @@ async def test_management_changes_the_rules_of_a_queue() -> None:
         assert (status, "cannot be changed" in why) == (400, True)
 
 
+async def test_management_sets_and_shows_delays_in_whole_and_in_parts_of_seconds(
+    autojump_clock: MockClock,
+) -> None:
+    async with managed() as (container, ask):
+        rules = {"redelivery-delay": 1.5, "redelivery-delay-multiplier": 2, "max-redelivery-delay": 60}
+        status, made = await ask("CREATE", rules, type="queue", name="q")
+        assert (status, {name: made[name] for name in rules}) == (201, rules)
+        assert queue_of(container).policy.delay_after(3) == 6
+        await container.send("q", "x")
+        async with container.connect() as conn, conn.open_receiver("q", credit=1) as receiver:
+            (await receiver.receive()).modify(delivery_failed=True)
+            _, found = await ask("READ", name="q")
+            assert (found["messages"], found["available"], found["leased"], found["delayed"]) == (1, 0, 0, 1)
+            (await receiver.receive()).accept()
+        await ask("UPDATE", {"redelivery-delay-multiplier": None}, name="q")
+        assert queue_of(container).policy.delay_after(3) == 1.5
+        status, why = await ask("UPDATE", {"redelivery-delay": "long"}, name="q")
+        assert (status, "float is possible" in why) == (400, True)
+
+
 async def test_management_counts_what_has_expired_as_gone(autojump_clock: MockClock) -> None:
     async with managed() as (container, ask):
         container.add_queue("q")

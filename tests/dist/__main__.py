@@ -53,6 +53,30 @@ command = str(Path(sys.executable).with_name("amqp10"))
 assert "sent" in subprocess.run([command, "demo"], capture_output=True, text=True, check=True).stdout
 assert subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout.strip().endswith("{__version__}")
 """
+TEST = """
+import subprocess, sys
+from pathlib import Path
+import opentelemetry.sdk, scramp, trustme
+Path("pytest.ini").write_text("[pytest]\\ntrio_mode = true\\n")
+Path("test_orders.py").write_text('''
+from hypothesis import given, strategies as st
+import trio_amqp10 as amqp
+
+async def test_order_is_taken(amqp_container):
+    amqp_container.add_queue("orders")
+    async with amqp_container.connect() as conn:
+        async with conn.open_sender("orders") as sender:
+            await sender.send("tea")
+        async with conn.open_receiver("orders") as receiver:
+            assert (await receiver.receive()).message.body == "tea"
+
+@given(st.binary())
+def test_message_is_read_as_it_was_written(body):
+    assert amqp.Message.from_payload(amqp.Message(body).to_payload()).body == body
+''')
+done = subprocess.run([sys.executable, "-m", "pytest", "-q", "test_orders.py"], capture_output=True, text=True)
+assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout + done.stderr
+"""
 WORKS = {
     "scram": "import trio_amqp10.sasl as sasl; sasl.Scram('user', 'password')",
     "tls": "import cryptography",
@@ -60,7 +84,7 @@ WORKS = {
     "selector": "from trio_amqp10.filters import Selector; Selector('a = 1')",
     "otel": "import trio_amqp10.otel",
     "cli": CLI,
-    "test": "import pytest, pytest_trio, hypothesis",
+    "test": TEST,
 }
 """What has to work with an extra; the others are for work on the package, and for Spark there is ``make test-spark``."""
 
@@ -106,8 +130,9 @@ def check_wheel(wheel: Path) -> None:
     assert wanted <= names, sorted(wanted - names)
     strange = [name for name in names if not name.startswith((f"{NAME}/", "pyspark_amqp10/", f"{info}/"))]
     assert not strange, strange
-    foreign = [name for name in names if not name.endswith((".py", "py.typed")) and not name.startswith(info)]
-    assert not foreign, f"nothing but Python is bundled: {foreign}"
+    foreign = {name for name in names if not name.endswith((".py", "py.typed")) and not name.startswith(info)}
+    page = {f"{NAME}/trace/page.{kind}" for kind in ("css", "html", "js")}
+    assert foreign == page, f"nothing but Python and the page of a capture is bundled: {foreign ^ page}"
     files = {path.relative_to(ROOT).as_posix() for path in (ROOT / NAME).rglob("*.py")}
     assert files <= names, sorted(files - names)
     with zipfile.ZipFile(wheel) as archive:

@@ -20,6 +20,8 @@ from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.message import Data, Message, Sequence, Value
 from trio_amqp10.spec.messaging import Properties
 from trio_amqp10.spec.transactions import Declare, Discharge
+from trio_amqp10.wire.decode import decode
+from trio_amqp10.wire.decode_budget import Budget
 from trio_amqp10.wire.encode import encode
 from trio_amqp10.wire.values import Described, Symbol, Timestamp, UInt
 
@@ -285,3 +287,34 @@ def test_discharge_without_a_transaction_or_with_a_strange_option_is_refused() -
 
 def test_unknown_described_value_stays_as_it_is() -> None:
     assert body_of((4, encode(Described("x:y", "z")))) == (Value(Described("x:y", "z")),)
+
+
+@pytest.mark.parametrize("description", [None, "no such tea"])
+def test_error_of_a_rejected_message_is_under_rejected_and_comes_back(description: str | None) -> None:
+    annotations: dict[Any, Any] = {"x-opt-deadletter-condition": "shop:no-tea", "x-opt-mine": 1}
+    if description is not None:
+        annotations["x-opt-deadletter-description"] = description
+    payload = Message(b"x", annotations=annotations).to_payload()
+    sections = draft_message(payload)
+    header: Any = decode(sections[0][1], 0, Budget(types=TYPES))[0]
+    error = header.message_attrs[Symbol("rejected")]
+    assert (error.condition, error.description) == ("shop:no-tea", description)
+    assert set(header.message_attrs) == {Symbol("rejected"), Symbol("x-opt-mine")}
+    assert Message.from_payload(final_message(sections).payload).annotations == annotations
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        {"x-opt-deadletter-condition": 5},
+        {"x-opt-deadletter-condition": "t\xe9"},
+        {"x-opt-deadletter-condition": "a:b", "x-opt-deadletter-description": 5},
+        {"rejected": "by hand"},
+    ],
+    ids=repr,
+)
+def test_what_is_no_error_stays_among_the_attributes(annotations: Any) -> None:
+    sections = draft_message(Message(b"x", annotations=annotations).to_payload())
+    header: Any = decode(sections[0][1], 0, Budget(types=TYPES))[0]
+    assert header.message_attrs == annotations
+    assert Message.from_payload(final_message(sections).payload).annotations == annotations

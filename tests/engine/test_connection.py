@@ -206,6 +206,16 @@ def test_connection_begins_on_channel_0_when_it_waits_for_the_header() -> None:
     script >> expected("open") >> expected("begin", channel=0)
 
 
+def test_connection_writes_no_header_when_somebody_has_written_it() -> None:
+    connection = Connection("engine")
+    connection.note_header_written()
+    script = Script(connection)
+    script << header() + OPEN
+    script.expect_nothing()
+    connection.open()
+    script >> expected("open")
+
+
 @pytest.mark.parametrize("how", ["eof", "lose"])
 def test_connection_tells_the_loss_of_its_transport_once(how: str) -> None:
     session, script = begun()

@@ -28,23 +28,25 @@ class Framing:
     """How octets are cut into frames.
 
     Attributes:
-        size_at: where the four octets of a frame's size stand.
+        size_at: where the octets of a frame's size stand.
         head: octets before a frame's body.
         tail: what ends a frame.
         counted: octets of a frame that its size does not count.
+        width: octets of the size.
     """
 
     size_at: int
     head: int
     tail: bytes = b""
     counted: int = 0
+    width: int = 4
 
     def split(self, octets: bytes) -> list[bytes]:
         """Protocol headers, and frames as their sizes say; what is neither is one piece at the end."""
         frames: list[bytes] = []
         least = self.head + len(self.tail)
         while len(octets) >= least:
-            size = int.from_bytes(octets[self.size_at : self.size_at + 4], "big") + self.counted
+            size = int.from_bytes(octets[self.size_at : self.size_at + self.width], "big") + self.counted
             if octets.startswith(b"AMQP"):
                 size = 8
             if not least <= size <= len(octets):
@@ -61,8 +63,11 @@ class Framing:
         """The frame with another body, and a size that is true."""
         if len(frame) < self.head + len(self.tail):
             return frame
-        size = struct.pack(">I", self.head + len(body) + len(self.tail) - self.counted)
-        return frame[: self.size_at] + size + frame[self.size_at + 4 : self.head] + body + self.tail
+        size = self.head + len(body) + len(self.tail) - self.counted
+        written = min(size, 256**self.width - 1).to_bytes(self.width, "big")
+        return (
+            frame[: self.size_at] + written + frame[self.size_at + self.width : self.head] + body + self.tail
+        )
 
 
 AMQP10: Final = Framing(size_at=0, head=8)

@@ -70,8 +70,12 @@ class _Play:
         try:
             await call(*args)
         except LocalProtocolError as failure:
-            # A script knows our UUIDs before we do, and may take the name of a link of ours; no real peer can.
-            if "exists on this connection already" not in str(failure):
+            # A script knows our UUIDs before we do, and may take the name of a link of ours; no real peer can. And it may
+            # permit fewer links than the program opens, which is told to open another session (2.7.2).
+            if not any(
+                said in str(failure)
+                for said in ("exists on this connection already", "that handle-max allows")
+            ):
                 raise UndeclaredError(f"{name}: the program did nothing wrong: {failure!r}") from failure
         except (amqp.AmqpError, trio.BrokenResourceError, trio.ClosedResourceError):
             pass

@@ -25,7 +25,7 @@ from trio_amqp10.spec.messaging import Source, Target
 from trio_amqp10.wire.decode import decode
 from trio_amqp10.wire.encode import encode
 
-from . import container, program, scenario, seeds, targets091, targets103, targets_draft
+from . import container, program, scenario, seeds, targets091, targets103, targets_draft, targets_fast
 from .mutate import AMQP10
 from .target import WHOLE, FuzzTarget
 
@@ -254,4 +254,5 @@ TARGETS = {
     **targets091.TARGETS,
     **targets103.TARGETS,
     **targets_draft.TARGETS,
+    **targets_fast.TARGETS,
 }

@@ -19,6 +19,7 @@ from trio_amqp10.amqp_10_3.properties import PROPERTIES
 from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 
+from .feeding import feed
 from .mutate import Framing
 from .target import FuzzTarget
 
@@ -73,29 +74,7 @@ def stream_accepted(octets: bytes) -> None:
 
 
 def _feed(engine: Engine, octets: bytes) -> None:
-    """Read them in pieces, let in whoever asks, take what came and settle it, and read what is written."""
-    size = (1 << 20, 1, 7, 64)[len(octets) % 4]
-    output = bytearray()
-    try:
-        for at in range(0, len(octets), size):
-            engine.receive_slice(octets[at : at + size], 1.0)
-            _settle(engine, output)
-            while engine.has_input():
-                engine.receive_slice(b"", 1.0)
-                _settle(engine, output)
-        engine.receive_eof(2.0)
-    finally:
-        _settle(engine, output)
-        for now in (3.0, 40.0, 300.0):
-            engine.handle_timer(now)
-            _settle(engine, output)
-        engine.transport_lost()
-        _settle(engine, output)
-        assert engine.data_to_send() is None
-        assert engine.next_deadline() is None
-        assert engine.partial == engine.held == 0, "something is still counted"
-        assert len(output) <= 16 * len(octets) + 16_384, f"{len(output)} written about {len(octets)}"
-        _check(bytes(output).removeprefix(OPENING[:8]))
+    feed(engine, octets, settle=_settle, check=_check, spare=16_384)
 
 
 def _settle(engine: Engine, output: bytearray) -> None:
@@ -126,7 +105,7 @@ def _answer(engine: Engine, channel: Any, arrival: Any) -> None:
 
 def _check(octets: bytes) -> None:
     """What is written is frames that the second reader takes, and its closes have a code that octets deserve."""
-    for kind, _, payload in naive.frames(octets):
+    for kind, _, payload in naive.frames(octets.removeprefix(OPENING[:8])):
         if kind == 1:
             name, arguments = naive.method(payload)
             assert not name.endswith(".close") or arguments[0] in _CODES, (name, arguments)

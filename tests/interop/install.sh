@@ -1,6 +1,6 @@
 #!/bin/sh
 # Install real peers into .peers (git-ignored), each by itself and only if it is not there yet:
-#     tests/interop/install.sh [proton] [cyrus] [rhea] [rabbitmq4] [rabbitmq3] [azure] [rabbitmq-client] [pika] [amqplib] [frameworks] [tshark] [chromium]      (default: all)
+#     tests/interop/install.sh [proton] [cyrus] [rhea] [rabbitmq4] [rabbitmq3] [azure] [rabbitmq-client] [pika] [amqplib] [azure-js] [frameworks] [tshark] [chromium]      (default: all)
 # For Debian 12. Packages come from apt, pip and npm as this machine has them configured. RabbitMQ goes into
 # file trees of its own (debootstrap), so that no service of the host is installed, let alone started.
 # PYTHON names the interpreter for proton's environment; it needs no package of this project.
@@ -146,6 +146,15 @@ install_azure() {
         "$peers/azure/bin/python" -m pip install -q azure-servicebus==7.15.0 azure-eventhub==5.15.1 >&2
 }
 
+# The same of Microsoft's for JavaScript, on rhea.
+install_azure_js() {
+    [ -f "$peers/azure-js/node_modules/@azure/event-hubs/package.json" ] && command -v node >/dev/null && return 0
+    command -v node >/dev/null || apt_install nodejs || return 1
+    command -v npm >/dev/null || apt_install npm || return 1
+    mkdir -p "$peers/azure-js" &&
+        npm install --silent --no-fund --no-audit --prefix "$peers/azure-js" @azure/service-bus@7.9.5 @azure/event-hubs@6.0.4 >&2
+}
+
 install_tshark() {
     command -v tshark >/dev/null && command -v dumpcap >/dev/null && return 0
     apt_install tshark
@@ -159,7 +168,7 @@ install_chromium() {
 }
 
 mkdir -p "$peers"
-[ $# -gt 0 ] || set -- proton cyrus rhea rabbitmq4 rabbitmq3 azure rabbitmq-client pika amqplib frameworks tshark chromium
+[ $# -gt 0 ] || set -- proton cyrus rhea rabbitmq4 rabbitmq3 azure rabbitmq-client pika amqplib azure-js frameworks tshark chromium
 for peer in "$@"; do
     case $peer in
     proton) install_proton ;;
@@ -168,6 +177,7 @@ for peer in "$@"; do
     rabbitmq4) install_rabbitmq 4 trixie ;;
     rabbitmq3) install_rabbitmq 3 bookworm ;;
     azure) install_azure ;;
+    azure-js) install_azure_js ;;
     rabbitmq-client) install_rabbitmq_client ;;
     pika) install_pika ;;
     amqplib) install_amqplib ;;
@@ -175,7 +185,7 @@ for peer in "$@"; do
     tshark) install_tshark ;;
     chromium) install_chromium ;;
     *)
-        say "no such peer: $peer (proton cyrus rhea rabbitmq4 rabbitmq3 azure rabbitmq-client pika amqplib frameworks tshark chromium)"
+        say "no such peer: $peer (proton cyrus rhea rabbitmq4 rabbitmq3 azure rabbitmq-client pika amqplib azure-js frameworks tshark chromium)"
         exit 2
         ;;
     esac

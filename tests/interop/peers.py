@@ -50,6 +50,8 @@ def is_missing(name: str) -> str | None:
         there = all((modules / one).exists() for one in ("rhea", "ws")) and bool(shutil.which("node"))
     elif name == "amqplib":
         there = (PEERS / "amqplib/node_modules/amqplib").exists() and bool(shutil.which("node"))
+    elif name == "azure-js":
+        there = (PEERS / name / "node_modules/@azure/event-hubs").exists() and bool(shutil.which("node"))
     elif name == "azure":
         there = any((PEERS / name / "lib").glob("python3*/site-packages/azure/eventhub"))
     elif name == "celery":

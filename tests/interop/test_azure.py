@@ -1,4 +1,4 @@
-"""azure-servicebus against a container with ``$cbs``; it and azure-eventhub against what they take for their emulators."""
+"""azure-servicebus against a container with ``$cbs``; it and azure-eventhub, and both for JavaScript, against what they take for their emulators."""
 
 from __future__ import annotations
 
@@ -155,6 +155,81 @@ def test_azure_eventhub_takes_partitions_over_by_owner_level() -> None:
         "lower": True,
         "none": True,
         "second": [["tea"], []],
+    }
+
+
+async def _run_node(mode: str, name: str, container: amqp.Container) -> Any:
+    async with trio.open_nursery() as nursery:
+        listeners: list[amqp.Listener] = await nursery.start(partial(container.serve, "amqp://127.0.0.1:0"))
+        program = str(Path(__file__).with_name("azure_peer.js"))
+        done = await trio.run_process(
+            ["node", program, mode, str(listeners[0].port), name, KEYS[name][0]],
+            capture_stdout=True,
+            env={**os.environ, "NODE_PATH": str(PEERS / "azure-js/node_modules")},
+        )
+        nursery.cancel_scope.cancel()
+    return json.loads(done.stdout)
+
+
+def test_azure_service_bus_for_javascript_settles_peeks_schedules_and_has_sessions(bus: ServiceBus) -> None:
+    need("azure-js")
+    names = ["complete", "abandon", "dead", "defer", "renew"]
+    assert within(_run_node, "settle", "root", bus.container) == {
+        "peeked": names,
+        "received": [[name, 1 + i, 0, 1] for i, name in enumerate(names)],
+        "renewed": True,
+        "deferred": ["defer", "deferred"],
+        "again": ["abandon", 1],
+        "settledTwice": "Error",
+        "dead": ["dead", "bad", "sour"],
+        "scheduled": ["later", True],
+        "none": 0,
+        "subscribed": [["oil", {"price": 3}], ["tea", [1, "two"]]],
+        "session": ["y", "state"],
+        "sessionRenewed": True,
+        "ofY": ["for y", "y"],
+        "lockedSession": "SessionCannotBeLocked",
+        "nextSession": ["x", "for x"],
+    }
+    left = {name: len(entity) for name, entity in bus.entities.items() if len(entity)}
+    assert left == {"prices/Subscriptions/two": 2}
+
+
+def test_azure_service_bus_for_javascript_makes_rules(bus: ServiceBus) -> None:
+    need("azure-js")
+    said = within(_run_node, "rules", "root", bus.container)
+    [by_subject, dear] = said.pop("after")
+    assert by_subject[0] == "by-subject"
+    assert {key: value for key, value in by_subject[1].items() if value is not None} == {
+        "subject": "tea",
+        "applicationProperties": {"fresh": True},
+    }
+    assert dear == ["dear", "price > 100 AND sys.Label = 'oil'"]
+    assert said == {
+        "before": [["$Default", "1=1"]],
+        "sameName": "MessagingEntityAlreadyExists",
+        "noRule": "ServiceCommunicationProblem",
+        "badRule": "GeneralError",
+        "got": ["dear oil", "fresh tea"],
+    }
+
+
+def test_azure_service_bus_for_javascript_is_told_what_it_may_not(bus: ServiceBus) -> None:
+    need("azure-js")
+    said = within(_run_node, "refused", "sender", bus.container)
+    assert said == {"wrong key": "UnauthorizedAccess", "sends only": "UnauthorizedAccess"}
+
+
+def test_azure_event_hubs_for_javascript_sends_and_reads_partitions() -> None:
+    need("azure-js")
+    hubs = EventHubs(keys=KEYS)
+    hubs.add_hub("clicks", HubOptions(partition_count=2))
+    assert within(_run_node, "hubs", "root", hubs.container) == {
+        "hub": ["clicks", ["0", "1"]],
+        "partition": ["0", 3, False],
+        "all": [[{"a": 1}, "by key", "zero 0", "zero 1", "zero 2"], ["0", "1"]],
+        "behind": [["by key", "zero 2"], ["0"]],
+        "wrongKey": "UnauthorizedError",
     }
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import trio_amqp10 as amqp
+from tests.test_docs import ROOT, blocks, promises
+from tests.test_examples import load
 from tests.test_rabbitmq import use, use_wrongly
-from trio_amqp10 import rabbitmq
+from trio_amqp10 import rabbitmq, testing
 
 from .ours import within
 
@@ -26,6 +30,26 @@ def test_broker_declares_binds_and_deletes(rabbitmq4: Broker) -> None:
                     await broker.delete_queue(f"managed-{kind}")
 
     within(main)
+
+
+def test_example_of_a_client_runs(rabbitmq4: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    within(partial(load("rabbitmq_client").main, rabbitmq4.url))
+    assert capsys.readouterr().out.splitlines() == [
+        "no queue is bound for black.coffee",
+        "green.tea one cup",
+    ]
+
+
+def test_program_of_the_manual_runs(
+    rabbitmq4: Broker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = ROOT / "docs/programs/rabbitmq.rst"
+    [program] = [block.text for block in blocks(page) if block.kind == "python"]
+    monkeypatch.setattr(testing, "rabbitmq", lambda: nullcontext(rabbitmq4.url))
+    names: dict[str, Any] = {}
+    exec(program.replace("trio.run(main)", ""), names)
+    within(names["main"])
+    assert set(promises(page)) <= set(capsys.readouterr().out.splitlines())
 
 
 def test_misspelt_queue_ends_no_other_link(rabbitmq4: Broker) -> None:

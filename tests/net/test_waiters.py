@@ -6,11 +6,15 @@ from __future__ import annotations
 
 import itertools
 import time
+from typing import TYPE_CHECKING
 
 import trio
 from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 
 from trio_amqp10.net.waiters import CheckpointThrottle, OneShotEvent, Waiter
+
+if TYPE_CHECKING:
+    import pytest
 
 
 async def test_waiter_wakes_all_who_wait() -> None:
@@ -126,6 +130,15 @@ async def test_pace_has_a_full_checkpoint_within_64_calls() -> None:
             await pace.checkpoint()
         assert ran >= 10  # trio runs two tasks in either order, so not exactly once in 64
         nursery.cancel_scope.cancel()
+
+
+async def test_pace_has_a_full_checkpoint_in_every_64_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trio_amqp10.net.waiters.perf_counter", lambda: 0.0)
+    pace = CheckpointThrottle()
+    for _ in range(3):
+        with assert_checkpoints():
+            for _ in range(64):
+                await pace.checkpoint()
 
 
 async def test_pace_sees_a_passed_deadline_within_a_millisecond_of_slow_work() -> None:

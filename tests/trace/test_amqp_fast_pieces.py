@@ -9,7 +9,7 @@ from trio_amqp10.amqp_fast.frames import INITIATION, frame_of
 from trio_amqp10.trace.frame_log import Record, entries_of
 from trio_amqp10.trace.frame_splitter import FrameSplitter, read_pieces
 from trio_amqp10.trace.frame_text import describe, fields_of, redacted
-from trio_amqp10.trace.html_diagram import sequence_diagram
+from trio_amqp10.trace.page_model import PageModel
 
 CHALLENGE = frame_of(spec.ConnectionChallenge(mechanisms="PLAIN"))
 RESPONSE = frame_of(
@@ -43,10 +43,11 @@ def test_stream_is_told_octet_by_octet(stream: bytes) -> None:
 
 
 def test_reply_of_a_failure_is_shown_as_one() -> None:
-    page = sequence_diagram(
-        entries_of([Record(1, ">", CLIENT), Record(1, "<", SERVER)]), title="a conversation"
-    )
-    assert page.count('class="back bad"') == 1
+    model = PageModel()
+    for entry in entries_of([Record(1, ">", CLIENT), Record(1, "<", SERVER)]):
+        model.feed(entry)
+    errors = [row["error"]["what"] for row in model.as_json()["rows"] if "error" in row]
+    assert errors == ["310 Nothing"]
     assert describe(read_pieces(SERVER)[1]).endswith("reply_code=310, reply_text='Nothing') !")
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tests.naive.performatives import empty_frame, frame, header, raw_frame
 from trio_amqp10.spec.transport import Begin, Open, Transfer
-from trio_amqp10.trace.frame_splitter import FrameSplitter, Piece, read_pieces
+from trio_amqp10.trace import frame_splitter
+from trio_amqp10.trace.frame_splitter import FrameSplitter, Piece, piece_at, read_pieces
 
 CONVERSATION = b"".join(
     [
@@ -66,6 +67,26 @@ def test_unfinished_piece_is_one_when_the_stream_has_ended() -> None:
     assert read_pieces(b"\0\0\1")[0].octets == b"\0\0\1"
 
 
+def test_octets_of_a_large_frame_are_joined_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or a frame of 64 MiB would be copied a thousand times while it comes in."""
+    tries: list[int] = []
+
+    def counted(buffer: bytes, pos: int) -> tuple[Piece | None, int]:
+        tries.append(len(buffer))
+        return piece_at(buffer, pos)
+
+    monkeypatch.setattr(frame_splitter, "piece_at", counted)
+    splitter = FrameSplitter()
+    octets = raw_frame(b"", size=1000) + bytes(992)
+    pieces = [piece for at in range(0, 1000, 10) for piece in splitter.feed(octets[at : at + 10])]
+    assert [piece.octets for piece in pieces] == [octets]
+    assert tries == [10, 1000]
+    assert splitter.feed(empty_frame() + octets[:20]) == [Piece(empty_frame(), 0, 0)]
+    assert splitter.rest == octets[:20]
+    assert splitter.finish() == [Piece(octets[:20], fault="the stream ends within it")]
+    assert [piece.is_empty for piece in splitter.feed(empty_frame())] == [True]
+
+
 def test_what_follows_an_impossible_frame_is_one_piece() -> None:
     splitter = FrameSplitter()
     [good, bad] = splitter.feed(empty_frame() + b"GET / HTTP")
@@ -79,7 +100,9 @@ def test_what_follows_an_impossible_frame_is_one_piece() -> None:
 
 def test_splitter_stays_lost_once_it_is() -> None:
     splitter = FrameSplitter()
+    assert splitter.lost is None
     [bad] = splitter.feed(b"\0\0\0\7\2\0\0\0")
+    assert splitter.lost == bad.fault
     assert bad.fault == "frame size 7 is less than its own header of 8 octets (2.3.1)"
     [more] = splitter.feed(empty_frame())
     assert more.octets == empty_frame()

@@ -49,7 +49,7 @@ class Assembly:
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
-        self.expects = METHOD
+        self.expects: int = METHOD
         self.method: Method | None = None
         self._header: ContentHeader | None = None
         self._bodies: list[bytes] = []

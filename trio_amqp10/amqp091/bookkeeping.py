@@ -41,12 +41,12 @@ class Numbers:
     __slots__ = ("_publishes", "asked", "confirming", "consumers", "deliveries", "user")
 
     def __init__(self, user: str | None) -> None:
-        self.deliveries = Tags()
+        self.deliveries: Final = Tags()
         self._publishes: Tags | None = None
-        self.confirming = False
+        self.confirming: bool = False
         self.consumers: dict[str, bool] = {}
         self.asked: dict[str, None] = {}
-        self.user = user
+        self.user: str | None = user
 
     @property
     def publishes(self) -> Tags:

@@ -122,9 +122,9 @@ class Channel:
 
     def __init__(self, host: Host, number: int) -> None:
         self._host = host
-        self.number = number
-        self.numbers = Numbers(host.user)
-        self.flowing = True
+        self.number: int = number
+        self.numbers: Numbers = Numbers(host.user)
+        self.flowing: bool = True
         self.on_touch: Callable[[], None] = _nothing
         self._lifecycle = Lifecycle(host.profile.channel, ChannelState.CLOSED, ChannelState.CLOSED)
         self._arrivals: deque[Arrival] | None = None  # as long as there are any: an empty deque takes 0.7 KiB

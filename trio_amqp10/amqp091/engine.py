@@ -107,14 +107,14 @@ class Engine:
         letters: Letters | None = None,
     ) -> None:
         self.role = role
-        self.limits = limits or Limits()
+        self.limits: Limits = limits or Limits()
         self.profile = profile
-        self.letters = letters or profile.letters
-        self.methods = methods or profile.methods
+        self.letters: Letters = letters or profile.letters
+        self.methods: MethodTable = methods or profile.methods
         self.user: str | None = None
-        self.channel_max = self.limits.channel_max
-        self.frame_max = FRAME_MIN
-        self.heartbeat = 0
+        self.channel_max: int = self.limits.channel_max
+        self.frame_max: int = FRAME_MIN
+        self.heartbeat: int = 0
         self.partial = 0
         self.held = 0
         self.braked = False

@@ -38,8 +38,8 @@ class ReplyError(RemoteProtocolError):
         ends = closes_connection(code) if hard is None else hard
         super().__init__(explanation, condition, "connection" if ends else "session")
         self.code = code
-        self.class_id = class_id
-        self.method_id = method_id
+        self.class_id: int = class_id
+        self.method_id: int = method_id
 
     @property
     def reply_text(self) -> str:

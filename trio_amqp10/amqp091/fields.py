@@ -72,8 +72,8 @@ class Scan:
     __slots__ = ("left", "letters")
 
     def __init__(self, letters: Letters, values: int = MAX_VALUES) -> None:
-        self.letters = letters
-        self.left = values
+        self.letters: Letters = letters
+        self.left: int = values
 
 
 class Letters:
@@ -93,10 +93,10 @@ class Letters:
         writers: Mapping[type, _Writer],
         names: re.Pattern[str] | None = None,
     ) -> None:
-        self.name = name
-        self.names = names
-        self.readers = {ord(letter): reader for letter, reader in readers.items()}
-        self.writers = dict(writers)
+        self.name: str = name
+        self.names: Final = names
+        self.readers: Final = {ord(letter): reader for letter, reader in readers.items()}
+        self.writers: Final = dict(writers)
 
     def writer_of(self, value: object) -> _Writer:
         """Who writes values of this type, or of the nearest type above it.

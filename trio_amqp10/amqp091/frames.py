@@ -78,10 +78,10 @@ class FrameFormat:
         self._head = struct.Struct(head)
         self._types = types
         self._misplaced = misplaced
-        self.dropped = dropped
-        self.head_size = self._head.size
-        self.overhead = self.head_size + len(_END)
-        self.heartbeat = self.frame(HEARTBEAT, 0, b"")
+        self.dropped: Final = dropped
+        self.head_size: Final = self._head.size
+        self.overhead: Final = self.head_size + len(_END)
+        self.heartbeat: bytes = self.frame(HEARTBEAT, 0, b"")
 
     def read_head(self, buf: bytes | bytearray, pos: int, largest: int) -> tuple[int, int, int]:
         """Type, channel and size of the payload, from the octets of a head.

@@ -206,15 +206,16 @@ class Plan:
         answers: tuple[type[Method], ...],
         arguments: tuple[tuple[str, FieldType], ...],
     ) -> None:
-        self.made = made
-        self.class_id, self.method_id = ids
-        self.prefix = _IDS.pack(*ids)
-        self.name = name
-        self.sender = sender
-        self.synchronous = synchronous
-        self.content = content
-        self.answers = answers
-        self.arguments = arguments
+        self.made: type[Method] = made
+        self.class_id: int = ids[0]
+        self.method_id: int = ids[1]
+        self.prefix: bytes = _IDS.pack(*ids)
+        self.name: str = name
+        self.sender: EndpointRole = sender
+        self.synchronous: Final = synchronous
+        self.content: Final = content
+        self.answers: Final = answers
+        self.arguments: Final = arguments
         self._runs = tuple(_runs(made, arguments))
 
     def waits(self, made: Method) -> bool:

@@ -17,7 +17,7 @@ Both ends may close at once: in ``CLOSE_SENT`` the peer's close is answered, and
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from trio_amqp10.reply_codes import ReplyCode091
 from trio_amqp10.state_machine import StateMachine
@@ -117,7 +117,7 @@ class Lifecycle(StateMachine[S, Step]):
 
     __slots__ = ()
 
-    LOST = Step.LOST
+    LOST: ClassVar[Enum] = Step.LOST
 
     def fault(self, step: Step, description: str, /) -> ReplyError:
         return ReplyError(REACTIONS.get((self.state, step), ReplyCode091.COMMAND_INVALID), description)

@@ -28,8 +28,8 @@ class Tags:
         self._out: dict[int, None] = {}
         self._settled: list[int] = []
         self._free = False  # whether the last tag may come again
-        self.last = 0
-        self.transactional = False
+        self.last: int = 0
+        self.transactional: bool = False
 
     def __len__(self) -> int:
         return len(self._out)

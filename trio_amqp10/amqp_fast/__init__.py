@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trio_amqp10.lazy_names import names_of
-
 if TYPE_CHECKING:
     from .client import *  # noqa: F403 - all of its names, which it lists
+else:
+    from trio_amqp10.lazy_names import names_of
 
-__getattr__, __dir__ = names_of(__name__, ".client")
+    __getattr__, __dir__ = names_of(__name__, ".client")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
@@ -86,13 +86,13 @@ class Channel:
 
     def __init__(self, host: Host, command: spec.ChannelOpen) -> None:
         self._host = host
-        self.id = command.channel_id
-        self.role = host.role
-        self.transacted = command.transacted
-        self.restartable = command.restartable
+        self.id: int = command.channel_id
+        self.role: EndpointRole = host.role
+        self.transacted: Final = command.transacted
+        self.restartable: Final = command.restartable
         self.handles: dict[int, Handle] = {}
-        self.numbers = Numbers(transacted=command.transacted)
-        self.assembly = assembly.Assembly(host)
+        self.numbers: Numbers = Numbers(transacted=command.transacted)
+        self.assembly: Final = assembly.Assembly(host)
         self.on_touch: Callable[[], object] = _nothing
         self._lifecycle = Lifecycle(CHANNEL, ChannelState.CLOSED, ChannelState.CLOSED)
         self._lifecycle.step(Step.OPEN)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, dataclass_transform
 
 from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
@@ -67,11 +67,11 @@ class Plan:
         sender: EndpointRole,
         fields: tuple[tuple[str, FieldType], ...],
     ) -> None:
-        self.made = made
-        self.id = number
-        self.name = name
-        self.sender = sender
-        self.fields = fields
+        self.made: type[Record] = made
+        self.id: Final = number
+        self.name: str = name
+        self.sender: EndpointRole = sender
+        self.fields: tuple[tuple[str, FieldType], ...] = fields
         self._runs = tuple(_runs(made, fields))
 
     def read(self, buf: bytes, pos: int, end: int) -> tuple[Any, int]:

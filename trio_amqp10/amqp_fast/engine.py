@@ -97,14 +97,14 @@ class Engine:
         commands: CommandTable = spec.COMMANDS,
     ) -> None:
         self.role = role
-        self.limits = limits or Limits()
-        self.partials = PartialMessages() if partials is None else partials
+        self.limits: Limits = limits or Limits()
+        self.partials: PartialMessages = PartialMessages() if partials is None else partials
         self.owner = ""
         self.partial = 0
         self.held = 0
         self.braked = False
         self.crowded: Callable[[], bool] | None = None
-        self.now = now
+        self.now: float = now
         self._commands = commands
         self._server = role is EndpointRole.SERVER
         self._expected = EXPECTED[role]

@@ -7,7 +7,7 @@ channel, by which it writes.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
@@ -43,10 +43,10 @@ class OutgoingMessage:
     __slots__ = ("body", "command", "handle", "head")
 
     def __init__(self, handle: Handle, head: bytes, body: bytes, command: Command) -> None:
-        self.handle = handle
-        self.head = head
-        self.body = body
-        self.command = command
+        self.handle: Handle = handle
+        self.head: Final = head
+        self.body: bytes = body
+        self.command: Final = command
 
 
 class Handle:
@@ -66,10 +66,10 @@ class Handle:
     def __init__(self, channel: Channel, command: spec.HandleOpen) -> None:
         self.channel = channel
         self.opened = command
-        self.id = command.handle_id
+        self.id: Final = command.handle_id
         self.prepared: PartialMessage | None = None
-        self.failed = False
-        self.life = Lifecycle(HANDLE, HandleState.CLOSED, HandleState.CLOSED)
+        self.failed: bool = False
+        self.life: Final = Lifecycle(HANDLE, HandleState.CLOSED, HandleState.CLOSED)
         self.life.step(Step.OPEN)
         self._tags: list[int] = [command.confirm_tag] if command.confirm_tag else []
         self._queries = 0

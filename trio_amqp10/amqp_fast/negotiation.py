@@ -77,8 +77,8 @@ class Negotiation:
         self._write = write
         self._emit = emit
         self._dictionary = dictionary
-        self.opened = opening
-        self.tuning = Tuning(limits)
+        self.opened: spec.ConnectionOpen = opening
+        self.tuning: Final = Tuning(limits)
 
     def waits_for_decision(self) -> bool:
         """Whether it is the application's turn."""

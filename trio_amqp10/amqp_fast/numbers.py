@@ -25,7 +25,7 @@ class Numbers:
     __slots__ = ("_counts", "_done", "_transacted", "_unacked", "last")
 
     def __init__(self, *, transacted: bool) -> None:
-        self.last = 0
+        self.last: int = 0
         self._unacked: dict[int, int] = {}  # the handle of each message that waits for an ACK, by its number
         self._counts: Counter[int] = Counter()
         self._done: list[int] = []  # acknowledged, or never to be, in this transaction

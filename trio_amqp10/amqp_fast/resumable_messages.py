@@ -6,7 +6,7 @@ prepares the same message meanwhile begins a new one. Knows no clock: the caller
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from trio_amqp10.partial_transfers import PartialTransfer, PartialTransfers
 
@@ -30,8 +30,8 @@ class PartialMessage(PartialTransfer):
 
     def __init__(self, key: Key, head: MessageHead, body: bytes, content_hash: str) -> None:
         super().__init__(key, body)
-        self.head = head
-        self.content_hash = content_hash
+        self.head: Final = head
+        self.content_hash: Final = content_hash
 
 
 class PartialMessages(PartialTransfers[PartialMessage]):

@@ -17,7 +17,7 @@ Both ends may close at once: each close is then the answer to the other.
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeVar
 
 from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.reply_codes import ReplyCodeRfc011
@@ -268,7 +268,7 @@ class Lifecycle(StateMachine[S, Step]):
 
     __slots__ = ()
 
-    LOST = Step.LOST
+    LOST: ClassVar[Enum] = Step.LOST
 
     def fault(self, _step: Step, description: str, /) -> ReplyError:
         return ReplyError(ReplyCodeRfc011.COMMAND_NOT_VALID, description)

@@ -28,11 +28,11 @@ class Tuning:
     __slots__ = ("_exchanges", "aliases", "channel_max", "frame_max", "handle_max", "heartbeat", "txn_limit")
 
     def __init__(self, limits: Limits) -> None:
-        self.frame_max = limits.frame_max
-        self.channel_max = limits.channel_max
-        self.handle_max = limits.handle_max
-        self.txn_limit = limits.txn_limit
-        self.heartbeat = 0
+        self.frame_max: int = limits.frame_max
+        self.channel_max: int = limits.channel_max
+        self.handle_max: int = limits.handle_max
+        self.txn_limit: int = limits.txn_limit
+        self.heartbeat: int = 0
         self.aliases: dict[str, str] = {}
         self._exchanges = limits.dictionaries
 

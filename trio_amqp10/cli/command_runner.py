@@ -60,7 +60,7 @@ class Interrupts:
     """
 
     def __init__(self, everything: trio.CancelScope) -> None:
-        self.seen = 0
+        self.seen: int = 0
         self._everything = everything
         self._scopes = [everything]
 

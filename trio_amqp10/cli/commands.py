@@ -18,7 +18,7 @@ from trio_amqp10.net.urls import Url, parse_url, schemes_of, split_url
 from trio_amqp10.version import __version__
 
 from .amqp091_target import amqp091_options, is_091
-from .dial_options import DialOptions, dialling
+from .dial_options import DialOptions, dialling, tls_dialling
 from .lazy_commands import LazyGroup, parsed_by, run
 
 if TYPE_CHECKING:
@@ -48,6 +48,20 @@ def _as_target(value: str) -> tuple[str, str]:
 def _as_listen_url(value: str) -> str:
     """Where to listen: a URL of AMQP 1.0, or of 0-9-1."""
     _parsed(value, schemes_of("amqp091"))
+    return value
+
+
+def _as_proxy_url(value: str) -> str:
+    """Where octets pass as they are, on TCP, TLS or a Unix socket: no scheme of it changes any but of WebSockets and TLS by header."""
+    url = _parsed(value, schemes_of("amqp091"))
+    if url.scheme not in ("amqp", "amqps", "amqp+unix"):
+        raise click.BadParameter(
+            f"{url} is not passed on octet for octet; give amqp://, amqps:// or amqp+unix://"
+        )
+    if url.username is not None or url.address is not None:
+        raise click.BadParameter(
+            f"{url} is enough: credentials and address come from whoever dials the proxy"
+        )
     return value
 
 
@@ -575,17 +589,68 @@ def bench_command(
 
 
 @amqp10.command("trace")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True))
-@click.option("--html", is_flag=True, help="A sequence diagram, as one page of HTML.")
+@click.argument(
+    "files",
+    metavar="FILE...",
+    nargs=-1,
+    type=click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True),
+)
+@click.option(
+    "--html",
+    metavar="OUT",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    help="Write one page of HTML to this file, which needs nothing else: lanes, deliveries, credit, errors; - is stdout.",
+)
 @click.option("--octets", is_flag=True, help="Every octet too.")
-def trace_command(file: str, html: bool, octets: bool) -> None:
-    """Decode a conversation: a frame log, a pcap or pcapng capture, hex, or raw octets; - is stdin.
+@click.option(
+    "--listen", metavar="URL", type=_as_proxy_url, help="Listen here, and show what passes to --to."
+)
+@click.option("--to", metavar="URL", type=_as_proxy_url, help="Where to pass on what comes to --listen.")
+@click.option("--listen-cert", metavar="FILE", type=_FILE, help="Our certificate, for amqps:// at --listen.")
+@click.option("--listen-key", metavar="FILE", type=_FILE, help="Its key, if it is not in the same file.")
+@tls_dialling
+def trace_command(
+    files: tuple[str, ...],
+    html: str | None,
+    octets: bool,
+    listen: str | None,
+    to: str | None,
+    listen_cert: str | None,
+    listen_key: str | None,
+    dial: DialOptions,
+) -> None:
+    """Decode conversations: frame logs, pcap or pcapng captures, hex, or raw octets; - is stdin.
 
-    Of a capture, the conversations that begin with a protocol header. Secrets of SASL are not shown.
+    Of a capture, the conversations that begin with a protocol header. Secrets of SASL are not shown. With --listen and
+    --to, show the frames of those who dial one as they pass to the other, until Ctrl-C: --tls-ca, --tls-cert, --tls-key and
+    --insecure are for --to.
     """
-    from .trace import TraceOptions, trace
+    if bool(files) is (listen is not None):
+        raise click.UsageError("Give files to decode, or --listen and --to to watch what passes.")
+    if (listen is None) is not (to is None):
+        raise click.UsageError("--listen and --to go together.")
+    if listen is None or to is None:
+        from .trace import TraceOptions, trace
 
-    run(partial(trace, TraceOptions(file=None if file == "-" else file, html=html, octets=octets)))
+        if listen_cert is not None or listen_key is not None or dial != DialOptions():
+            raise click.UsageError("Certificates, keys and trust are for --listen and --to.")
+        run(partial(trace, TraceOptions(files=files, html=html, octets=octets)))
+    from .trace_proxy import ProxyOptions, trace_proxy
+
+    if html == "-":
+        raise click.UsageError("The frames are on stdout: give --html a file.")
+    if listen_key is not None and listen_cert is None:
+        raise click.UsageError("--listen-key needs --listen-cert.")
+    options = ProxyOptions(
+        listen=listen,
+        to=to,
+        html=html,
+        octets=octets,
+        listen_cert=listen_cert,
+        listen_key=listen_key,
+        dial=dial,
+    )
+    run(partial(trace_proxy, options))
 
 
 @amqp10.command("completion")

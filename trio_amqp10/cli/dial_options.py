@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp091.client.dial import Dialling as Dialling091
     from trio_amqp10.peer.dialling import Dialling
 
-__all__ = ["DialOptions", "dialling"]
+__all__ = ["DialOptions", "dialling", "tls_dialling"]
 
 _FILE = click.Path(exists=True, dir_okay=False, readable=True)
 
@@ -71,36 +71,58 @@ class DialOptions:
 
 def dialling(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options for dialling; it gets them as ``dial``, a ``DialOptions``."""
-
-    @click.option(
+    return click.option(
         "--allow-plaintext-password",
         is_flag=True,
         help="Send a password where somebody could read along (it is always sent to this machine).",
+    )(tls_dialling(command))
+
+
+def tls_dialling(command: Callable[..., None]) -> Callable[..., None]:
+    """As ``dialling``, for a command that sends no password of its own: the options of TLS alone."""
+
+    @click.option(
+        "--tls-ca", metavar="FILE", type=_FILE, help="Authorities to believe, in place of the system's."
     )
     @click.option(
-        "--cafile", metavar="FILE", type=_FILE, help="Authorities to believe, in place of the system's."
+        "--tls-cert", metavar="FILE", type=_FILE, help="A certificate of our own; may hold its key."
     )
-    @click.option("--cert", metavar="FILE", type=_FILE, help="A certificate of our own; may hold its key.")
-    @click.option("--key", metavar="FILE", type=_FILE, help="The key of --cert.")
+    @click.option("--tls-key", metavar="FILE", type=_FILE, help="The key of --tls-cert.")
     @click.option(
         "--insecure", is_flag=True, help="Verify no certificate: anybody may then answer in the peer's name."
     )
+    @click.option("--cafile", type=_FILE, hidden=True)
+    @click.option("--cert", type=_FILE, hidden=True)
+    @click.option("--key", type=_FILE, hidden=True)
     @wraps(command)
     def with_dialling(
-        allow_plaintext_password: bool,
+        tls_ca: str | None,
+        tls_cert: str | None,
+        tls_key: str | None,
+        insecure: bool,
         cafile: str | None,
         cert: str | None,
         key: str | None,
-        insecure: bool,
+        allow_plaintext_password: bool = False,
         **others: Any,
     ) -> None:
         dial = DialOptions(
             allow_plaintext_password=allow_plaintext_password,
-            cafile=cafile,
-            cert=cert,
-            key=key,
+            cafile=_renamed("--cafile", cafile, "--tls-ca", tls_ca),
+            cert=_renamed("--cert", cert, "--tls-cert", tls_cert),
+            key=_renamed("--key", key, "--tls-key", tls_key),
             insecure=insecure,
         )
         command(dial=dial, **others)
 
     return with_dialling
+
+
+def _renamed(old: str, former: str | None, new: str, value: str | None) -> str | None:
+    """What was given by either name of an option."""
+    if former is None:
+        return value
+    if value is not None:
+        raise click.UsageError(f"{old} is the former name of {new}: give {new} alone.")
+    click.echo(f"amqp10: {old} is called {new} now, and will go by that name only", err=True)
+    return former

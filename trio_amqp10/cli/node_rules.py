@@ -36,8 +36,17 @@ def _flag(value: str) -> bool:
 
 
 _TEXTS: Final = ("overflow", "dead_letter", "bound")
+_FRACTIONS: Final = ("redelivery_delay", "redelivery_delay_multiplier", "max_redelivery_delay")
 _RULES: Final[dict[str, Callable[[str], Any]]] = {
-    field.name.replace("_", "-"): str if field.name in _TEXTS else _flag if field.default is False else int
+    field.name.replace("_", "-"): (
+        str
+        if field.name in _TEXTS
+        else float
+        if field.name in _FRACTIONS
+        else _flag
+        if field.default is False
+        else int
+    )
     for field in fields(QueuePolicy)
 }
 

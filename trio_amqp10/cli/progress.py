@@ -23,7 +23,7 @@ class Progress:
     """
 
     def __init__(self, what: str, total: int | None, *, quiet: bool = False) -> None:
-        self.count = 0
+        self.count: int = 0
         self._bar = None
         if quiet or not sys.stderr.isatty():
             return

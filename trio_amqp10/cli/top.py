@@ -224,7 +224,8 @@ class _Screen:
         else:
             from rich.console import Console
 
-            console = Console(file=sys.stdout)
+            # Without escape codes: on a terminal ``write_out`` shows them, since it cannot know whose they are.
+            console = Console(file=sys.stdout, force_terminal=False)
             with console.capture() as text:
                 console.print(_drawn(sample, before))
             await write_out(text.get().encode())

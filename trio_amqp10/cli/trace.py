@@ -1,33 +1,36 @@
-"""``amqp10 trace``: print a capture frame by frame, or as a sequence diagram."""
+"""``amqp10 trace``: print captures frame by frame, or as a page of HTML."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trio_amqp10.trace.frame_log import entries_of
 from trio_amqp10.trace.frame_text import describe, hexdump, redacted
-from trio_amqp10.trace.html_diagram import sequence_diagram
+from trio_amqp10.trace.html_page import html_page
+from trio_amqp10.trace.page_model import PageModel
 from trio_amqp10.trace.read_capture import read_capture
 
 from .command_runner import CommandError, say, write_out
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trio_amqp10.trace.frame_log import Entry
 
     from .command_runner import Interrupts
 
-__all__ = ["TraceOptions", "trace"]
+__all__ = ["TraceOptions", "lines_of", "trace"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TraceOptions:
-    """What the command line said; a file that is None is stdin."""
+    """What the command line said; ``-`` is stdin, or stdout."""
 
-    file: str | None
-    html: bool = False
+    files: Sequence[str]
+    html: str | None = None
     octets: bool = False
 
 
@@ -35,34 +38,56 @@ async def trace(options: TraceOptions, interrupts: Interrupts) -> None:  # noqa:
     """Read it all, and show it.
 
     Raises:
-        OSError: the file cannot be read.
-        LocalProtocolError: it is broken, or a capture without AMQP in it.
-        CommandError: nothing in it can be read as AMQP.
+        OSError: a file cannot be read, or the page cannot be written.
+        LocalProtocolError: a file is broken, or a capture without AMQP in it.
+        CommandError: nothing in a file can be read as AMQP.
     """
-    data = sys.stdin.buffer.read() if options.file is None else Path(options.file).read_bytes()  # noqa: ASYNC240 - nothing else is going on
-    capture = read_capture(data)
-    entries = entries_of(capture.records)
-    if all(entry.piece.fault is not None for entry in entries):
-        name = "stdin" if options.file is None else options.file
-        first = f": {describe(entries[0].piece)}" if entries else ""
-        raise CommandError(f"{name} has no header and no frame of AMQP in it{first}")
-    if options.html:
-        title = "AMQP 1.0" if options.file is None else Path(options.file).name
-        await write_out(sequence_diagram(entries, title=title, notes=capture.notes).encode())
+    entries: list[Entry] = []
+    notes: list[str] = []
+    for file in options.files:
+        found, said = _read(file, max((entry.conversation for entry in entries), default=0))
+        entries += found
+        notes += said if len(options.files) == 1 else [f"{_name(file)}: {note}" for note in said]
+    if options.html is not None:
+        model = PageModel()
+        for entry in entries:
+            model.feed(entry)
+        title = ", ".join(map(_name, options.files))
+        await _write_page(html_page(model, title=title, notes=notes), options.html)
         return
-    for note in capture.notes:
+    for note in notes:
         say(note)
     several = len({entry.conversation for entry in entries}) > 1
-    lines: list[str] = []
-    for entry in entries:
-        lines.append(_line(entry, several))
-        if options.octets:
-            lines += [f"    {line}" for line in hexdump(redacted(entry.piece))]
+    lines = [line for entry in entries for line in lines_of(entry, several=several, octets=options.octets)]
     await write_out("".join(f"{line}\n" for line in lines).encode())
 
 
-def _line(entry: Entry, several: bool) -> str:
+def _read(file: str, before: int) -> tuple[list[Entry], list[str]]:
+    """The frames of a file, whose conversations are numbered from ``before`` on, and what people should know of it."""
+    data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    capture = read_capture(data)
+    entries = entries_of(capture.records)
+    if all(entry.piece.fault is not None for entry in entries):
+        first = f": {describe(entries[0].piece)}" if entries else ""
+        raise CommandError(f"{_name(file, whole=True)} has no header and no frame of AMQP in it{first}")
+    return [replace(entry, conversation=entry.conversation + before) for entry in entries], capture.notes
+
+
+def _name(file: str, *, whole: bool = False) -> str:
+    return "stdin" if file == "-" else file if whole else Path(file).name
+
+
+async def _write_page(page: str, out: str) -> None:
+    if out == "-":
+        await write_out(page.encode())
+    else:
+        Path(out).write_text(page, encoding="utf-8")  # noqa: ASYNC240 - nothing else is going on
+
+
+def lines_of(entry: Entry, *, several: bool, octets: bool) -> list[str]:
+    """A frame on a line, and its octets on lines of their own if asked for; with its conversation where there are several."""
     when = "" if entry.at is None else f"{entry.at:11.6f}  "
     number = f"{entry.conversation:<3}" if several else ""
     arrow = "->" if entry.way == ">" else "<-"
-    return f"{when}{number}{arrow} {describe(entry.piece)}"
+    dump = [f"    {line}" for line in hexdump(redacted(entry.piece))] if octets else []
+    return [f"{when}{number}{arrow} {describe(entry.piece)}", *dump]

@@ -48,7 +48,7 @@ class TaskRunner:
         self.working: int = 0
         self.leases: int = 0
         self.nursery: trio.Nursery | None = None
-        self.open = False
+        self.open: bool = False
         self._idling = container
 
     def begin(self, nursery: trio.Nursery) -> None:

@@ -129,7 +129,7 @@ class ServingContainer(Protocol):
         """Whether the container finishes."""
         ...
 
-    def add_broker(self, **options: Any) -> Topology:
+    def add_broker(self, *, queue_address: Callable[[str], str] = str) -> Topology:
         """Have exchanges and bindings too."""
         ...
 

@@ -51,11 +51,13 @@ class ConnectedPeerBase(TaskRunner):
 
     __slots__ = ("_container", "_retained", "_waiting", "account", "guard", "number", "resting")
 
+    leases: int
+
     def __init__(self, container: ServingContainer) -> None:
         super().__init__(container)
         self._container = container
-        self.number = 0
-        self.resting = container.resting
+        self.number: int = 0
+        self.resting: bool = container.resting
         self.account: Account | None = None
         self.guard: Guard = container.guard_for(self)
         self._retained = 0

@@ -45,7 +45,7 @@ class Connections:
         self.peers: dict[ConnectedPeer, None] = {}
         self.runners: dict[TaskRunner | ConnectedPeer, None] = {}
         self.past: Counter[str] = Counter()
-        self.resting = False
+        self.resting: bool = False
         self._accounts = accounts
         self._sole = SoleConnections()
         self._numbers = itertools.count(1)

@@ -14,6 +14,7 @@ import uuid
 from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from weakref import WeakSet
 
 import trio
 
@@ -69,9 +70,11 @@ if TYPE_CHECKING:
     from trio_amqp10.spec.transport import Error
 
     from .connected_peer import ConnectedPeer
+    from .nodes.node import NodeWatcher
     from .rights.claims import Verify
     from .rights.subject import Subject
     from .stores.base import Store
+    from .stores.group_commit import Journal
 
 __all__ = ["Container"]
 
@@ -129,6 +132,7 @@ class Container(HandlerDecorators):
         watermark: how much memory the messages take.
         authorise: as given.
         nodes: by address.
+        node_watchers: told of nodes that are added.
         retaining_nodes: those of them that keep what a peer wants to have while it has no link.
         broker: its exchanges, bindings and declared queues; None without ``add_broker``.
         relay: the node behind the anonymous terminus, which routes by ``to``.
@@ -138,10 +142,10 @@ class Container(HandlerDecorators):
         amqp10: what it is to peers that speak AMQP 1.0.
     """
 
-    echoes = RenamedAttribute("amqp10.echoes")
-    kinds = RenamedAttribute("amqp10.kinds")
-    outlet_class = RenamedAttribute("amqp10.outlet_class")
-    keepers = RenamedAttribute("retaining_nodes")
+    echoes: RenamedAttribute = RenamedAttribute("amqp10.echoes")
+    kinds: RenamedAttribute = RenamedAttribute("amqp10.kinds")
+    outlet_class: RenamedAttribute = RenamedAttribute("amqp10.outlet_class")
+    keepers: RenamedAttribute = RenamedAttribute("retaining_nodes")
 
     def __init__(
         self,
@@ -158,38 +162,41 @@ class Container(HandlerDecorators):
         memory_limit: int | Literal["auto"] | None = "auto",
         refuse_durable: bool = False,
     ) -> None:
-        self.name = str(uuid.uuid4()) if name is None else name
+        self.name: str = str(uuid.uuid4()) if name is None else name
         self.strict = strict
         self.max_unsettled_octets = max_unsettled_octets
         self.transaction_timeout = transaction_timeout
-        self.authorise = authorise
+        self.authorise: Authorise | None = authorise
         self.broker: Topology | None = None
         self._resolves_uris = False
-        self.watermark = Watermark(_checked_limit(memory_limit))
+        self.watermark: Watermark = Watermark(_checked_limit(memory_limit))
         self.nodes: dict[str, Node] = {}
+        self.node_watchers: WeakSet[NodeWatcher] = WeakSet()
         self.retaining_nodes: dict[str, Node] = {}
-        self.relay = Relay(self.find)
-        self.amqp10 = Amqp10(self)
+        self.relay: Final = Relay(self.find)
+        self.amqp10: Final = Amqp10(self)
         self._around: Around | None = None
         self._refuses_durable = refuse_durable and store is None
-        self.clock = Clock(wall_clock)
+        self.clock: Final = Clock(wall_clock)
         self._reading: Callable[[], AbstractContextManager[None]] = (
             nullcontext if store is None else partial(reading, store)
         )
         with self._reading():
             self._message_store = None if store is None else MessageStore(store, self.clock)
-            self.journal = None if self._message_store is None else self._message_store.journal
-            self.settings = None if self.journal is None else NodeSettings(self.journal)
+            self.journal: Journal | None = (
+                None if self._message_store is None else self._message_store.journal
+            )
+            self.settings: NodeSettings | None = None if self.journal is None else NodeSettings(self.journal)
             link_store = None if self._message_store is None else LinkStore(self._message_store)
         self._unreadable: StoreError | None = None
         self._recovered = False
-        self.accounts = None if quotas is None else Accounts(quotas)
+        self.accounts: Final = None if quotas is None else Accounts(quotas)
         self._connections = Connections(self.accounts)
         self._nodes_peer = NodesPeer(self.name, self.find, self._connections.runners, self._message_store)
         self._timers = Timers(self.clock.now, self._connections.runners)
         self.clock.call_at = self._timers.call_at
         longest = math.inf if max_terminus_age is None else max_terminus_age
-        self.termini = Termini(
+        self.termini: Final = Termini(
             self.clock.now,
             self._timers.call_at,
             link_store=link_store,
@@ -222,6 +229,8 @@ class Container(HandlerDecorators):
         if self._recovered:
             with self._reading():
                 node.recover()
+        for watcher in list(self.node_watchers):
+            watcher.on_node_added(node)
 
     def surround(self, around: Around | None) -> None:
         """Have every call of a handler of a function or a consumer go through ``around(node, arrival, work)``.
@@ -261,6 +270,9 @@ class Container(HandlerDecorators):
         expires: float | None = None,
         dead_letter: str | None = None,
         delivery_limit: int | None = None,
+        redelivery_delay: float | None = None,
+        redelivery_delay_multiplier: float | None = None,
+        max_redelivery_delay: float | None = None,
         exclusive: bool = False,
         single_active: bool = False,
         grouped: bool = False,
@@ -280,6 +292,9 @@ class Container(HandlerDecorators):
             expires: seconds without a receiver after which the queue is deleted; None for never.
             dead_letter: where messages go that are rejected, expired, dropped, or failed too often.
             delivery_limit: failed attempts after which a message goes there.
+            redelivery_delay: seconds that a message waits after a failed attempt before it is given out again.
+            redelivery_delay_multiplier: by how much that grows with each further failed attempt.
+            max_redelivery_delay: seconds to which it grows at most.
             exclusive: whether it has one consumer at most.
             single_active: whether one of its consumers gets all, until it goes.
             grouped: whether messages with one ``group_id`` go to one consumer at a time, in order.
@@ -306,6 +321,9 @@ class Container(HandlerDecorators):
             expires=expires,
             dead_letter=dead_letter,
             delivery_limit=delivery_limit,
+            redelivery_delay=redelivery_delay,
+            redelivery_delay_multiplier=redelivery_delay_multiplier,
+            max_redelivery_delay=max_redelivery_delay,
             exclusive=exclusive,
             single_active=single_active,
             grouped=grouped,
@@ -397,7 +415,7 @@ class Container(HandlerDecorators):
         management.exempt_from_watermark = True
         self.add_node(management)
 
-    def add_broker(self, **options: Any) -> Topology:
+    def add_broker(self, *, queue_address: Callable[[str], str] = str) -> Topology:
         """Exchanges, bindings and declared queues, as the brokers of AMQP 0-9-1 have them.
 
         Exchanges are nodes at ``/exchanges/NAME``, and with a routing key at ``/exchanges/NAME/KEY``. With a store,
@@ -405,7 +423,7 @@ class Container(HandlerDecorators):
         connects.
 
         Args:
-            options: of ``Topology``, e.g. ``queue_address``.
+            queue_address: the address of the node of a declared queue, by its name.
 
         Raises:
             LocalProtocolError: there is one already.
@@ -414,7 +432,9 @@ class Container(HandlerDecorators):
         if self.broker is not None:
             raise LocalProtocolError(f"{self!r} has a broker already")
         with self._reading():
-            self.broker = Topology(self, self.clock, message_store=self._message_store, **options)
+            self.broker = Topology(
+                self, self.clock, queue_address=queue_address, message_store=self._message_store
+            )
             if self._recovered:
                 for queue in self.broker.queues.values():
                     queue.recover()

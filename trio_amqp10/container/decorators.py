@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["HandlerDecorators"]
 
 F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
+Consumes = TypeVar("Consumes", bound="Callable[[Delivery], Awaitable[None]]")
+Produces = TypeVar("Produces", bound="Callable[[Sender], Awaitable[None]]")
 
 
 class HandlerDecorators:
@@ -37,8 +39,8 @@ class HandlerDecorators:
         """Decorates an async function of a ``Message`` that returns the reply: any AMQP value, or a ``Message``.
 
         The reply goes to the request's ``reply_to`` with its ``correlation_id``, or else its
-        ``message_id``; without ``reply_to`` it is dropped. When the handler raises, the request is
-        rejected with ``amqp:internal-error``, and the exception logged.
+        ``message_id``; without ``reply_to`` it is dropped. When the handler raises ``RefusedError``, the request is rejected
+        with its condition and description; with ``amqp:internal-error`` when it raises anything else, which is logged.
 
         Args:
             name: the address.
@@ -53,28 +55,25 @@ class HandlerDecorators:
 
         return decorate
 
-    def consumer(
-        self, name: str, *, concurrency: int = 1
-    ) -> Callable[[Callable[[Delivery], Awaitable[None]]], Callable[[Delivery], Awaitable[None]]]:
+    def consumer(self, name: str, *, concurrency: int = 1) -> Callable[[Consumes], Consumes]:
         """Decorates an async function of a ``Delivery`` that peers send to us.
 
-        The delivery is accepted when the function returns, unless it was settled otherwise, and
-        rejected with ``amqp:internal-error`` when it raises; the exception is logged.
+        The delivery is accepted when the function returns, unless it was settled otherwise. When it raises ``RefusedError``, the
+        delivery is rejected with its condition and description; with ``amqp:internal-error`` when it raises anything else, which
+        is logged.
 
         Args:
             name: the address.
             concurrency: deliveries of one link that are handled at a time; with 1, in order.
         """
 
-        def decorate(handler: Callable[[Delivery], Awaitable[None]]) -> Callable[[Delivery], Awaitable[None]]:
+        def decorate(handler: Consumes) -> Consumes:
             self.add_node(ConsumerNode(name, handler, concurrency=concurrency))
             return handler
 
         return decorate
 
-    def producer(
-        self, name: str
-    ) -> Callable[[Callable[[Sender], Awaitable[None]]], Callable[[Sender], Awaitable[None]]]:
+    def producer(self, name: str) -> Callable[[Produces], Produces]:
         """Decorates an async function of a ``Sender``: it runs once for each link that receives from us.
 
         Returning closes the link once all that was sent is settled; an exception detaches it with
@@ -84,7 +83,7 @@ class HandlerDecorators:
             name: the address.
         """
 
-        def decorate(handler: Callable[[Sender], Awaitable[None]]) -> Callable[[Sender], Awaitable[None]]:
+        def decorate(handler: Produces) -> Produces:
             self.add_node(ProducerNode(name, handler))
             return handler
 

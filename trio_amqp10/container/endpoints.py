@@ -13,7 +13,7 @@ Knows nodes and connected peers; knows no octet of any dialect.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.renamed import RenamedAttribute
@@ -50,11 +50,11 @@ class PublishedArrival:
     __slots__ = ("_on_answer", "content", "settled", "state")
 
     tag = b""
-    foretell = RenamedAttribute("record_acceptance")
+    foretell: RenamedAttribute = RenamedAttribute("record_acceptance")
 
     def __init__(self, content: Content, on_answer: Callable[[RefusedError | None], object]) -> None:
-        self.content = content
-        self.settled = False
+        self.content: Final = content
+        self.settled: bool = False
         self.state: State | None = None
         self._on_answer = on_answer
 
@@ -188,7 +188,7 @@ class GivenLease(Lease):
     __slots__ = ("_lease", "_size", "outlet")
 
     def __init__(self, outlet: WindowOutlet, lease: Lease | None, size: int) -> None:
-        self.outlet = outlet
+        self.outlet: WindowOutlet = outlet
         self._lease = lease
         self._size = size
         outlet.unsettled[self] = None
@@ -260,7 +260,7 @@ class WindowOutlet:
     max_message_size: int | None = None
     final = True
     sender: Any = None
-    interest = RenamedAttribute("subscription_terms")
+    interest: RenamedAttribute = RenamedAttribute("subscription_terms")
 
     def __init__(
         self,
@@ -278,11 +278,11 @@ class WindowOutlet:
         self.key: object = self
         self.copying = copying
         self.wants = wants
-        self.subscription_terms = (
+        self.subscription_terms: SubscriptionTerms = (
             SubscriptionTerms(name=node.address) if subscription_terms is None else subscription_terms
         )
         self.unsettled: dict[GivenLease, None] = {}
-        self.closed = False
+        self.closed: bool = False
         self._node = node
         self._send = send
         self._on_closed = on_closed

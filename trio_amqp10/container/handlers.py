@@ -154,7 +154,7 @@ class ConsumerNode(HandlerNode):
     """Calls ``handler(delivery)`` for every message that peers send.
 
     The delivery is accepted when the handler returns, unless it has settled it otherwise, and
-    rejected with ``amqp:internal-error`` when it raises.
+    rejected when it raises: with the condition of a ``RefusedError``, otherwise with ``amqp:internal-error``.
 
     Args:
         address: what links name to reach it.
@@ -170,11 +170,14 @@ class ConsumerNode(HandlerNode):
 
     async def _handle(self, inlet: Inlet, arrival: Arrival, before: trio.Event | None) -> None:
         failure: Exception | None = None
+        refusal: RefusedError | None = None
         try:
             await self._call(arrival, self._handler, arrival)
+        except RefusedError as refused:
+            refusal = refused
         except Exception as raised:
             failure = raised
-        self._answer(arrival, failure)
+        self._answer(arrival, failure, refusal)
 
 
 class Answering(HandlerNode):
@@ -185,7 +188,8 @@ class Answering(HandlerNode):
     request, which has the same name ("AMQP Request-Response Messaging with Link Pairing 1.0"). It carries the request's
     ``correlation_id``, or else its ``message_id``. Replies leave in the order of the requests of
     one link, also where their handlers finish in another, unless ``ordered`` is False. The request is
-    accepted when its reply is out, and rejected with ``amqp:internal-error`` when answering raises.
+    accepted when its reply is out, and rejected when answering raises: with the condition of a ``RefusedError``, otherwise with
+    ``amqp:internal-error``.
     A reply that comes too late, because its link or node is gone, is dropped and counted. So is one that is larger than
     its link takes: the request is rejected with ``amqp:link:message-size-exceeded``, or, if it was sent settled, the link for
     replies is ended so.
@@ -197,8 +201,8 @@ class Answering(HandlerNode):
         ordered: whether a reply waits for those to earlier requests of its link.
 
     Attributes:
-        answers_unasked: whether the reply to a request without ``reply_to`` goes to the latest link of its peer
-            that receives from this node; else there is none.
+        answers_unasked: whether links that receive from here need no address: then the reply to a request without ``reply_to``
+            goes to the latest such link of its peer, and ``reply_to`` may be the name of one, as Azure's clients for JavaScript have it.
     """
 
     accepts_receivers = answers_link_pairs = True
@@ -220,6 +224,7 @@ class Answering(HandlerNode):
 
     async def _handle(self, inlet: Inlet, arrival: Arrival, before: trio.Event | None) -> None:
         failure: Exception | None = None
+        refusal: RefusedError | None = None
         reply: Message | None = None
         address: str | None = None
         try:
@@ -228,11 +233,12 @@ class Answering(HandlerNode):
             correlation = request.message_id if request.correlation_id is None else request.correlation_id
             ask = partial(self._ask, inlet.peer)
             reply = _reply(await self._call(arrival, ask, request), address, correlation)
+        except RefusedError as refused:
+            refusal = refused
         except Exception as raised:
             failure = raised
         if self._ordered and before is not None and not before.is_set():
             await before.wait()
-        refusal: RefusedError | None = None
         if reply is not None:
             try:
                 refusal = await self._send(inlet, address, reply, waits=not arrival.settled)
@@ -268,6 +274,10 @@ class Answering(HandlerNode):
         for outlet in mine:
             if outlet.target == address if address != PAIRED else outlet.key == inlet.key:
                 return outlet
+        if self.answers_unasked:
+            for outlet in mine:
+                if outlet.target is None and outlet.subscription_terms.name == address:
+                    return outlet
         return None
 
     def _drop(self, why: object) -> None:

@@ -5,7 +5,7 @@ Knows where tasks can run; knows no links.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
@@ -82,7 +82,7 @@ class NodesPeer(InternalPeer):
         runners: Iterable[TaskRunner | ConnectedPeer],
         message_store: MessageStore | None,
     ) -> None:
-        self.container_id = name
+        self.container_id: Final = name
         self.identity: Any = None
         self._find = find
         self._runners = runners

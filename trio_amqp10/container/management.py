@@ -74,6 +74,9 @@ _QUEUE: Final[dict[str, type]] = {
     "expires": int,
     "dead-letter": str,
     "delivery-limit": int,
+    "redelivery-delay": float,
+    "redelivery-delay-multiplier": float,
+    "max-redelivery-delay": float,
     "exclusive": bool,
     "single-active": bool,
     "grouped": bool,
@@ -395,7 +398,8 @@ def _wishes(body: Any, known: dict[str, type]) -> dict[str, Any]:
         kind = known.get(str(name))
         if kind is None:
             raise _FaultError(400, f"no attribute {_shown.repr(name)}: one of {', '.join(known)}")
-        fits = isinstance(value, kind) and (kind is bool) == isinstance(value, bool)
+        taken = (int, float) if kind is float else kind
+        fits = isinstance(value, taken) and (kind is bool) == isinstance(value, bool)
         if not fits and (value is not None or kind is bool):
             raise _FaultError(400, f"{name}={_shown.repr(value)}: {kind.__name__} is possible")
         wishes[str(name).replace("-", "_")] = value if value is None else kind(value)

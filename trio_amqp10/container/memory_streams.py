@@ -25,11 +25,11 @@ class _Pipe:
 
     def __init__(self) -> None:
         self.chunks: deque[bytes] = deque()
-        self.size = 0
-        self.ended = False  # no more will be written, by the end of the stream or its closing
-        self.read_closed = False
-        self.write_closed = False
-        self.changed = trio.lowlevel.ParkingLot()
+        self.size: int = 0
+        self.ended: bool = False  # no more will be written, by the end of the stream or its closing
+        self.read_closed: bool = False
+        self.write_closed: bool = False
+        self.changed: Final = trio.lowlevel.ParkingLot()
         self._offset = 0  # of the first chunk, how much was read
 
     def take(self, most: int | None) -> bytes:

@@ -91,7 +91,7 @@ class TransactionInlet:
     ) -> None:
         self.peer: Peer = peer
         self.key: object = self
-        self.octets = 0
+        self.octets: int = 0
         self._node = node
         self._clock = clock
         self._watermark = watermark

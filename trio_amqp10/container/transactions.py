@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from trio_amqp10.errors import Condition
 
@@ -82,8 +82,8 @@ class LeaseAnswer:
     def __init__(
         self, lease: Lease, answer: Callable[[], object], *, removes: bool, undo: Callable[[], object]
     ) -> None:
-        self.lease = lease
-        self.removes = removes
+        self.lease: Final = lease
+        self.removes: Final = removes
         self._answer = answer
         self._undo = undo
 
@@ -134,10 +134,10 @@ class Transaction:
         max_octets: int | None = None,
         on_rollback: Callable[[], object] | None = None,
     ) -> None:
-        self.peer = peer
+        self.peer: Peer = peer
         self._clock = clock
         self._watermark = watermark
-        self.committing = False
+        self.committing: bool = False
         self.failure: tuple[str, str] | None = None
         self._journal = journal
         self._max_octets = max_octets

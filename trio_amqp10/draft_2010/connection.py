@@ -25,7 +25,9 @@ from .session_credit import SessionCredit
 from .spec.transport import MIN_MAX_FRAME_SIZE
 
 if TYPE_CHECKING:
+    from trio_amqp10.engine.frame_reader import FrameReader
     from trio_amqp10.engine.session import Session
+    from trio_amqp10.engine.write_buffer import WriteBuffer
 
 __all__ = ["NAME", "DraftConnection"]
 
@@ -42,11 +44,10 @@ class DraftConnection(Connection):
 
     Attributes:
         ending: sessions that an error of a link is to end (D 1516-1522).
+        frame_writer: the same as ``write_buffer``.
     """
 
-    __slots__ = ("_translator", "ending")
-
-    write_buffer: FrameWriter
+    __slots__ = ("_translator", "ending", "frame_writer")
 
     def __init__(self, container_id: str, **options: Any) -> None:
         super().__init__(container_id, **options)
@@ -55,8 +56,10 @@ class DraftConnection(Connection):
                 f"max_frame_size={self.limits.max_frame_size}: at least {MIN_MAX_FRAME_SIZE} octets are due "
                 "in the draft of 2010 (D 1630)"
             )
-        self.write_buffer = self.context.write_buffer = FrameWriter(self.limits.output_soft, self)
-        self.inbox = DraftFrameReader(self)
+        self.frame_writer: Final = FrameWriter(self.limits.output_soft, self)
+        self.context.write_buffer = self.frame_writer
+        self.write_buffer: WriteBuffer = self.frame_writer
+        self.inbox: FrameReader = DraftFrameReader(self)
         strict = self.strict == Strict.all(True)
         self._translator = FrameTranslator(self, self._feed, strict=strict)
         self.ending: dict[Session, None] = {}
@@ -127,5 +130,5 @@ class DraftConnection(Connection):
         self.context.flush()  # of what is settled the dispositions come first
         for session in self.channels.ours.values():
             if session.state is SessionState.MAPPED and credit_of(session).is_due():
-                self.write_buffer.tell_credit(session)
+                self.frame_writer.tell_credit(session)
         return super().data_to_send()

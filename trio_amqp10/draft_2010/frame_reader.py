@@ -17,6 +17,8 @@ class DraftFrameReader(FrameReader):
 
     __slots__ = ()
 
+    frames: int
+
     def _read_frames(self, buf: bytes) -> bool:
         """As of ``FrameReader``, with every frame read in the general way: it counts for as much as eight usual ones."""
         connection = self._connection

@@ -210,7 +210,7 @@ class FrameTranslator:
         base = notes.first_count if count is None else count
         units.limit = add(base, _FAR if link_credit is None else min(link_credit, _FAR))
         if units.rest is not None and units.free:
-            self._connection.write_buffer.write_sections(session, notes, *units.rest)
+            self._connection.frame_writer.write_sections(session, notes, *units.rest)
 
     def on_detach(self, channel: int, session: Session, body: draft.Detach) -> None:
         """The peer's detach."""
@@ -365,7 +365,7 @@ class FrameTranslator:
                 settled=True,
                 state=TransferState(outcome=Rejected(error=draft_error(error))),
             )
-            self._connection.write_buffer.write_draft(
+            self._connection.frame_writer.write_draft(
                 session.channel, draft.Disposition(role=final.Role.RECEIVER, extents=(extent,))
             )
 

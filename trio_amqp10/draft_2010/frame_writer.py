@@ -57,6 +57,8 @@ class FrameWriter(WriteBuffer):
 
     __slots__ = ("_connection", "_extent_octets", "_extents")
 
+    size: int
+
     def __init__(self, soft: int, connection: DraftConnection) -> None:
         super().__init__(soft)
         self._connection = connection

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from trio_amqp10 import protocol_rules as rules
 
@@ -48,10 +48,10 @@ class IncomingMessage:
         self._sections: list[tuple[int, bytearray]] = []
         self._is_open = False
         self._empty = 0
-        self.transfer_id = transfer_id
-        self.tag = tag
-        self.size = 0
-        self.begun = False
+        self.transfer_id: Final = transfer_id
+        self.tag: bytes = tag
+        self.size: int = 0
+        self.begun: bool = False
 
     # -- as of PartialDelivery ----------------------------------------------------------------
 

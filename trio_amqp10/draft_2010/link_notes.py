@@ -50,15 +50,15 @@ class LinkNotes:
     )
 
     def __init__(self, name: str, role: bool) -> None:
-        self.name = name
-        self.role = role
+        self.name: str = name
+        self.role: bool = role
         self.local: Linkage | None = None
         self.remote: Linkage | None = None
-        self.first_count = 0
+        self.first_count: int = 0
         self.handle: int | None = None
         self.remote_handle: int | None = None
-        self.ends_session = False
-        self.unlimited = False
+        self.ends_session: bool = False
+        self.unlimited: bool = False
         self.incoming: IncomingMessage | None = None
         self.outgoing: OutgoingMessage | None = None
         self.units: TransferUnits | None = None

@@ -45,17 +45,17 @@ class OutgoingMessage:
     )
 
     def __init__(self, transfer_id: int, tag: bytes, message_format: int, count: int, credit: int) -> None:
-        self.transfer_id = transfer_id
-        self.tag = tag
-        self.message_format = message_format
-        self.count = count
-        self.credit = credit
-        self.settled = False
+        self.transfer_id: Final = transfer_id
+        self.tag: bytes = tag
+        self.message_format: int = message_format
+        self.count: int = count
+        self.credit: int = credit
+        self.settled: bool = False
         self.state: Any = None
-        self.resume = False
-        self.batchable = False
+        self.resume: bool = False
+        self.batchable: bool = False
         self.chunks: list[bytes] = []
-        self.opened = False
+        self.opened: bool = False
 
 
 def cut(

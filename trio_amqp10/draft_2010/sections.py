@@ -3,6 +3,9 @@
 A message of the draft is a list of sections, each with a code and its octets: exactly one header, properties and footer, and the
 application's data between them, any of which may have no octets. A message of the final standard is its sections one behind
 the other. What the final standard has and the draft has not travels in ``message-attrs``, under keys that may be ignored.
+
+The error that a message was rejected with stands in ``message-attrs`` under ``rejected`` (D 1872), and in the final standard, which
+has no place for it, in the annotations that queues give their dead letters.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ from .faults import invalid_field
 from .registries import TYPES, write
 from .spec import messaging as draft
 from .spec.messaging import SectionCode
+from .spec.transport import Error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,6 +78,9 @@ _TYPES: Final[dict[str, tuple[type[Any], Callable[[Any], Any]]]] = {
     "reply_to_group_id": (str, str),
 }
 _OURS: Final = frozenset((_APPLICATION_PROPERTIES, *_CARRIED.values()))
+_REJECTED: Final = Symbol("rejected")
+_CONDITION: Final = Symbol("x-opt-deadletter-condition")
+_DESCRIPTION: Final = Symbol("x-opt-deadletter-description")
 _MAX_TTL: Final = 0xFFFF_FFFF
 
 
@@ -102,11 +109,7 @@ def draft_message(payload: bytes, message_format: int = 0) -> list[DraftSection]
         return around(write(header), b"", [(SectionCode.DATA, payload)], b"")
     try:
         return _draft_sections(payload)
-    except (
-        RemoteProtocolError,
-        struct.error,
-        IndexError,
-    ):  # no message: these octets are all that is known of it
+    except (RemoteProtocolError, struct.error, IndexError):  # no message: only its octets are known
         return around(b"", b"", [(SectionCode.DATA, payload)], b"")
 
 
@@ -121,6 +124,7 @@ def _draft_sections(payload: bytes) -> list[DraftSection]:
         value = None if properties is None else getattr(properties, name)
         if value is not None:
             attrs[key] = _TYPES[name][1](value)
+    _say_rejected(attrs)
     header = _draft_header(read.get(HEADER), attrs, read.get(DELIVERY_ANNOTATIONS))
     body = _draft_body(payload, spans[BODY])
     length = sum(len(octets) for _, octets in body)
@@ -128,6 +132,15 @@ def _draft_sections(payload: bytes) -> list[DraftSection]:
     notes = read.get(FOOTER)
     footer = write(draft.Footer(message_attrs=notes)) if notes else b""
     return around(header, about, body, footer)
+
+
+def _say_rejected(attrs: dict[Any, Any]) -> None:
+    """The error of a dead letter, as the draft has it; what cannot be an error stays as it is."""
+    condition, description = attrs.get(_CONDITION), attrs.get(_DESCRIPTION)
+    if isinstance(condition, str) and condition.isascii() and isinstance(description, str | None):
+        del attrs[_CONDITION]
+        attrs.pop(_DESCRIPTION, None)
+        attrs[_REJECTED] = Error(condition=Symbol(condition), description=description)
 
 
 def around(header: bytes, properties: bytes, body: list[DraftSection], footer: bytes) -> list[DraftSection]:
@@ -226,6 +239,7 @@ def final_message(sections: list[DraftSection], *, strict: bool = False) -> Draf
         payload = b"".join(octets for _, octets in body)
         return Draft(payload, header.format_code, header.message_attrs, header.delivery_attrs)
     attrs = dict(header.message_attrs or {})
+    _hear_rejected(attrs)
     parts = [
         _final_header(header),
         _map_section(final.DELIVERY_ANNOTATIONS, header.delivery_attrs),
@@ -238,6 +252,16 @@ def final_message(sections: list[DraftSection], *, strict: bool = False) -> Draf
         notes = {**(footer.message_attrs or {}), **(footer.delivery_attrs or {})}
         parts.append(_map_section(final.FOOTER, notes))
     return Draft(b"".join(parts), 0, header.message_attrs, header.delivery_attrs)
+
+
+def _hear_rejected(attrs: dict[Any, Any]) -> None:
+    """The error under ``rejected`` as annotations of a dead letter."""
+    error = attrs.get(_REJECTED)
+    if isinstance(error, Error):
+        del attrs[_REJECTED]
+        attrs[_CONDITION] = str(error.condition)
+        if error.description is not None:
+            attrs[_DESCRIPTION] = error.description
 
 
 _EDGES: Final = (SectionCode.HEADER, SectionCode.PROPERTIES, SectionCode.FOOTER)

@@ -35,8 +35,8 @@ class TransferUnits:
     def __init__(self, unit: int) -> None:
         self._unit = unit
         self._used = 0
-        self.count = 0
-        self.limit = 0
+        self.count: int = 0
+        self.limit: int = 0
         self.rest: tuple[OutgoingMessage, list[DraftSection]] | None = None
 
     @property

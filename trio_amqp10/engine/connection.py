@@ -11,7 +11,7 @@ Longer than 400 lines: the eight calls of a pump and the handlers behind them ar
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10 import protocol_rules as rules
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
@@ -38,9 +38,12 @@ from .token_bucket import TokenBucket
 from .write_buffer import SIZE_BEFORE_OPEN
 
 if TYPE_CHECKING:
+    from enum import Enum
     from typing import Unpack
 
+    from .limits import Limits
     from .open_options import OpenKeywords
+    from .write_buffer import WriteBuffer
 
 __all__ = ["Connection"]
 
@@ -109,21 +112,21 @@ class Connection(Lifecycle):
         **options: Unpack[OpenKeywords],
     ) -> None:
         given = OpenOptions(**options)
-        self.state = ConnectionState.START
-        self.context = Context(
+        self.state: Enum = ConnectionState.START
+        self.context: Context = Context(
             given.effective_limits,
             strictness(given.strict),
             incoming_class=incoming_class,
             outgoing_class=outgoing_class,
             open_first=self._open_first,
         )
-        self.limits = self.context.limits
-        self.strict = self.context.strict
-        self.write_buffer = self.context.write_buffer
-        self.pipelined = pipelined
+        self.limits: Limits = self.context.limits
+        self.strict: rules.Strict = self.context.strict
+        self.write_buffer: WriteBuffer = self.context.write_buffer
+        self.pipelined: Final = pipelined
         self._idle = IdleTimeout(given.idle_timeout)
-        self.container_id = container_id
-        self.local = Open(
+        self.container_id: str = container_id
+        self.local: Open = Open(
             container_id=container_id,
             hostname=hostname,
             max_frame_size=self.limits.max_frame_size,
@@ -138,9 +141,9 @@ class Connection(Lifecycle):
         self._open = _encode_open(self.local)
         self.remote: Open | None = None
         self.error: Error | None = None
-        self.inbox = FrameReader(self)
-        self.channels = SessionChannels(self.limits.channel_max, self._make_session)
-        self.names = LinkNames()
+        self.inbox: FrameReader = FrameReader(self)
+        self.channels: SessionChannels = SessionChannels(self.limits.channel_max, self._make_session)
+        self.names: Final = LinkNames()
         self._wants_open = False
         self._close_deadline: float | None = None
         self._heartbeats = TokenBucket(self.limits.heartbeats, self.limits.heartbeat_rate)
@@ -321,6 +324,10 @@ class Connection(Lifecycle):
         if self._wants_open:
             self._wants_open = False
             self.open()
+
+    def note_header_written(self) -> None:
+        """Our protocol header is out already: somebody else has written it."""
+        self.step(Step.SEND_HEADER)
 
     def refuse_header(self) -> None:
         """What speaks there is not AMQP 1.0: it gets the header that we would take (2.2)."""

@@ -9,7 +9,7 @@ A bound for each connection bounds nothing where there are many, such as all tha
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from trio_amqp10 import protocol_rules as rules
 
@@ -116,17 +116,17 @@ class Context:
         outgoing_class: type[Any],
         open_first: Callable[[], object],
     ) -> None:
-        self.limits = limits
-        self.strict = strict
-        self.write_buffer = WriteBuffer(limits.output_soft)
-        self.incoming_class = incoming_class
-        self.outgoing_class = outgoing_class
-        self.open_first = open_first
+        self.limits: Limits = limits
+        self.strict: rules.Strict = strict
+        self.write_buffer: WriteBuffer = WriteBuffer(limits.output_soft)
+        self.incoming_class: type[Any] = incoming_class
+        self.outgoing_class: Final = outgoing_class
+        self.open_first: Final = open_first
         self.events: deque[Any] = deque()
-        self.now = 0.0
-        self.changed = 0
-        self.awaiting_settlement_octets = 0
-        self.resumed = 0
+        self.now: float = 0.0
+        self.changed: int = 0
+        self.awaiting_settlement_octets: int = 0
+        self.resumed: int = 0
         self.receiving: dict[PartialDelivery, None] = {}
         self.feeding: dict[Writer, None] = {}
         self.hungry: dict[Writer, None] = {}
@@ -241,8 +241,8 @@ class Pool:
     __slots__ = ("_members", "limit", "octets")
 
     def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.octets = 0
+        self.limit: int = limit
+        self.octets: int = 0
         self._members: dict[Context, None] = {}
 
     def join(self, connection: _Pooled) -> None:

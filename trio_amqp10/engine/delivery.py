@@ -6,7 +6,7 @@ deliveries through the classes it was given. Knows nothing of how a message is e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Modified, Rejected
@@ -146,12 +146,12 @@ class IncomingDelivery:
         settled: bool,
         payload: bytes,
     ) -> None:
-        self.link = link
-        self.delivery_id = delivery_id
-        self.tag = tag
-        self.message_format = message_format
-        self.settled = settled
-        self.payload = payload
+        self.link: ReceivingLink = link
+        self.delivery_id: int = delivery_id
+        self.tag: bytes = tag
+        self.message_format: int = message_format
+        self.settled: bool = settled
+        self.payload: bytes = payload
         self.state: Any = None
         self.word: Any = None
         self.memo: Any = None
@@ -245,11 +245,11 @@ class OutgoingDelivery:
     __slots__ = ("delivery_id", "link", "sent_settled", "settled", "tag", "watcher", "word")
 
     def __init__(self, link: SendingLink, delivery_id: int, tag: bytes, settled: bool) -> None:
-        self.link = link
-        self.delivery_id = delivery_id
-        self.tag = tag
-        self.settled = settled
-        self.sent_settled = settled
+        self.link: SendingLink = link
+        self.delivery_id: int = delivery_id
+        self.tag: bytes = tag
+        self.settled: bool = settled
+        self.sent_settled: Final = settled
         self.word: Any = None
         self.watcher: Touchable | None = None
 

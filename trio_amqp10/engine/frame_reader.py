@@ -75,10 +75,10 @@ class FrameReader:
         self._pos = 0
         self._left: bytes = b""  # behind _pos, if there is more
         self._budget = 0
-        self.frames = 0
-        self.greeted = False
-        self.deaf = False
-        self.more = False
+        self.frames: int = 0
+        self.greeted: bool = False
+        self.deaf: bool = False
+        self.more: bool = False
 
     def read(self, data: bytes, *, sliced: bool = False) -> RemoteProtocolError | None:
         """Read what is whole by now, or a slice of it, and keep the rest; returns the first fault that the peer was told of.

@@ -5,7 +5,7 @@ A whole message in one frame, by far the most frequent, takes the short way in `
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from trio_amqp10 import protocol_rules as rules
 from trio_amqp10.errors import LocalProtocolError
@@ -42,12 +42,12 @@ class Incoming:
 
     def __init__(self, link: ReceiverLink, delivery: IncomingDelivery, *, ignored: bool = False) -> None:
         self._link = link
-        self.delivery = delivery
-        self.ignored = ignored
+        self.delivery: IncomingDelivery = delivery
+        self.ignored: Final = ignored
         self.chunks: list[bytes] = []
-        self.size = 0
-        self.empty = 0
-        self.settled = False
+        self.size: int = 0
+        self.empty: int = 0
+        self.settled: bool = False
         link.incoming = self
         link.context.receiving[self] = None
 

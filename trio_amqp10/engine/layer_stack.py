@@ -105,7 +105,7 @@ class Stack:
         began: float | None = None,
         jitter: float = 0.0,
     ) -> None:
-        self.connection = connection
+        self.connection: Connection = connection
         self._context = connection.context
         self.sasl: SaslClient | SaslServer | None = sasl
         self.identity: Any = None
@@ -124,7 +124,7 @@ class Stack:
         # A dialler without SASL looks at the answer: a peer that insists on a layer is no stranger (2.2).
         self._looks = not accepting and sasl is None
         if accepting:
-            self.layer = Layer.CHOICE
+            self.layer: Layer = Layer.CHOICE
         elif sasl is not None:
             self.layer = Layer.SASL_HEADER
             self._out = SASL_HEADER

@@ -27,9 +27,11 @@ from .states import LINK, Lifecycle, LinkState, SessionState, Step
 from .unsettled_map import unsettled_fields
 
 if TYPE_CHECKING:
+    from enum import Enum
+
     from trio_amqp10.errors import RemoteProtocolError
 
-    from .connection_context import Touchable
+    from .connection_context import Context, Touchable
     from .session_core import SessionCore
 
 __all__ = ["FAR", "Link"]
@@ -95,31 +97,31 @@ class Link(Lifecycle):
     terminus: Any
 
     def __init__(self, session: SessionCore, name: str) -> None:
-        self.state = LinkState.DETACHED
-        self.session = session
-        self.context = session.context
-        self.name = name
-        self.handle = -1
+        self.state: Enum = LinkState.DETACHED
+        self.session: SessionCore = session
+        self.context: Context = session.context
+        self.name: str = name
+        self.handle: int = -1
         self.remote_handle: int | None = None
         self.remote: Attach | None = None
         self.source: Any = None
         self.target: Any = None
-        self.answered = False
-        self.closed = False
-        self.closing = False
-        self.credit = 0
+        self.answered: bool = False
+        self.closed: bool = False
+        self.closing: bool = False
+        self.credit: int = 0
         self.delivery_count: int | None = None
         self._counted = 0
         self._count_mark = 0
-        self.drain = False
+        self.drain: bool = False
         self.flow_properties: dict[Any, Any] | None = None
         self.snd_settle_mode: int = SenderSettleMode.MIXED
         self.rcv_settle_mode: int = ReceiverSettleMode.FIRST
         self.owner: Touchable | None = None
         self.error: Error | None = None
-        self.told = False
-        self.incomplete = False
-        self.incomplete_here = False
+        self.told: bool = False
+        self.incomplete: bool = False
+        self.incomplete_here: bool = False
         self._failed_at: tuple[int, int] | None = None
 
     def __repr__(self) -> str:
@@ -162,7 +164,7 @@ class Link(Lifecycle):
             "source": source,
             "target": target,
             "initial_delivery_count": self.delivery_count,
-            "max_message_size": max_message_size,
+            "max_message_size": self._announce(max_message_size),
             "properties": properties,
             "offered_capabilities": offered_capabilities,
             "desired_capabilities": desired_capabilities,
@@ -179,8 +181,7 @@ class Link(Lifecycle):
         self.session.write_body(body)
         self.step(Step.SEND_ATTACH)
         self.handle = handle
-        self.source = source
-        self.target = target
+        self.source, self.target = source, target
         self.answered = self.remote is not None
         self.session.bind(self)
         if self.role is Role.SENDER:
@@ -189,7 +190,7 @@ class Link(Lifecycle):
             self.rcv_settle_mode = rcv_settle_mode
         self.incomplete_here = attach.incomplete_unsettled
         self.incomplete = self.incomplete or attach.incomplete_unsettled
-        self._on_bound()
+        self._on_bound(attach)
         if self.terminus is not None and reattaches:
             self.terminus.rebind(self)
         elif self.terminus is not None:
@@ -385,8 +386,11 @@ class Link(Lifecycle):
         """Messages that wait for credit at the sender, as far as this end knows (2.6.7)."""
         raise NotImplementedError
 
-    def _on_bound(self) -> None:
-        pass
+    def _announce(self, max_message_size: int | None) -> int | None:
+        return max_message_size
+
+    def _on_bound(self, attach: Attach) -> None:
+        """It is bound to its session, and this is its attach."""
 
     def _abort(self) -> None:
         pass

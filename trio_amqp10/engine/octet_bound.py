@@ -14,6 +14,8 @@ Knows no session: the link tells it what comes and goes, and the session asks it
 
 from __future__ import annotations
 
+from typing import Final
+
 __all__ = ["OctetBound"]
 
 _WEIGHT = 8
@@ -32,9 +34,9 @@ class OctetBound:
     __slots__ = ("bound", "held", "mean")
 
     def __init__(self, bound: int, mean: float) -> None:
-        self.bound = bound
-        self.held = 0
-        self.mean = mean
+        self.bound: Final = bound
+        self.held: int = 0
+        self.mean: float = mean
 
     def came(self, size: int) -> None:
         """A delivery was queued."""

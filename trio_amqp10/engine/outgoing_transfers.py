@@ -58,8 +58,8 @@ class Outgoing:
         ended: bool,
     ) -> None:
         self._link = link
-        self.delivery = delivery
-        self.size = len(octets)
+        self.delivery: OutgoingDelivery = delivery
+        self.size: int = len(octets)
         self._head: bytes | None = head
         self._octets: bytes | memoryview = octets
         self._offset = 0
@@ -67,7 +67,7 @@ class Outgoing:
         self._ended = ended
         self._aborted = False
         self._settled: bool | None = None
-        self.complete = False
+        self.complete: bool = False
 
     @property
     def pending(self) -> int:

@@ -70,13 +70,13 @@ class ReceiverLink(Link):
     def __init__(self, session: SessionCore, name: str) -> None:
         super().__init__(session, name)
         self.queue: deque[IncomingDelivery] = NOTHING
-        self.available = 0
+        self.available: int = 0
         self.max_message_size: int | None = self.context.limits.max_message_size
         self.incoming: Incoming | None = None
         self.tags: dict[bytes, IncomingDelivery] = {}
         self.terminus: ReceiverTerminus | None = None
-        self.streaming = False
-        self.sheds = False
+        self.streaming: bool = False
+        self.sheds: bool = False
         self.hold: OctetBound | None = None
         self.inflows: dict[StreamedDelivery, None] = {}
         self._forgiven = 0
@@ -84,13 +84,13 @@ class ReceiverLink(Link):
     def _available(self) -> int | None:
         return self.available
 
-    def attach(self, *, max_message_size: int | None = None, **fields: Any) -> None:
-        """Attach as ``Link.attach``; the size that is enforced is the size that is announced (2.7.3)."""
-        size = self.max_message_size if max_message_size is None else max_message_size
+    def _announce(self, max_message_size: int | None) -> int | None:
+        return self.max_message_size if max_message_size is None else max_message_size
+
+    def _on_bound(self, attach: Attach) -> None:
+        self.max_message_size = attach.max_message_size  # what is announced is enforced (2.7.3)
         if self.terminus is not None:
             self.queue = self.terminus.queue
-        super().attach(max_message_size=size, **fields)
-        self.max_message_size = size
 
     def on_attach(self, attach: Attach) -> None:
         super().on_attach(attach)
@@ -149,8 +149,8 @@ class ReceiverLink(Link):
         granted = self._forgiven + self.credit
         self._forgiven = max(granted - credit, min(granted, max(self.credit, credit)))
         self.tally()
-        self.credit = credit
-        self.drain = drain
+        self.credit: int = credit
+        self.drain: bool = drain
         self.session.owe_flow(self)
 
     def on_flow(self, flow: Flow) -> None:
@@ -180,7 +180,7 @@ class ReceiverLink(Link):
             self._forgiven -= 1
         elif not self._may_overdraw():
             return False
-        self.delivery_count = ((self.delivery_count or 0) + 1) & MASK
+        self.delivery_count: int | None = ((self.delivery_count or 0) + 1) & MASK
         return True
 
 

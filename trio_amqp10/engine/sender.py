@@ -78,14 +78,14 @@ class SenderLink(Link):
 
     def __init__(self, session: SessionCore, name: str) -> None:
         super().__init__(session, name)
-        self.delivery_count = 0
+        self.delivery_count: int | None = 0
         self.available: int | None = None
-        self.unsettled = 0
-        self.in_doubt = 0
-        self.watch_unsettled = False
-        self.waiting = False
+        self.unsettled: int = 0
+        self.in_doubt: int = 0
+        self.watch_unsettled: bool = False
+        self.waiting: bool = False
         self.outcomes: frozenset[str] | None = None
-        self.confirms = False
+        self.confirms: bool = False
         self._always_settled: bool | None = None
         self._first_count = 0
         self.size_limit: int | None = None
@@ -101,7 +101,7 @@ class SenderLink(Link):
     def _available(self) -> int | None:
         return self.available
 
-    def _on_bound(self) -> None:
+    def _on_bound(self, attach: Attach) -> None:  # noqa: ARG002 - a receiver reads it
         self._head = transfer_head(self.session.channel, self.handle)
         self._first_count = self.delivery_count or 0
         self.outcomes = frozenset(getattr(self.source, "outcomes", ())) or None
@@ -144,8 +144,8 @@ class SenderLink(Link):
         base = self._first_count if flow.delivery_count is None else flow.delivery_count
         if flow.link_credit is not None:
             limit = add(base, min(flow.link_credit, FAR))
-            self.credit = max(0, distance(limit, self.delivery_count or 0))
-        self.drain = flow.drain
+            self.credit: int = max(0, distance(limit, self.delivery_count or 0))
+        self.drain: bool = flow.drain
         if flow.properties:
             self.txn_id = flow.properties.get("txn-id", self.txn_id)
         if self.resending is not None:

@@ -76,13 +76,13 @@ class Session(SessionCore):
         self, context: Context, names: LinkNames, channel: int, released: Callable[[Session], object]
     ) -> None:
         super().__init__(context, channel)
-        self.names = names
+        self.names: Final = names
         self._released = released
         self.remote_channel: int | None = None
         self.remote: Begin | None = None
-        self.answered = False
+        self.answered: bool = False
         self.error: Error | None = None
-        self.told = False
+        self.told: bool = False
         self._by_handle: dict[int, Link] = {}
         self._handles = FreeNumbers()
         self.errant: dict[int, None] = {}

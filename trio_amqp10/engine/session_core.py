@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from trio_amqp10.wire.encode import encode
 
@@ -16,6 +16,8 @@ from .settlement import Settlement
 from .states import Lifecycle, LinkState, SessionState
 
 if TYPE_CHECKING:
+    from enum import Enum
+
     from trio_amqp10.errors import RemoteProtocolError
     from trio_amqp10.spec.transport import Error
 
@@ -85,20 +87,20 @@ class SessionCore(Lifecycle, ABC):
     )
 
     def __init__(self, context: Context, channel: int) -> None:
-        self.state = SessionState.UNMAPPED
-        self.context = context
+        self.state: Enum = SessionState.UNMAPPED
+        self.context: Context = context
         self.connection: Any = None
-        self.channel = channel
+        self.channel: int = channel
         self.owner: Any = None
         self.by_remote_handle: dict[int, Link] = {}
-        self.transfers = TransferReader()
-        self.windows = SessionWindows(context.limits.incoming_window)
-        self.settlement = Settlement(self)
-        self.next_delivery_id = INITIAL_ID
+        self.transfers: Final = TransferReader()
+        self.windows: SessionWindows = SessionWindows(context.limits.incoming_window)
+        self.settlement: Final = Settlement(self)
+        self.next_delivery_id: int = INITIAL_ID
         self.next_incoming_delivery_id: int | None = None
         self.partials: dict[SendsInTurn, None] = {}
         self.hungry: list[SendsInTurn] = []
-        self.unread = 0
+        self.unread: int = 0
         self.hold: OctetBound | None = None
         self._flow_links: dict[Link, None] = {}
         self._later_flows: dict[Link, None] = {}  # of links that are to be attached first

@@ -71,20 +71,20 @@ class SessionWindows:
     )
 
     def __init__(self, incoming_max: int, initial_id: int = INITIAL_ID) -> None:
-        self.next_outgoing_id = initial_id
-        self.outgoing_window = _OUTGOING_WINDOW
-        self.remote_incoming_window = 0
+        self.next_outgoing_id: int = initial_id
+        self.outgoing_window: Final = _OUTGOING_WINDOW
+        self.remote_incoming_window: int = 0
         self.next_incoming_id: int | None = None
-        self.incoming_max = incoming_max
-        self.incoming_window = incoming_max
-        self.low = incoming_max // 2  # with so much room left, or less, it is announced whole again
-        self.remote_outgoing_window = 0
+        self.incoming_max: int = incoming_max
+        self.incoming_window: int = incoming_max
+        self.low: int = incoming_max // 2  # with so much room left, or less, it is announced whole again
+        self.remote_outgoing_window: int = 0
         self._in_flight = 0
         self._overrun = 0  # transfers beyond the window since it was last announced
         self._sent = self._received = 0
         self._sent_mark = initial_id
         self._received_mark: int | None = None
-        self.acknowledged = initial_id  # what the peer's last flow expected from us
+        self.acknowledged: int = initial_id  # what the peer's last flow expected from us
 
     @property
     def transfers_sent(self) -> int:

@@ -98,15 +98,15 @@ class Settlement:
     )
 
     def __init__(self, session: SessionCore) -> None:
-        self.session = session
+        self.session: SessionCore = session
         self._context = session.context
         self.incoming: dict[int, IncomingDelivery] = {}
         self.outgoing: dict[int, OutgoingDelivery] = {}
-        self.received = DeliveryRanges(self.incoming)
-        self.sent = DeliveryRanges(self.outgoing)
+        self.received: DeliveryRanges[IncomingDelivery] = DeliveryRanges(self.incoming)
+        self.sent: DeliveryRanges[OutgoingDelivery] = DeliveryRanges(self.outgoing)
         self.modes: dict[int, int] = {}  # deliveries that settle otherwise than their link (2.7.5)
         self.awaiting_settlement: dict[int, int] = {}
-        self.pending = False
+        self.pending: bool = False
         self._role = Role.RECEIVER
         self._first = self._last = 0
         self._settled = True

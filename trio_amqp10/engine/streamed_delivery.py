@@ -36,10 +36,10 @@ class StreamedDelivery:
         self._count: Callable[[int, int], object] | None = count
         self._unfinished = unfinished
         self._chunks: deque[bytes] = deque()
-        self.size = 0
-        self.complete = False
-        self.aborted = False
-        self.discarded = False
+        self.size: int = 0
+        self.complete: bool = False
+        self.aborted: bool = False
+        self.discarded: bool = False
         unfinished[self] = None
 
     def append(self, octets: bytes) -> None:

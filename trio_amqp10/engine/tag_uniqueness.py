@@ -38,7 +38,7 @@ class ChosenTags:
     __slots__ = ("_held", "_most", "has_all")
 
     def __init__(self) -> None:
-        self.has_all = False
+        self.has_all: bool = False
         self._held: dict[bytes, OutgoingDelivery] = {}
         self._most = _FEW
 

@@ -52,8 +52,8 @@ class Terminus(ABC):
     __slots__ = ("known", "offered", "unsettled_store")
 
     def __init__(self, *, offered: bool = True) -> None:
-        self.known = False
-        self.offered = offered
+        self.known: bool = False
+        self.offered: Final = offered
         self.unsettled_store: UnsettledStore | None = None
 
     def bind(self, link: Any) -> None:
@@ -131,9 +131,9 @@ class Sent:
     __slots__ = ("delivery", "message_format", "payload")
 
     def __init__(self, delivery: OutgoingDelivery, payload: bytes, message_format: int) -> None:
-        self.delivery = delivery
-        self.payload = payload
-        self.message_format = message_format
+        self.delivery: OutgoingDelivery = delivery
+        self.payload: bytes = payload
+        self.message_format: int = message_format
 
 
 class SenderTerminus(Terminus):
@@ -154,11 +154,11 @@ class SenderTerminus(Terminus):
 
     def __init__(self, *, resend: bool = False, offered: bool = True) -> None:
         super().__init__(offered=offered)
-        self.resend = resend
+        self.resend: bool = resend
         self.unsettled: dict[bytes, Sent] = {}
         self.in_doubt: list[Sent] = []
         self.begun: bytes | None = None
-        self.next_tag = 0
+        self.next_tag: int = 0
 
     def add(self, delivery: OutgoingDelivery, payload: bytes, message_format: int) -> None:
         """This is on its way."""

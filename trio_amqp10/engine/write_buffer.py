@@ -56,11 +56,11 @@ class WriteBuffer:
         self._peer_opened = False
         self._soft = soft
         self._taken = 0
-        self.size = 0
-        self.frame_size = MIN_MAX_FRAME_SIZE
+        self.size: int = 0
+        self.frame_size: int = MIN_MAX_FRAME_SIZE
         self.on_output: Callable[[], object] | None = None
         self.finish: Callable[[bytes], bytes] | None = None
-        self.wrote = False
+        self.wrote: bool = False
 
     def __bool__(self) -> bool:
         return bool(self._chunks)

@@ -62,10 +62,10 @@ class BodyReader:
         self._left = 0  # octets of the data section that has begun
         self._place = self._code = -1
         self._parts: deque[bytes] = deque()
-        self.in_body = bool(message_format)  # another format need not have sections at all (2.7.5)
+        self.in_body: bool = bool(message_format)  # another format need not have sections at all (2.7.5)
         self.other: str | None = None
-        self.started = False
-        self.finished = False
+        self.started: bool = False
+        self.finished: bool = False
 
     @property
     def raw(self) -> bytes:

@@ -172,12 +172,12 @@ class Field(Generic[Got, Given]):
     def __init__(self, place: int, name: str, default: Any = None) -> None:
         header = name in HEADER_FIELDS
         names = HEADER_FIELDS if header else PROPERTY_FIELDS
-        self.place = place
-        self.name = name
-        self.index = names.index(name)
-        self.count = len(names)
-        self.check = (HEADER_CHECKS if header else PROPERTY_CHECKS)[self.index]
-        self.default = default
+        self.place: Final = place
+        self.name: str = name
+        self.index: Final = names.index(name)
+        self.count: int = len(names)
+        self.check: Final = (HEADER_CHECKS if header else PROPERTY_CHECKS)[self.index]
+        self.default: Any = default
 
     @overload
     def __get__(self, message: None, owner: type) -> Self: ...
@@ -205,7 +205,7 @@ class MapField:
     __slots__ = ("place",)
 
     def __init__(self, place: int) -> None:
-        self.place = place
+        self.place: Final = place
 
     @overload
     def __get__(self, message: None, owner: type) -> Self: ...

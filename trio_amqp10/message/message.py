@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.wire.pair_map import copied
-from trio_amqp10.wire.values import Symbol, Timestamp
 
 from .fields import (
     HEADER_CHECKS,
@@ -64,6 +63,8 @@ from .usual_writers import usual_payload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from trio_amqp10.wire.values import Symbol, Timestamp
 
 __all__ = ["Data", "Message", "Sequence", "Value", "encode_around", "encode_message"]
 
@@ -167,30 +168,30 @@ class Message:
     _in_order: ClassVar[bool] = True
     _allow_duplicates: ClassVar[bool] = False
 
-    message_id = Field[MessageId | None, MessageId | None](PROPERTIES, "message_id")
-    user_id = Field[bytes | None, bytes | bytearray | memoryview | None](PROPERTIES, "user_id")
-    to = Field[str | None, str | None](PROPERTIES, "to")
-    subject = Field[str | None, str | None](PROPERTIES, "subject")
-    reply_to = Field[str | None, str | None](PROPERTIES, "reply_to")
-    correlation_id = Field[MessageId | None, MessageId | None](PROPERTIES, "correlation_id")
-    content_type = Field[Symbol | None, str | None](PROPERTIES, "content_type")
-    content_encoding = Field[Symbol | None, str | None](PROPERTIES, "content_encoding")
-    absolute_expiry_time = Field[Timestamp | None, Time | None](PROPERTIES, "absolute_expiry_time")
-    creation_time = Field[Timestamp | None, Time | None](PROPERTIES, "creation_time")
-    group_id = Field[str | None, str | None](PROPERTIES, "group_id")
-    group_sequence = Field[int | None, int | None](PROPERTIES, "group_sequence")
-    reply_to_group_id = Field[str | None, str | None](PROPERTIES, "reply_to_group_id")
+    message_id: Field[MessageId | None, MessageId | None] = Field(PROPERTIES, "message_id")
+    user_id: Field[bytes | None, bytes | bytearray | memoryview | None] = Field(PROPERTIES, "user_id")
+    to: Field[str | None, str | None] = Field(PROPERTIES, "to")
+    subject: Field[str | None, str | None] = Field(PROPERTIES, "subject")
+    reply_to: Field[str | None, str | None] = Field(PROPERTIES, "reply_to")
+    correlation_id: Field[MessageId | None, MessageId | None] = Field(PROPERTIES, "correlation_id")
+    content_type: Field[Symbol | None, str | None] = Field(PROPERTIES, "content_type")
+    content_encoding: Field[Symbol | None, str | None] = Field(PROPERTIES, "content_encoding")
+    absolute_expiry_time: Field[Timestamp | None, Time | None] = Field(PROPERTIES, "absolute_expiry_time")
+    creation_time: Field[Timestamp | None, Time | None] = Field(PROPERTIES, "creation_time")
+    group_id: Field[str | None, str | None] = Field(PROPERTIES, "group_id")
+    group_sequence: Field[int | None, int | None] = Field(PROPERTIES, "group_sequence")
+    reply_to_group_id: Field[str | None, str | None] = Field(PROPERTIES, "reply_to_group_id")
 
-    durable = Field[bool, bool | None](HEADER, "durable", False)
-    priority = Field[int, int | None](HEADER, "priority", 4)
-    ttl = Field[int | None, int | None](HEADER, "ttl")
-    first_acquirer = Field[bool, bool | None](HEADER, "first_acquirer", False)
-    delivery_count = Field[int, int | None](HEADER, "delivery_count", 0)
+    durable: Field[bool, bool | None] = Field(HEADER, "durable", False)
+    priority: Field[int, int | None] = Field(HEADER, "priority", 4)
+    ttl: Field[int | None, int | None] = Field(HEADER, "ttl")
+    first_acquirer: Field[bool, bool | None] = Field(HEADER, "first_acquirer", False)
+    delivery_count: Field[int, int | None] = Field(HEADER, "delivery_count", 0)
 
-    application_properties = MapField(APPLICATION_PROPERTIES)
-    annotations = MapField(ANNOTATIONS)
-    delivery_annotations = MapField(DELIVERY_ANNOTATIONS)
-    footer = MapField(FOOTER)
+    application_properties: MapField = MapField(APPLICATION_PROPERTIES)
+    annotations: MapField = MapField(ANNOTATIONS)
+    delivery_annotations: MapField = MapField(DELIVERY_ANNOTATIONS)
+    footer: MapField = MapField(FOOTER)
 
     def __init__(
         self,
@@ -383,7 +384,7 @@ class Message:
             return NotImplemented
         return self._comparable() == other._comparable()
 
-    __hash__ = None  # type: ignore[assignment]  # it may change
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # it may change
 
     def __repr__(self) -> str:
         try:

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from struct import Struct
-from typing import Any, Final, cast
+from typing import Any, ClassVar, Final, cast
 
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.protocol_rules import BODY_SECTIONS, SECTION_ORDER, SECTIONS, ProtocolRule
@@ -137,7 +137,7 @@ class Sequence:
     def __eq__(self, other: object) -> bool:
         return self.lists == other.lists if isinstance(other, Sequence) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]  # its lists may change
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # its lists may change
 
     def __repr__(self) -> str:
         return f"Sequence({', '.join(map(repr, self.lists))})"
@@ -154,7 +154,7 @@ class Value:
     def __eq__(self, other: object) -> bool:
         return bool(self.value == other.value) if isinstance(other, Value) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]  # its value may change
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # its value may change
 
     def __repr__(self) -> str:
         return f"Value({self.value!r})"

@@ -82,8 +82,8 @@ class Attempts:
         self._row: Iterator[float] | None = None
         self._began = 0.0
         self._reached: float | None = None
-        self.made = 0
-        self.pause = 0.0
+        self.made: int = 0
+        self.pause: float = 0.0
 
     def next_pause(self, now: float) -> float | None:
         """Seconds until the next attempt of the row; None if there is to be none. A new row begins with its first pause."""

@@ -63,11 +63,11 @@ class AdmittedConnection:
         begin: Callable[[AdmittedConnection], object],
     ) -> None:
         self._doors = doors
-        self.host = host
-        self.stream = stream
-        self.begin = begin
-        self.scope = trio.CancelScope()
-        self.state = _S.OUTSIDE
+        self.host: str = host
+        self.stream: Final = stream
+        self.begin: Final = begin
+        self.scope: Final = trio.CancelScope()
+        self.state: _State = _S.OUTSIDE
 
     def open(self) -> None:
         """The peer has opened its connection: it is no stranger any more."""

@@ -38,6 +38,7 @@ class AcceptedConnection:
         name: who the peer is, for the log.
         host: the peer's IP address; None for a Unix socket or memory.
         private: whether nobody on the way can read along: TLS, loopback, a Unix socket, or memory.
+        answered: whether the header that the peer began with has been answered with the same.
         began: when it was accepted, on trio's clock.
         deadline: when ``opened`` has to have been called, on trio's clock; infinite for never. A dialect that has not
             done so some seconds later is cancelled.
@@ -53,6 +54,7 @@ class AcceptedConnection:
     name: str
     host: str | None
     private: bool
+    answered: bool = False
     began: float
     deadline: float = inf
     opened: Callable[[], object]

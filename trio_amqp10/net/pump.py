@@ -87,8 +87,10 @@ class Traffic:
     __slots__ = ("octets_in", "octets_out", "reads", "writes")
 
     def __init__(self) -> None:
-        self.octets_in = self.octets_out = 0
-        self.reads = self.writes = 0
+        self.octets_in: int = 0
+        self.octets_out: int = 0
+        self.reads: int = 0
+        self.writes: int = 0
 
 
 class Pump:
@@ -174,8 +176,8 @@ class Pump:
         self._stopped = False
         self._ended_at = 0.0  # when it failed, or said its last words
         self.failure: BaseException | None = None
-        self.finished = OneShotEvent()
-        self.read_size = _FIRST_READ_SIZE
+        self.finished: Final = OneShotEvent()
+        self.read_size: int = _FIRST_READ_SIZE
 
     def start(self, nursery: trio.Nursery) -> None:
         """Begin; ``nursery`` must outlive the connection."""

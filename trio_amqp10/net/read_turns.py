@@ -48,8 +48,8 @@ class ReadTurns:
     __slots__ = ("_numbered", "_waiting", "clock", "holder", "served")
 
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
-        self.clock = perf_counter if clock is None else clock
-        self.served = 0.0
+        self.clock: Final = perf_counter if clock is None else clock
+        self.served: float = 0.0
         self.holder: ReadTurn | None = None
         self._waiting: list[tuple[float, int, ReadTurn]] = []
         self._numbered = 0
@@ -98,7 +98,7 @@ class ReadTurn:
 
     def __init__(self, turns: ReadTurns | None = None) -> None:
         self._turns = turns = turns or _turns()
-        self.account = turns.served
+        self.account: float = turns.served
         self.task: trio.lowlevel.Task | None = None
 
     @property

@@ -6,7 +6,7 @@ logged for debugging. Knows no dialect: what an attempt is, and which failures a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import trio
 
@@ -55,7 +55,7 @@ class Redial:
         self._log = log
         self._failed = failed
         self._rounds = 0
-        self.attempts = None if backoff is None else Attempts(backoff)
+        self.attempts: Final = None if backoff is None else Attempts(backoff)
 
     async def first(self, dial: Callable[[], Awaitable[T]], places: int) -> T:
         """Make the first connection: dial each of ``places`` at once, and all of them again after each pause.

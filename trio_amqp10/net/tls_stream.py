@@ -54,7 +54,7 @@ class _Recorder:
     def __init__(self, context: ssl.SSLContext, head: bytes) -> None:
         self._context = context
         self._head = head
-        self.outgoing = ssl.MemoryBIO()
+        self.outgoing: ssl.MemoryBIO = ssl.MemoryBIO()
         self.tls: ssl.SSLObject | None = None
 
     def wrap_bio(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, **options: Any) -> ssl.SSLObject:

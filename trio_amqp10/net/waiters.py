@@ -42,7 +42,7 @@ class Waiter:
     __slots__ = ("_parked", "touched")
 
     def __init__(self) -> None:
-        self.touched = False
+        self.touched: bool = False
         self._parked: Task | dict[Task, None] | None = None
 
     @property
@@ -153,7 +153,7 @@ class CheckpointThrottle:
                 return trio.lowlevel.checkpoint()  # noqa: ASYNC105 - the caller awaits it
         else:
             self._task = task
-            self._count = 0
+            self._count = 1
             self._since = now
         return trio.lowlevel.checkpoint_if_cancelled()  # noqa: ASYNC105 - the caller awaits it
 

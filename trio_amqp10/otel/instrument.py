@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 try:
     from opentelemetry import propagate
-except ImportError as missing:
-    raise ImportError("trio_amqp10.otel needs OpenTelemetry: pip install 'trio-amqp10[otel]'") from missing
+except ImportError as _missing:
+    raise ImportError("trio_amqp10.otel needs OpenTelemetry: pip install 'trio-amqp10[otel]'") from _missing
 
 from trio_amqp10.container.container import Container
 from trio_amqp10.container.handlers import Answering

@@ -53,9 +53,9 @@ class SpanTarget:
     __slots__ = ("client_id", "name", "temporary")
 
     def __init__(self, name: str | None, *, temporary: bool = False, client_id: str | None = None) -> None:
-        self.name = name
-        self.temporary = temporary
-        self.client_id = client_id
+        self.name: str | None = name
+        self.temporary: Final = temporary
+        self.client_id: Final = client_id
 
     def attributes(self) -> dict[str, Any]:
         """Of a span about this place."""

@@ -81,8 +81,8 @@ class SasTokens:
         lifetime: float = 3600.0,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        self.key_name = key_name
-        self.lifetime = lifetime
+        self.key_name: Final = key_name
+        self.lifetime: Final = lifetime
         self._key = key
         self._wall = wall_clock
 

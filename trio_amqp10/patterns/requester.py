@@ -61,7 +61,7 @@ class Requester:
 
     def __init__(self, sender: Sender, replies: Receiver, reply_to: str, *, made: bool) -> None:
         """``made``: the peer made the node for replies, and will make another where it is lost."""
-        self.reply_to = reply_to
+        self.reply_to: str = reply_to
         self._made = made
         self._sender = sender
         self._replies = replies

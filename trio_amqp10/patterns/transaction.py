@@ -81,7 +81,7 @@ class Transaction:
 
     def __init__(self, control: Sender, txn_id: bytes, *, keep: bool) -> None:
         self.id = txn_id
-        self.state = _LIVE
+        self.state: str = _LIVE
         self._control = control
         self._keep = keep
         target: Any = control.remote.target

@@ -6,7 +6,7 @@ the program that reads here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -36,7 +36,7 @@ class Reading:
         self._owner = owner
         self._changed = changed
         self._streamed = delivery.inflow is not None
-        self.reader = BodyReader(delivery.message_format, delivery.message_class)
+        self.reader: Final = BodyReader(delivery.message_format, delivery.message_class)
         if not self._streamed:
             if delivery.payload:
                 self.reader.feed(delivery.payload)

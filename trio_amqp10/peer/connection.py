@@ -143,13 +143,13 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self.sasl_hostname: str | None = None
         self.host: str | None = None
         self.vet: Vet | None = None
-        self.turned_away = False
+        self.turned_away: bool = False
         self.owner: object = None
-        self.close_timeout = close_timeout
-        self.pace = CheckpointThrottle()
-        self.kinds = LinkClasses()
-        self.totals = ConnectionCounters()
-        self.engine = engine
+        self.close_timeout: float = close_timeout
+        self.pace: CheckpointThrottle = CheckpointThrottle()
+        self.kinds: LinkClasses = LinkClasses()
+        self.totals: ConnectionCounters = ConnectionCounters()
+        self.engine: EngineConnection = engine
         self.recovery: Recovery | None = None
         self.dialling: Dialling | None = None
         self._nursery = nursery
@@ -178,7 +178,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self._peer_closed: ConnectionClosed | None = None
         self._lost: str | None = None
         stall = engine.limits.write_stall
-        self.pump = Pump(stack, stream, self._on_event, self._wake_all, stall, self.totals)
+        self.pump: Pump = Pump(stack, stream, self._on_event, self._wake_all, stall, self.totals)
         engine.write_buffer.on_output = self.pump.wake_writer
         self.pump.start(self._nursery)
 

@@ -28,8 +28,8 @@ class CreditWindow:
     __slots__ = ("half", "size")
 
     def __init__(self, size: int) -> None:
-        self.size = size
-        self.half = size // 2
+        self.size: int = size
+        self.half: int = size // 2
 
     def is_low(self, link: ReceiverLink) -> bool:
         """Whether it is time to grant more; False while the link is not attached."""
@@ -55,7 +55,7 @@ class PrefetchWindow(CreditWindow):
     def __init__(self, size: int) -> None:
         super().__init__(size)
         # Nearly all are in use, so that workers do not run dry while others work.
-        self.half = size - max(1, size // 8)
+        self.half: int = size - max(1, size // 8)
 
     def count(self, link: ReceiverLink, settled: Callable[[], object]) -> None:
         """Call ``settled`` whenever a delivery of ``link`` has been settled; for a link that has given no credit yet."""

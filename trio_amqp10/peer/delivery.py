@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, cast
 
 import trio
 
@@ -18,6 +19,7 @@ from trio_amqp10.renamed import RenamedAttribute
 from trio_amqp10.spec.messaging import Accepted, Modified, Rejected, Released
 from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Error
+from trio_amqp10.wire.values import Symbol
 
 from .body_chunks import Chunks, Reading
 from .errors import DeliveryError, DeliveryModifiedError, DeliveryRejectedError, DeliveryReleasedError
@@ -25,6 +27,7 @@ from .errors import DeliveryError, DeliveryModifiedError, DeliveryRejectedError,
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trio_amqp10.engine.connection_context import Touchable
     from trio_amqp10.engine.streamed_delivery import StreamedDelivery
     from trio_amqp10.protocol_rules import Strict
 
@@ -38,6 +41,11 @@ __all__ = [
     "delivery_class",
     "raise_unless_accepted",
 ]
+
+_DELIVERY_TIME: Final = Symbol("x-opt-delivery-time")
+"""When to deliver a message again, in milliseconds since 1970."""
+_LONGEST_DELAY: Final = 1_000_000_000
+"""Seconds, about 31 years."""
 
 Outcome = Accepted | Rejected | Released | Modified
 
@@ -109,7 +117,7 @@ class Delivery(EngineIncoming):
 
     __slots__ = ()
 
-    foretell = RenamedAttribute("record_acceptance")
+    foretell: RenamedAttribute = RenamedAttribute("record_acceptance")
 
     message_class: ClassVar[type[Message]] = Message
 
@@ -166,6 +174,7 @@ class Delivery(EngineIncoming):
         delivery_failed: bool = False,
         undeliverable_here: bool = False,
         annotations: dict[Any, Any] | None = None,
+        delay: float | None = None,
         transaction: Transactional | None = None,
     ) -> None:
         """Give the message back changed (3.4.5).
@@ -174,8 +183,20 @@ class Delivery(EngineIncoming):
             delivery_failed: count this as a failed attempt.
             undeliverable_here: do not send it to this link again.
             annotations: merged into its message-annotations.
+            delay: seconds until it is to be delivered again, to this link or another, by the clock of this machine: the annotation
+                ``x-opt-delivery-time``. The queues of ``Container`` and RabbitMQ's quorum queues (4.3) observe it; others may
+                deliver it again at once.
             transaction: that this is a part of.
+
+        Raises:
+            LocalProtocolError: ``delay`` is negative, or more than 1,000,000,000.
         """
+        if delay is not None:
+            if not 0 <= delay <= _LONGEST_DELAY:
+                raise LocalProtocolError(
+                    f"delay={delay}: 0 to {_LONGEST_DELAY:,} seconds are possible, or None for no delay"
+                )
+            annotations = {**(annotations or {}), _DELIVERY_TIME: round((time.time() + delay) * 1000)}
         state = Modified(
             delivery_failed=delivery_failed or None,
             undeliverable_here=undeliverable_here or None,
@@ -188,7 +209,7 @@ class Delivery(EngineIncoming):
         if transaction is None and self.state is None and not self.settled:
             permitted = _owner(self).permitted(self, state)
             if permitted is None:
-                self.state = state
+                self.state: Any = state
                 return
             state = permitted
         self._give(state, transaction)
@@ -204,8 +225,9 @@ class Delivery(EngineIncoming):
         if not inflow.complete or inflow.discarded or reading.reader.started:
             what = "being read in chunks" if inflow.complete else "not complete"
             raise LocalProtocolError(f"this message is {'discarded' if inflow.discarded else what}")
-        self.payload = reading.reader.raw + inflow.take_all()
-        self.inflow = self.memo = None
+        self.payload: bytes = reading.reader.raw + inflow.take_all()
+        self.inflow: StreamedDelivery | None = None
+        self.memo = None
         return self.message
 
     @property
@@ -217,7 +239,7 @@ class Delivery(EngineIncoming):
         if self.inflow is None:
             return Reading(self, _owner(self), _never)
         if self.memo is None:
-            self.memo = Reading(self, _owner(self), partial(_changed, self))
+            self.memo: Any = Reading(self, _owner(self), partial(_changed, self))
         return cast("Reading", self.memo)
 
     async def head(self) -> Message:
@@ -330,7 +352,7 @@ class OutgoingDelivery(EngineOutgoing):
 
         For services that keep an eye on many deliveries without a task for each.
         """
-        self.watcher = _Callback(call)
+        self.watcher: Touchable | None = _Callback(call)
 
     async def wait_settled(self) -> None:
         """Wait until both ends have settled it.

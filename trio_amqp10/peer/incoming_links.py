@@ -44,9 +44,9 @@ class IncomingLink:
     __slots__ = ("_answered", "connection", "engine")
 
     def __init__(self, connection: Connection, link: EngineLink) -> None:
-        self.connection = connection
+        self.connection: Connection = connection
         self._answered = False
-        self.engine = link
+        self.engine: EngineLink = link
 
     @property
     def name(self) -> str:

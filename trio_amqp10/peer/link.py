@@ -67,7 +67,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         """From now on this is about ``link``, which is yet to be attached."""
         self._link = link
         link.owner = self
-        self.session = session
+        self.session: LinkSession = session
         self._conn: LinkConnection = session.connection
         self._detached: LinkDetached | None = None
 

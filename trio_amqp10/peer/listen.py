@@ -105,6 +105,8 @@ class Acceptor(OpenOptions):
         """
         transport = accepted.transport
         engine = self._engine()
+        if accepted.answered:
+            engine.note_header_written()
         context = ServerContext(
             channel_bindings=transport.channel_bindings, peer_certificate=transport.peer_certificate
         )

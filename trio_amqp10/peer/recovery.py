@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Recovery", "log"]
 
-log = logging.getLogger("trio_amqp10.recovery")
+log: Final = logging.getLogger("trio_amqp10.recovery")
 
 
 class RecoverableConnection(Protocol):
@@ -132,7 +132,7 @@ class Recovery:
         self._preparations: list[Callable[[], Awaitable[object]]] = []
         self._preparing: trio.lowlevel.Task | None = None
         self._up = True
-        self.stopped = False
+        self.stopped: bool = False
         self.failure: Exception | None = None
         self.loss: Exception | None = None
         self.links: dict[Link[Any], None] = {}

@@ -79,7 +79,7 @@ class Watchers:
 
     def __init__(self) -> None:
         self._all: WeakSet[Changes] = WeakSet()
-        self.ended = False
+        self.ended: bool = False
 
     def __len__(self) -> int:
         return len(self._all)

@@ -46,8 +46,8 @@ class Session(Waiter, trio.abc.AsyncResource):
 
     def __init__(self, connection: Connection, engine: EngineSession) -> None:
         super().__init__()
-        self.connection = connection
-        self.engine = engine
+        self.connection: Connection = connection
+        self.engine: EngineSession = engine
         engine.owner = self
         self._closed = False
         self._ended: SessionEnded | None = None

@@ -149,9 +149,11 @@ class ConnectionCounters(Traffic):
 
     def __init__(self) -> None:
         super().__init__()
-        self.frames_in = self.frames_out = 0
-        self.messages_in = self.messages_out = 0
-        self.transports = 0
+        self.frames_in: int = 0
+        self.frames_out: int = 0
+        self.messages_in: int = 0
+        self.messages_out: int = 0
+        self.transports: int = 0
 
     def leave(self, engine: EngineConnection) -> None:
         """``engine`` is replaced by another: keep what it counted."""

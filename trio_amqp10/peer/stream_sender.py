@@ -64,7 +64,7 @@ class StreamSender(trio.abc.SendStream):
         """``begin`` is given the first octets, how many the message will have at least, and its format."""
         if length is not None and length < 0:
             raise LocalProtocolError(f"length={length}: a number of octets is possible, or None")
-        self.message = Message() if message is None else message
+        self.message: Message = Message() if message is None else message
         self._sender = sender
         self._begin = begin
         self._left = length

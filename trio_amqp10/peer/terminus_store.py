@@ -148,11 +148,11 @@ class ResumableLinkState:
     )
 
     def __init__(self, terminus: Any, options: LinkOptions, store: TerminusStore, key: LinkKey) -> None:
-        self.terminus = terminus
-        self.options = options
+        self.terminus: Any = terminus
+        self.options: LinkOptions = options
         self.left: int | None = None
         self.remote: Attach | None = None
-        self.apart = False
+        self.apart: bool = False
         self.damage: AmqpError | None = None
         self.failure: AmqpError | None = None
         self.on_lost: Callable[[], object] | None = None

@@ -84,7 +84,7 @@ class Scram(ClientMechanism):
             raise LocalProtocolError(f"{mechanism!r} is no SCRAM mechanism that is known here")
         if channel_binding is not None and channel_binding not in BINDINGS:
             raise LocalProtocolError(f"{channel_binding!r} is no type of channel binding that is used here")
-        self.name = mechanism
+        self.name: str = mechanism
         self.username: Final = prepare(username, "user name")
         self._password: Final = prepare(password, "password", empty=True)
         self._bindings: Final = BINDINGS if channel_binding is None else (channel_binding,)

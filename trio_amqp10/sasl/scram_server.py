@@ -94,7 +94,7 @@ class ScramServer(ServerMechanism):
             raise LocalProtocolError(f"{mechanism!r} is no SCRAM mechanism that is known here")
         if len(secret) < SALT_SIZE:
             raise LocalProtocolError(f"a secret of {len(secret)} octets, fewer than {SALT_SIZE}")
-        self.name = mechanism
+        self.name: str = mechanism
         self._credentials: Final = credentials
         self._secret: Final = secret
         self._iterations: Final = (

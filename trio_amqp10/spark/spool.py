@@ -126,8 +126,9 @@ class Spool:
             for left in self._folder.glob("tmp-*"):
                 left.unlink()
             self._rested = 0.0  # when a disk that was full may have room again
+            self.id: str
             self.id, former = self._identify()
-            self.low = self._read_low(former)
+            self.low: int = self._read_low(former)
             if former < _VERSION:
                 self._describe(self.id)
                 (self._folder / "low").unlink(missing_ok=True)
@@ -135,7 +136,7 @@ class Spool:
         except BaseException:
             self._lock.close()
             raise
-        self.end = max(self.low, self._segments[-1].end if self._segments else 0)
+        self.end: int = max(self.low, self._segments[-1].end if self._segments else 0)
         self._size = sum(each.size for each in self._segments if each.end > self.low)
 
     # -- opening ----------------------------------------------------------------------------

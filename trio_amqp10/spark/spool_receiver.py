@@ -84,13 +84,13 @@ class SpoolReceiver:
         self._spool = spool
         self._emptying = emptying
         self._kept = SpoolTerminusStore(spool) if options.dedup == "link" else None
-        self.figures = ReceivingFigures()
+        self.figures: Final = ReceivingFigures()
         self._writer = SpoolWriter(self._options, spool, self._kept, self.figures)
         self._credit = CreditLimit(options.credit, options.credit_max_bytes // options.links)
         self._changed = threading.Condition()
         self._failure: BaseException | None = None
         self._finished = False
-        self.emptied = False
+        self.emptied: bool = False
         self._token: trio.lowlevel.TrioToken | None = None
         self._scope = trio.CancelScope()
         self._connected = False

@@ -110,10 +110,13 @@ class Network:
         lines: tuple[Line, Line],
         seed: int,
     ) -> None:
-        self.near, self.far = ends
+        self.near: trio.abc.Stream = ends[0]
+        self.far: trio.abc.Stream = ends[1]
         self.ending: Ending | None = None
         self._ends = (near, far)
         self._was_cut = trio.Event()
+        self.there: Passage
+        self.back: Passage
         self.there, self.back = (
             Passage(line, random.Random(f"{seed} {way}"), self.cut)
             for line, way in zip(lines, ("there", "back"), strict=True)

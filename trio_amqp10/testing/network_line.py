@@ -107,8 +107,8 @@ class Passage:
 
     def __init__(self, line: Line, random: Random, cut: Callable[[Ending], None]) -> None:
         self.line = line
-        self.octets = 0
-        self.is_stalled = False
+        self.octets: int = 0
+        self.is_stalled: bool = False
         self._random = random
         self._cut = cut
         self._under_way: deque[tuple[float, bytes]] = deque()  # when each piece arrives; b"" is the end

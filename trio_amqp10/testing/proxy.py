@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 import trio
@@ -42,7 +42,7 @@ class Proxy:
         seed: int,
         recorder: Recorder | None,
     ) -> None:
-        self.url = _through(port, target)
+        self.url: Final = _through(port, target)
         self.networks: list[Network] = []
         self._target = target
         self._lines = lines

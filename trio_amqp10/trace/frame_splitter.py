@@ -37,30 +37,42 @@ class FrameSplitter:
     server of it does, has frames of that; so it is with AMQP/Fast.
     """
 
-    __slots__ = ("_buffer", "_lost", "_piece_at")
+    __slots__ = ("_chunks", "_count", "_enough", "_lost", "_piece_at")
 
     def __init__(self) -> None:
-        self._buffer = b""
+        # Joined once the frame that they begin with can be complete: a large one would else be copied with each chunk.
+        self._chunks: list[bytes] = []
+        self._count = 0
+        self._enough = 0
         self._piece_at: Callable[[bytes, int], tuple[Piece | None, int]] | None = None
         self._lost: str | None = None
 
     @property
     def rest(self) -> bytes:
         """The octets of a piece that is not complete."""
-        return self._buffer
+        return b"".join(self._chunks)
+
+    @property
+    def lost(self) -> str | None:
+        """Why nobody can tell where the next frame begins; None as long as somebody can."""
+        return self._lost
 
     def feed(self, data: bytes) -> list[Piece]:
         """The pieces that are complete with ``data``."""
-        self._buffer += data
+        self._chunks.append(data)
+        self._count += len(data)
+        if self._count < self._enough:
+            return []
+        buffer = self.rest
         found: list[Piece] = []
         pos = 0
-        while self._lost is None and pos < len(self._buffer):
+        while self._lost is None and pos < len(buffer):
             if self._piece_at is None:
-                self._piece_at = _protocol_of(self._buffer)
+                self._piece_at = _protocol_of(buffer)
                 if self._piece_at is None:
                     break
             try:
-                piece, end = self._piece_at(self._buffer, pos)
+                piece, end = self._piece_at(buffer, pos)
             except RemoteProtocolError as failure:
                 self._lost = failure.description
                 break
@@ -70,16 +82,24 @@ class FrameSplitter:
             pos = end
             if piece.is_header:
                 self._piece_at = reader_of_header(piece.octets) or self._piece_at
-        self._buffer = self._buffer[pos:]
-        if self._lost is not None and self._buffer:
-            found.append(Piece(self._buffer, fault=self._lost))
-            self._buffer = b""
+        rest = buffer[pos:]
+        if self._lost is not None and rest:
+            found.append(Piece(rest, fault=self._lost))
+            rest = b""
+        self._chunks, self._count = [rest], len(rest)
+        self._enough = _size_of(rest) if self._piece_at is piece_at else 0
         return found
 
     def finish(self) -> list[Piece]:
         """What is left when the stream has ended: an unfinished piece, or nothing."""
-        rest, self._buffer = self._buffer, b""
+        rest = self.rest
+        self._chunks, self._count, self._enough = [], 0, 0
         return [Piece(rest, fault="the stream ends within it")] if rest else []
+
+
+def _size_of(begun: bytes) -> int:
+    """Octets of the frame that begins so (2.3.1); 0 for a header, or if that is not known yet."""
+    return 0 if len(begun) < 4 or begun[:4] == b"AMQP" else int.from_bytes(begun[:4], "big")
 
 
 def _protocol_of(head: bytes) -> Callable[[bytes, int], tuple[Piece | None, int]] | None:

@@ -85,16 +85,16 @@ class Codec:
         rank: int = PLAIN,
         wire: str = "",
     ) -> None:
-        self.expects = expects
-        self.read = read
-        self.write = write
-        self.kinds = kinds
-        self.takes = takes
-        self.keys = keys
-        self.nullable = nullable
-        self.leaf = takes is None
-        self.rank = rank
-        self.wire = wire
+        self.expects: str = expects
+        self.read: Final = read
+        self.write: Final = write
+        self.kinds: frozenset[type] | None = kinds
+        self.takes: Final = takes
+        self.keys: Final = keys
+        self.nullable: Final = nullable
+        self.leaf: Final = takes is None
+        self.rank: Final = rank
+        self.wire: Final = wire
 
 
 class _BoundedRepr(Repr):

@@ -7,7 +7,7 @@ The inside of a ``Registry``, which is its door for people. Knows no value and n
 from __future__ import annotations
 
 import typing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.wire.composite_plan import descriptor_key
 
@@ -44,7 +44,7 @@ class CodecTables:
         self.default = default
         self.described: dict[Any, type[Any]] = {}
         self.made: dict[Any, Codec] = {}
-        self.anything = any_codec(self._by_descriptor, self.object_codec)
+        self.anything: Final = any_codec(self._by_descriptor, self.object_codec)
         self._declared: dict[type[Any], Declaration] = {}
         self._adapted: dict[type[Any], Adaptation] = {}
         self._objects: dict[type[Any], Codec | None] = {}

@@ -68,20 +68,20 @@ class Field:
     )
 
     def __init__(self, name: str, annotation: Any, default: Any) -> None:
-        self.name = name
-        self.wire_name = name.replace("_", "-")
-        self.mandatory = default is dataclasses.MISSING
+        self.name: str = name
+        self.wire_name: Final = name.replace("_", "-")
+        self.mandatory: Final = default is dataclasses.MISSING
         self.default: Any = None if self.mandatory else default
         says = _Annotation(annotation)
         field_type = typing.cast("FieldType", says.type)
-        self.type = says.type_name
-        self.requires = says.requires
-        self.multiple = says.multiple
+        self.type: Final[str] = says.type_name
+        self.requires: Final[str] = says.requires
+        self.multiple: Final[bool] = says.multiple
         if self.multiple:
             field_type = multiple_of(field_type, self.mandatory)
             self.default = ()
-        self.write = field_type.write
-        self.readers = dict(field_type.readers)
+        self.write: Final = field_type.write
+        self.readers: dict[int, Reader] = dict(field_type.readers)
         if says.nodes:
             self.readers = {code: _apart(read, says.nodes) for code, read in self.readers.items()}
         if self.multiple or not self.mandatory:
@@ -168,15 +168,15 @@ class Plan:
         provides: frozenset[str],
         scope: Scope,
     ) -> None:
-        self.cls = cls
+        self.cls: Final = cls
         self.make: Callable[[], Any] = functools.partial(object.__new__, cls)
-        self.name = Symbol(name)
-        self.code = ULong(code)
-        self.prefix = descriptor_octets(code)
-        self.fields = fields
-        self.provides = provides
+        self.name: Symbol = Symbol(name)
+        self.code: Final = ULong(code)
+        self.prefix: bytes = descriptor_octets(code)
+        self.fields: tuple[Field, ...] = fields
+        self.provides: Final = provides
         self.scope: Scope = scope
-        self.values = _values_getter([field.name for field in fields])
+        self.values: Final = _values_getter([field.name for field in fields])
 
     def encode(self, out: bytearray, obj: Any, depth: int) -> None:
         """Append the described list of ``obj``."""

@@ -6,7 +6,7 @@ Knows the layout of the bits; arithmetic is for ``decimal.Decimal``.
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 from trio_amqp10.errors import LocalProtocolError
 
@@ -35,7 +35,7 @@ class _BinaryInteger:
     def __init__(self, bits: bytes) -> None:
         if len(bits) * 8 != self.WIDTH:
             raise LocalProtocolError(f"{type(self).__name__} has {self.WIDTH // 8} octets, not {len(bits)}")
-        self.bits = bytes(bits)
+        self.bits: Final = bytes(bits)
 
     @classmethod
     def from_decimal(cls, value: Decimal) -> Self:
@@ -128,18 +128,27 @@ class Decimal32(_BinaryInteger):
     """7 digits (1.6.13)."""
 
     __slots__ = ()
-    WIDTH, EXPONENT, DIGITS, BIAS = 32, 8, 7, 101
+    WIDTH: ClassVar[int] = 32
+    EXPONENT: ClassVar[int] = 8
+    DIGITS: ClassVar[int] = 7
+    BIAS: ClassVar[int] = 101
 
 
 class Decimal64(_BinaryInteger):
     """16 digits (1.6.14)."""
 
     __slots__ = ()
-    WIDTH, EXPONENT, DIGITS, BIAS = 64, 10, 16, 398
+    WIDTH: ClassVar[int] = 64
+    EXPONENT: ClassVar[int] = 10
+    DIGITS: ClassVar[int] = 16
+    BIAS: ClassVar[int] = 398
 
 
 class Decimal128(_BinaryInteger):
     """34 digits (1.6.15)."""
 
     __slots__ = ()
-    WIDTH, EXPONENT, DIGITS, BIAS = 128, 14, 34, 6176
+    WIDTH: ClassVar[int] = 128
+    EXPONENT: ClassVar[int] = 14
+    DIGITS: ClassVar[int] = 34
+    BIAS: ClassVar[int] = 6176

@@ -62,10 +62,10 @@ class Budget:
         types: Types | None = None,
         allow_duplicate_keys: bool = False,
     ) -> None:
-        self.nodes = nodes
-        self.depth = depth
-        self.types = types
-        self.allow_duplicate_keys = allow_duplicate_keys
+        self.nodes: int = nodes
+        self.depth: int = depth
+        self.types: Types | None = types
+        self.allow_duplicate_keys: Final = allow_duplicate_keys
 
 
 def read_fault(error: Exception) -> RemoteProtocolError:

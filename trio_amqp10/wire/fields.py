@@ -104,10 +104,10 @@ class FieldType:
     __slots__ = ("name", "readers", "requires", "write")
 
     def __init__(self, name: str, readers: Mapping[int, Reader], write: Writer, requires: str = "") -> None:
-        self.name = name
-        self.readers = dict(readers)
-        self.write = write
-        self.requires = requires
+        self.name: str = name
+        self.readers: Final = dict(readers)
+        self.write: Writer = write
+        self.requires: Final = requires
 
 
 class Named:
@@ -116,7 +116,7 @@ class Named:
     __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name: str = name
 
 
 class Requires:
@@ -125,7 +125,7 @@ class Requires:
     __slots__ = ("archetype",)
 
     def __init__(self, archetype: str) -> None:
-        self.archetype = archetype
+        self.archetype: Final = archetype
 
 
 class OwnBudget:
@@ -134,7 +134,7 @@ class OwnBudget:
     __slots__ = ("nodes",)
 
     def __init__(self, nodes: int) -> None:
-        self.nodes = nodes
+        self.nodes: int = nodes
 
 
 # Scalars: integers are read as plain ints, which is cheaper and all that a declared field needs.

@@ -29,7 +29,7 @@ class MapPlan(Plan):
     """How a class travels whose composite is a map."""
 
     shape = "map"
-    constructors = (codes.MAP8, codes.MAP32)
+    constructors: tuple[int, ...] = (codes.MAP8, codes.MAP32)
 
     __slots__ = ()
 

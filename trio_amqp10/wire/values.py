@@ -62,8 +62,6 @@ class Symbol(str):
     def __repr__(self) -> str:
         return f"Symbol({super().__repr__()})"
 
-    __str__ = str.__str__
-
 
 class Char(str):
     """A single Unicode character (1.6.16).
@@ -81,8 +79,6 @@ class Char(str):
 
     def __repr__(self) -> str:
         return f"Char({super().__repr__()})"
-
-    __str__ = str.__str__
 
 
 class _Integer(int):
@@ -102,56 +98,64 @@ class _Integer(int):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({int.__repr__(self)})"
 
-    __str__ = int.__repr__
+    def __str__(self) -> str:
+        return int.__repr__(self)
 
 
 class UByte(_Integer):
     """0 to 255 (1.6.3)."""
 
     __slots__ = ()
-    MIN, MAX = 0, 2**8 - 1
+    MIN: ClassVar[int] = 0
+    MAX: ClassVar[int] = 2**8 - 1
 
 
 class UShort(_Integer):
     """0 to 65,535 (1.6.4)."""
 
     __slots__ = ()
-    MIN, MAX = 0, 2**16 - 1
+    MIN: ClassVar[int] = 0
+    MAX: ClassVar[int] = 2**16 - 1
 
 
 class UInt(_Integer):
     """0 to 2^32 - 1 (1.6.5)."""
 
     __slots__ = ()
-    MIN, MAX = 0, 2**32 - 1
+    MIN: ClassVar[int] = 0
+    MAX: ClassVar[int] = 2**32 - 1
 
 
 class ULong(_Integer):
     """0 to 2^64 - 1 (1.6.6)."""
 
     __slots__ = ()
-    MIN, MAX = 0, 2**64 - 1
+    MIN: ClassVar[int] = 0
+    MAX: ClassVar[int] = 2**64 - 1
 
 
 class Byte(_Integer):
     """-128 to 127 (1.6.7)."""
 
     __slots__ = ()
-    MIN, MAX = -(2**7), 2**7 - 1
+    MIN: ClassVar[int] = -(2**7)
+    MAX: ClassVar[int] = 2**7 - 1
 
 
 class Short(_Integer):
     """-32,768 to 32,767 (1.6.8)."""
 
     __slots__ = ()
-    MIN, MAX = -(2**15), 2**15 - 1
+    MIN: ClassVar[int] = -(2**15)
+    MAX: ClassVar[int] = 2**15 - 1
 
 
 class Int(_Integer):
     """-2^31 to 2^31 - 1 (1.6.9)."""
 
     __slots__ = ()
-    MIN, MAX = -(2**31), 2**31 - 1
+    MIN: ClassVar[int] = -(2**31)
+    MAX: ClassVar[int] = 2**31 - 1
 
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -162,7 +166,8 @@ class Timestamp(_Integer):
     """A point in time, in milliseconds since the Unix epoch (1.6.17)."""
 
     __slots__ = ()
-    MIN, MAX = -(2**63), 2**63 - 1
+    MIN: ClassVar[int] = -(2**63)
+    MAX: ClassVar[int] = 2**63 - 1
 
     @classmethod
     def from_datetime(cls, moment: datetime.datetime) -> Self:
@@ -211,7 +216,8 @@ class Float(float):
     def __repr__(self) -> str:
         return f"Float({super().__repr__()})"
 
-    __str__ = float.__repr__
+    def __str__(self) -> str:
+        return float.__repr__(self)
 
 
 def _descriptor(value: Any) -> Any:
@@ -233,8 +239,8 @@ class Described:
     __slots__ = ("descriptor", "value")
 
     def __init__(self, descriptor: Any, value: Any) -> None:
-        self.descriptor = _descriptor(descriptor)
-        self.value = value
+        self.descriptor: Any = _descriptor(descriptor)
+        self.value: Any = value
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Described):
@@ -306,7 +312,7 @@ class Array(list[T]):
                 f"an Array needs the type of its elements, one of {', '.join(sorted(_ELEMENT_TYPES))}"
             )
         self.type: str = type
-        self.descriptors = tuple(map(_descriptor, descriptors))
+        self.descriptors: tuple[Any, ...] = tuple(map(_descriptor, descriptors))
 
     @property
     def descriptor(self) -> Any:
@@ -338,9 +344,9 @@ class ZeroWidthArray:
     def __init__(self, code: int, count: int, descriptors: Iterable[Any] = ()) -> None:
         if code not in _ZERO_WIDTH_VALUES:
             raise LocalProtocolError(f"elements made by constructor {code:#04x} take octets: use Array")
-        self.code = code
-        self.count = UInt(count)
-        self.descriptors = tuple(map(_descriptor, descriptors))
+        self.code: Final = code
+        self.count: UInt = UInt(count)
+        self.descriptors: tuple[Any, ...] = tuple(map(_descriptor, descriptors))
 
     def __len__(self) -> int:
         return int(self.count)
@@ -361,7 +367,7 @@ class ZeroWidthArray:
             return NotImplemented
         return (self.code, self.count, self.descriptors) == (other.code, other.count, other.descriptors)
 
-    __hash__ = None  # type: ignore[assignment]  # as a list has none: it may hold any descriptor
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # as a list has none: it may hold any descriptor
 
     def __repr__(self) -> str:
         described = f", {self.descriptors!r}" if self.descriptors else ""

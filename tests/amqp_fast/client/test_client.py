@@ -13,7 +13,7 @@ import trio
 from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
-from tests.container.protocols.served import accepted
+from tests.container.protocols.served import OneOctetStream, accepted
 from tests.peer.authority import believing, serving
 from trio_amqp10 import amqp_fast, sasl
 from trio_amqp10.amqp_fast import spec
@@ -25,7 +25,7 @@ from trio_amqp10.container.protocols.amqp_fast.protocol import AmqpFast
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError, SecurityError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
 
 
 def with_nodes() -> Container:
@@ -45,6 +45,7 @@ async def connected(
     container: Container | None = None,
     users: sasl.Server | None = None,
     limits: Limits | None = None,
+    wrap: Callable[[trio.abc.Stream], trio.abc.Stream] = lambda stream: stream,
     **options: Any,
 ) -> AsyncGenerator[amqp_fast.Connection]:
     made = AmqpFast(container or with_nodes(), limits=limits)
@@ -52,7 +53,7 @@ async def connected(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(made.serve, accepted(ours, users))
         try:
-            async with amqp_fast.open_connection(theirs, virtual_path="/", **options) as connection:
+            async with amqp_fast.open_connection(wrap(theirs), virtual_path="/", **options) as connection:
                 yield connection
         finally:
             nursery.cancel_scope.cancel()
@@ -124,6 +125,34 @@ async def test_unget_pause_and_resume() -> None:
         assert not handle._inbox
         await handle.resume()
         assert (await handle.receive()).body == b"one"
+
+
+@pytest.mark.parametrize(("unreliable", "transacted"), [(False, False), (True, False), (False, True)])
+async def test_handle_gives_back_what_was_not_received_as_it_is_closed(
+    unreliable: bool, transacted: bool
+) -> None:
+    container = with_nodes()
+    async with connected(container, wrap=OneOctetStream) as connection:
+        async with connection.open_channel() as channel, channel.open_handle("q") as handle:
+            for body in (b"1", b"2", b"3"):
+                await handle.send(body)
+        async with (
+            connection.open_channel(transacted=transacted) as channel,
+            channel.open_handle("q") as handle,
+        ):
+            await handle.consume(prefetch=3, unreliable=unreliable)
+            assert (await handle.receive()).body == b"1"
+            await wait_all_tasks_blocked()
+            assert handle.buffered == 2
+        counts: list[int] = []
+        expected = [] if unreliable else [1, 1, 1] if transacted else [1, 0, 0]
+        async with container.connect() as local, local.open_receiver("q") as receiver:
+            for _ in expected:
+                delivery = await receiver.receive()
+                counts.append(delivery.message.delivery_count)
+                delivery.accept()
+        assert counts == expected
+        assert container.nodes["q"].statistics()["available"] == 0
 
 
 async def test_durable_subscription_is_cancelled() -> None:

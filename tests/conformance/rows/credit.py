@@ -49,8 +49,8 @@ REQUIREMENTS = [
         "credit_is_the_formula_of_the_standard",
         "credit_that_crossed_what_was_sent_is_less_by_that",
         mutant=Change(
-            "self.credit = max(0, distance(limit, self.delivery_count or 0))",
-            "self.credit = flow.link_credit",
+            "self.credit: int = max(0, distance(limit, self.delivery_count or 0))",
+            "self.credit: int = flow.link_credit",
         ),
     ),
     need(

@@ -99,8 +99,8 @@ REQUIREMENTS = [
         "the end that was dialled waits for the other's header before it sends its own",
         "row_1_header_is_awaited_octet_by_octet_while_it_may_be_one",
         mutant=Change(
-            "            self.layer = Layer.CHOICE\n",
-            "            self.layer = Layer.CHOICE\n            self._out = AMQP_HEADER\n",
+            "            self.layer: Layer = Layer.CHOICE\n",
+            "            self.layer: Layer = Layer.CHOICE\n            self._out = AMQP_HEADER\n",
         ),
     ),
     need(

@@ -205,7 +205,9 @@ REQUIREMENTS = [
         "modified at a target: the message was not processed, and the node changes it as that says",
         _MERGES,
         _FOLLOWS,
-        mutant=Change("self._acquired(failed=failed, annotations=annotations)", "self._acquired()"),
+        mutant=Change(
+            "self._acquired(failed=failed, annotations=annotations, due=due)", "self._acquired(due=due)"
+        ),
     ),
     need(
         "3.4.5-4",
@@ -216,8 +218,8 @@ REQUIREMENTS = [
         _FOLLOWS,
         "message_dies_of_too_many_failed_attempts_and_of_no_number_of_releases",
         mutant=Change(
-            "self._acquired(failed=failed, annotations=annotations)",
-            "self._acquired(annotations=annotations)",
+            "self._acquired(failed=failed, annotations=annotations, due=due)",
+            "self._acquired(annotations=annotations, due=due)",
         ),
     ),
     need(

@@ -150,8 +150,8 @@ REQUIREMENTS = [
         "a peer that dials can be set up to meet a listener that does all this",
         "mechanism_goes_over_these_layers_or_does_not",
         mutant=Change(
-            "        self.name = mechanism\n        self.username",
-            '        self.name = "SCRAM-SHA-256"\n        self.username',
+            "        self.name: str = mechanism\n        self.username",
+            '        self.name: str = "SCRAM-SHA-256"\n        self.username',
         ),
     ),
 ]

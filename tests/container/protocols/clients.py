@@ -7,11 +7,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
+import trio.lowlevel
+
 import trio_amqp10 as amqp
 from trio_amqp10 import amqp091, amqp_10_3, amqp_fast
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
     from contextlib import AbstractAsyncContextManager
 
 __all__ = ["CLIENTS", "Client", "Fields"]
@@ -51,6 +53,10 @@ class Client(Protocol):
 
     def receive(self, port: int, queue: str) -> AbstractAsyncContextManager[Receiving]:
         """Receive from a queue, as long as the context is."""
+        ...
+
+    async def leave(self, port: int, queue: str) -> None:
+        """Receive one message of two, and end the link or the channel without a word about either."""
         ...
 
 
@@ -98,6 +104,19 @@ class _Amqp10:
             connection.open_receiver(queue, credit=1) as receiver,
         ):
             yield _Receiving10(receiver)
+
+    async def leave(self, port: int, queue: str) -> None:
+        async with (
+            self._dial(port) as connection,
+            connection.open_receiver(queue, credit=2) as receiver,
+        ):
+            await receiver.receive()
+            await _until(lambda: receiver.buffered == 1)
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        await trio.lowlevel.checkpoint()
 
 
 class _Receiving10:
@@ -154,6 +173,15 @@ class _Amqp091:
             channel.queue(queue).consume(prefetch=1) as consumer,
         ):
             yield _Receiving091(consumer)
+
+    async def leave(self, port: int, queue: str) -> None:
+        async with (
+            amqp091.open_connection(f"amqp091://127.0.0.1:{port}") as connection,
+            connection.open_channel() as channel,
+            channel.queue(queue).consume(prefetch=2) as consumer,
+        ):
+            await consumer.receive()
+            await _until(lambda: consumer.buffered == 1)
 
 
 class _Receiving091:
@@ -230,6 +258,12 @@ class _AmqpFast:
         ):
             yield channel
 
+    async def leave(self, port: int, queue: str) -> None:
+        async with self._channel(port) as channel, channel.open_handle(queue) as handle:
+            await handle.consume(prefetch=2)
+            await handle.receive()
+            await _until(lambda: handle.buffered == 1)
+
 
 class _ReceivingFast:
     def __init__(self, handle: amqp_fast.Handle) -> None:
@@ -269,6 +303,15 @@ class _Amqp103:
     async def receive(self, port: int, queue: str) -> AsyncGenerator[Receiving]:
         async with amqp_10_3.open_connection(f"amqp103://127.0.0.1:{port}") as connection:
             yield _Receiving103(connection, queue)
+
+    async def leave(self, port: int, queue: str) -> None:
+        async with (
+            amqp_10_3.open_connection(f"amqp103://127.0.0.1:{port}") as connection,
+            connection.open_channel() as channel,
+            channel.queue(queue).consume(prefetch=2) as consumer,
+        ):
+            await consumer.receive()
+            await _until(lambda: consumer.buffered == 1)
 
 
 class _Receiving103:

@@ -1,7 +1,8 @@
-"""A connection that a dialect serves in memory."""
+"""Connections that a dialect serves in memory, and that a test can cut."""
 
 from __future__ import annotations
 
+import contextlib
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -14,11 +15,14 @@ from trio_amqp10.net.transport_layers import Transport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
+    from types import ModuleType
+
+    import pytest
 
     from trio_amqp10.net.dialect import Dialect
     from trio_amqp10.sasl import Server
 
-__all__ = ["accepted", "served"]
+__all__ = ["CutStream", "OneOctetStream", "Redialled", "accepted", "redialled", "served"]
 
 
 def accepted(stream: trio.abc.Stream, sasl: Server | None = None) -> AcceptedConnection:
@@ -47,3 +51,150 @@ async def served(dialect: Dialect, sasl: Server | None = None) -> AsyncGenerator
         finally:
             await theirs.aclose()
             nursery.cancel_scope.cancel()
+
+
+class CutStream(trio.abc.Stream):
+    """A stream that breaks after so many octets.
+
+    Args:
+        stream: what to pass to and from.
+        left: octets that may be written, and octets that may be read; None for any number.
+
+    Attributes:
+        written, read: octets that have passed.
+    """
+
+    def __init__(self, stream: trio.abc.Stream, left: tuple[int | None, int | None] = (None, None)) -> None:
+        self._stream = stream
+        self._to_write, self._to_read = left
+        self._holds = False
+        self._cut = trio.Event()
+        self.written = self.read = 0
+
+    def limit_writing(self, octets: int) -> None:
+        """Break it after so many more octets were written."""
+        self._to_write = octets
+
+    def limit_reading(self, octets: int) -> None:
+        """Break it after so many more octets were read."""
+        self._to_read = octets
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        if self._cut.is_set():
+            raise trio.BrokenResourceError("cut")
+        octets = bytes(data)
+        passed = octets if self._to_write is None else octets[: self._to_write]
+        if self._to_write is not None:
+            self._to_write -= len(passed)
+        await self._stream.send_all(passed)
+        self.written += len(passed)
+        if len(passed) < len(octets):
+            await self.cut()
+            raise trio.BrokenResourceError("cut while it was written")
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        data = b""
+        async with trio.open_nursery() as nursery:
+
+            async def watch() -> None:
+                await self._cut.wait()
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(watch)
+            with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                data = bytes(await self._stream.receive_some(max_bytes))
+            nursery.cancel_scope.cancel()
+        if self._cut.is_set():
+            raise trio.BrokenResourceError("cut")
+        if self._to_read is not None:
+            if len(data) > self._to_read or not self._to_read:
+                await self.cut()
+            data, self._to_read = data[: self._to_read], self._to_read - len(data[: self._to_read])
+            if not data:
+                raise trio.BrokenResourceError("cut while it was read")
+        self.read += len(data)
+        return data
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._stream.wait_send_all_might_not_block()
+
+    async def aclose(self) -> None:
+        if self._holds:
+            await trio.lowlevel.checkpoint()
+        else:
+            await self._stream.aclose()
+
+    async def cut(self) -> None:
+        """Break it; the other end is not told before ``let_go``, if it is held."""
+        self._cut.set()
+        if self._holds:
+            await trio.lowlevel.checkpoint()
+        else:
+            await trio.aclose_forcefully(self._stream)
+
+    def hold_the_other_end(self) -> None:
+        """Have the other end not notice when it is cut."""
+        self._holds = True
+
+    async def let_go(self) -> None:
+        """The other end notices."""
+        self._holds = False
+        await trio.aclose_forcefully(self._stream)
+
+
+class OneOctetStream(CutStream):
+    """A stream whose other end reads one octet at a time."""
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        for octet in bytes(data):
+            await super().send_all(bytes((octet,)))
+
+
+class Redialled:
+    """A dialect that is dialled in memory, as often as somebody dials.
+
+    Args:
+        dialect: that is served.
+        nursery: for the connections.
+
+    Attributes:
+        cuts: where the next connections are cut, as of ``CutStream``; later ones are not.
+        accepts: whether a dial succeeds.
+        sasl: who may log in; None for everybody.
+        streams: those of the clients, the oldest first.
+    """
+
+    def __init__(self, dialect: Dialect, nursery: trio.Nursery) -> None:
+        self.dialect = dialect
+        self.cuts: list[tuple[int | None, int | None]] = []
+        self.accepts = True
+        self.sasl: Server | None = None
+        self.streams: list[CutStream] = []
+        self._nursery = nursery
+
+    async def dial(self, _url: object = None) -> trio.abc.Stream:
+        """What a client's dial gets."""
+        await trio.lowlevel.checkpoint()
+        if not self.accepts:
+            raise ConnectionRefusedError("nobody listens")
+        ours, theirs = memory_stream_pair()
+        self._nursery.start_soon(self.dialect.serve, accepted(ours, self.sasl))
+        self.streams.append(CutStream(theirs, self.cuts.pop(0) if self.cuts else (None, None)))
+        return self.streams[-1]
+
+    async def sever(self) -> None:
+        """Cut what was dialled last."""
+        await self.streams[-1].cut()
+
+
+@asynccontextmanager
+async def redialled(
+    dialect: Dialect, client: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> AsyncGenerator[Redialled]:
+    """Every dial of this module of a client reaches the dialect."""
+    async with trio.open_nursery() as nursery:
+        made = Redialled(dialect, nursery)
+        monkeypatch.setattr(client, "connect", made.dial)
+        monkeypatch.setattr(client, "is_private", lambda _stream: True)
+        yield made
+        nursery.cancel_scope.cancel()

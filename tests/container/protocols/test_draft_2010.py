@@ -9,11 +9,13 @@ import pytest
 import trio
 
 import trio_amqp10 as amqp
+from tests.peer.authority import believing, serving
 from trio_amqp10.cli.node_rules import parse_dialect
 from trio_amqp10.container.protocols.draft_2010 import Draft2010
 from trio_amqp10.container.protocols.table import dialects_of
 from trio_amqp10.draft_2010.connection import NAME, DraftConnection
 from trio_amqp10.peer.wires import DRAFT_2010, wire_of
+from trio_amqp10.protocol_headers import AMQP_HEADER, SASL_HEADER
 from trio_amqp10.sasl import Server
 from trio_amqp10.spec.messaging import Source
 
@@ -134,6 +136,50 @@ async def test_message_that_is_not_settled_comes_again(urls: dict[str, str]) -> 
             delivery.reject()
 
 
+@pytest.mark.parametrize(("rejects", "reads"), [(DRAFT, DRAFT), (DRAFT, FINAL), (FINAL, DRAFT)])
+async def test_error_of_a_rejected_message_is_in_its_dead_letter(
+    nursery: trio.Nursery, rejects: str, reads: str
+) -> None:
+    container = amqp.Container("service")
+    container.add_queue("q", dead_letter="dead")
+    container.add_queue("dead")
+    (final,) = await nursery.start(partial(container.serve, HOST))
+    (draft,) = await nursery.start(partial(container.serve, HOST, dialects=[DRAFT]))
+    urls = {FINAL: final.url, DRAFT: draft.url}
+    async with (
+        dial(urls, rejects) as one,
+        dial(urls, reads) as two,
+        one.open_sender("q") as sender,
+        one.open_receiver("q") as receiver,
+        two.open_receiver("dead") as letters,
+    ):
+        await sender.send("tea")
+        (await receiver.receive()).reject("shop:no-tea", "it is out")
+        notes = (await letters.receive()).message.annotations
+        assert notes["x-opt-deadletter-condition"] == "shop:no-tea"
+        assert notes["x-opt-deadletter-description"] == "it is out"
+        assert "rejected" not in notes
+    nursery.cancel_scope.cancel()
+
+
+async def test_connection_is_encrypted_by_protocol_id_2(
+    nursery: trio.Nursery,
+) -> None:
+    container = amqp.Container("guarded")
+    container.add_queue("q")
+    serve = partial(container.serve, "amqp+tls://127.0.0.1:0", dialects=DRAFT, ssl_context=serving())
+    (listener,) = await nursery.start(serve)
+    async with (
+        amqp.open_connection(listener.url, dialect=DRAFT, ssl_context=believing()) as connection,
+        connection.open_sender("q") as sender,
+        connection.open_receiver("q") as receiver,
+    ):
+        assert isinstance(connection.engine, DraftConnection)
+        await sender.send("sealed")
+        assert (await receiver.receive()).message.body == "sealed"
+    nursery.cancel_scope.cancel()
+
+
 async def test_link_to_no_node_is_refused() -> None:
     async with amqp.Container("strict", strict=True).connect(dialect=DRAFT) as connection:
         with pytest.raises(amqp.LinkRefusedError, match="not-found"):
@@ -230,3 +276,58 @@ def test_dialect_that_is_none_is_refused_before_anybody_is_dialled() -> None:
     with pytest.raises(amqp.LocalProtocolError, match=r"1\.0-draft-2009"):
         amqp.open_connection("amqp://localhost", dialect="1.0-draft-2009")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     assert wire_of(FINAL).connection is not wire_of(DRAFT).connection
+
+
+@pytest.fixture
+async def both(nursery: trio.Nursery) -> AsyncIterator[amqp.Listener]:
+    """A container with a queue ``q``, on one listener that tells the two standards apart."""
+    container = amqp.Container("service")
+    container.add_queue("q")
+    serve = partial(container.serve, HOST, dialects={DRAFT: {"detect": True}})
+    (listener,) = await nursery.start(serve)
+    yield listener
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("pipelined", [True, False])
+@pytest.mark.parametrize("dialect", [FINAL, DRAFT])
+async def test_listener_tells_the_two_standards_apart(
+    both: amqp.Listener, dialect: Any, pipelined: bool
+) -> None:
+    async with (
+        amqp.open_connection(both.url, dialect=dialect, pipelined=pipelined, sasl=False) as connection,
+        connection.open_sender("q") as sender,
+        connection.open_receiver("q") as receiver,
+    ):
+        assert isinstance(connection.engine, DraftConnection) is (dialect == DRAFT)
+        await sender.send("told")
+        assert (await receiver.receive()).message.body == "told"
+
+
+async def test_peer_that_begins_with_sasl_gets_the_final_standard(both: amqp.Listener) -> None:
+    async with (
+        amqp.open_connection(both.url, sasl=amqp.sasl.Anonymous()) as connection,
+        connection.open_sender("q") as sender,
+    ):
+        await sender.send("in")
+
+
+async def test_header_is_answered_before_a_first_frame_that_never_comes(both: amqp.Listener) -> None:
+    stream = await trio.open_tcp_stream("127.0.0.1", both.port)
+    async with stream:
+        await stream.send_all(AMQP_HEADER)
+        assert await stream.receive_some(8) == AMQP_HEADER
+        await stream.send_eof()
+        assert await stream.receive_some(1) == b""
+
+
+async def test_detection_leaves_users_who_have_to_log_in_to_sasl(nursery: trio.Nursery) -> None:
+    container = amqp.Container("guarded")
+    container.add_queue("q")
+    serve = partial(container.serve, HOST, dialects={DRAFT: {"detect": True}}, sasl=Server(users={"u": "p"}))
+    (listener,) = await nursery.start(serve)
+    stream = await trio.open_tcp_stream("127.0.0.1", listener.port)
+    async with stream:
+        await stream.send_all(AMQP_HEADER)
+        assert await stream.receive_some(8) == SASL_HEADER
+    nursery.cancel_scope.cancel()

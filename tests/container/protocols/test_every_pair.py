@@ -79,3 +79,23 @@ async def test_message_is_not_delivered_before_the_first_time(
             await CLIENTS[sender].send(ports[sender], "q", Fields(body=b"tea"))
             async with CLIENTS[receiver].receive(ports[receiver], "q") as receiving:
                 assert await receiving.next(keep=True) == Fields(body=b"tea")
+
+
+@pytest.mark.parametrize("wire", CLIENTS)
+async def test_delivery_that_is_out_when_its_channel_ends_is_a_failed_attempt(
+    wire: str, tmp_path: Path
+) -> None:
+    with trio.fail_after(60):
+        async with serving(tmp_path) as ports:
+            for body in (b"received", b"unread"):
+                await CLIENTS["1.0"].send(ports["1.0"], "q", Fields(body=body))
+            await CLIENTS[wire].leave(ports[wire], "q")
+            url = f"amqp://127.0.0.1:{ports['1.0']}"
+            counts = {}
+            async with amqp.open_connection(url) as connection, connection.open_receiver("q") as receiver:
+                for _ in range(2):
+                    delivery = await receiver.receive()
+                    counts[delivery.message.body] = delivery.message.delivery_count
+                    delivery.accept()
+    # 10.3 has no way to give back what nobody has seen: to reject it is a failed attempt, too (C 1040-1043)
+    assert counts == {b"received": 1, b"unread": int(wire == "10.3")}

@@ -46,8 +46,8 @@ class Channel(ChannelBase[Delivery]):
     """
 
     delivery_type: ClassVar[type[Any]] = Delivery
-    deliver_method = spec.BasicDeliver
-    ack_method = spec.BasicAck
+    deliver_method: ClassVar[type[Method]] = spec.BasicDeliver
+    ack_method: ClassVar[type[Method]] = spec.BasicAck
 
     def __init__(self, connection: ConnectionBase[Any], prefetch: int | None) -> None:
         super().__init__(connection, prefetch)

@@ -117,7 +117,7 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         pace: checkpoints for calls that are cheaper than one.
     """
 
-    restores: ClassVar[bool] = True
+    restores: bool = True
     """Whether it comes back with its connection."""
 
     delivery_type: ClassVar[type[Any]]
@@ -131,9 +131,9 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         super().__init__()
         self.connection = connection
         self.engine: EngineChannel = cast("EngineChannel", None)
-        self.epoch = 0
-        self.pace = CheckpointThrottle()
-        self.prefetch = checked_prefetch(prefetch)
+        self.epoch: int = 0
+        self.pace: CheckpointThrottle = CheckpointThrottle()
+        self.prefetch: int | None = checked_prefetch(prefetch)
         self._replies: dict[int, tuple[Method, Reply]] = {}
         self._opened = Reply()
         self._consumers: dict[str, ChannelConsumer[D]] = {}

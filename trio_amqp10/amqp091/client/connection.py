@@ -13,7 +13,6 @@ import trio
 
 from trio_amqp10.amqp091.events import Arrival, Blocked, SecretAccepted, Unblocked
 from trio_amqp10.amqp091.spec import ConnectionUpdateSecretOk
-from trio_amqp10.peer.recovery_events import Changes
 
 from .channel import Channel
 from .connection_base import DEFAULT_PREFETCH, ConnectionBase, ConnectionStatistics
@@ -22,15 +21,12 @@ from .opening import ChannelOpening
 from .publisher import Publisher
 from .reply import Reply, TransportLostError
 from .requester import RequesterOpening
-from .topology import Topology
 from .transaction import Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from trio_amqp10.amqp091.events import Event
-
-    from .recovery import Recovery
 
 __all__ = ["Connection", "ConnectionStatistics"]
 
@@ -44,18 +40,14 @@ class Connection(ConnectionBase[Channel]):
         engine, pump: of the transport that there is now, or was last.
         close_timeout: seconds to wait for the server's answer when something is closed.
         recovery: brings it back; None without ``reconnect``.
-        topology: what was declared on it.
+        topology, records: what was declared on it.
         channels: those that are not closed.
         loss: why it was lost last; None if it never was.
         blocked: why the server takes no publishes now, such as ``"low on memory"``; None if it does. Publishes wait meanwhile.
     """
 
-    topology: Topology
-
     def __init__(self, close_timeout: float) -> None:
         super().__init__(close_timeout)
-        self.recovery: Recovery | None = None
-        self.topology = Topology()
         self._secrets: deque[Reply] = deque()
 
     # -- what it is -------------------------------------------------------------------------
@@ -64,14 +56,6 @@ class Connection(ConnectionBase[Channel]):
     def capabilities(self) -> Mapping[str, Any]:
         """The extensions that the server says it has, such as ``publisher_confirms``."""
         return self.engine.capabilities
-
-    def changes(self, *, attempts: bool = False) -> Changes:
-        """Iterate over losses and returns of a connection that reconnects; see ``Change``. Ends with the connection.
-
-        Args:
-            attempts: report each attempt to dial that fails, too; those in a row that were not read yet are one change.
-        """
-        return Changes(ended=True) if self.recovery is None else self.recovery.changes(attempts=attempts)
 
     # -- what a program does ----------------------------------------------------------------
 
@@ -160,29 +144,11 @@ class Connection(ConnectionBase[Channel]):
                 return
             await self.wait()
 
-    async def aclose(self, code: int = 200, text: str = "") -> None:
-        """Close it, and all its channels (0-9-1, connection.close). Acknowledgements that wait are written first.
-
-        Args:
-            code: the reply code to send.
-            text: the reply-text, 255 octets at most.
-
-        Cancelled: the close gets a second to be written.
-        """
-        if not self.closed_here and self.recovery is not None:
-            self.recovery.stop()
-        await super().aclose(code, text)
-
     # -- what its channels use --------------------------------------------------------------
 
-    @property
-    def comes_back(self) -> bool:
-        """Whether a loss is not the end."""
-        return self.recovery is not None and not self.recovery.stopped and not self.closed_here
-
-    def covers(self, loss: Exception) -> bool:
+    def declaring_channel(self) -> Channel:
         """As of ``ConnectionBase``."""
-        return self.recovery is not None and self.recovery.covers(loss)
+        return Channel(self, None)
 
     def fail_requests(self, failure: Exception) -> None:
         """As of ``ConnectionBase``: new secrets that the server has not taken."""

@@ -35,17 +35,19 @@ from trio_amqp10.amqp091.states import ConnectionState
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.net.pump import READ_SIZE, Pump
 from trio_amqp10.net.waiters import Waiter
+from trio_amqp10.peer.recovery_events import Changes
 from trio_amqp10.peer.statistics import ConnectionCounters
 
 from .errors import ConnectionClosedError, connection_closed, connection_lost
 from .reply import TransportLostError, anew
-from .topology import Untracked
+from .topology import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from trio_amqp10.amqp091.channel import Channel as EngineChannel
     from trio_amqp10.amqp091.events import Event
+    from trio_amqp10.peer.recovery_base import RecoveryBase
 
 __all__ = ["DEFAULT_PREFETCH", "ClientEngine", "ConnectionBase", "ConnectionStatistics"]
 
@@ -144,6 +146,7 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource, Generic[C]):
     Attributes:
         engine, pump: of the transport that there is now, or was last.
         close_timeout: seconds to wait for the server's answer when something is closed.
+        recovery: brings it back; None without ``reconnect``.
         topology: what was declared on it.
         channels: those that are not closed.
         loss: why it was lost last; None if it never was.
@@ -155,14 +158,15 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource, Generic[C]):
         self.engine: ClientEngine
         self.pump: Pump
         self.close_timeout = close_timeout
-        self.topology = Untracked()
+        self.recovery: RecoveryBase[Any] | None = None
+        self.topology: Topology = Topology()
         self.channels: dict[C, None] = {}
         self.attached: dict[EngineChannel, C] = {}
         self.loss: ConnectionClosedError | RemoteProtocolError | None = None
         self.blocked: str | None = None
-        self.braked = False
-        self.totals = ConnectionCounters()
-        self.closed_here = False
+        self.braked: bool = False
+        self.totals: ConnectionCounters = ConnectionCounters()
+        self.closed_here: bool = False
         self._opened = False
         self._restored = False
         self._over = True
@@ -207,6 +211,14 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource, Generic[C]):
             "blocked": self.blocked is not None,
         }
 
+    def changes(self, *, attempts: bool = False) -> Changes:
+        """Iterate over losses and returns of a connection that reconnects; see ``Change``. Ends with the connection.
+
+        Args:
+            attempts: report each attempt to dial that fails, too; those in a row that were not read yet are one change.
+        """
+        return Changes(ended=True) if self.recovery is None else self.recovery.changes(attempts=attempts)
+
     async def wait_closed(self) -> None:
         """Wait until the connection is over for good.
 
@@ -231,6 +243,8 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource, Generic[C]):
         Cancelled: the close gets a second to be written.
         """
         if not self.closed_here:
+            if self.recovery is not None:
+                self.recovery.stop()
             self.closed_here = True
             if not self._over:
                 for channel in list(self.channels):
@@ -250,12 +264,15 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource, Generic[C]):
     @property
     def comes_back(self) -> bool:
         """Whether a loss is not the end."""
-        return False
+        return self.recovery is not None and not self.recovery.stopped and not self.closed_here
 
     def covers(self, loss: Exception) -> bool:
         """Whether this loss is not the end."""
-        _ = loss
-        return False
+        return self.recovery is not None and self.recovery.covers(loss)
+
+    def declaring_channel(self) -> C:
+        """A channel that is yet to be opened, on which what was declared is declared again."""
+        raise NotImplementedError
 
     def fail_requests(self, failure: Exception) -> None:
         """Requests of the connection itself will not be answered."""

@@ -81,11 +81,11 @@ class ConsumerBase(Waiter, Generic[D]):
         self._cancelled = False
         self._failure: Exception | None = None
         self.on_delivery: Callable[[D], None] | None = None
-        self.queue = queue
-        self.tag = tag
-        self.no_ack = no_ack
-        self.exclusive = exclusive
-        self.prefetch = prefetch
+        self.queue: QueueBase[D] = queue
+        self.tag: str = tag
+        self.no_ack: bool = no_ack
+        self.exclusive: Final = exclusive
+        self.prefetch: int | None = prefetch
 
     @property
     def buffered(self) -> int:
@@ -250,7 +250,7 @@ class Consumer(ConsumerBase[Delivery]):
 
     def __init__(self, *args: Any, arguments: dict[str, Any], **options: Any) -> None:
         super().__init__(*args, **options)
-        self.arguments = arguments
+        self.arguments: Final = arguments
 
     def request(self) -> spec.BasicConsume:
         """What the server is sent."""

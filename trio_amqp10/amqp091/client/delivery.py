@@ -49,7 +49,7 @@ class DeliveryBase:
         self._content = content
         self._epoch = channel.epoch
         self._method = method
-        self.body = content.body
+        self.body: bytes = content.body
         self.tag: int = method.delivery_tag
 
     @property
@@ -109,7 +109,7 @@ class DeliveryBase:
 
         Raises:
             LocalProtocolError: it is settled already, or came with ``no_ack``.
-            DeliveryLostError: the connection was lost since, and came back: the server gives the message out again.
+            trio_amqp10.amqp091.DeliveryLostError: the connection was lost since, and came back: the server gives the message out again.
             ChannelClosedError, ConnectionClosedError: the channel or the connection is gone.
             trio.ClosedResourceError: the channel was closed here.
         """

@@ -12,21 +12,17 @@ from trio_amqp10.amqp091.limits import Limits
 from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.net.backoff import Backoff
 from trio_amqp10.net.tls_options import TlsOptions
-from trio_amqp10.peer.recovery_events import Change, Changes
 from trio_amqp10.version import __version__
 
 from .connection import Connection
 from .connection_base import ClientEngine
 from .dialling import DiallingBase, Options
-from .recovery import Recovery
 from .urls import Place, parse_place
 
 if TYPE_CHECKING:
     import os
     import ssl
     from collections.abc import Mapping, Sequence
-
-    from trio_amqp10.net.redial import Redial
 
     from .dialling import SaslChoice
 
@@ -175,19 +171,3 @@ class Dialling(DiallingBase[Connection]):
         return ClientEngine(
             EndpointRole.CLIENT, now, limits, virtual_host=virtual_host, letters=self._letters
         )
-
-    def established(self, connection: Connection, redial: Redial, url: str) -> None:
-        """As of ``DiallingBase``: from now on it comes back, if it is to."""
-        if self.options.backoff is not None:
-            connection.recovery = Recovery(connection, self.dial, redial, self.watchers)
-            self.nursery.start_soon(connection.recovery.run)
-            self.watchers.tell(Change("restored", url=url))
-
-    def changes(self) -> Changes:
-        """What happens to the connection, from the first dial on, each attempt that fails included.
-
-        For a task of its own: entering waits for as long as ``reconnect`` says. Ends at once without ``reconnect``.
-        """
-        if self.options.backoff is None:
-            return Changes(ended=True)
-        return self.watchers.changes(attempts=True)

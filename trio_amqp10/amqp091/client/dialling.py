@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import inf
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 import trio
 
@@ -15,13 +15,13 @@ from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.net.redial import Redial
 from trio_amqp10.net.transports import connect, is_private
 from trio_amqp10.net.waiters import check_trio
-from trio_amqp10.peer.recovery_events import Change, Watchers
+from trio_amqp10.peer.recovery_events import Change, Changes, Watchers
 from trio_amqp10.sasl import ClientContext, ClientMechanism, check_allowed
 
 from .connection_base import ConnectionBase
 from .errors import connection_lost
 from .login import Login, mechanisms_for
-from .recovery import is_final, log
+from .recovery import Recovery
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,7 +100,7 @@ class DiallingBase(Generic[C]):
         self._stream = stream
         self.options = options
         self._next = 0
-        self.watchers = Watchers()
+        self.watchers: Final = Watchers()
         for place in self._places:  # what cannot be is found out before anything is dialled
             options.limits_at(place)
             options.tls_at(place).layers_for(None if place is None else place.url)
@@ -114,7 +114,21 @@ class DiallingBase(Generic[C]):
         raise NotImplementedError
 
     def established(self, connection: C, redial: Redial, url: str) -> None:
-        """The first dial has succeeded."""
+        """The first dial has succeeded: from now on it comes back, if it is to."""
+        if self.options.backoff is not None:
+            recovery = Recovery(connection, self.dial, redial, self.watchers)
+            connection.recovery = recovery
+            self.nursery.start_soon(recovery.run)
+            self.watchers.tell(Change("restored", url=url))
+
+    def changes(self) -> Changes:
+        """What happens to the connection, from the first dial on, each attempt that fails included.
+
+        For a task of its own: entering waits for as long as ``reconnect`` says. Ends at once without ``reconnect``.
+        """
+        if self.options.backoff is None:
+            return Changes(ended=True)
+        return self.watchers.changes(attempts=True)
 
     # -- one transport ----------------------------------------------------------------------
 
@@ -190,12 +204,12 @@ class DiallingBase(Generic[C]):
         # The nursery is entered and left by hand: what the user's block raises must not pass
         # through it, or it would come out as a group of one.
         self._manager = trio.open_nursery()
-        self.nursery = await self._manager.__aenter__()
+        self.nursery: trio.Nursery = await self._manager.__aenter__()
         self._connection = self.make_connection(self.options.close_timeout)
         self._dialled = False
         connection, backoff, watchers = self._connection, self.options.backoff, self.watchers
         try:
-            redial = Redial(backoff, is_final=is_final, log=log, failed=watchers.failed)
+            redial = Redial(backoff, is_final=Recovery.is_final, log=Recovery.log, failed=watchers.failed)
             url = await redial.first(self.dial, len(self._places))
             self._dialled = True
             self.established(connection, redial, url)

@@ -109,7 +109,7 @@ class ConnectionClosedError(AnyConnectionClosedError):
         self.text = text
         self.method = method
         condition = None if code is None else condition_of(code)
-        self.condition = None if condition is None else str(condition.value)
+        self.condition: str | None = None if condition is None else str(condition.value)
 
     @property
     def may_retry(self) -> bool:
@@ -226,8 +226,8 @@ class ReturnedError(PublishError):
             ticket,
         )
         self.message = message
-        self.code = message.code
-        self.text = message.text
+        self.code: Final = message.code
+        self.text: Final = message.text
 
 
 class PublishInDoubtError(PublishError):
@@ -264,12 +264,12 @@ class ReturnedMessage:
     __slots__ = ("body", "code", "exchange", "properties", "routing_key", "text")
 
     def __init__(self, method: BasicReturn, properties: BasicProperties, body: bytes) -> None:
-        self.code = method.reply_code
-        self.text = method.reply_text
-        self.exchange = method.exchange
-        self.routing_key = method.routing_key
-        self.properties = properties
-        self.body = body
+        self.code: Final = method.reply_code
+        self.text: Final = method.reply_text
+        self.exchange: Final = method.exchange
+        self.routing_key: str = method.routing_key
+        self.properties: BasicProperties = properties
+        self.body: bytes = body
 
     def __repr__(self) -> str:
         return (

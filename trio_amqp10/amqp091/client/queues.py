@@ -96,8 +96,8 @@ class QueueBase(Generic[D]):
     ) -> None:
         self._channel = channel
         self._name = name
-        self.message_count = message_count
-        self.consumer_count = consumer_count
+        self.message_count: Final = message_count
+        self.consumer_count: Final = consumer_count
 
     @property
     def name(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 import trio
 
@@ -68,10 +68,10 @@ class Ticket:
         self, publisher: TicketOwner, exchange: str, routing_key: str, mandatory: bool, content: Content
     ) -> None:
         self._publisher = publisher
-        self.exchange = exchange
-        self.routing_key = routing_key
-        self.mandatory = mandatory
-        self.content = content
+        self.exchange: Final = exchange
+        self.routing_key: str = routing_key
+        self.mandatory: Final = mandatory
+        self.content: Final = content
         self._seen = False
         self._waiter: Waiter | None = None
         self.returned: ReturnedMessage | None = None

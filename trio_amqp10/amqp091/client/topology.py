@@ -1,11 +1,12 @@
 """What a program declared on a connection, so that it can be declared again: exchanges, queues, bindings.
 
 A record goes when the program deletes what it stands for, and for what deletes itself (``auto_delete``) when the last use
-of it here ends. Passive declarations leave no record. Knows methods, and no connection.
+of it here ends. Passive declarations leave no record. Knows the methods of 0-9-1, and those of 10.3 with the same names.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from trio_amqp10.amqp091 import spec
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from trio_amqp10.amqp091.methods import Method
 
-__all__ = ["QueueName", "Topology", "Untracked"]
+__all__ = ["QueueName", "Topology"]
 
 
 _Key: TypeAlias = "tuple[str | None, str, str, str, str]"
@@ -32,14 +33,14 @@ class QueueName:
     __slots__ = ("before", "now")
 
     def __init__(self, now: str) -> None:
-        self.now = now
+        self.now: str = now
         self.before: str | None = None
 
 
 class _QueueRecord:
     __slots__ = ("method", "name")
 
-    def __init__(self, method: spec.QueueDeclare, name: QueueName) -> None:
+    def __init__(self, method: Any, name: QueueName) -> None:
         self.method = method
         self.name = name
 
@@ -47,26 +48,26 @@ class _QueueRecord:
 class _BindingRecord:
     __slots__ = ("destination", "method", "queue")
 
-    def __init__(self, method: spec.QueueBind | spec.ExchangeBind, queue: QueueName | None) -> None:
+    def __init__(self, method: Any, queue: QueueName | None) -> None:
         self.method = method
         self.queue = queue
-        self.destination = "" if isinstance(method, spec.QueueBind) else method.destination
+        self.destination: str = "" if self._is_of_queue else method.destination
+
+    @property
+    def _is_of_queue(self) -> bool:
+        return bool(self.method.plan.name == "queue.bind")
 
     @property
     def source(self) -> str:
-        method = self.method
-        return method.exchange if isinstance(method, spec.QueueBind) else method.source
+        source: str = self.method.exchange if self._is_of_queue else self.method.source
+        return source
 
     def request(self) -> Method:
-        method = self.method
-        if not isinstance(method, spec.QueueBind):
+        method: Method = self.method
+        if self.queue is None or not self._is_of_queue:
             return method
-        return spec.QueueBind(
-            queue=method.queue if self.queue is None else self.queue.now,
-            exchange=method.exchange,
-            routing_key=method.routing_key,
-            arguments=method.arguments,
-        )
+        renamed: Method = replace(self.method, queue=self.queue.now)
+        return renamed
 
     @property
     def key(self) -> _Key:
@@ -81,46 +82,13 @@ def _key_of(method: spec.QueueUnbind | spec.ExchangeUnbind) -> _Key:
     return None, method.destination, method.source, method.routing_key, repr(method.arguments)
 
 
-class Untracked:
-    """What a program declares on a connection that does not come back: no records."""
-
-    __slots__ = ()
-
-    def name_of(self, queue: str) -> QueueName:
-        """The name of a queue."""
-        return QueueName(queue)
-
-    def exchange_declared(self, method: Any) -> None:
-        """An exchange is there."""
-
-    def exchange_deleted(self, name: str) -> None:
-        """An exchange is gone, and its bindings with it."""
-
-    def queue_declared(self, method: Any, name: str) -> QueueName:
-        """A queue is there; its name, which the server may have chosen."""
-        _ = method
-        return QueueName(name)
-
-    def queue_deleted(self, name: str) -> None:
-        """A queue is gone, and its bindings with it."""
-
-    def queue_unused(self, name: str) -> None:
-        """The last consumer here of a queue is gone."""
-
-    def bound(self, method: Any, queue: QueueName | None = None) -> None:
-        """A binding is there."""
-
-    def unbound(self, method: Any) -> None:
-        """A binding is gone."""
-
-
-class Topology(Untracked):
+class Topology:
     """The records of one connection."""
 
     __slots__ = ("_bindings", "_exchanges", "_queues")
 
     def __init__(self) -> None:
-        self._exchanges: dict[str, spec.ExchangeDeclare] = {}
+        self._exchanges: dict[str, Any] = {}
         self._queues: dict[str, _QueueRecord] = {}
         self._bindings: dict[_Key, _BindingRecord] = {}
 
@@ -131,7 +99,7 @@ class Topology(Untracked):
 
     # -- what a program did -----------------------------------------------------------------
 
-    def exchange_declared(self, method: spec.ExchangeDeclare) -> None:
+    def exchange_declared(self, method: Any) -> None:
         """An exchange is there."""
         if not method.passive:
             self._exchanges[method.exchange] = method
@@ -141,7 +109,7 @@ class Topology(Untracked):
         self._exchanges.pop(name, None)
         self._drop([each for each in self._bindings.values() if name in (each.source, each.destination)])
 
-    def queue_declared(self, method: spec.QueueDeclare, name: str) -> QueueName:
+    def queue_declared(self, method: Any, name: str) -> QueueName:
         """A queue is there; its name, which the server may have chosen."""
         if method.passive:
             return self.name_of(name)
@@ -162,7 +130,7 @@ class Topology(Untracked):
         if record is not None and record.method.auto_delete:
             self.queue_deleted(name)
 
-    def bound(self, method: spec.QueueBind | spec.ExchangeBind, queue: QueueName | None = None) -> None:
+    def bound(self, method: Any, queue: QueueName | None = None) -> None:
         """A binding is there."""
         record = _BindingRecord(method, queue)
         self._bindings[record.key] = record
@@ -200,7 +168,7 @@ class Topology(Untracked):
         for stage in self.stages():
             yield from stage
 
-    def renamed(self, method: spec.QueueDeclare, name: str) -> None:
+    def renamed(self, method: Any, name: str) -> None:
         """The server answered the declaration of a queue whose name it chooses; any other keeps its name."""
         if method.queue:
             return

@@ -7,7 +7,7 @@ has not happened, and a commit whose answer was lost is in doubt.
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -27,7 +27,7 @@ __all__ = ["Transaction", "TransactionBase"]
 class TransactionBase(ChannelBase[D]):
     """A channel with transactions, with what versions have in common."""
 
-    restores: ClassVar[bool] = False
+    restores = False
 
     def setup(self) -> list[Method]:
         """Transactions are selected when the channel is opened."""

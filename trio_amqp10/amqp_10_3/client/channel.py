@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Unpack
 
 import trio
@@ -25,11 +26,13 @@ from .queues import Delivery, Queue
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from trio_amqp10.amqp091.client.connection_base import ConnectionBase
     from trio_amqp10.amqp091.client.messages import PublishProperties
+    from trio_amqp10.amqp091.client.reply import Reply
     from trio_amqp10.amqp091.content import BasicProperties
     from trio_amqp10.amqp091.events import Arrival
     from trio_amqp10.amqp091.methods import Method
+
+    from .connection import Connection
 
 __all__ = ["ALL_RIGHTS", "Channel", "Right", "Transaction"]
 
@@ -51,23 +54,26 @@ class Channel(ChannelBase[Delivery]):
     """One channel; made by ``Connection.open_channel``.
 
     Every call raises ``ChannelClosedError`` after the server closed the channel, ``ConnectionClosedError`` after the connection
-    is gone, and ``trio.ClosedResourceError`` after it was closed here. Names in ``arguments`` and ``headers`` have no hyphens:
+    is gone for good, and ``trio.ClosedResourceError`` after it was closed here. While a connection that reconnects is down,
+    calls wait until it is back, and a request whose answer was lost is sent again; a channel whose ticket is exclusive does not
+    come back, because the server may still see the old one. Names in ``arguments`` and ``headers`` have no hyphens:
     ``x_max_length`` is the argument ``x-max-length`` of 0-9-1.
 
     Attributes:
         connection: its connection.
-        engine: the engine's channel, for methods of the classes file, stream, dtx, tunnel and test.
+        engine: the engine's channel, for methods of the classes file, stream, dtx, tunnel and test; another one after the
+            connection came back.
         ticket: the access ticket that the methods of this channel name; 0 for none.
     """
 
-    restores: ClassVar[bool] = False
+    connection: Connection
     delivery_type: ClassVar[type[Any]] = Delivery
-    deliver_method = spec.BasicDeliver
-    ack_method = spec.BasicAck
+    deliver_method: ClassVar[type[Method]] = spec.BasicDeliver
+    ack_method: ClassVar[type[Method]] = spec.BasicAck
 
     def __init__(
         self,
-        connection: ConnectionBase[Any],
+        connection: Connection,
         prefetch: int | None,
         *,
         prefetch_octets: int,
@@ -76,11 +82,21 @@ class Channel(ChannelBase[Delivery]):
         rights: Collection[Right],
     ) -> None:
         super().__init__(connection, prefetch)
-        self.ticket = 0
+        self.ticket: int = 0
         self._prefetch_octets = prefetch_octets
-        self._access = None if realm is None else _access_request(realm, exclusive, rights)
+        self._access: spec.AccessRequest | None = None
+        if realm is not None:
+            self._ask_for(_access_request(realm, exclusive, rights))
         self._alerts: deque[Alert] = deque()
         self._alerted = Waiter()
+
+    def _ask_for(self, access: spec.AccessRequest) -> None:
+        """This is asked for each time that the channel is opened."""
+        self._access = access
+        if access.active:
+            self.connection.access = access
+        if access.exclusive:
+            self.restores = False
 
     def opening(self) -> Mapping[str, Any]:
         """The window of the channel in octets (C 516-518)."""
@@ -95,6 +111,12 @@ class Channel(ChannelBase[Delivery]):
         if name in _WITH_TICKET:
             arguments["ticket"] = self.ticket
         return super().make(name, **arguments)
+
+    def ask(self, method: Any, late: Callable[[Arrival], None] | None = None) -> Reply:
+        """As of ``ChannelBase``; a request that was made before a loss names the ticket of now."""
+        if method.plan.name in _WITH_TICKET and method.ticket != self.ticket:
+            method = replace(method, ticket=self.ticket)
+        return super().ask(method, late)
 
     # -- access -----------------------------------------------------------------------------
 
@@ -119,6 +141,7 @@ class Channel(ChannelBase[Delivery]):
         """
         request = _access_request(realm, exclusive, rights)
         await self.call(lambda: request)
+        self._ask_for(request)
 
     # -- exchanges and queues ---------------------------------------------------------------
 
@@ -222,7 +245,7 @@ class Channel(ChannelBase[Delivery]):
         """Publish a message, and wait only until there is room to write it (10.3, basic.publish, C 1005-1023).
 
         Whether it arrives is not known: ``Connection.open_transaction`` confirms it by a commit, and ``next_alert`` has what a
-        queue refused.
+        queue refused. It waits while the connection is down and will come back; what was written before is not published again.
 
         Args:
             exchange: its name; empty for the default exchange, which routes by the queue's name.
@@ -312,6 +335,10 @@ class Transaction(TransactionBase[Delivery], Channel):
 
     Leaving its block commits, or rolls back after an exception. ``commit`` and ``rollback`` end one transaction and begin the
     next. It settles only deliveries that came on itself: those that were acknowledged and rolled back are unsettled again.
+
+    It never comes back with its connection. What was not committed has not happened, and a commit without an answer raises
+    ``TransactionInDoubtError``: all of it has happened, or nothing. 10.3 has no way to ask, so a program that publishes the same
+    again in a new transaction loses nothing, and may publish twice what that one commit held.
     """
 
 

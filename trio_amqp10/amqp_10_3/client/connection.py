@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from trio_amqp10.amqp091.events import Event
+    from trio_amqp10.amqp_10_3.spec import AccessRequest
 
     from .channel import Right
 
@@ -22,14 +23,20 @@ __all__ = ["Connection"]
 
 
 class Connection(ConnectionBase[Channel]):
-    """One connection; made by ``open_connection``. It does not come back by itself.
+    """One connection; made by ``open_connection``.
 
     Attributes:
-        engine, pump: of the transport.
+        engine, pump: of the transport that there is now, or was last.
         close_timeout: seconds to wait for the server's answer when something is closed.
+        recovery: brings it back; None without ``reconnect``.
+        topology: what was declared on it.
         channels: those that are not closed.
-        loss: why it was lost; None if it was not.
+        loss: why it was lost last; None if it never was.
+        access: the last request for a ticket with ``active`` access, by which what was declared is declared again; None if
+            there was none.
     """
+
+    access: AccessRequest | None = None
 
     def open_channel(
         self,
@@ -74,6 +81,14 @@ class Connection(ConnectionBase[Channel]):
         """
         access: dict[str, Any] = {"realm": realm, "exclusive": exclusive, "rights": rights}
         return ChannelOpening(lambda: Transaction(self, prefetch, prefetch_octets=prefetch_octets, **access))
+
+    def declaring_channel(self) -> Channel:
+        """As of ``ConnectionBase``: with a ticket that permits to declare, unless the program does without tickets."""
+        access = self.access
+        realm = None if access is None else access.realm
+        return Channel(
+            self, None, prefetch_octets=0, realm=realm, exclusive=False, rights=("passive", "active")
+        )
 
     # -- what the engine reports ------------------------------------------------------------
 

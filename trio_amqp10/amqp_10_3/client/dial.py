@@ -13,6 +13,7 @@ from trio_amqp10.amqp091.client.urls import Place, parse_place
 from trio_amqp10.amqp091.limits import Limits
 from trio_amqp10.amqp_10_3.profile import V10_3
 from trio_amqp10.endpoint_role import EndpointRole
+from trio_amqp10.net.backoff import Backoff
 from trio_amqp10.net.tls_options import TlsOptions
 
 from .connection import Connection
@@ -49,6 +50,7 @@ def open_connection(
     client_properties: Mapping[str, Any] | None = None,
     limits: Limits | None = None,
     close_timeout: float = 5.0,
+    reconnect: bool | Backoff = False,
 ) -> Dialling:
     """Dial a server of AMQ Protocol 10.3: ``async with open_connection(url) as connection``.
 
@@ -79,6 +81,8 @@ def open_connection(
         client_properties: more about us, for the server; names without hyphens, no bools and no arrays.
         limits: what the server may cost us.
         close_timeout: seconds to wait for the server whenever something is closed.
+        reconnect: come back by itself, with channels and their tickets, declarations and consumers, for ever or as a ``Backoff``
+            says; the first dial too. A redirect ends it. See ``Connection.changes``.
 
     Raises (on entering):
         OSError: nobody answers there.
@@ -112,6 +116,7 @@ def open_connection(
         given={name: value for name, value in given.items() if value is not None},
         properties={**product_properties(connection_name), **(client_properties or {})},
         close_timeout=close_timeout,
+        backoff=Backoff() if reconnect is True else reconnect or None,
     )
     return Dialling([parse_place(url, "amqp103") for url in urls], stream, options, insist=insist)
 

@@ -28,6 +28,11 @@ class RedirectedError(ConnectionClosedError):
         self.host = host
         self.known_hosts = known_hosts
 
+    @property
+    def may_retry(self) -> bool:
+        """The same host would say the same again."""
+        return False
+
 
 class MessageAbortedError(AmqpError):
     """The server gave up a message before it was complete (10.3, C 1093)."""

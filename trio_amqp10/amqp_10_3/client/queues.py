@@ -6,7 +6,7 @@ closed: to reject it is a failed attempt, and keeps it from the same channel (C 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.amqp091.client.channel_base import checked_prefetch
 from trio_amqp10.amqp091.client.consumer import ConsumerBase, ConsumerOpening
@@ -58,8 +58,8 @@ class Consumer(ConsumerBase[Delivery]):
 
     def __init__(self, *args: Any, prefetch_octets: int, no_local: bool, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.prefetch_octets = prefetch_octets
-        self.no_local = no_local
+        self.prefetch_octets: Final = prefetch_octets
+        self.no_local: Final = no_local
 
     def request(self) -> Method:
         """What the server is sent."""

@@ -8,7 +8,13 @@ from trio_amqp10.peer import frame_logging as frame_logging  # so that frames ar
 from .channel import Channel
 from .connection import Connection
 from .dial import open_connection
-from .errors import ChannelClosedError, ConnectionClosedError, HandleClosedError, NotAvailableError
+from .errors import (
+    ChannelClosedError,
+    ConnectionClosedError,
+    DeliveryLostError,
+    HandleClosedError,
+    NotAvailableError,
+)
 from .handle import Delivery, Handle
 
 __all__ = [
@@ -17,6 +23,7 @@ __all__ = [
     "Connection",
     "ConnectionClosedError",
     "Delivery",
+    "DeliveryLostError",
     "Handle",
     "HandleClosedError",
     "Limits",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,10 +13,11 @@ from trio_amqp10.amqp_fast import spec
 from trio_amqp10.amqp_fast.states import ChannelState
 
 from .endpoint import Endpoint, Opening
-from .errors import ChannelClosedError
+from .errors import ChannelClosedError, DeliveryLostError, HandleClosedError, TransportLostError
 from .handle import Handle
 
 if TYPE_CHECKING:
+    from trio_amqp10.amqp_fast.channel import Channel as EngineChannel
     from trio_amqp10.amqp_fast.handle import Handle as EngineHandle
 
     from .connection import Connection
@@ -23,30 +25,75 @@ if TYPE_CHECKING:
 
 __all__ = ["Channel"]
 
+_log = logging.getLogger("trio_amqp10.amqp_fast")
+
 _SERVICES = {"queue": 1, "topic": 2, "peer": 3}
 
 
 class Channel(Endpoint):
     """A strictly serial stream of commands and messages; made by ``Connection.open_channel``.
 
+    While a connection that reconnects is down, calls wait until it is back. A transacted channel does not come back with it: what
+    was not committed has not happened.
+
     Attributes:
-        engine: the channel of the engine.
-        handles: those that are open, by the engine's.
+        engine: the channel of the engine; another one after the connection came back.
+        handles: those that are open.
+        attached: the same, by the engine's.
+        epoch: how often the transport was lost: numbers of earlier messages mean nothing now.
     """
 
     def __init__(self, connection: Connection, command: spec.ChannelOpen) -> None:
         super().__init__(connection)
-        self.handles: dict[EngineHandle, Handle] = {}
-        self._opening = 1
-        self.engine = connection.engine.open_channel(replace(command, confirm_tag=self._opening))
-        self.expect(self._opening)
+        self.handles: dict[Handle, None] = {}
+        self.attached: dict[EngineHandle, Handle] = {}
+        self.epoch: int = 0
+        self._command = command
+        connection.channels[self] = None
+        self.attach()
+
+    def attach(self) -> None:
+        """Open a channel of the engine."""
+        connection = self.connection
+        self.forget_keys()
+        tag = self.new_tag()
+        self.keys.append(tag)
+        try:
+            self.engine: EngineChannel = connection.engine.open_channel(
+                replace(self._command, confirm_tag=tag)
+            )
+        except BaseException:
+            self.forget_keys()
+            connection.channels.pop(self, None)
+            raise
         self.engine.on_touch = self._on_touch
-        connection.channels[self.engine] = self
+        self.attached.clear()
+        connection.attached[self.engine] = self
         connection.wake_writer()
 
     async def opened(self) -> None:
         """Wait until the server has opened it."""
-        await self.wait_for(self._opening)
+        try:
+            await self.wait_for_keys()
+        except TransportLostError:
+            await self.until_restored()
+
+    async def restore(self) -> None:
+        """Wait until the server has opened it again, and its handles with their subscriptions; ``attach`` was called.
+
+        Raises:
+            TransportLostError: it is lost again.
+            ChannelClosedError, ConnectionClosedError, trio.ClosedResourceError: it is closed.
+        """
+        handles = list(self.handles)
+        for handle in handles:
+            handle.attach()
+        await self.wait_for_keys()
+        for handle in handles:
+            try:
+                await handle.restore()
+            except (HandleClosedError, trio.ClosedResourceError) as refusal:
+                _log.warning("%r could not be brought back: %s", handle, refusal)
 
     def open_handle(
         self,
@@ -92,9 +139,12 @@ class Channel(Endpoint):
         """Acknowledge all messages of the channel up to this number (3.3.3).
 
         Raises:
+            DeliveryLostError: the connection is down, and with it all that this could name.
             ChannelClosedError, ConnectionClosedError, trio.ClosedResourceError: the channel is closed.
         """
         self.check()
+        if not self.connection.is_up:
+            raise DeliveryLostError(f"message {number} came before the connection was lost")
         self.engine.write(spec.ChannelAck(message_nbr=number))
         self.connection.wake_writer()
 
@@ -104,7 +154,7 @@ class Channel(Endpoint):
         Raises:
             ChannelClosedError: nothing of it was done.
             LocalProtocolError: the channel is not transacted.
-            ConnectionClosedError: it may be done or not.
+            ConnectionClosedError: it may be done or not; the channel does not come back.
             trio.ClosedResourceError: the channel was closed here.
 
         Cancelled: it may be done or not.
@@ -124,21 +174,36 @@ class Channel(Endpoint):
         while (arrival := self.engine.next_arrival()) is not None:
             command: Any = arrival.command
             if arrival.handle is not None:
-                handle = self.handles.get(arrival.handle)
+                handle = self.attached.get(arrival.handle)
                 if handle is not None:
                     handle.take(arrival)
             elif isinstance(command, spec.ChannelReply):
                 self.settle(command.confirm_tag, command)
             elif isinstance(command, spec.ChannelClose):
                 self._end(ChannelClosedError(command.reply_code, command.reply_text))
-        for handle in list(self.handles.values()):
+        self.wake_all()
+
+    def lose(self) -> None:
+        """As of ``Endpoint``, and so for its handles; a transacted channel is closed."""
+        self.epoch += 1
+        if self._command.transacted:
+            self.shut(self.connection.loss)
+            return
+        super().lose()
+        for handle in list(self.handles):
+            handle.lose()
+
+    def wake_all(self) -> None:
+        """The connection is back: what waits on the channel, or on a handle of it, goes on."""
+        for handle in list(self.handles):
             handle.wake()
         self.wake()
 
     def shut(self, why: Closed | None) -> None:
         """As of ``Endpoint``; its handles are closed too."""
+        self.connection.channels.pop(self, None)
         super().shut(why)
-        for handle in list(self.handles.values()):
+        for handle in list(self.handles):
             handle.shut(why)
 
     # -- the end ----------------------------------------------------------------------------
@@ -153,7 +218,7 @@ class Channel(Endpoint):
         with trio.move_on_after(self.connection.close_timeout):
             while self.engine.state is ChannelState.CLOSE_SENT:
                 await self.wait()
-        self.connection.channels.pop(self.engine, None)
+        self.connection.attached.pop(self.engine, None)
         await trio.lowlevel.checkpoint()
 
     def __repr__(self) -> str:

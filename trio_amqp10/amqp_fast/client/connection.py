@@ -19,6 +19,7 @@ from trio_amqp10.amqp_fast.events import (
 from trio_amqp10.errors import RemoteProtocolError, SecurityError
 from trio_amqp10.net.pump import READ_SIZE, Pump
 from trio_amqp10.net.waiters import Waiter
+from trio_amqp10.peer.recovery_events import Changes
 
 from .channel import Channel
 from .endpoint import Opening
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp_fast.channel import Channel as EngineChannel
     from trio_amqp10.amqp_fast.engine import Engine
     from trio_amqp10.amqp_fast.events import Event
+    from trio_amqp10.peer.recovery_base import RecoveryBase
 
 __all__ = ["Connection"]
 
@@ -39,31 +41,32 @@ class Connection(Waiter, trio.abc.AsyncResource):
     """One connection; made by ``open_connection``.
 
     Attributes:
-        engine: of the connection.
+        engine, pump: of the transport that there is now, or was last.
         close_timeout: seconds to wait for the server's answer when something is closed.
-        channels: those that are open, by the engine's.
-        why: why it is gone; None while it is not, and after our own close.
+        recovery: brings it back; None without ``reconnect``.
+        channels: those that are open.
+        attached: the same, by the engine's.
+        loss: why the transport was lost last; None if it never was.
+        why: why it is gone for good; None while it is not, and after our own close.
+        is_up: whether channels can be used now.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        stream: trio.abc.Stream,
-        login: tuple[str, str] | None,
-        *,
-        may_say_password: bool,
-        close_timeout: float,
-    ) -> None:
+    def __init__(self, login: tuple[str, str] | None, *, close_timeout: float) -> None:
         super().__init__()
-        self.engine = engine
+        self.engine: Engine
+        self.pump: Pump
         self.close_timeout = close_timeout
-        self.channels: dict[EngineChannel, Channel] = {}
+        self.recovery: RecoveryBase[Any] | None = None
+        self.channels: dict[Channel, None] = {}
+        self.attached: dict[EngineChannel, Channel] = {}
+        self.loss: ConnectionClosedError | None = None
         self.why: ConnectionClosedError | None = None
-        self.pump = Pump(engine, stream, self._on_event, self._on_over)
+        self.is_up: bool = False
         self._login = login
-        self._may_say_password = may_say_password
+        self._may_say_password = False
         self._closed_here = False
         self._failure: Exception | None = None
+        self._over = True
         self._opened = False
         self._responded = False
         self._expected = 0
@@ -89,20 +92,33 @@ class Connection(Waiter, trio.abc.AsyncResource):
 
     async def _ready(self) -> None:
         await trio.lowlevel.checkpoint()
-        self.check()
+        while True:
+            self.check()
+            if self.is_up:
+                return
+            await self.wait()
+
+    def changes(self, *, attempts: bool = False) -> Changes:
+        """Iterate over losses and returns of a connection that reconnects; see ``Change``. Ends with the connection.
+
+        Args:
+            attempts: report each attempt to dial that fails, too; those in a row that were not read yet are one change.
+        """
+        return Changes(ended=True) if self.recovery is None else self.recovery.changes(attempts=attempts)
 
     def ping(self) -> None:
-        """Have the server answer (3.2.7): it is alive if octets come.
+        """Have the server answer (3.2.7): it is alive if octets come. Nothing happens while the connection is down.
 
         Raises:
             ConnectionClosedError, trio.ClosedResourceError: the connection is closed.
         """
         self.check()
-        self.engine.ping()
-        self.wake_writer()
+        if self.is_up:
+            self.engine.ping()
+            self.wake_writer()
 
     async def wait_closed(self) -> None:
-        """Wait until the connection is over.
+        """Wait until the connection is over for good.
 
         Raises:
             ConnectionClosedError: not by our own close.
@@ -121,8 +137,11 @@ class Connection(Waiter, trio.abc.AsyncResource):
         Cancelled: the close gets a second to be written.
         """
         if not self._closed_here:
+            if self.recovery is not None:
+                self.recovery.stop()
             self._closed_here = True
-            for channel in list(self.channels.values()):
+            self.is_up = False
+            for channel in list(self.channels):
                 channel.shut(None)
             self.engine.braked = False
             self.engine.close(trio.current_time())
@@ -159,7 +178,38 @@ class Connection(Waiter, trio.abc.AsyncResource):
             self.engine.braked = braked
             self.wake_writer()
 
-    # -- the negotiation --------------------------------------------------------------------
+    # -- one transport ----------------------------------------------------------------------
+
+    def begin(
+        self, engine: Engine, stream: trio.abc.Stream, nursery: trio.Nursery, *, may_say_password: bool
+    ) -> None:
+        """Have a transport, on which the negotiation begins."""
+        self.engine = engine
+        self.attached.clear()
+        self.is_up = self._over = self._opened = self._responded = False
+        self._failure = self.why = None
+        self._may_say_password = may_say_password
+        self.pump = Pump(engine, stream, self._on_event, self._on_over)
+        self.pump.start(nursery)
+        self.wake_writer()
+
+    def on_ready(self) -> None:
+        """The server has opened it, and what was open is open again: channels can be used."""
+        self.is_up = not self._over
+        for channel in list(self.channels):
+            channel.wake_all()
+        self.wake()
+
+    def fail(self, failure: Exception) -> None:
+        """It will not come back."""
+        why = failure
+        if not isinstance(why, ConnectionClosedError):
+            why = ConnectionClosedError(None, str(failure))
+            why.__cause__ = failure
+        self.why = why
+        for channel in list(self.channels):
+            channel.shut(why)
+        self.wake()
 
     async def opened(self) -> None:
         """Wait until the server has opened it.
@@ -172,8 +222,9 @@ class Connection(Waiter, trio.abc.AsyncResource):
         while not self._opened:
             if self._failure is not None:
                 raise self._failure
-            if self.why is not None:
-                raise anew(self.why)
+            if self._over:
+                assert self.loss is not None
+                raise anew(self.loss)
             await self.wait()
         self.pump.read_size = READ_SIZE
 
@@ -207,15 +258,15 @@ class Connection(Waiter, trio.abc.AsyncResource):
         elif isinstance(event, ConnectionLost):
             self._go_down(ConnectionClosedError(None, event.reason))
         elif isinstance(event, ChannelFailed):
-            channel = self.channels.get(event.channel)
+            channel = self.attached.get(event.channel)
             if channel is not None:
                 channel.shut(ChannelClosedError(event.code, event.text))
         elif isinstance(event, HandleFailed):
             self._fail_handle(event)
 
     def _fail_handle(self, event: HandleFailed) -> None:
-        channel = self.channels.get(event.handle.channel)
-        handle = None if channel is None else channel.handles.get(event.handle)
+        channel = self.attached.get(event.handle.channel)
+        handle = None if channel is None else channel.attached.get(event.handle)
         if handle is not None:
             handle.shut(HandleClosedError(event.code, event.text))
 
@@ -226,12 +277,18 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self._go_down(ConnectionClosedError(None, str(failure or "the transport ended")))
 
     def _go_down(self, why: ConnectionClosedError) -> None:
-        if self.why is None and not self._closed_here:
-            if why.code is None and self._responded and not self._opened and self._failure is None:
+        if not self._over and not self._closed_here:
+            self._over = True
+            self.is_up = False
+            silent = why.code is None and self._responded and not self._opened
+            if silent and self._failure is None and self.recovery is None:
                 self._failure = SecurityError("the server ended the connection: the login was refused")
-            self.why = why
-            for channel in list(self.channels.values()):
-                channel.shut(why)
+            self.loss = why
+            if self.recovery is not None and self.recovery.covers(why):
+                for channel in list(self.channels):
+                    channel.lose()
+            else:
+                self.fail(why)
         self.wake()
 
     def __repr__(self) -> str:

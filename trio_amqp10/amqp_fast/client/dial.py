@@ -9,21 +9,25 @@ import trio
 from trio_amqp10.amqp_fast import spec
 from trio_amqp10.amqp_fast.engine import Engine
 from trio_amqp10.amqp_fast.limits import Limits
+from trio_amqp10.amqp_fast.resumable_messages import PartialMessages
 from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.net.backoff import Backoff
+from trio_amqp10.net.redial import Redial
 from trio_amqp10.net.tls_options import TlsOptions
 from trio_amqp10.net.transports import connect, is_private
 from trio_amqp10.net.urls import Url, parse_url
 from trio_amqp10.net.waiters import check_trio
+from trio_amqp10.peer.recovery_events import Change, Changes, Watchers
 
 from .connection import Connection
+from .recovery import Recovery
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Mapping
     from types import TracebackType
 
-    from trio_amqp10.amqp_fast.resumable_messages import PartialMessages
 
 __all__ = ["Dialling", "open_connection"]
 
@@ -45,6 +49,7 @@ def open_connection(
     dictionary: Mapping[str, str] | None = None,
     partials: PartialMessages | None = None,
     close_timeout: float = 5.0,
+    reconnect: bool | Backoff = False,
 ) -> Dialling:
     """Dial a server of AMQP/Fast: ``async with open_connection(url) as connection``.
 
@@ -63,13 +68,16 @@ def open_connection(
         dictionary: full names of headers by their short ones, if ``limits.dictionaries`` (3.2.5.2).
         partials: messages of which a part came by another connection, on restartable channels.
         close_timeout: seconds to wait for the server whenever something is closed.
+        reconnect: come back by itself, with channels, handles and subscriptions, for ever or as a ``Backoff`` says; the first dial
+            too. A transacted channel does not. Give a ``client_name``: by it the server keeps durable subscriptions and, on
+            restartable channels, the parts of messages that broke off. See ``Connection.changes``.
 
     Raises (on entering):
         OSError: nobody answers there.
         SecurityError: the login was refused, or no mechanism fits.
         ConnectionClosedError: the server closed (402: no such path; 320: the client name is active), or was lost.
         RemoteProtocolError: what answers does not speak AMQP/Fast.
-        LocalProtocolError: the URL is not one, or there is an ``ssl_context`` and no TLS.
+        LocalProtocolError: the URL is not one, there is an ``ssl_context`` and no TLS, or ``reconnect`` and no URL.
 
     Cancelled: what was dialled is closed.
     """
@@ -95,6 +103,7 @@ def open_connection(
         dictionary=dictionary,
         partials=partials,
         close_timeout=close_timeout,
+        backoff=Backoff() if reconnect is True else reconnect or None,
     )
 
 
@@ -125,7 +134,10 @@ class Dialling:
         dictionary: Mapping[str, str] | None,
         partials: PartialMessages | None,
         close_timeout: float,
+        backoff: Backoff | None,
     ) -> None:
+        if backoff is not None and stream is not None:
+            raise LocalProtocolError("a stream cannot be dialled again: reconnect needs a URL")
         self._url = url
         self._stream = stream
         self._opening = opening
@@ -134,8 +146,10 @@ class Dialling:
         self._tls = tls
         self._limits = limits
         self._dictionary = dictionary
-        self._partials = partials
+        self._partials = PartialMessages() if partials is None else partials
         self._close_timeout = close_timeout
+        self._backoff = backoff
+        self._watchers = Watchers()
 
     async def _reach(self) -> tuple[trio.abc.Stream, bool]:
         """The stream to use, and whether nobody on the way can read along."""
@@ -146,10 +160,8 @@ class Dialling:
         transport = await self._tls.put_on(await connect(url), url)
         return transport.stream, transport.private or is_private(transport.stream)
 
-    async def __aenter__(self) -> Connection:
-        check_trio()
-        # The nursery is entered and left by hand: what the user's block raises must not pass
-        # through it, or it would come out as a group of one.
+    async def _dial(self) -> str:
+        """One transport, which the server has opened; where it leads. Raises what kept it from that."""
         stream, private = await self._reach()
         engine = Engine(
             EndpointRole.CLIENT,
@@ -159,23 +171,50 @@ class Dialling:
             dictionary=self._dictionary,
             partials=self._partials,
         )
-        self._connection = Connection(
-            engine,
-            stream,
-            self._login,
-            may_say_password=private or self._allow_plaintext_password,
-            close_timeout=self._close_timeout,
-        )
+        connection = self._connection
+        may_say_password = private or self._allow_plaintext_password
+        connection.begin(engine, stream, self._nursery, may_say_password=may_say_password)
+        try:
+            await connection.opened()
+        except BaseException:
+            await connection.pump.abort()
+            raise
+        return "a stream" if self._url is None else str(self._url)
+
+    def changes(self) -> Changes:
+        """What happens to the connection, from the first dial on, each attempt that fails included.
+
+        For a task of its own: entering waits for as long as ``reconnect`` says. Ends at once without ``reconnect``.
+        """
+        if self._backoff is None:
+            return Changes(ended=True)
+        return self._watchers.changes(attempts=True)
+
+    async def __aenter__(self) -> Connection:
+        check_trio()
+        # The nursery is entered and left by hand: what the user's block raises must not pass
+        # through it, or it would come out as a group of one.
         self._manager = trio.open_nursery()
         self._nursery = await self._manager.__aenter__()
-        self._connection.pump.start(self._nursery)
-        self._connection.wake_writer()
+        self._connection = connection = Connection(self._login, close_timeout=self._close_timeout)
+        self._dialled = False
+        watchers = self._watchers
         try:
-            await self._connection.opened()
-        except BaseException:
+            redial = Redial(
+                self._backoff, is_final=Recovery.is_final, log=Recovery.log, failed=watchers.failed
+            )
+            url = await redial.first(self._dial, 1)
+            self._dialled = True
+            if self._backoff is not None:
+                connection.recovery = recovery = Recovery(connection, self._dial, redial, watchers)
+                self._nursery.start_soon(recovery.run)
+                watchers.tell(Change("restored", url=url))
+            connection.on_ready()
+        except BaseException as failure:
+            watchers.tell(Change("stopped", failure if isinstance(failure, Exception) else None))
             await self._leave()
             raise
-        return self._connection
+        return connection
 
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
@@ -184,7 +223,8 @@ class Dialling:
 
     async def _leave(self) -> None:
         try:
-            await self._connection.aclose()
+            if self._dialled:
+                await self._connection.aclose()
         finally:
             self._nursery.cancel_scope.cancel()
             await self._manager.__aexit__(None, None, None)

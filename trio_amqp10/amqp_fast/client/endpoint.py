@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import trio
 
 from trio_amqp10.net.waiters import Waiter
 
-from .errors import anew
+from .errors import TransportLostError, anew
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from .errors import Closed
 
 __all__ = ["Endpoint", "Opening"]
+
+_LOST: Final = object()
+"""In place of an answer that will not come."""
 
 EndpointT = TypeVar("EndpointT", bound="Endpoint")
 
@@ -35,7 +38,8 @@ class Endpoint(Waiter, ABC):
 
     Attributes:
         connection: as given.
-        engine: the channel or the handle of the engine.
+        engine: the channel or the handle of the engine; another one after the connection came back.
+        keys: what will answer the commands that opened it, until somebody waits for them.
         why: why it is closed, if the server closed it or the connection is gone; otherwise None.
         closed_here: whether it was closed by the program.
     """
@@ -46,7 +50,8 @@ class Endpoint(Waiter, ABC):
         super().__init__()
         self.connection = connection
         self.why: Closed | None = None
-        self.closed_here = False
+        self.closed_here: bool = False
+        self.keys: list[object] = []
         self._answers: dict[object, list[Any]] = {}
         self._last_tag = 0
 
@@ -114,20 +119,60 @@ class Endpoint(Waiter, ABC):
             raise
         self.connection.wake_writer()
 
+    async def wait_for_keys(self) -> list[Any]:
+        """What comes for each of ``keys``, in their order; raises as ``wait_for``."""
+        keys, self.keys = self.keys, []
+        found: list[Any] = []
+        try:
+            while keys:
+                found.append(await self.wait_for(keys.pop(0)))
+        finally:
+            for key in keys:
+                self.forget(key)
+        return found
+
+    def forget_keys(self) -> None:
+        """Nobody waits for ``keys`` any more."""
+        for key in self.keys:
+            self.forget(key)
+        self.keys.clear()
+
+    def lose(self) -> None:
+        """The transport is lost, and the connection will come back: what was asked is to be asked again."""
+        for answers in self._answers.values():
+            answers.append(_LOST)
+        self.wake()
+
+    async def _answered(self, ask: Callable[[], object]) -> Any:
+        """What answers a command that ``ask`` writes and gives the key of; it is written again if the transport is lost before.
+
+        Raises as ``wait_for``. Cancelled: it may be done or not.
+        """
+        while True:
+            await self.wait_for_room()
+            try:
+                return await self.wait_for(ask())
+            except TransportLostError:
+                continue
+
     async def _confirmed(self, command: Any) -> None:
         """Write a command, and wait until the server has confirmed it; raises as ``wait_for``.
 
         Cancelled: it may be done or not.
         """
-        await self.wait_for_room()
+        await self._answered(lambda: self.ask(command))
+
+    def ask(self, command: Any) -> int:
+        """Write a command that the server is to confirm; ``wait_for`` is to be called with the tag that this returns."""
         tag = self.new_tag()
         self._write(replace(command, confirm_tag=tag), tag)
-        await self.wait_for(tag)
+        return tag
 
     async def wait_for(self, key: object) -> Any:
         """What comes for this key.
 
         Raises:
+            TransportLostError: nothing comes, but the connection will come back.
             ConnectionClosedError, ChannelClosedError, HandleClosedError: nothing comes.
             trio.ClosedResourceError: it was closed here.
 
@@ -138,7 +183,10 @@ class Endpoint(Waiter, ABC):
             while not self._answers[key]:
                 self.check()
                 await self.wait()
-            return self._answers[key][0]
+            answer = self._answers[key][0]
+            if answer is _LOST:
+                raise TransportLostError("the transport was lost before the answer")
+            return answer
         finally:
             self.forget(key)
 
@@ -150,7 +198,15 @@ class Endpoint(Waiter, ABC):
         await trio.lowlevel.checkpoint()
         while True:
             self.check()
-            if self.connection.engine.has_room:
+            if self.connection.is_up and self.connection.engine.has_room:
+                return
+            await self.wait()
+
+    async def until_restored(self) -> None:
+        """Wait until what was being opened is open, on another transport. Raises as ``check``."""
+        while True:
+            self.check()
+            if self.connection.is_up:
                 return
             await self.wait()
 

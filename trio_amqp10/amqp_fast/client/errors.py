@@ -9,8 +9,19 @@ import trio
 
 from trio_amqp10.errors import AmqpError
 from trio_amqp10.net.errors import ConnectionClosedError as AnyConnectionClosedError
+from trio_amqp10.reply_codes import ReplyCodeRfc011
 
-__all__ = ["ChannelClosedError", "ConnectionClosedError", "HandleClosedError", "NotAvailableError"]
+__all__ = [
+    "ChannelClosedError",
+    "ConnectionClosedError",
+    "DeliveryLostError",
+    "HandleClosedError",
+    "NotAvailableError",
+    "TransportLostError",
+]
+
+_R = ReplyCodeRfc011
+_PASSING = (_R.SUCCESS, _R.CLIENT_ALREADY_ACTIVE, _R.INSUFFICIENT_RESOURCES, _R.INTERNAL_ERROR)
 
 
 def _described(what: str, code: int | None, text: str) -> str:
@@ -30,6 +41,11 @@ class ConnectionClosedError(AnyConnectionClosedError):
         super().__init__(_described("the connection is closed", code, text))
         self.code = code
         self.text = text
+
+    @property
+    def may_retry(self) -> bool:
+        """Whether dialling again may help: it was lost, the server failed, or still sees the client that was lost (320)."""
+        return self.code is None or self.code in _PASSING
 
 
 class ChannelClosedError(AmqpError, trio.BrokenResourceError):
@@ -72,6 +88,14 @@ class NotAvailableError(AmqpError):
         super().__init__(_described("not available", code, text))
         self.code = code
         self.text = text
+
+
+class DeliveryLostError(AmqpError):
+    """The transport by which a message came is gone, so it cannot be acknowledged: the server gives it out again."""
+
+
+class TransportLostError(AmqpError):
+    """The transport was lost before the answer, and the connection will come back: ask again. Never leaves the client."""
 
 
 Closed = ConnectionClosedError | ChannelClosedError | HandleClosedError

@@ -1,4 +1,7 @@
-"""One handle of the client: send, consume, browse (RFC 006, 3.5)."""
+"""One handle of the client: send, consume, browse (RFC 006, 3.5).
+
+Longer than 400 lines: what a program does with a handle stands in one class, with what holds of each call.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,19 @@ import trio
 from trio_amqp10.amqp_fast import spec
 from trio_amqp10.amqp_fast.message import Message
 from trio_amqp10.amqp_fast.message_list import read_list
+from trio_amqp10.amqp_fast.services import Service
 from trio_amqp10.amqp_fast.states import ChannelState, HandleState
 from trio_amqp10.errors import LocalProtocolError
 
 from .endpoint import Endpoint
-from .errors import HandleClosedError, NotAvailableError
+from .errors import DeliveryLostError, HandleClosedError, NotAvailableError, TransportLostError
 
 if TYPE_CHECKING:
     from trio_amqp10.amqp_fast.events import Arrival
     from trio_amqp10.amqp_fast.handle import Handle as EngineHandle
 
     from .channel import Channel
+    from .errors import Closed
 
 __all__ = ["Delivery", "Handle"]
 
@@ -36,6 +41,7 @@ class Delivery:
         redelivered: whether it may have come to a client before.
         destination: the full name of the destination that it came from.
         handle: by which it came.
+        epoch: that of its channel.
     """
 
     message: Message
@@ -43,6 +49,7 @@ class Delivery:
     redelivered: bool
     destination: str
     handle: Handle
+    epoch: int = 0
 
     @property
     def body(self) -> bytes:
@@ -58,51 +65,110 @@ class Delivery:
         """Acknowledge this message and all of the channel that came before it (3.3.3).
 
         Raises:
+            DeliveryLostError: it came before the connection was lost, and comes again.
             ChannelClosedError, ConnectionClosedError, trio.ClosedResourceError: the channel is closed.
         """
-        self.handle.channel.ack(self.number)
+        channel = self.handle.channel
+        channel.check()
+        self._check_epoch()
+        channel.ack(self.number)
 
     def unget(self) -> None:
         """Give it back, for another client (3.5.7): before an ack that covers it.
 
         Raises:
+            DeliveryLostError: it came before the connection was lost, and comes again.
             HandleClosedError, ConnectionClosedError, trio.ClosedResourceError: the handle is closed.
             LocalProtocolError: it did not come from a queue.
         """
         self.handle.check()
+        self._check_epoch()
         self.handle.engine.write(spec.HandleUnget(message_nbr=self.number))
         self.handle.connection.wake_writer()
+
+    def _check_epoch(self) -> None:
+        if self.epoch != self.handle.channel.epoch:
+            raise DeliveryLostError(
+                f"message {self.number} came before the connection was lost: the server gives it out again"
+            )
 
 
 class Handle(Endpoint):
     """Access to a destination; made by ``Channel.open_handle``.
 
+    If a connection that reconnects is lost, it is opened again and subscribes again. What came and was not received is dropped,
+    because it comes again; but not replies of a peer service, nor what came ``unreliable``.
+
     Attributes:
         channel: whose it is.
-        engine: the handle of the engine.
+        engine: the handle of the engine; another one after the connection came back.
         name: of the destination, or what the names of several begin with; of a temporary one what the server says.
+        renamed: the name that a temporary destination had before the connection came back; None if it is still the first.
     """
 
     def __init__(self, channel: Channel, command: spec.HandleOpen) -> None:
         super().__init__(channel.connection)
         self.channel = channel
-        self.name = command.dest_name
+        self.name: str = command.dest_name
         self._inbox: deque[Delivery] = deque()
         self._browses: dict[int, list[Message]] = {}
         self._queries: deque[object] = deque()
-        self._opening = 1
-        self.engine: EngineHandle = channel.engine.open_handle(replace(command, confirm_tag=self._opening))
-        self.expect(self._opening)
-        if command.temporary:
-            self.expect("created")
-        channel.handles[self.engine] = self
+        self.renamed: str | None = None
+        self._command = command
+        self._paused = False
+        self._subscriptions: list[spec.HandleConsume] = []
+        self._created: object = None
+        self.attach()
+        channel.handles[self] = None
+
+    def attach(self) -> None:
+        """Open a handle of the engine; pause and subscribe as before a loss."""
+        self.forget_keys()
+        if self._command.temporary:
+            self._created = object()
+            self.expect(self._created)
+            self.keys.append(self._created)
+        tag = self.new_tag()
+        self.keys.append(tag)
+        try:
+            self.engine: EngineHandle = self.channel.engine.open_handle(
+                replace(self._command, confirm_tag=tag)
+            )
+        except BaseException:
+            self.forget_keys()
+            raise
+        self.channel.attached[self.engine] = self
+        flow = [spec.HandleFlow(flow_pause=True)] if self._paused else []
+        self.keys.extend(self.ask(command) for command in (*flow, *self._subscriptions))
         self.connection.wake_writer()
 
     async def opened(self) -> None:
         """Wait until the server has opened it."""
-        if self.engine.opened.temporary:
-            self.name = await self.wait_for("created")
-        await self.wait_for(self._opening)
+        try:
+            await self.restore()
+        except TransportLostError:
+            await self.until_restored()
+
+    async def restore(self) -> None:
+        """Wait until the server has opened it, with its subscriptions; ``attach`` was called.
+
+        Raises:
+            TransportLostError: it is lost again.
+            HandleClosedError: the server refuses it.
+            ChannelClosedError, ConnectionClosedError, trio.ClosedResourceError: it is closed.
+        """
+        created, *_ = await self.wait_for_keys()
+        if self._command.temporary and created != self.name:
+            self.renamed = self.name if self.channel.epoch else None
+            self.name = created
+
+    def lose(self) -> None:
+        """As of ``Endpoint``; what is not received comes again, unless the server needs no ACK for it."""
+        self._browses.clear()
+        self._queries.clear()
+        if not all(each.unreliable for each in self._subscriptions):
+            self._empty()
+        super().lose()
 
     async def send(self, body: bytes | Message, name: str = "", *, confirm: bool = True, **head: Any) -> None:
         """Send a message (3.5.3).
@@ -118,14 +184,21 @@ class Handle(Endpoint):
             LocalProtocolError: a field that cannot be written.
             trio.ClosedResourceError: the handle was closed here.
 
+        If a connection that reconnects is lost before the server has confirmed it, it is sent again, and may be placed twice: at
+        least once. On a restartable channel only the rest of a large message is sent then. With ``confirm=False`` it is sent once,
+        and may be lost.
+
         Cancelled: the message may be placed or not, but for a cancellation before it is written.
         """
         message = body if isinstance(body, Message) else Message(spec.MessageHead(**head), body)
-        await self.wait_for_room()
-        if not confirm:
-            self.engine.send(message, name)
-            self.connection.wake_writer()
+        if confirm:
+            await self._answered(lambda: self._transmit(message, name))
             return
+        await self.wait_for_room()
+        self.engine.send(message, name)
+        self.connection.wake_writer()
+
+    def _transmit(self, message: Message, name: str) -> int:
         tag = self.new_tag()
         try:
             self.engine.send(message, name, tag)
@@ -133,7 +206,7 @@ class Handle(Endpoint):
             self.forget(tag)
             raise
         self.connection.wake_writer()
-        await self.wait_for(tag)
+        return tag
 
     async def consume(
         self,
@@ -174,6 +247,12 @@ class Handle(Endpoint):
             mime_type=selector_type if selector else "",
         )
         await self._confirmed(command)
+        self._subscriptions.append(command)
+
+    @property
+    def buffered(self) -> int:
+        """Messages that have come and wait to be received."""
+        return len(self._inbox)
 
     async def receive(self) -> Delivery:
         """The next message: of a subscription, or the reply of a peer service.
@@ -204,14 +283,19 @@ class Handle(Endpoint):
     async def pause(self) -> None:
         """Have the server send no messages for now (3.5.6); errors and cancellation as of ``consume``."""
         await self._confirmed(spec.HandleFlow(flow_pause=True))
+        self._paused = True
 
     async def resume(self) -> None:
         """Have the server send messages again (3.5.6); errors and cancellation as of ``consume``."""
         await self._confirmed(spec.HandleFlow(flow_pause=False))
+        self._paused = False
 
     async def cancel(self, identifier: str, name: str = "") -> None:
         """End a durable subscription to a topic (3.5.5); errors and cancellation as of ``consume``."""
         await self._confirmed(spec.HandleCancel(dest_name=name, identifier=identifier))
+        self._subscriptions = [
+            each for each in self._subscriptions if (each.identifier, each.dest_name) != (identifier, name)
+        ]
 
     async def query(
         self,
@@ -228,6 +312,8 @@ class Handle(Endpoint):
             above: only numbers above this.
             selector, selector_type: as of ``consume``.
 
+        Numbers are those of this handle: ask again after a loss of the connection.
+
         Raises: as ``consume``; RemoteProtocolError: the list is none.
 
         Cancelled: nothing has happened.
@@ -238,12 +324,15 @@ class Handle(Endpoint):
             selector=selector,
             mime_type=selector_type if selector else "",
         )
-        await self.wait_for_room()
-        key = object()
-        self.expect(key)
-        self._write(command, key)
-        self._queries.append(key)
-        index: spec.HandleIndex = await self.wait_for(key)
+
+        def ask() -> object:
+            key = object()
+            self.expect(key)
+            self._write(command, key)
+            self._queries.append(key)
+            return key
+
+        index: spec.HandleIndex = await self._answered(ask)
         return read_list(index.message_list)
 
     async def browse(self, number: int) -> Message:
@@ -258,12 +347,14 @@ class Handle(Endpoint):
 
         Cancelled: nothing has happened.
         """
-        await self.wait_for_room()
-        tag = self.new_tag()
-        self._write(spec.HandleBrowse(message_nbr=number, confirm_tag=tag), tag)
         shown: list[Message] = []
-        self._browses[tag] = shown
-        reply: spec.HandleReply = await self.wait_for(tag)
+
+        def ask() -> int:
+            tag = self.ask(spec.HandleBrowse(message_nbr=number))
+            self._browses[tag] = shown
+            return tag
+
+        reply: spec.HandleReply = await self._answered(ask)
         if not shown:
             raise NotAvailableError(reply.reply_code, reply.reply_text)
         return shown[0]
@@ -281,7 +372,7 @@ class Handle(Endpoint):
         elif isinstance(command, spec.HandleIndex):
             self.settle(self._queries.popleft(), command)
         elif isinstance(command, spec.HandleCreated):
-            self.settle("created", command.dest_name)
+            self.settle(self._created, command.dest_name)
         elif isinstance(command, spec.HandleClose):
             self._end(HandleClosedError(command.reply_code, command.reply_text))
 
@@ -290,21 +381,36 @@ class Handle(Endpoint):
             next(iter(self._browses.values())).append(message)
             return
         self._inbox.append(
-            Delivery(message, command.message_nbr, command.redelivered, command.dest_name, self)
+            Delivery(
+                message,
+                command.message_nbr,
+                command.redelivered,
+                command.dest_name,
+                self,
+                self.channel.epoch,
+            )
         )
         self.connection.count(len(message.body))
         self.wake()
 
     # -- the end ----------------------------------------------------------------------------
 
+    def shut(self, why: Closed | None) -> None:
+        """As of ``Endpoint``."""
+        self.channel.handles.pop(self, None)
+        super().shut(why)
+
     async def aclose(self) -> None:
         """Close it (3.5.16), and wait for the server's answer, which comes behind all replies.
+
+        What came from a queue and was not received is given back first (3.5.7), so that no attempt to deliver it is counted.
 
         Cancelled: the close is written all the same.
         """
         if not self.closed_here and self.why is None:
+            self._give_back()
             self._end(None)
-        self.channel.handles.pop(self.engine, None)
+        self.channel.attached.pop(self.engine, None)
         self._empty()
         with trio.move_on_after(self.connection.close_timeout):
             while (
@@ -312,6 +418,16 @@ class Handle(Endpoint):
             ):
                 await self.channel.wait()  # which is woken for all that comes; the handle is no more
         await trio.lowlevel.checkpoint()
+
+    def _give_back(self) -> None:
+        """UNGET what waits to be received; paused, the server does not send it here again."""
+        reliable = not any(each.unreliable for each in self._subscriptions)
+        is_queue = self.engine.service is Service.QUEUE and not self.engine.channel.transacted
+        if not (self._inbox and reliable and is_queue and self.engine.state is HandleState.OPEN):
+            return
+        self.engine.write(spec.HandleFlow(flow_pause=True))
+        for delivery in self._inbox:
+            self.engine.write(spec.HandleUnget(message_nbr=delivery.number))
 
     def _empty(self) -> None:
         while self._inbox:

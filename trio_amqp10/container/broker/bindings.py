@@ -8,7 +8,7 @@ Knows names; knows no node.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from .matchers import Matcher, matcher_of
 from .values import comparable
@@ -55,9 +55,9 @@ class Binding:
         key: str = "",
         arguments: Mapping[str, Any] | None = None,
     ) -> None:
-        self.source = source
-        self.destination = destination
-        self.key = key
+        self.source: Final = source
+        self.destination: Final = destination
+        self.key: Final = key
         self.arguments: dict[str, Any] = dict(arguments or {})
         self._identity = source, destination, key, comparable(self.arguments)
 

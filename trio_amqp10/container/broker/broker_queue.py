@@ -9,7 +9,7 @@ Knows peers and outlets; knows no links.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from trio_amqp10.container.nodes.content import Publication
 from trio_amqp10.container.nodes.queue import Queue
@@ -77,7 +77,7 @@ class BrokerQueue(Queue):
             queue_address(name), policy=policy, clock=clock, queue_store=queue_store, on_unused=on_unused
         )
         self.name = name
-        self.arguments = dict(arguments)
+        self.arguments: Final = dict(arguments)
         self.wants_durable = durable
         self.auto_delete = auto_delete
         self.owner = owner

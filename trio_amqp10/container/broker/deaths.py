@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
 __all__ = ["REASONS", "Death", "Reason", "is_cycle", "recorded", "summary"]
 
-Reason = Literal["rejected", "expired", "maxlen", "delivery_limit"]
+Reason = Literal["rejected", "expired", "maxlen", "delivery_limit", "deleted"]
 
 REASONS: Final[Mapping[Cause, Reason]] = {
     "rejected": "rejected",
     "expired": "expired",
     "delivery-limit": "delivery_limit",
     "overflow": "maxlen",
+    "deleted": "deleted",
 }
 """How the history names the reasons of nodes."""
 

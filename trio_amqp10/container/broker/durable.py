@@ -111,6 +111,7 @@ class Definitions:
             "auto_delete": exchange.auto_delete,
             "internal": exchange.internal,
             "arguments": exchange.arguments,
+            **({"grace": exchange.grace} if exchange.grace else {}),
         }
         self._add(EXCHANGES, exchange.name, row, undo)
 

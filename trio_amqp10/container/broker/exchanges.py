@@ -9,7 +9,7 @@ Knows arrivals; does not know which bindings there are (``bindings``), nor how a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.container.nodes.node import Node
 
@@ -39,18 +39,19 @@ class Exchange(Node):
         durable: whether it survives the process, where the container has a store.
         auto_delete: whether it goes with its last binding.
         internal: whether only other exchanges may hand it anything.
+        grace: seconds that it stays without a binding, if it is to go with its last one.
         arguments: as it was declared with.
         on_closed: called when it was deleted, by whatever; None for nothing.
 
     Attributes:
-        name, kind, durable, auto_delete, internal, arguments: as given.
+        name, kind, durable, auto_delete, internal, grace, arguments: as given.
         alternate: the name of the exchange that gets what matches no binding here; None for no such exchange.
         publisher: as given.
         figures: messages that came, and that reached no queue.
     """
 
     accepts_senders = True
-    capabilities = ("topic",)
+    capabilities: tuple[str, ...] = ("topic",)
 
     def __init__(
         self,
@@ -61,6 +62,7 @@ class Exchange(Node):
         durable: bool = True,
         auto_delete: bool = False,
         internal: bool = False,
+        grace: float = 0.0,
         arguments: Mapping[str, Any] | None = None,
         on_closed: Callable[[Exchange], object] | None = None,
     ) -> None:
@@ -70,9 +72,10 @@ class Exchange(Node):
         self.durable = durable
         self.auto_delete = auto_delete
         self.internal = internal
-        self.arguments = dict(arguments or {})
+        self.grace = grace
+        self.arguments: Final = dict(arguments or {})
         self.alternate: str | None = self.arguments.get(ALTERNATE)
-        self.figures = {"arrived": 0, "unroutable": 0}
+        self.figures: Final = {"arrived": 0, "unroutable": 0}
         self.publisher = publisher
         self._on_closed = on_closed
         self._routes: dict[tuple[type[ExchangeRoute], str | None], ExchangeRoute] = {}
@@ -152,7 +155,7 @@ class Exchange(Node):
 class Route(ExchangeRoute):
     """An exchange, with the routing key that an address names."""
 
-    capabilities = ("topic",)
+    capabilities: tuple[str, ...] = ("topic",)
 
     def for_dead_letters(self) -> Node:
         return self._exchange.letters_with(self.key)

@@ -41,25 +41,25 @@ class BrokerError(RefusedError):
 class NotFoundError(BrokerError):
     """There is no such queue or exchange."""
 
-    CONDITION = Condition.NOT_FOUND
+    CONDITION: ClassVar[Condition] = Condition.NOT_FOUND
 
 
 class AccessRefusedError(BrokerError):
     """The name is reserved, or the exchange takes no messages from publishers."""
 
-    CONDITION = Condition.UNAUTHORIZED_ACCESS
+    CONDITION: ClassVar[Condition] = Condition.UNAUTHORIZED_ACCESS
 
 
 class LockedError(BrokerError):
     """The queue is exclusive to another connection, or what has this name is no queue of the broker's."""
 
-    CONDITION = Condition.RESOURCE_LOCKED
+    CONDITION: ClassVar[Condition] = Condition.RESOURCE_LOCKED
 
 
 class PreconditionError(BrokerError):
     """An argument is not valid, or what exists is in use or not empty."""
 
-    CONDITION = Condition.PRECONDITION_FAILED
+    CONDITION: ClassVar[Condition] = Condition.PRECONDITION_FAILED
 
 
 class InequivalentError(PreconditionError):
@@ -86,4 +86,4 @@ class InequivalentError(PreconditionError):
 class UnsupportedError(BrokerError):
     """RabbitMQ can do this, and the broker cannot."""
 
-    CONDITION = Condition.NOT_IMPLEMENTED
+    CONDITION: ClassVar[Condition] = Condition.NOT_IMPLEMENTED

@@ -14,6 +14,7 @@ Longer than 400 lines: a broker's operations share their checks, and what one de
 from __future__ import annotations
 
 import base64
+import math
 import secrets
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
@@ -103,11 +104,16 @@ class Topology:
     ) -> None:
         self.queues: dict[str, BrokerQueue] = {}
         self.exchanges: dict[str, Exchange] = {}
-        self.bindings = Bindings()
+        self.bindings: Final = Bindings()
+        self._unbound: dict[str, float] = {}
+        """Exchanges that have lost their last binding, and when they go."""
+        self._unbound_timer = clock.deadline_timer(
+            lambda: min(self._unbound.values(), default=math.inf), self._drop_unbound
+        )
         journal = None if message_store is None else message_store.journal
         self._home = home
         self._router = Router(self.exchanges, self.bindings, self.find_node)
-        self.publisher = Publisher(self._router.route, journal)
+        self.publisher: Final = Publisher(self._router.route, journal)
         self._clock = clock
         self.queue_address = queue_address
         self._message_store = message_store
@@ -284,9 +290,21 @@ class Topology:
         return queue
 
     def delete_queue(
-        self, name: str, *, if_unused: bool = False, if_empty: bool = False, peer: Peer | None = None
+        self,
+        name: str,
+        *,
+        if_unused: bool = False,
+        if_empty: bool = False,
+        dead_letters: bool = False,
+        peer: Peer | None = None,
     ) -> int:
         """Delete a queue with its bindings and its messages, and return how many of these were ready; 0 if there is none.
+
+        Args:
+            name: of the queue.
+            if_unused, if_empty: only then.
+            dead_letters: whether ready messages go to the exchange for dead letters, if the queue has one.
+            peer: the connection that asks; None for the program itself.
 
         Raises:
             LockedError: it is another connection's, or no queue.
@@ -303,6 +321,8 @@ class Topology:
         count = queue.available
         if if_empty and count:
             raise PreconditionError(f"queue {name!r} not empty")
+        if dead_letters:
+            queue.end_available()
         self._home.remove_node(queue.address)
         self._drop_bindings(self.bindings.of_destination(Destination("queue", name)))
         return count
@@ -345,6 +365,7 @@ class Topology:
         durable: bool = True,
         auto_delete: bool = False,
         internal: bool = False,
+        grace: float = 0.0,
         arguments: Mapping[str, Any] | None = None,
     ) -> tuple[Exchange, bool]:
         """The exchange of this name, and whether it was made by this call.
@@ -355,6 +376,7 @@ class Topology:
             durable: whether it survives the process, where the container has a store.
             auto_delete: whether it goes with the last binding that it is the source of.
             internal: whether only exchanges hand it anything.
+            grace: seconds that it stays without a binding before it goes with ``auto_delete``.
             arguments: ``alternate-exchange`` names the exchange that gets what matches no binding here.
 
         Raises:
@@ -376,7 +398,13 @@ class Topology:
         if name.startswith(_RESERVED):
             raise AccessRefusedError(f"{name!r} is one of the broker's own: they begin with {_RESERVED}")
         exchange = self.build_exchange(
-            name, kind, durable=durable, auto_delete=auto_delete, internal=internal, arguments=given
+            name,
+            kind,
+            durable=durable,
+            auto_delete=auto_delete,
+            internal=internal,
+            grace=grace,
+            arguments=given,
         )
         if durable and self._definitions is not None:
             self._definitions.add_exchange(exchange, lambda: self._undo_exchange(exchange))
@@ -443,6 +471,7 @@ class Topology:
         if self.exchanges.get(name) is not exchange:
             return
         del self.exchanges[name]
+        self._unbound.pop(name, None)
         if self._definitions is not None:
             self._definitions.drop_exchange(name)
         gone = self.bindings.of_source(name)
@@ -485,6 +514,7 @@ class Topology:
         else:
             self.get_exchange(destination)
         self.bindings.check(binding)
+        self._unbound.pop(source, None)
         if self.bindings.add(binding) and durable and self._definitions is not None:
             self._definitions.add_binding(binding, lambda: self._undo_binding(binding))
         return binding
@@ -524,8 +554,19 @@ class Topology:
                 self._definitions.drop_binding(binding)
         for source in dict.fromkeys(each.source for each in removed):
             exchange = self.exchanges.get(source)
-            if exchange is not None and exchange.auto_delete and not self.bindings.is_source(source):
+            if exchange is None or not exchange.auto_delete or self.bindings.is_source(source):
+                continue
+            if exchange.grace:
+                self._unbound[source] = self._clock.now() + exchange.grace
+                self._unbound_timer.check()
+            else:
                 self._home.remove_node(exchange.address)
+
+    def _drop_unbound(self) -> None:
+        """Delete the exchanges that have had no binding for too long."""
+        now = self._clock.now()
+        for name in [name for name, due in self._unbound.items() if due <= now]:
+            self._home.remove_node(self.exchanges[name].address)
 
     # -- routing ----------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ class AvailableMessages:
     __slots__ = ("_by_eligibility", "_open", "octets", "searches")
 
     def __init__(self) -> None:
-        self.octets = 0
+        self.octets: int = 0
         self._open = SortedBlocks[Entry]()
         self._by_eligibility: dict[Eligibility, SortedBlocks[Entry]] = {ANYONE: self._open}
         self.searches: dict[QueueConsumer, Search] = {}

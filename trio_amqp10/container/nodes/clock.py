@@ -39,8 +39,8 @@ class Clock:
     def __init__(
         self, wall: Callable[[], float] = time.time, now: Callable[[], float] = trio.current_time
     ) -> None:
-        self.wall = wall
-        self.now = now
+        self.wall: Callable[[], float] = wall
+        self.now: Callable[[], float] = now
         self.call_at: CallAt | None = None
 
     def deadline_timer(self, due: Callable[[], float], call: Callable[[], object]) -> DeadlineTimer:

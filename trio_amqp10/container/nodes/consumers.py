@@ -52,10 +52,10 @@ class QueueReader:
     __slots__ = ("_kept", "_too_large", "_wants", "key", "limit", "outlet", "resumes")
 
     def __init__(self, outlet: Outlet, wants: Wants | None) -> None:
-        self.outlet = outlet
-        self.key = outlet.key
-        self.limit = outlet.max_message_size
-        self.resumes = False
+        self.outlet: Outlet = outlet
+        self.key: Final = outlet.key
+        self.limit: int | None = outlet.max_message_size
+        self.resumes: bool = False
         self._wants = wants
         self._too_large: list[Entry] = []
         self._kept = _STALE
@@ -110,9 +110,9 @@ class QueueConsumer(QueueReader):
 
     def __init__(self, outlet: Outlet, wants: Wants | None) -> None:
         super().__init__(outlet, wants)
-        self.priority = outlet.subscription_terms.priority
-        self.waits = False
-        self.search = None if wants is None else Search(self)
+        self.priority: Final = outlet.subscription_terms.priority
+        self.waits: bool = False
+        self.search: Search | None = None if wants is None else Search(self)
 
     def _may_have(self, entry: Entry) -> bool:
         return entry.eligibility.admits(self.key)
@@ -137,9 +137,9 @@ class Search:
 
     def __init__(self, consumer: QueueConsumer) -> None:
         self._consumer = consumer
-        self.cursor = BEFORE_ALL
-        self.early = SortedBlocks[Entry]()
-        self.pauses = False
+        self.cursor: int = BEFORE_ALL
+        self.early: Final = SortedBlocks[Entry]()
+        self.pauses: bool = False
 
     def find(self, all_blocks: list[SortedBlocks[Entry]]) -> Entry | None:
         """The first message of these lists that is taken; if there is none, ``pauses`` says if that is final."""
@@ -177,7 +177,7 @@ class QueueBrowser(QueueReader):
 
     def __init__(self, outlet: Outlet, wants: Wants | None) -> None:
         super().__init__(outlet, wants)
-        self.pauses = False
+        self.pauses: bool = False
         self._ahead: deque[Entry] = deque()
         self._seen: dict[int, int] = {}  # by rank, the order up to which this has looked
 

@@ -25,7 +25,7 @@ __all__ = ["USUAL", "Content", "Death", "PastDeath", "Publication", "Terms"]
 NORMAL: Final = 4
 """The priority of a message that names none."""
 
-Death = Literal["rejected", "expired", "delivery-limit", "overflow"]
+Death = Literal["rejected", "expired", "delivery-limit", "overflow", "deleted"]
 """Why a queue gives a message up."""
 
 
@@ -92,11 +92,11 @@ class Content:
     __slots__ = ("_standard", "durable", "number", "octets", "size", "terms")
 
     def __init__(self, number: int, octets: bytes, terms: Terms = USUAL, *, durable: bool = False) -> None:
-        self.number = number
-        self.octets = octets
-        self.size = len(octets)
-        self.terms = terms
-        self.durable = durable
+        self.number: int = number
+        self.octets: bytes = octets
+        self.size: int = len(octets)
+        self.terms: Terms = terms
+        self.durable: bool = durable
         self._standard: Any = None
 
     @property

@@ -16,7 +16,7 @@ Knows messages and nodes; knows no links.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError
 from trio_amqp10.renamed import RenamedAttribute
@@ -67,7 +67,7 @@ class DeadLetters:
     __slots__ = ("_feed", "_node", "_open", "_source", "address")
 
     def __init__(self, source: Source, address: str) -> None:
-        self.address = address
+        self.address: str = address
         self._source = source
         self._node: Node | None = None
         self._feed: Feed | None = None
@@ -153,7 +153,7 @@ class DeadLetter:
     )
 
     tag = b""
-    foretell = RenamedAttribute("record_acceptance")
+    foretell: RenamedAttribute = RenamedAttribute("record_acceptance")
 
     def __init__(
         self,
@@ -164,10 +164,10 @@ class DeadLetter:
         done: Callable[[bool], object],
         delete_in_commit: Callable[[], Callable[[], object]] | None,
     ) -> None:
-        self.content = content
+        self.content: Final = content
         self.reason: Death = reason
-        self.publication = publication
-        self.settled = False
+        self.publication: Final = publication
+        self.settled: bool = False
         self.state: Any = None
         self._letters = letters
         self._done = done

@@ -78,8 +78,20 @@ ANYONE: Final = Eligibility()
 class EntryQueue(Protocol):
     """The queue, as its entries see it."""
 
+    def redelivery_time(self, failures: int, annotations: Mapping[Any, Any] | None) -> float | None:
+        """When a message that comes back may be given out again, on the queue's clock.
+
+        Args:
+            failures: failed attempts so far; 0 if the last one did not fail.
+            annotations: what its receiver adds to it.
+
+        Returns:
+            None for at once.
+        """
+        ...
+
     def put_back(self, entry: Entry) -> None:
-        """Its lease has ended, and it is available again."""
+        """Its lease has ended, and it is available again, at once or when it is ``due``."""
         ...
 
     def drop(self, entry: Entry) -> None:
@@ -125,6 +137,7 @@ class Entry:
         failures: failed attempts to deliver it, from here.
         outlet_key: the link that has, or last had, a lease on it.
         deadline: when it expires, in seconds on the queue's clock; None for never.
+        due: when it may be given out again, on the same clock; None for at once.
         timer: its place among the messages that expire, once it has one.
         noted: whether a consumer that had passed its place was told to look at it again.
         queue_store: where it is kept on disk, under the key ``row``; None if it is not.
@@ -138,6 +151,7 @@ class Entry:
         "available",
         "content",
         "deadline",
+        "due",
         "eligibility",
         "ended",
         "failures",
@@ -158,23 +172,25 @@ class Entry:
         self._queue = queue
         self._arrived = 0.0
         self._ttl: int | None = None
-        self.ages = False
-        self.order = order
-        self.content = content
-        self.origin = origin
-        self.available = False
-        self.ended = False
-        self.eligibility = ANYONE
+        self.ages: bool = False
+        self.order: int = order
+        self.content: Content = content
+        self.origin: str | None = origin
+        self.available: bool = False
+        self.ended: bool = False
+        self.eligibility: Eligibility = ANYONE
         self.group: str | None = None
-        self.size = self.length = content.size
-        self.turn = 0
-        self.failures = 0
+        self.length: int = content.size
+        self.size: int = content.size
+        self.turn: int = 0
+        self.failures: int = 0
         self.outlet_key: object = None
         self.deadline: float | None = None
+        self.due: float | None = None
         self.timer: Timer[Entry] | None = None
-        self.noted = False
+        self.noted: bool = False
         self.queue_store: EntryStore | None = None
-        self.row = 0
+        self.row: int = 0
 
     def limit(self, now: float, deadline: float, ttl: int | None) -> None:
         """Let it expire."""
@@ -230,7 +246,8 @@ class Entry:
     def modified(
         self, *, failed: bool, undeliverable_here: bool, annotations: Mapping[Any, Any] | None
     ) -> None:
-        self._acquired(failed=failed, annotations=annotations)
+        due = self._queue.redelivery_time(self.failures + 1 if failed else 0, annotations)
+        self._acquired(failed=failed, annotations=annotations, due=due)
         if undeliverable_here:
             self.eligibility = Eligibility(
                 self.eligibility.excluded | {self.outlet_key}, self.eligibility.reserved
@@ -238,16 +255,19 @@ class Entry:
         self._queue.put_back(self)
 
     def lost(self) -> None:
-        self._acquired(failed=True)
+        self._acquired(failed=True, due=self._queue.redelivery_time(self.failures + 1, None))
         self._queue.put_back(self)
 
-    def _acquired(self, *, failed: bool = False, annotations: Mapping[Any, Any] | None = None) -> None:
+    def _acquired(
+        self, *, failed: bool = False, annotations: Mapping[Any, Any] | None = None, due: float | None = None
+    ) -> None:
         """Have the content note what happened."""
         self.failures += failed
+        self.due = due
         content = self.content.acquired(failed=failed, annotations=annotations)
         changed = content is not self.content
         if changed:
             self.content = content
             self.length = content.size
-        if self.queue_store is not None and (changed or failed):
+        if self.queue_store is not None and (changed or failed or due is not None):
             self.queue_store.write(self)

@@ -5,7 +5,8 @@ them are answered. Of those that wait only the first is *shown*: to its owner, o
 The others are available too, where browsers see them and where they expire, but reserved for no link.
 
 So a group waits while no consumer may have its first message, or wants it: order goes before speed.
-A message that comes back goes before those behind it, which its consumer may have had meanwhile.
+A message that comes back goes before those behind it, which its consumer may have had meanwhile. While it waits for its next
+delivery (``Entry.due``), they wait too, and nobody sees it.
 
 Knows entries and the keys of links; knows no queue.
 """
@@ -115,6 +116,19 @@ class Groups:
         self._wait(group, entry)
         self.settle(name)
 
+    def delayed(self, name: str, entry: Entry, *, leased: bool) -> None:
+        """A message waits until it is due: after a lease has ended, or after a restart."""
+        group = self._of(name)
+        if leased:
+            group.end_lease()
+        group.waiting.add(entry)
+        self.settle(name)
+
+    def due(self, name: str, entry: Entry) -> None:
+        """It is due now."""
+        self._hide(entry)
+        self.settle(name)
+
     def ended(self, name: str) -> None:
         """A lease has ended, and its message with it."""
         self._groups[name].end_lease()
@@ -151,7 +165,7 @@ class Groups:
             self._available.remove(shown)
             self._hide(shown)
             group.shown = None
-        if first is None:
+        if first is None or first.due is not None:
             return False
         self._available.remove(first)
         first.eligibility = first.eligibility._replace(reserved=group.owner)

@@ -5,7 +5,7 @@ message dies when it is rejected, when its time is over, when it has failed too 
 room; it then goes to the dead-letter address, or nowhere (``deadletters``).
 
 Time comes from the ttl and the expiry of a message, and from the ttl of the queue. A message that a peer has
-when it expires dies when it comes back.
+when it expires dies when it comes back. One that failed may have to wait before it is available again (``delayed``).
 
 Knows no links: the queue is notified of what is gone (``OwningQueue``), and decides who gets what there is.
 """
@@ -43,6 +43,7 @@ _CAUSES: Final[dict[Death, str]] = {
     "expired": "expired",
     "delivery-limit": "failed",
     "overflow": "dropped",
+    "deleted": "deleted",
 }
 _FIGURES: Final = ("arrived", "refused", "accepted", *_CAUSES.values())
 
@@ -72,6 +73,7 @@ class HeldMessages:
         available: those that no link has a lease on.
         figures: how many messages arrived, how many were accepted, died of each cause, or were refused.
         deadlines: the messages that expire, by when they do; those that a link has are among them.
+        delayed: the messages that wait for their next delivery, by when they are due; they are neither available nor leased.
         watermark: counts the octets, with those of other nodes.
         closed: whether the queue is deleted.
     """
@@ -86,6 +88,7 @@ class HeldMessages:
         "clock",
         "closed",
         "deadlines",
+        "delayed",
         "figures",
         "length",
         "octets",
@@ -95,15 +98,16 @@ class HeldMessages:
 
     def __init__(self, owner: OwningQueue, clock: Clock, queue_store: QueueStore | None) -> None:
         self._owner = owner
-        self.clock = clock
-        self.queue_store = queue_store
-        self.length = 0
-        self.octets = 0
-        self.available = AvailableMessages()
-        self.figures = dict.fromkeys(_FIGURES, 0)
+        self.clock: Final = clock
+        self.queue_store: QueueStore | None = queue_store
+        self.length: int = 0
+        self.octets: int = 0
+        self.available: AvailableMessages = AvailableMessages()
+        self.figures: Final = dict.fromkeys(_FIGURES, 0)
         self.deadlines: TimerHeap[Entry] = TimerHeap()
-        self.watermark = Watermark()
-        self.closed = False
+        self.delayed: TimerHeap[Entry] = TimerHeap()
+        self.watermark: Watermark = Watermark()
+        self.closed: bool = False
         self._dying = 0
         self._coming = 0
         self._sequence = itertools.count()
@@ -112,7 +116,7 @@ class HeldMessages:
     @property
     def leased(self) -> int:
         """Messages that a link has a lease on."""
-        return self.length - len(self.available) - self._dying - self._coming
+        return self.length - len(self.available) - len(self.delayed) - self._dying - self._coming
 
     @property
     def bound_for_death(self) -> int:
@@ -133,6 +137,7 @@ class HeldMessages:
             "octets": self.octets,
             "available": len(self.available),
             "leased": self.leased,
+            "delayed": len(self.delayed),
         }
         return held | self.figures
 
@@ -292,9 +297,17 @@ class HeldMessages:
         """Those that have expired and are available."""
         return (entry for entry in self.deadlines.pop_due(self.clock.now()) if entry.available)
 
+    def delay(self, entry: Entry) -> float:
+        """Have a message wait until it is due, or expires; returns when that is, in seconds on the clock."""
+        due, deadline = entry.due, entry.deadline
+        assert due is not None
+        until = due if deadline is None else min(due, deadline)
+        self.delayed.add(until, entry)
+        return until
+
     def next_deadline(self) -> float:
-        """When the next message expires, in seconds on the clock; infinite for never."""
-        return self.deadlines.next()
+        """When the next message expires or is due, in seconds on the clock; infinite for never."""
+        return min(self.deadlines.next(), self.delayed.next())
 
     # -- the end ----------------------------------------------------------------------------
 
@@ -303,6 +316,7 @@ class HeldMessages:
         self.closed = True
         self.available.clear()
         self.deadlines.clear()
+        self.delayed.clear()
         self.unweigh_all()
         self.length = self._dying = self._coming = self.octets = 0
         if self.queue_store is not None:

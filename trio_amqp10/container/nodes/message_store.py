@@ -3,7 +3,8 @@
 A durable message is accepted once the commit that holds it is done, and no receiver has it before;
 what comes behind it on the same queue waits its turn, durable or not. A message that a receiver
 accepted is deleted, and one that came back changed is written again. What is stored of a
-message is its octets as the queue has them, its place, and the times of day by which it expires.
+message is its octets as the queue has them, its place, and the times of day by which it expires, and when it is due if it waits
+for its next delivery.
 
 What a crash can undo: that a message was given out (so ``first-acquirer`` is false when it comes
 back, and ``redelivered`` true), and the last changes that no peer was promised: an attempt counted, or a receiver's acceptance.
@@ -35,13 +36,15 @@ if TYPE_CHECKING:
     Resume = Callable[[Lease, Any], object]
     """Returns the key of the link that has a message, and has that link answer the lease; None if there is none."""
 
-__all__ = ["HIDDEN", "MESSAGES", "SUBSCRIPTIONS", "MessageStore", "QueueStore"]
+__all__ = ["DELAYS", "HIDDEN", "MESSAGES", "SUBSCRIPTIONS", "MessageStore", "QueueStore"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
 MESSAGES: Final = StoreTable(
     "messages", ("id", "node", "place", "format", "octets", "origin", "arrived", "ttl", "expires", "failures")
 )
+DELAYS: Final = StoreTable("delays", ("id", "due"))
+"""When messages that wait for their next delivery are due, in milliseconds since 1970."""
 SUBSCRIPTIONS: Final = StoreTable(
     "subscriptions", ("id", "topic", "name", "owner", "identity", "shared", "lasting", "selection"), str
 )
@@ -66,7 +69,7 @@ class MessageStore:
     """
 
     def __init__(self, store: Store, clock: Clock) -> None:
-        self.journal = Journal(store)
+        self.journal: Final = Journal(store)
         self.clock = clock
         self._rows: dict[str, list[Row]] = {}
         self._subscriptions: dict[str, list[Row]] = {}
@@ -75,6 +78,7 @@ class MessageStore:
         for row in self.journal.rows(MESSAGES):
             self._last = cast("int", row[0])
             self._rows.setdefault(cast("str", row[1]), []).append(row)
+        self._delays = {cast("int", row[0]): cast("int", row[1]) for row in self.journal.rows(DELAYS)}
 
         for row in self.journal.rows(SUBSCRIPTIONS):
             self._subscriptions.setdefault(cast("str", row[1]), []).append(row)
@@ -92,6 +96,10 @@ class MessageStore:
     def take_rows(self, address: str) -> list[Row]:
         """What the store had of this node; once."""
         return self._rows.pop(address, [])
+
+    def take_delay(self, record: int) -> int | None:
+        """When the message is due, in milliseconds since 1970, as the store had it; None if it did not wait."""
+        return self._delays.pop(record, None)
 
     def take_subscriptions(self, topic: str) -> list[Row]:
         """The durable subscriptions that the store had of this topic; once."""
@@ -125,14 +133,15 @@ class QueueStore:
         everything: as given.
     """
 
-    __slots__ = ("_address", "_message_store", "_open", "_pending", "everything")
+    __slots__ = ("_address", "_delayed", "_message_store", "_open", "_pending", "everything")
 
     def __init__(self, message_store: MessageStore, address: str, *, everything: bool = False) -> None:
         self._message_store = message_store
         self._address = address
-        self.everything = everything
+        self.everything: Final = everything
         self._pending = 0
         self._open: set[int] = set()
+        self._delayed: set[int] = set()
 
     # -- in ---------------------------------------------------------------------------------
 
@@ -199,6 +208,11 @@ class QueueStore:
             entry.failures,
         )
         self._message_store.journal.note(MESSAGES, entry.row, row, content.size + _OVERHEAD)
+        if entry.due is not None:
+            self._delayed.add(entry.row)
+            self._message_store.journal.note(DELAYS, entry.row, (entry.row, clock.to_wall(entry.due)))
+        else:
+            self._drop_delay(entry.row)
 
     # -- out --------------------------------------------------------------------------------
 
@@ -206,12 +220,19 @@ class QueueStore:
         """It is gone for good."""
         self._open.discard(entry.row)
         self._message_store.journal.drop(MESSAGES, entry.row)
+        self._drop_delay(entry.row)
         entry.queue_store = None
+
+    def _drop_delay(self, record: int) -> None:
+        if record in self._delayed:
+            self._delayed.discard(record)
+            self._message_store.journal.drop(DELAYS, record)
 
     def delete_in_commit(self, entry: Entry) -> Callable[[], object]:
         """Delete it in this commit or not at all; what is returned undoes that where the commit has failed."""
         self._open.discard(entry.row)
         self._message_store.journal.note(MESSAGES, entry.row, None)
+        self._drop_delay(entry.row)
         entry.queue_store = None
 
         def undo() -> None:
@@ -222,11 +243,13 @@ class QueueStore:
 
     def close(self) -> None:
         """The queue was deleted, and its messages with it."""
+        for row in self._message_store.take_rows(self._address):
+            self._take_delay(cast("int", row[0]))
+            self._open.add(cast("int", row[0]))
         for record in self._open:
             self._message_store.journal.drop(MESSAGES, record)
+            self._drop_delay(record)
         self._open.clear()
-        for row in self._message_store.take_rows(self._address):
-            self._message_store.journal.drop(MESSAGES, row[0])
 
     # -- after a restart --------------------------------------------------------------------
 
@@ -252,8 +275,17 @@ class QueueStore:
                 now = clock.now()
                 since = now if arrived is None else min(now, clock.from_wall(arrived))
                 entry.limit(since, clock.from_wall(expires), ttl)
+            due = self._take_delay(record)
+            if due is not None:
+                entry.due = clock.from_wall(due)
             self._open.add(record)
             yield entry
+
+    def _take_delay(self, record: int) -> int | None:
+        due = self._message_store.take_delay(record)
+        if due is not None:
+            self._delayed.add(record)
+        return due
 
 
 def _order_of(row: Row) -> int:

@@ -53,6 +53,7 @@ __all__ = [
     "Lease",
     "Node",
     "NodeLink",
+    "NodeWatcher",
     "Outlet",
     "Owner",
     "Peer",
@@ -75,7 +76,7 @@ class RefusedError(AmqpError):
 
     def __init__(self, condition: str, description: str, info: Mapping[Any, Any] | None = None) -> None:
         self.info = info
-        self.condition = condition.value if isinstance(condition, Condition) else condition
+        self.condition: Final = condition.value if isinstance(condition, Condition) else condition
         self.description = description
         super().__init__(f"{self.condition}: {description}")
 
@@ -121,6 +122,14 @@ class ContainerPeer(Peer, Protocol):
             The key of the outlet that has it: the lease is answered when its peer has come back, or does not come
             in time. None if there is none: the message is available.
         """
+        ...
+
+
+class NodeWatcher(Protocol):
+    """What wants to know of nodes that are added to a container."""
+
+    def on_node_added(self, node: Node) -> None:
+        """Peers can reach it from now on."""
         ...
 
 
@@ -481,14 +490,14 @@ class Node:
         if check is not None:
             cls.check_outlet = with_renamed_argument(check, "interest", "subscription_terms")  # type: ignore[method-assign]
 
-    house = RenamedAttribute("container")
+    house: RenamedAttribute = RenamedAttribute("container")
 
     def __init__(self, address: str) -> None:
         self.address = address
         self.inlets: dict[Inlet, None] = {}
         self.outlets: dict[Outlet, None] = {}
         self.container: ContainerPeer | None = None
-        self.watermark = Watermark()
+        self.watermark: Watermark = Watermark()
 
     @property
     def stores_messages(self) -> bool:

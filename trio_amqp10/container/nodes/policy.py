@@ -5,15 +5,19 @@ Knows names and numbers; does not know how a queue keeps to them (``queue``, ``g
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from trio_amqp10.errors import LocalProtocolError
 
-__all__ = ["Bound", "Overflow", "QueuePolicy"]
+__all__ = ["LONGEST_DELAY", "Bound", "Overflow", "QueuePolicy"]
 
 Overflow = Literal["wait", "reject", "reject-dead-letter", "drop-oldest"]
 Bound = Literal["held", "ready"]
+
+LONGEST_DELAY: Final = 10 * 366 * 24 * 3600
+"""Seconds that a message waits for its next delivery at most, whatever a peer or a policy asks for."""
 
 _OVERFLOWS: Final = get_args(Overflow)
 _BOUNDS: Final = get_args(Bound)
@@ -47,6 +51,11 @@ class QueuePolicy:
             because the queue was full, or failed too often. None: they are gone.
         delivery_limit: failed attempts, by ``modified`` with ``delivery-failed`` or by the loss of the
             link (3.4.5), after which a message dies; None for any number. ``released`` is no attempt (3.4.4).
+        redelivery_delay: seconds that a message waits here after a failed attempt before any consumer gets it again; None for
+            none. A consumer that says ``modified`` with the annotation ``x-opt-delivery-time`` (``Delivery.modify(delay=)``)
+            asks for another time, on any queue. It keeps its place, and others overtake it, except those of its group.
+        redelivery_delay_multiplier: by how much the delay grows with each further failed attempt; None for a delay that stays.
+        max_redelivery_delay: seconds to which it grows at most; None for ten years.
         exclusive: whether only one peer at a time may consume; others are refused with
             ``amqp:resource-locked``. Browsers may always look.
         single_active: whether only one of the consumers gets messages, the first to come; the next
@@ -66,6 +75,9 @@ class QueuePolicy:
     expires: float | None = None
     dead_letter: str | None = None
     delivery_limit: int | None = None
+    redelivery_delay: float | None = None
+    redelivery_delay_multiplier: float | None = None
+    max_redelivery_delay: float | None = None
     exclusive: bool = False
     single_active: bool = False
     grouped: bool = False
@@ -82,6 +94,15 @@ class QueuePolicy:
             raise LocalProtocolError(f"ttl={self.ttl}: at least 0 is possible, or None for no limit")
         if self.max_priority is not None and not 0 <= self.max_priority <= 255:
             raise LocalProtocolError(f"max_priority={self.max_priority}: 0 to 255 are possible, or None")
+        for name in ("redelivery_delay", "max_redelivery_delay"):
+            delay = getattr(self, name)
+            if delay is not None and not 0 < delay < math.inf:
+                raise LocalProtocolError(f"{name}={delay}: more than 0 seconds are possible, or None")
+        multiplier = self.redelivery_delay_multiplier
+        if multiplier is not None and not 1 <= multiplier < math.inf:
+            raise LocalProtocolError(
+                f"redelivery_delay_multiplier={multiplier}: at least 1 is possible, or None"
+            )
         if self.expires is not None and not self.expires > 0:
             raise LocalProtocolError(
                 f"expires={self.expires}: more than 0 seconds are possible, or None for never"
@@ -111,6 +132,17 @@ class QueuePolicy:
     def rejects(self) -> bool:
         """Whether a full queue rejects what comes."""
         return self.overflow in ("reject", "reject-dead-letter")
+
+    def delay_after(self, failures: int) -> float:
+        """Seconds that a message waits after so many failed attempts, of which the last has just failed."""
+        if self.redelivery_delay is None:
+            return 0
+        longest = LONGEST_DELAY if self.max_redelivery_delay is None else self.max_redelivery_delay
+        try:
+            delay = self.redelivery_delay * (self.redelivery_delay_multiplier or 1) ** (failures - 1)
+        except OverflowError:
+            return longest
+        return min(delay, longest)
 
     def is_full(self, length: int, octets: int) -> bool:
         """Whether a queue that holds so much takes no more."""

@@ -16,6 +16,9 @@ lost              the outcome that its source has by default (3.5.3); without on
                   because it may have been processed
 ================  ==================================================================================
 
+After a failed attempt the policy may have a message wait before it is available again, and its receiver may say until when, with
+the annotation ``x-opt-delivery-time`` of ``modified``, as RabbitMQ 4.3 reads it.
+
 An outlet that is ready and finds nothing waits in turn. So either none waits, or no available
 message may go to those that do; a message that becomes available is offered to them first: to those of the highest
 priority (``SubscriptionTerms.priority``), round robin, then to those of the next.
@@ -39,7 +42,7 @@ import logging
 import math
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import trio
 
@@ -53,10 +56,10 @@ from .groups import Groups
 from .held_messages import HeldMessages
 from .node import Node, Outlet, Peer, RefusedError
 from .origins import origin_of
-from .policy import QueuePolicy
+from .policy import LONGEST_DELAY, QueuePolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from trio_amqp10.container.stores.base import StoreError
 
@@ -72,6 +75,8 @@ _log = logging.getLogger("trio_amqp10.container")
 
 _STALE: Final = 64
 """Pulled messages whose leases may have ended, above as many as there are messages, before they are forgotten."""
+_DELIVERY_TIME: Final = "x-opt-delivery-time"
+"""The annotation that says when to deliver a message, in milliseconds since 1970."""
 
 
 class Queue(Node):
@@ -92,7 +97,7 @@ class Queue(Node):
     """
 
     accepts_senders = accepts_receivers = applies_filters = leases_messages = releases_arrivals = True
-    capabilities = ("queue",)
+    capabilities: tuple[str, ...] = ("queue",)
     held_class: ClassVar[type[HeldMessages]] = HeldMessages
 
     def __init__(
@@ -106,10 +111,10 @@ class Queue(Node):
         queue_store: QueueStore | None = None,
     ) -> None:
         super().__init__(address)
-        self.policy = policy or QueuePolicy()
+        self.policy: QueuePolicy = policy or QueuePolicy()
         self._bounded = self.policy.is_bounded
         self._clock = clock or Clock()
-        self.held = self.held_class(self, self._clock, queue_store)
+        self.held: HeldMessages = self.held_class(self, self._clock, queue_store)
         self.held.watermark = self.watermark
         self.has_maker = False
         self._closed = False
@@ -203,7 +208,7 @@ class Queue(Node):
 
     def on_arrivals(self, inlet: Inlet) -> None:
         held = self.held
-        if held.deadlines.places:  # its length would be a call for each message
+        if held.deadlines.places or held.delayed.places:  # their lengths would be calls for each message
             self.sweep()
         origin = self._origins.get(inlet) or origin_of(inlet.peer)
         while not self._closed:
@@ -354,31 +359,58 @@ class Queue(Node):
             self._groups.enter(entry.group, entry)
         elif not self._dispatch(entry):
             self._available.add(entry)
-        if entry.available:
-            for browser in list(self._browsers.values()):
-                self.attempt(browser.outlet, self._show, browser)
+        self._show_to_browsers(entry)
         if self._bounded and self.policy.holds_nothing:
             self._drop_excess()
         self._on_change()
+
+    def _show_to_browsers(self, entry: Entry) -> None:
+        """It is in the queue, perhaps available."""
+        if entry.available:
+            for browser in list(self._browsers.values()):
+                self.attempt(browser.outlet, self._show, browser)
 
     def recover(self) -> None:
         """Take back what was on disk when the process started; under trio, since messages may expire."""
         self.touch()
         for entry, leased in self.held.recover():
-            if not leased:
+            if not leased and entry.due is None:
                 self._offer(entry)
                 continue
             # A link got it before the restart, and its peer will say what became of it.
             if entry.deadline is not None:
                 self.held.schedule_leased(entry)
-            if entry.group is not None:
+            if not leased:
+                self._delay(entry, leased=False)
+            elif entry.group is not None:
                 self._groups.note_lease(entry.group, entry.outlet_key)
+
+    def end_available(self) -> int:
+        """Have what is not leased die, because the queue is about to be deleted; returns how many messages that were.
+
+        A dead letter that its address does not take at once is gone with the queue.
+        """
+        count = 0
+        while (entry := self._available.oldest()) is not None:
+            self._remove_available(entry, "deleted")
+            count += 1
+        for entry in self.held.delayed.pop_due(math.inf):
+            if entry.group is not None:
+                self._groups.removed(entry.group, entry)
+            self.held.end(entry, "deleted")
+            count += 1
+        return count
 
     def purge(self) -> int:
         """Remove what is not leased; returns how many messages that were."""
         count = 0
         while (entry := self._available.oldest()) is not None:
             self._available.remove(entry)
+            if entry.group is not None:
+                self._groups.removed(entry.group, entry)
+            self.held.forget(entry)
+            count += 1
+        for entry in self.held.delayed.pop_due(math.inf):
             if entry.group is not None:
                 self._groups.removed(entry.group, entry)
             self.held.forget(entry)
@@ -643,8 +675,18 @@ class Queue(Node):
 
     # -- back -------------------------------------------------------------------------------
 
+    def redelivery_time(self, failures: int, annotations: Mapping[Any, Any] | None) -> float | None:
+        """As ``EntryQueue``."""
+        asked = None if annotations is None else annotations.get(_DELIVERY_TIME)
+        if isinstance(asked, int) and not isinstance(asked, bool):
+            now = self._clock.now()
+            due = min(self._clock.from_wall(asked), now + LONGEST_DELAY)
+            return due if due > now else None
+        delay = self.policy.delay_after(failures) if failures else 0
+        return self._clock.now() + delay if delay else None
+
     def put_back(self, entry: Entry) -> None:
-        """A lease has ended, and the message is available again, in its old place."""
+        """A lease has ended, and the message is available again, in its old place, once it is due."""
         if self._closed:
             return
         limit = self.policy.delivery_limit
@@ -652,10 +694,34 @@ class Queue(Node):
             self._end_leased(entry, "delivery-limit")
         elif entry.deadline is not None and entry.deadline <= self._clock.now():
             self._end_leased(entry, "expired")
+        elif entry.due is not None:
+            self._delay(entry, leased=True)
         elif entry.group is not None:
             self._groups.returned(entry.group, entry)
         elif not self._dispatch(entry):
             self._available.add(entry)
+        if self._bounded and self.policy.bound == "ready":
+            self._drop_excess()
+        self._on_change()
+
+    def _delay(self, entry: Entry, *, leased: bool) -> None:
+        """Have a message wait until it is due; ``leased`` says whether a lease on it has just ended."""
+        self._deadline_timer.schedule(self.held.delay(entry))
+        if entry.group is not None:
+            self._groups.delayed(entry.group, entry, leased=leased)
+
+    def _end_delay(self, entry: Entry) -> None:
+        """A message is due, or has expired while it waited."""
+        entry.due = None
+        if entry.deadline is not None and entry.deadline <= self._clock.now():
+            if entry.group is not None:
+                self._groups.removed(entry.group, entry)
+            self.held.end(entry, "expired")
+        elif entry.group is not None:
+            self._groups.due(entry.group, entry)
+        elif not self._dispatch(entry):
+            self._available.add(entry)
+        self._show_to_browsers(entry)
         if self._bounded and self.policy.bound == "ready":
             self._drop_excess()
         self._on_change()
@@ -743,10 +809,13 @@ class Queue(Node):
     # -- time -------------------------------------------------------------------------------
 
     def sweep(self) -> None:
-        """End what has expired and is not leased; delete the queue if it was not used for too long."""
+        """End what has expired and is not leased, offer what is due; delete the queue if it was not used for too long."""
         if self.held.deadlines:
             for entry in self.held.expired():
                 self._remove_available(entry, "expired")
+        if self.held.delayed:
+            for entry in self.held.delayed.pop_due(self._clock.now()):
+                self._end_delay(entry)
         if self._unused_since is not None and self._end_of_use() <= self._clock.now():
             self._go()
 

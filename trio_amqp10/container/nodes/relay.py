@@ -49,7 +49,7 @@ class Feed:
         on_taken: Callable[[], object] | None = None,
         on_gone: Callable[[], object] | None = None,
     ) -> None:
-        self.peer = peer
+        self.peer: Final = peer
         self.key: object = self
         self._arrivals: deque[Arrival] | None = None  # as long as there are any: an empty deque takes 0.7 KiB
         self._on_taken = on_taken

@@ -5,7 +5,7 @@ Knows the topic that it is of; knows no links.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from .consumers import QueueConsumer
 from .held_messages import HeldMessages
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from .form_registry import Wants
     from .held_messages import OwningQueue
     from .message_store import QueueStore
-    from .node import SubscriptionTerms
+    from .node import ContainerPeer, SubscriptionTerms
     from .policy import Overflow
     from .topic import Topic
+    from .watermark import Watermark
 
 __all__ = ["Subscription"]
 
@@ -65,8 +66,7 @@ class Subscription(Queue):
         expires_at: when it is over if no link comes, on the clock of the topic; None while it has a link.
     """
 
-    held_class = SharedHeldMessages
-    held: SharedHeldMessages
+    held_class: ClassVar[type[HeldMessages]] = SharedHeldMessages
 
     def __init__(
         self,
@@ -80,8 +80,9 @@ class Subscription(Queue):
         overflow: Overflow = "drop-oldest" if topic.overflow == "drop-oldest" else "wait"
         policy = QueuePolicy(max_length=topic.max_backlog, overflow=overflow)
         super().__init__(topic.address, policy=policy, clock=clock, queue_store=queue_store)
-        self.container = topic.container
-        self.watermark = self.held.watermark = topic.watermark
+        self.container: ContainerPeer | None = topic.container
+        self.watermark: Watermark = topic.watermark
+        self.held.watermark = topic.watermark
         self.subscription_terms = subscription_terms
         self.wants = wants
         self.expires_at: float | None = None

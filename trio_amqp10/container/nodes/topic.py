@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 
 from trio_amqp10.errors import Condition, LocalProtocolError
 
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from .form_registry import Wants
     from .message_store import MessageStore
     from .node import Owner
+    from .subscription import SharedHeldMessages
 
 __all__ = ["MAX_BACKLOG", "MAX_SUBSCRIPTIONS", "Spill", "Topic"]
 
@@ -83,7 +84,7 @@ class Topic(Node):
     """
 
     accepts_senders = accepts_receivers = applies_filters = keeps_subscriptions = releases_arrivals = True
-    capabilities = ("topic", "shared", "global")
+    capabilities: tuple[str, ...] = ("topic", "shared", "global")
 
     def __init__(
         self,
@@ -209,10 +210,11 @@ class Topic(Node):
         for subscription in wanting:
             if self.subscriptions.get(subscription.subscription_terms.key) is not subscription:
                 continue
-            subscription.held.weight = weight
+            held = cast("SharedHeldMessages", subscription.held)
+            held.weight = weight
             if not subscription.gather(content, origin) and self.overflow == "detach":
                 self._end(subscription, Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
-            subscription.held.weight = None
+            held.weight = None
 
     def _too_far(self) -> str:
         return f"more than max_backlog={self.max_backlog} messages behind {self.address!r}"

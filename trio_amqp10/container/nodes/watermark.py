@@ -48,10 +48,10 @@ class Watermark:
     __slots__ = ("_waiting", "fall_at", "high", "limit", "octets", "refused", "rise_at")
 
     def __init__(self, limit: int | None = None) -> None:
-        self.limit = limit
-        self.octets = 0
-        self.high = False
-        self.refused = 0
+        self.limit: int | None = limit
+        self.octets: int = 0
+        self.high: bool = False
+        self.refused: int = 0
         self.rise_at: float = inf if limit is None else limit
         self.fall_at: float = -inf
         self._waiting: dict[Callable[[], object], None] = {}

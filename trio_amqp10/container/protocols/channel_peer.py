@@ -142,13 +142,13 @@ class ChannelPeer(ConnectedPeerBase, Generic[EngineT, ChannelT]):
         self._identity = identity
         self._host_address = host
         super().__init__(container)
-        self.engine = engine
-        self.pump = pump
-        self.messages_in = 0
-        self.messages_out = 0
+        self.engine: EngineT = engine
+        self.pump: Final = pump
+        self.messages_in: int = 0
+        self.messages_out: int = 0
         self.channels: dict[Any, ChannelT] = {}
-        self.publisher = Publisher(self, find, pump.wake_writer)
-        self.over = trio.Event()
+        self.publisher: Final = Publisher(self, find, pump.wake_writer)
+        self.over: trio.Event = trio.Event()
         self._traffic = traffic
         self._grants: dict[Wish, _Grant] = {}
         self._blocked = False

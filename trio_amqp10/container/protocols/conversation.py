@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 import trio
 
@@ -64,10 +64,10 @@ class Conversation(ABC, Generic[EngineT, PeerT]):
     )
 
     def __init__(self, accepted: AcceptedConnection, engine: EngineT, close_timeout: float) -> None:
-        self.accepted = accepted
-        self.engine = engine
-        self.traffic = Traffic()
-        self.pump = Pump(
+        self.accepted: AcceptedConnection = accepted
+        self.engine: EngineT = engine
+        self.traffic: Final = Traffic()
+        self.pump: Final = Pump(
             engine, accepted.transport.stream, self._on_event, self._on_over, totals=self.traffic
         )
         self._close_timeout = close_timeout

@@ -60,7 +60,7 @@ class ServerLogin:
 
     def __init__(self, accepted: AcceptedConnection) -> None:
         self.identity: Identity | None = None
-        self.accepted = accepted
+        self.accepted: AcceptedConnection = accepted
         self.exchange: ServerExchange | None = None
         self._challenges = 0
 

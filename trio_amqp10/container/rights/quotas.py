@@ -99,11 +99,11 @@ class Account:
     __slots__ = ("_figures", "_waiting", "connections", "name", "octets", "quotas", "unsettled")
 
     def __init__(self, name: str, quotas: Quotas, figures: dict[str, int]) -> None:
-        self.name = name
-        self.quotas = quotas
+        self.name: str = name
+        self.quotas: Final = quotas
         self.connections: WeakSet[Subject] = WeakSet()
-        self.unsettled = 0
-        self.octets = 0
+        self.unsettled: int = 0
+        self.octets: int = 0
         self._figures = figures
         self._waiting: dict[Callable[[], object], None] = {}
 

@@ -74,7 +74,7 @@ class Journal:
     """
 
     def __init__(self, store: Store) -> None:
-        self.committing = False
+        self.committing: bool = False
         self._store = store
         self._next = _Batch()
         self._flying: _Batch | None = None

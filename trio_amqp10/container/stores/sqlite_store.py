@@ -69,7 +69,7 @@ class SqliteStore:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, max_octets: int | None = None) -> None:
-        self.path = os.fspath(path)
+        self.path: Final = os.fspath(path)
         if max_octets is not None and max_octets < 65_536:
             raise LocalProtocolError(
                 f"max_octets={max_octets}: at least 65536 is possible, or None for as large as the disk"

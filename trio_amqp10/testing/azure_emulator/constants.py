@@ -10,6 +10,7 @@ from typing import Final
 from trio_amqp10.wire.values import Symbol
 
 __all__ = [
+    "ALREADY_EXISTS",
     "ARGUMENT_ERROR",
     "BATCH_FORMAT",
     "CONSUMER_GROUPS",
@@ -65,6 +66,7 @@ REASON: Final = "DeadLetterReason"
 DESCRIPTION: Final = "DeadLetterErrorDescription"
 
 # Error conditions
+ALREADY_EXISTS: Final = Symbol("com.microsoft:entity-already-exists")
 ARGUMENT_ERROR: Final = Symbol("com.microsoft:argument-error")
 DEAD_LETTER: Final = Symbol("com.microsoft:dead-letter")
 LOCK_LOST: Final = Symbol("com.microsoft:message-lock-lost")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from .message_locks import LockableMessage
     from .message_sessions import SessionLock
+    from .subscription_rules import SubscriptionRules
 
 __all__ = ["Entity", "take_records"]
 
@@ -48,8 +49,10 @@ class Entity(Node):
         deadline_timer: wakes it when something is due.
         dead: whether it is a dead-letter queue, which has none itself.
         accepts_senders: whether peers may send to it.
+        rules: of a subscription, which messages of its topic it is to have; None for any other entity.
 
     Attributes:
+        rules: as given.
         ledger: what it holds.
         sessions: who has which.
         graveyard: its dead-letter queue, or None.
@@ -67,18 +70,20 @@ class Entity(Node):
         *,
         dead: bool = False,
         accepts_senders: bool = True,
+        rules: SubscriptionRules | None = None,
     ) -> None:
         super().__init__(address)
+        self.rules = rules
         self.accepts_senders = accepts_senders
         self.options = options
-        self.sessions = MessageSessions(options.lock_duration, clock)
+        self.sessions: Final = MessageSessions(options.lock_duration, clock)
         self.graveyard: Entity | None = None
         if not dead:
-            rules = EntityOptions(lock_duration=options.lock_duration)
+            lasting = EntityOptions(lock_duration=options.lock_duration)
             self.graveyard = Entity(
-                address + DEAD_LETTER_QUEUE, rules, clock, deadline_timer, dead=True, accepts_senders=False
+                address + DEAD_LETTER_QUEUE, lasting, clock, deadline_timer, dead=True, accepts_senders=False
             )
-        self.ledger = EntityMessages(options, clock, self._on_available, self.graveyard)
+        self.ledger: EntityMessages = EntityMessages(options, clock, self._on_available, self.graveyard)
         self._deadline_timer = deadline_timer
         self._clock = clock
         self._waiting: dict[Outlet, str | None] = {}

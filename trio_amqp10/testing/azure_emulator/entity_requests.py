@@ -12,6 +12,8 @@ operation (``com.microsoft:...``)             right              what it does
 ``renew-session-lock``                        receive            the lock on a session begins anew
 ``get-session-state``, ``set-session-state``  receive            octets that are kept with a session
 ``get-message-sessions``                      receive            sessions that have messages, or a state
+``add-rule``, ``remove-rule``                 receive            of a subscription: which messages of its topic it has
+``enumerate-rules``                           receive            shows them
 ============================================  =================  ====================================================
 
 The reply has a ``statusCode`` in the manner of HTTP, and an ``errorCondition`` where it is not 200.
@@ -101,6 +103,13 @@ class EntityManagement(RequestResponseNode):
                 "receive-by-sequence-number": ("receive", self._receive),
                 "update-disposition": ("receive", self._update),
             }
+            if entity.rules is not None:
+                self._rules = entity.rules
+                self._operations |= {
+                    "add-rule": ("receive", self._add_rule),
+                    "remove-rule": ("receive", self._remove_rule),
+                    "enumerate-rules": ("receive", self._show_rules),
+                }
             if entity.options.requires_session:
                 self._operations |= {
                     "renew-session-lock": ("receive", self._renew_session),
@@ -118,7 +127,11 @@ class EntityManagement(RequestResponseNode):
                 Condition.NOT_IMPLEMENTED, f"no operation {asked!r} at {self._managed.address!r}"
             )
         action, operation = found
-        await peer.guard.check(action, self._managed.address)
+        if not any(claim.permits(action, self.address) for claim in peer.guard.claims):
+            raise RefusedError(
+                Condition.UNAUTHORIZED_ACCESS,
+                f"no token that permits to {action} at {self._managed.address!r}: put one first",
+            )
         body: Any = request.body
         if not isinstance(body, dict):
             raise RefusedError(ARGUMENT_ERROR, "the body is no map")
@@ -230,6 +243,23 @@ class EntityManagement(RequestResponseNode):
         page = names[skip : skip + min(_number(asked, "top"), _MOST)]
         return {"skip": Int(skip), "sessions-ids": Array(page, "string")} if page else None
 
+    # -- rules ------------------------------------------------------------------------------
+
+    def _add_rule(self, asked: Mapping[Any, Any]) -> Any:
+        description: Any = asked.get("rule-description")
+        if description.__class__ is not dict:
+            raise RefusedError(ARGUMENT_ERROR, "rule-description is no map")
+        self._rules.add(_text(asked, "rule-name"), description)
+        return {}
+
+    def _remove_rule(self, asked: Mapping[Any, Any]) -> Any:
+        self._rules.remove(_text(asked, "rule-name"))
+        return {}
+
+    def _show_rules(self, asked: Mapping[Any, Any]) -> Any:
+        page = self._rules.describe(_number(asked, "skip"), min(_number(asked, "top"), _MOST))
+        return {"rules": page} if page else None
+
 
 _FAR: Final = 253_402_300_800_000 - 86_400_000
 """Times from here on, in the last day of the year 9999, mean none."""
@@ -252,13 +282,17 @@ def _number(asked: Mapping[Any, Any], name: str) -> int:
     return int(value)
 
 
+def _text(asked: Mapping[Any, Any], name: str) -> str:
+    value: Any = asked.get(name)
+    if not isinstance(value, str):
+        raise RefusedError(ARGUMENT_ERROR, f"{name}={value!r}: a string is possible")
+    return value
+
+
 def _session(asked: Mapping[Any, Any]) -> str | None:
     value: Any = asked.get("session-id")
     return value if isinstance(value, str) else None
 
 
 def _named(asked: Mapping[Any, Any]) -> str:
-    session = _session(asked)
-    if session is None:
-        raise RefusedError(ARGUMENT_ERROR, "session-id is no string")
-    return session
+    return _text(asked, "session-id")

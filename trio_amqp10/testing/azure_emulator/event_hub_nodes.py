@@ -64,8 +64,8 @@ class Hub(Node):
     def __init__(self, address: str, options: HubOptions, clock: Clock) -> None:
         super().__init__(address)
         self.options = options
-        self.created = round(clock.wall() * 1000)
-        self.partitions = {
+        self.created: Final = round(clock.wall() * 1000)
+        self.partitions: Final = {
             str(number): Partition(str(number), options, clock) for number in range(options.partition_count)
         }
         self._turns = itertools.cycle(self.partitions.values())

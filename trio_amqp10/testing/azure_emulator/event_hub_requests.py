@@ -63,7 +63,7 @@ class HubManagement(RequestResponseNode):
         hub = self._find(str(asked.get("name")))
         if not isinstance(hub, Hub):
             raise RefusedError(Condition.NOT_FOUND, f"no event hub {asked.get('name')!r}")
-        if not may_ask(peer.guard.claims, hub.address):
+        if not may_ask(peer.guard.claims, hub.address + MANAGEMENT):
             raise RefusedError(
                 Condition.UNAUTHORIZED_ACCESS, f"no token that is good for {hub.address!r}: put one first"
             )

@@ -42,10 +42,10 @@ class LockableMessage:
     __slots__ = ("expires", "lock", "record", "state", "timer")
 
     def __init__(self, record: StoredMessage, state: int) -> None:
-        self.record = record
-        self.state = state
+        self.record: Final = record
+        self.state: int = state
         self.lock: MessageLock | None = None
-        self.expires = math.inf
+        self.expires: float = math.inf
         self.timer: Timer[LockableMessage] | None = None
 
     @property
@@ -77,9 +77,9 @@ class MessageLock(Lease):
 
     def __init__(self, ledger: EntityMessages, held: LockableMessage) -> None:
         self._ledger = ledger
-        self.token = uuid.uuid4()
-        self.held = held
-        self.expires_at = math.inf
+        self.token: Final = uuid.uuid4()
+        self.held: LockableMessage = held
+        self.expires_at: float = math.inf
         self.wall: int | None = None
 
     # -- as a lease: each raises RefusedError where it is lost --------------------------------
@@ -98,12 +98,16 @@ class MessageLock(Lease):
         self._ledger.abandon(self, failed=False)
 
     def modified(
-        self, *, failed: bool, undeliverable_here: bool, annotations: Mapping[Any, Any] | None
+        self,
+        *,
+        failed: bool,  # noqa: ARG002 - an abandoned delivery counts as failed, also where the client does not say so
+        undeliverable_here: bool,
+        annotations: Mapping[Any, Any] | None,
     ) -> None:
         if undeliverable_here:
             self._ledger.defer(self, annotations)
         else:
-            self._ledger.abandon(self, annotations, failed=failed)
+            self._ledger.abandon(self, annotations)
 
     def lost(self) -> None:
         """The link is gone. The lock stays: its holder may come back with the token."""

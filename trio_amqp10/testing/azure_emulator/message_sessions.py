@@ -39,10 +39,10 @@ class SessionLock:
     __slots__ = ("expires_at", "outlet", "session", "wall")
 
     def __init__(self, session: str) -> None:
-        self.session = session
+        self.session: str = session
         self.outlet: Outlet | None = None
-        self.expires_at = math.inf
-        self.wall = 0
+        self.expires_at: float = math.inf
+        self.wall: int = 0
 
 
 @dataclass(eq=False, slots=True)

@@ -50,8 +50,8 @@ class NamespaceContainer(Container):
         converse: Callable[[Any, Connection], Amqp10Connection],
     ) -> None:
         super().__init__(name, strict=True, wall_clock=wall_clock, authorise=_permit)
-        self.post = self._post
-        self.call_at = self._timers.call_at
+        self.post: Final = self._post
+        self.call_at: Final = self._timers.call_at
         self.amqp10.converse = converse
         self._spellings: dict[str, str] = {}
 

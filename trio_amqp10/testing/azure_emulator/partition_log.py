@@ -69,7 +69,7 @@ class Event:
 
     def __init__(self, message: Message, key: str | None = None) -> None:
         payload = message.to_payload()
-        self.size = len(payload)
+        self.size: int = len(payload)
         if self.size > _LARGEST:
             raise RefusedError(
                 SIZE_EXCEEDED, f"an event of {self.size} octets: at most {_LARGEST} are possible"
@@ -82,8 +82,9 @@ class Event:
             self._annotations.setdefault(PARTITION_KEY, key)
         self._content = content(payload)
         self._tail = b""
-        self.number = self.offset = -1
-        self.enqueued = 0
+        self.number: int = -1
+        self.offset: int = -1
+        self.enqueued: int = 0
 
     def place(self, number: int, offset: int, enqueued: int) -> None:
         """It is in a partition now, which numbers and dates it."""
@@ -124,9 +125,9 @@ class Partition:
 
     def __init__(self, number: str, options: HubOptions, clock: Clock) -> None:
         self.id = number
-        self.end = 0
-        self.last_offset = -1
-        self.last_enqueued = _NO_TIME
+        self.end: int = 0
+        self.last_offset: int = -1
+        self.last_enqueued: int = _NO_TIME
         self.on_append: list[Callable[[], object]] = []
         self._next_offset = 0
         self._options = options

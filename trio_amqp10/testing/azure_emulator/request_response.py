@@ -13,7 +13,7 @@ from trio_amqp10.errors import Condition, RemoteProtocolError
 from trio_amqp10.message import Message
 from trio_amqp10.wire.values import Int
 
-from .constants import ARGUMENT_ERROR, LOCK_LOST, NOT_FOUND, OUT_OF_RANGE, SESSION_LOCK_LOST
+from .constants import ALREADY_EXISTS, ARGUMENT_ERROR, LOCK_LOST, NOT_FOUND, OUT_OF_RANGE, SESSION_LOCK_LOST
 
 if TYPE_CHECKING:
     from trio_amqp10.container.handlers import Post
@@ -28,6 +28,7 @@ _STATUS: Final[dict[str, int]] = {
     str(Condition.UNAUTHORIZED_ACCESS.value): 401,
     str(Condition.NOT_FOUND.value): 404,
     str(NOT_FOUND): 404,
+    str(ALREADY_EXISTS): 409,
     str(LOCK_LOST): 410,
     str(SESSION_LOCK_LOST): 410,
     str(Condition.NOT_IMPLEMENTED.value): 501,

@@ -19,6 +19,7 @@ from .entity_requests import EntityManagement
 from .namespace import Namespace, NamespaceContainer
 from .service_bus_connection import ServiceBusConnection
 from .service_bus_topic import ServiceBusTopic
+from .subscription_rules import SubscriptionRules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -98,6 +99,7 @@ class ServiceBus(Namespace):
         options: EntityOptions | None = None,
         *,
         wants: Callable[[Message], bool] | None = None,
+        rules: Mapping[str, str] | None = None,
     ) -> None:
         """A subscription, ``<topic>/Subscriptions/<name>``, with its dead-letter queue.
 
@@ -105,12 +107,20 @@ class ServiceBus(Namespace):
             topic: of which topic.
             name: among those of the topic.
             options: its rules.
-            wants (Callable[[trio_amqp10.Message], bool] | None): a filter, in place of rules in SQL: it gets what is sent to the topic, and returns True for what
-                the subscription is to have; all of it if None. Of a message it sees the body and the properties.
+            wants (Callable[[trio_amqp10.Message], bool] | None): a filter in Python: it gets what is sent to the topic, and returns True for what
+                the subscription is to have; all of it if None. Of a message it sees the body and the properties. It is the
+                filter of the rule ``$Default``, which clients may delete.
+            rules: expressions in SQL by the names of their rules, in place of ``$Default``; they need the extra ``selector``.
+                Clients may add others, and delete these.
 
         Raises:
-            LocalProtocolError: there is no such topic, or there is an entity of this name.
+            LocalProtocolError: there is no such topic, or there is an entity of this name; an expression cannot be read, or
+                there are both ``wants`` and ``rules``.
         """
+        if wants is not None and rules is not None:
+            raise LocalProtocolError(
+                "either wants, a function, or rules, expressions in SQL: a subscription has one of them"
+            )
         known = self._topics.get(topic)
         if known is None:
             raise LocalProtocolError(f"no topic {topic!r}: add it first")
@@ -120,9 +130,10 @@ class ServiceBus(Namespace):
             self._clock,
             self._deadline_timer,
             accepts_senders=False,
+            rules=SubscriptionRules(self._clock, wants, rules),
         )
         self._add(entity)
-        known.subscribe(entity, wants)
+        known.subscribe(entity)
 
     def _add(self, entity: Entity) -> None:
         self._publish(entity, entity)

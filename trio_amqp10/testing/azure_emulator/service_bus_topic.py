@@ -1,6 +1,6 @@
 """ServiceBusTopic: a topic whose subscriptions are declared in advance.
 
-Every message goes to each subscription whose filter passes it, and gets a number of its own there. A message
+Every message goes to each subscription whose rules pass it, and gets a number of its own there. A message
 that is to come later waits here, and goes to the subscriptions that there are by then.
 
 Knows entities; knows no links.
@@ -19,16 +19,11 @@ from .entity_messages import EntityMessages
 from .entity_options import EntityOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from trio_amqp10.container.nodes.clock import Clock
     from trio_amqp10.container.nodes.deadline_timer import DeadlineTimer
     from trio_amqp10.container.nodes.node import Inlet
-    from trio_amqp10.message import Message
 
     from .stored_message import StoredMessage
-
-    Wants = Callable[[Message], bool]
 
 __all__ = ["ServiceBusTopic"]
 
@@ -49,13 +44,13 @@ class ServiceBusTopic(Node):
 
     def __init__(self, address: str, clock: Clock, deadline_timer: DeadlineTimer) -> None:
         super().__init__(address)
-        self.ledger = EntityMessages(EntityOptions(), clock, self._on_available, None)
+        self.ledger: EntityMessages = EntityMessages(EntityOptions(), clock, self._on_available, None)
         self._deadline_timer = deadline_timer
-        self._subscriptions: list[tuple[Entity, Wants | None]] = []
+        self._subscriptions: list[Entity] = []
 
-    def subscribe(self, entity: Entity, wants: Wants | None) -> None:
-        """Messages go there too from now on; all of them, or those that ``wants`` returns True for."""
-        self._subscriptions.append((entity, wants))
+    def subscribe(self, entity: Entity) -> None:
+        """Messages go there too from now on, as its rules say."""
+        self._subscriptions.append(entity)
 
     def on_arrivals(self, inlet: Inlet) -> None:
         self.sweep()
@@ -65,9 +60,8 @@ class ServiceBusTopic(Node):
 
     def check(self, record: StoredMessage) -> None:
         """Raise ``RefusedError`` if a subscription that wants it cannot hold it."""
-        for entity, wants in self._subscriptions:
-            if wants is None or wants(record.message) is True:
-                entity.check(record)
+        for entity in self._subscribed(record):
+            entity.check(record)
 
     def receive(self, record: StoredMessage) -> int:
         """Hand a message on, now or when it is due; returns its number here."""
@@ -79,12 +73,17 @@ class ServiceBusTopic(Node):
         held = self.ledger.take(lane)
         assert held is not None
         self.ledger.lock(held).accepted()  # it is in the hands of the subscriptions
-        message = held.record.message
-        for entity, wants in self._subscriptions:
-            if wants is None or wants(message) is True:
-                copied = held.record.copy()
-                copied.origin = copied.number
-                entity.receive(copied)
+        for entity in self._subscribed(held.record):
+            copied = held.record.copy()
+            copied.origin = copied.number
+            entity.receive(copied)
+
+    def _subscribed(self, record: StoredMessage) -> list[Entity]:
+        """The subscriptions that are to have a message."""
+        message = record.message
+        return [
+            entity for entity in self._subscriptions if entity.rules is None or entity.rules.passes(message)
+        ]
 
     def sweep(self) -> None:
         """Do what is due."""

@@ -1,13 +1,14 @@
 """StoredMessage: a message in an entity, and its octets for a receiver.
 
-What a receiver gets differs from what was sent in the header, for the delivery-count, and in the
-message-annotations (3.2.1, 3.2.3); these are written anew for each delivery. The rest stays the octets that came.
+A message without a message-id is given one, as the service does. Else what a receiver gets differs from what was sent in the header, for the
+delivery-count, and in the message-annotations (3.2.1, 3.2.3); these are written anew for each delivery. The rest stays the octets that came.
 
 Knows one message; knows no locks, and no time but what it is told.
 """
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.message import Message
@@ -67,17 +68,23 @@ class StoredMessage:
         payload = message.to_payload()
         mine = Message.from_payload(payload)
         self._rest = content(payload)
+        if (
+            mine.message_id is None
+        ):  # clients rely on it: that for JavaScript cannot settle a message without one
+            named = Message.from_payload(self._rest)
+            named.message_id = uuid.uuid4().hex
+            self._rest = named.to_payload()
         self._annotations = {key: value for key, value in mine.annotations.items() if key not in _OURS}
         self._durable = mine.durable
         self._priority = mine.priority
-        self.session = mine.group_id
-        self.ttl = mine.ttl
+        self.session: str | None = mine.group_id
+        self.ttl: int | None = mine.ttl
         due: Any = self._annotations.get(SCHEDULED)
-        self.due = int(due) if isinstance(due, int) else None
-        self.number = 0
-        self.origin = 0
-        self.enqueued = 0
-        self.failures = 0
+        self.due: int | None = int(due) if isinstance(due, int) else None
+        self.number: int = 0
+        self.origin: int = 0
+        self.enqueued: int = 0
+        self.failures: int = 0
 
     def copy(self) -> StoredMessage:
         """The same message for another entity, where it gets a number of its own."""

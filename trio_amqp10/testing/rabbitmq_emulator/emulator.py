@@ -71,7 +71,7 @@ class RabbitMQ:
             "properties": dict(_PROPERTIES),
             "strict": Strict(section_order=False),  # RabbitMQ's client for Python puts a body of null first
         }
-        self.login = ":".join(quote(each, safe="") for each in next(iter(known.items()), ()))
+        self.login: Final = ":".join(quote(each, safe="") for each in next(iter(known.items()), ()))
         broker = _Broker(name, wall_clock)
         self._broker = broker.topology
         self.serve_options["dialects"] = (Amqp091(broker, properties=_PROPERTIES_091),)

@@ -300,6 +300,29 @@ async def test_quorum_queue_counts_what_comes_back_and_gives_up_in_the_end() -> 
         assert (await client.ask(spec.BasicGet(queue="q"))).name == "basic.get-empty"
 
 
+@pytest.mark.parametrize("lost", [False, True])
+async def test_message_that_comes_back_waits_where_the_queue_says_so(
+    lost: bool, autojump_clock: trio.testing.MockClock
+) -> None:
+    _ = autojump_clock
+    container = Container()
+    container.add_queue("q", redelivery_delay=10)
+    async with opened(container) as client:
+        await client.publish("", "q", b"1")
+        if lost:
+            async with opened(container) as other:
+                await consuming(other)
+                await delivered(other, 1)
+        else:
+            await client.ask(spec.BasicGet(queue="q"))
+            await client.say(spec.BasicNack(delivery_tag=1, requeue=True))
+        began = trio.current_time()
+        await consuming(client, no_ack=True)
+        (again,) = await delivered(client, 1)
+        assert (again.body, again["redelivered"]) == (b"1", True)
+        assert trio.current_time() - began == pytest.approx(10, abs=1)
+
+
 async def test_rejected_message_is_dead_lettered_with_its_history() -> None:
     async with opened() as client:
         await client.ask(spec.QueueDeclare(queue="dead"))

@@ -9,6 +9,7 @@ import pytest
 from trio_amqp10.amqp_10_3 import spec
 from trio_amqp10.container import Container
 from trio_amqp10.container.protocols.amqp_10_3.protocol import Amqp103
+from trio_amqp10.container.stores import MemoryStore
 
 from .script import opened
 
@@ -133,3 +134,78 @@ async def test_passive_exchange_is_found_whatever_its_type() -> None:
     async with opened() as client:
         heard = await client.ask(spec.ExchangeDeclare(exchange="amq.topic", passive=True))
         assert heard.name == "exchange.declare-ok"
+
+
+async def test_exchange_of_auto_delete_goes_some_time_after_its_last_binding(autojump_clock: Any) -> None:
+    import trio
+
+    container = Container()
+    async with opened(container, dialect=Amqp103(container, tickets=False, grace=60)) as client:
+        await client.ask(spec.ExchangeDeclare(exchange="e", auto_delete=True))
+        await trio.sleep(100)  # it was never used
+        await client.declare("q")
+        await client.ask(spec.QueueBind(queue="q", exchange="e"))
+        await client.ask(spec.QueueDelete(queue="q"))
+        await trio.sleep(50)
+        await client.declare("q")
+        await client.ask(spec.QueueBind(queue="q", exchange="e"))
+        await trio.sleep(50)
+        await client.publish("e", "", b"still there")
+        assert (await client.ask(spec.BasicGet(queue="q"))).body == b"still there"
+        await client.ask(spec.QueueDelete(queue="q"))
+        await trio.sleep(61)
+        assert await client.refused(spec.ExchangeDeclare(exchange="e", passive=True)) == ("channel", 404)
+
+
+async def test_grace_of_a_durable_exchange_survives_a_restart(autojump_clock: Any) -> None:
+    import trio
+
+    store = MemoryStore()
+    container = Container(store=store)
+    async with opened(container, dialect=Amqp103(container, tickets=False, grace=60)) as client:
+        await client.ask(spec.ExchangeDeclare(exchange="e", durable=True, auto_delete=True))
+    container = Container(store=store)
+    async with opened(container, dialect=Amqp103(container, tickets=False)) as client:
+        await client.declare("q")
+        await client.ask(spec.QueueBind(queue="q", exchange="e"))
+        await client.ask(spec.QueueDelete(queue="q"))
+        await trio.sleep(50)
+        heard = await client.ask(spec.ExchangeDeclare(exchange="e", passive=True))
+        assert heard.name == "exchange.declare-ok"
+        await trio.sleep(20)
+        assert await client.refused(spec.ExchangeDeclare(exchange="e", passive=True)) == ("channel", 404)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+async def test_what_is_pending_in_a_queue_that_is_deleted_becomes_dead_letters(stored: bool) -> None:
+    store = MemoryStore() if stored else None
+    container = Container(store=store)
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    dialect = Amqp103(container, tickets=False, queue_arguments=arguments)
+    async with opened(container, dialect=dialect) as client:
+        await client.declare("q", durable=True)
+        await client.declare("dead", durable=True, arguments={"x_dead_letter_routing_key": "none"})
+        for body in (b"out", b"1", b"2"):
+            await client.publish("", "q", body, delivery_mode=2)
+        assert (await client.ask(spec.BasicGet(queue="q"))).body == b"out"
+        assert (await client.ask(spec.QueueDelete(queue="q")))["message_count"] == 2
+        heard = await client.ask(spec.QueueDeclare(queue="dead", passive=True))
+        assert heard["message_count"] == 2
+        assert await client.refused(spec.QueueDeclare(queue="q", passive=True)) == ("channel", 404)
+        if stored:
+            await container.flush(5)
+    if stored:
+        container = Container(store=store)
+        container.add_broker()
+        async with opened(container, dialect=Amqp103(container, tickets=False)) as client:
+            bodies = [(await client.ask(spec.BasicGet(queue="dead"))).body for _ in range(2)]
+            assert bodies == [b"1", b"2"]
+            assert await client.refused(spec.QueueDeclare(queue="q", passive=True)) == ("channel", 404)
+
+
+async def test_queue_without_dead_letters_is_deleted_with_its_messages() -> None:
+    async with opened() as client:
+        await client.declare("q")
+        await client.publish("", "q", b"1")
+        assert (await client.ask(spec.QueueDelete(queue="q")))["message_count"] == 1
+        assert await client.quiet()

@@ -11,6 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 from tests.amqp_fast.pairs import block_of, written
 from trio_amqp10.amqp_fast import spec
 from trio_amqp10.amqp_fast.message import Message, hash_of, head_octets
+from trio_amqp10.amqp_fast.message_list import read_list
 from trio_amqp10.container import Container
 from trio_amqp10.container.nodes.queue import Queue
 from trio_amqp10.container.protocols.amqp_fast.protocol import AmqpFast
@@ -229,6 +230,97 @@ async def test_prefix_consumes_from_every_queue_below_it() -> None:
         assert await client.quiet()
         await client.handle("z", 3)
         assert await client.code(spec.HandleConsume(handle_id=3)) == ("handle", 404)
+
+
+async def test_prefix_consumes_from_what_is_added_and_goes_on_without_what_is_deleted() -> None:
+    container = with_queues("x.a", "x.b")
+    async with opened(container) as client:
+        await client.handle("")
+        await client.handle("x.", 2)
+        await client.consume(handle_id=2)
+        container.remove_node("x.a")
+        container.add_queue("x.c")
+        container.add_queue("z")
+        container.add_topic("x.t")
+        for name in ("x.b", "x.c", "z"):
+            await client.send(name.encode(), name=name)
+        assert [(await client.got())[1] for _ in range(2)] == [b"x.b", b"x.c"]
+        assert await client.quiet()
+        await client.say(spec.HandleClose(handle_id=2, reply_code=200))
+        assert (await client.heard()).name == "handle close"
+        container.add_queue("x.d")
+        assert not container.nodes["x.d"].outlets
+
+
+async def test_temporary_destination_of_another_is_none_of_a_prefix() -> None:
+    container = with_queues("x.a")
+    async with opened(container) as client:
+        await client.handle("x.")
+        await client.consume()
+        temporary = spec.HandleOpen(
+            channel_id=1, handle_id=2, service_type=1, temporary=True, consumer=True, dest_name="x.mine"
+        )
+        await client.say(temporary)
+        assert (await client.heard()).name == "handle created"
+        assert not container.nodes["x.mine"].outlets
+
+
+async def test_prefix_leaves_out_what_refuses_a_consumer() -> None:
+    container = with_queues("x.a")
+    container.add_queue("x.b", exclusive=True)
+    async with opened(container) as one, opened(container, client_name="other") as two:
+        await one.handle("x.b")
+        await one.consume()
+        await two.handle("x.")
+        await two.consume()
+        await two.send(b"1", name="a")
+        assert (await two.got())[1] == b"1"
+        assert len(container.nodes["x.b"].outlets) == 1
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_prefix_is_what_the_client_may_receive_from(asynchronous: bool) -> None:
+    def permit(access: Any) -> bool:
+        return access.action != "receive" or access.address in ("x.a", "x.d")
+
+    async def permit_later(access: Any) -> bool:
+        await trio.lowlevel.checkpoint()
+        return permit(access)
+
+    container = Container(strict=True, authorise=permit_later if asynchronous else permit)
+    for name in ("x.a", "x.b", "y.b"):
+        container.add_queue(name)
+    async with opened(container) as client:
+        await client.handle("")
+        for name in ("x.a", "x.b"):
+            await client.send(name.encode(), name=name)
+        await client.handle("x.", 2)
+        index = await client.ask(spec.HandleQuery(handle_id=2))
+        assert (index.name, read_list(index["message_list"])) == ("handle index", [range(1, 2)])
+        await client.consume(handle_id=2)
+        assert (await client.got())[1] == b"x.a"
+        for name in ("x.c", "x.d"):
+            container.add_queue(name)
+            await client.send(name.encode(), name=name)
+        assert (await client.got())[1] == b"x.d"
+        assert await client.quiet()
+        await client.handle("y.", 3)
+        assert await client.code(spec.HandleConsume(handle_id=3)) == ("handle", 403)
+
+
+async def test_durable_subscription_of_a_prefix_is_cancelled_as_one() -> None:
+    container = Container(strict=True)
+    container.add_topic("x.a")
+    async with opened(container) as client:
+        await client.handle("x.", **TOPIC)
+        await client.consume(identifier="mine")
+        container.add_topic("x.b")
+        assert [len(container.nodes[name].outlets) for name in ("x.a", "x.b")] == [1, 1]
+        await client.say(spec.HandleCancel(handle_id=1, identifier="mine", confirm_tag=9))
+        assert (await client.heard())["reply_code"] == 200
+        container.add_topic("x.c")
+        assert [len(container.nodes[name].outlets) for name in ("x.a", "x.b", "x.c")] == [0, 0, 0]
+        assert await client.code(spec.HandleCancel(handle_id=1, identifier="mine")) == ("handle", 404)
 
 
 async def test_destination_of_another_service_is_not_found() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVarTuple
 
 from trio_amqp10.amqp091.engine import Engine
 from trio_amqp10.amqp091.faults import ReplyError
@@ -101,13 +101,13 @@ class ServerChannel:
     )
 
     def __init__(self, peer: ChannelOwner, engine: Channel) -> None:
-        self.peer = peer
-        self.engine = engine
+        self.peer: ChannelOwner = peer
+        self.engine: Channel = engine
         self.queue: str | None = None
-        self.transactional = False
-        self.over = False
-        self.publishing = self.make_publishing()
-        self.consuming = self.make_consuming()
+        self.transactional: bool = False
+        self.over: bool = False
+        self.publishing: Final = self.make_publishing()
+        self.consuming: Final = self.make_consuming()
         self._transaction: Transaction | None = None
         self._closing = False
         self._running = False

@@ -88,7 +88,7 @@ class ServedConnection(ChannelOwner):
             identity=login.identity,
             host=host,
         )
-        self.origin = origin_of(self)
+        self.origin: str = origin_of(self)
         self.broker = broker
         self.habits = habits
         self._login = login

@@ -1,7 +1,8 @@
 """What a client receives on one channel: consumers, gets, acknowledgements, prefetch (0-9-1, basic).
 
 A consumer is an outlet with a window of so many messages; the channel may have a window that all its consumers share. What
-is acknowledged answers the lease; what is requeued goes back to its old place, on a quorum queue as a failed attempt.
+is acknowledged answers the lease; what is requeued goes back to its old place, on a quorum queue or one with a delay for
+redelivery as a failed attempt.
 
 Knows queues and topics by their outlets; does not know how a message gets there.
 """
@@ -116,8 +117,8 @@ class Consuming:
     def __init__(self, channel: ServerChannel) -> None:
         self.outlets: dict[str, ConsumerOutlet] = {}
         self.unacked: dict[int, GivenLease] = {}
-        self.out = 0
-        self.settling = False
+        self.out: int = 0
+        self.settling: bool = False
         self._replies: _Replies | None = None
         self._channel = channel
         self._prefetch: int | None = None
@@ -365,7 +366,7 @@ def is_of_another(own: str, _content: object, origin: str | None) -> bool:
 
 def _requeue(lease: GivenLease) -> None:
     outlet = lease.outlet
-    if isinstance(outlet, ChannelOutlet) and outlet.quorum:
+    if isinstance(outlet, ChannelOutlet) and outlet.counts_requeued:
         lease.modified(failed=True, undeliverable_here=False, annotations=None)
     else:
         lease.released()

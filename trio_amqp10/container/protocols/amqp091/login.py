@@ -129,8 +129,8 @@ class Login(ServerLogin):
     ) -> None:
         super().__init__(accepted)
         self.expires: float | None = None
-        self.virtual_host = ""
-        self.insists = False
+        self.virtual_host: str = ""
+        self.insists: bool = False
         self._engine = engine
         self._pump = pump
         self._mechanism: ServerMechanism | None = None
@@ -177,11 +177,11 @@ class Login(ServerLogin):
             return await self._refuse(mechanism.name)
         if step.data is not None:
             # There is no outcome that carries it: it is one more challenge, whose answer is empty (SCRAM).
-            self.exchange = _Done(step.name)
+            self.exchange: ServerExchange | None = _Done(step.name)
             self._pump.feed(self._engine.challenge, step.data, now)
             return True
         proves = not isinstance(mechanism, PlainServer | AmqPlainServer) or self._accepted_users
-        self.identity = Identity(step.name, mechanism.name if proves else "ANONYMOUS")
+        self.identity: Identity | None = Identity(step.name, mechanism.name if proves else "ANONYMOUS")
         self.expires = step.expires
         self._pump.feed(self._engine.accept_login, step.name, now)
         return True

@@ -95,22 +95,22 @@ class Published(Content):
         failures: int = 0,
         left: int | None = None,
     ) -> None:
-        self.exchange = exchange
-        self.routing_key = routing_key
-        self.raw = raw
-        self.body = body
-        self.redelivered = redelivered
-        self.failures = failures
+        self.exchange: Final = exchange
+        self.routing_key: str = routing_key
+        self.raw: Final = raw
+        self.body: bytes = body
+        self.redelivered: Final = redelivered
+        self.failures: int = failures
         if properties is None:
             properties = BasicProperties.decode(raw, 0, USUAL) if raw != NO_PROPERTIES else BasicProperties()
         self._properties = properties
         expiration, priority = properties.expiration, properties.priority
         ttl = int(expiration) if left is None and expiration is not None else left
         self.number = NUMBER
-        self.terms = Terms(priority or 0, ttl) if priority or ttl is not None else _LOWEST
-        self.durable = properties.delivery_mode == _PERSISTENT
+        self.terms: Terms = Terms(priority or 0, ttl) if priority or ttl is not None else _LOWEST
+        self.durable: bool = properties.delivery_mode == _PERSISTENT
         self._standard = None
-        self.size = _LEAST + len(raw) + len(body) + len(_encoded(exchange)) + len(_encoded(routing_key))
+        self.size: int = _LEAST + len(raw) + len(body) + len(_encoded(exchange)) + len(_encoded(routing_key))
 
     @property
     def octets(self) -> bytes:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]

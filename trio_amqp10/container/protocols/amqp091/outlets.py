@@ -98,8 +98,8 @@ class ChannelOutlet(WindowOutlet):
             wants=wants,
             subscription_terms=subscription_terms,
         )
-        self.address = node.address
-        self.quorum = is_quorum(node)
+        self.address: str = node.address
+        self.quorum: Final = is_quorum(node)
         self._channel = channel
         self._name = name
         self._no_ack = no_ack
@@ -120,6 +120,12 @@ class ChannelOutlet(WindowOutlet):
             return False
         channel.consuming.unacked[tag] = lease
         return True
+
+    @property
+    def counts_requeued(self) -> bool:
+        """Whether what is requeued has failed: from a quorum queue, and where what fails waits for its next delivery."""
+        node = self._node
+        return self.quorum or (isinstance(node, Queue) and node.policy.redelivery_delay is not None)
 
     def _carried(self, published: Published) -> Carried:
         """The content that the client gets: its octets as they came, but for the count of attempts of a quorum queue."""
@@ -169,7 +175,7 @@ class ConsumerOutlet(ChannelOutlet):
         )
         self.tag = tag
         self.exclusive = exclusive
-        self.messages = 0
+        self.messages: int = 0
 
     def statistics(self) -> dict[str, Any]:
         """As those of a link: its credit is what it may be given now, None for any number."""

@@ -67,13 +67,13 @@ class Publish(PublishedArrival):
     ) -> None:
         super().__init__(published, _nothing)
         self._publishing = publishing
-        self.published = published
-        self.exchange = published.exchange
-        self.key = published.routing_key
-        self.further = further
+        self.published: Final = published
+        self.exchange: Final = published.exchange
+        self.key: Final = published.routing_key
+        self.further: Final = further
         self.mandatory: bool = method.mandatory
-        self.method = method
-        self.number = number
+        self.method: Any = method
+        self.number: int = number
 
     def answered(self, refusal: RefusedError | None) -> None:
         self._publishing.on_answer(self, refusal)

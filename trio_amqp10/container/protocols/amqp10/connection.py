@@ -130,7 +130,7 @@ class Amqp10Connection(ConnectedPeerBase):
         super().__init__(container)
         self.connection = connection
         connection.derive_deliveries(arriving)
-        self.coordinator = Coordinator(
+        self.coordinator: Final = Coordinator(
             self,
             timeout=container.transaction_timeout,
         )

@@ -126,12 +126,12 @@ class DeliveryWatch:
     def __init__(
         self, outlet: WatchedOutlet, delivery: OutgoingDelivery, size: int, lease: Lease | None
     ) -> None:
-        self.touched = False
-        self.outlet = outlet
-        self.delivery = delivery
+        self.touched: bool = False
+        self.outlet: WatchedOutlet = outlet
+        self.delivery: OutgoingDelivery = delivery
         self.work: WatchedWork | None = None
         self._size = size
-        self.lease = lease
+        self.lease: Final = lease
         outlet.peer.add_unsettled(size)
 
     @property
@@ -263,9 +263,9 @@ class AbsentWatch:
     __slots__ = ("_size", "delivery", "lease", "touched")
 
     def __init__(self, delivery: OutgoingDelivery, size: int, lease: Lease) -> None:
-        self.touched = False
-        self.delivery = delivery
-        self.lease = lease
+        self.touched: bool = False
+        self.delivery: OutgoingDelivery = delivery
+        self.lease: Final = lease
         self._size = size
 
     def wake(self) -> None:

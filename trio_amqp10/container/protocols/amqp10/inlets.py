@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.engine.states import LinkState
@@ -50,7 +50,7 @@ class ReceiverInlet(LinkEnd["ReceiverLink"]):
 
     def __init__(self, session: Session, link: ReceiverLink, credit: int, node: Node, peer: LinkPeer) -> None:
         super().__init__(session, link, node, peer.owner)
-        self.peer = peer
+        self.peer: Final = peer
         self._window = CreditWindow(credit)
         self._is_stored = True
         self._unsettled_store: InletStore | None = None

@@ -51,10 +51,10 @@ class LinkEnd(Generic[E]):
     __slots__ = ("_link", "_node", "_over", "final", "key", "session", "touched")
 
     def __init__(self, session: Session, link: E, node: Node, owner: Owner) -> None:
-        self.touched = False
-        self.session = session
+        self.touched: bool = False
+        self.session: Session = session
         self.key: object = (owner, link.name)
-        self.final = False
+        self.final: bool = False
         self._link = link
         self._node = node
         self._over = False

@@ -81,7 +81,7 @@ class LinkStore:
     def __init__(self, message_store: MessageStore) -> None:
         self._message_store = message_store
         self._clock = message_store.clock
-        self.journal = message_store.journal
+        self.journal: Final = message_store.journal
         self._termini: list[Any] = list(self.journal.rows(TERMINI))
         self._ends: dict[Any, Any] = dict(cast("Any", self.journal.rows(ENDS)))
         self._unsettled: list[Any] = sorted(self.journal.rows(UNSETTLED), key=_place_of)

@@ -5,7 +5,7 @@ came. A dead letter gets annotations (3.2.3) that say why:
 
 ================================  ==================================================================
 x-opt-deadletter-source           the address of the queue that it died in
-x-opt-deadletter-reason           ``rejected``, ``expired``, ``delivery-limit`` or ``overflow``
+x-opt-deadletter-reason           ``rejected``, ``expired``, ``delivery-limit``, ``overflow`` or ``deleted`` (10.3)
 x-opt-deadletter-condition        the error condition that the consumer gave, if it rejected it with one
 x-opt-deadletter-description      what the consumer said to it, if it did
 ================================  ==================================================================
@@ -21,7 +21,7 @@ import logging
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from trio_amqp10.container.nodes.content import USUAL, Content, Publication
+from trio_amqp10.container.nodes.content import USUAL, Content, Publication, Terms
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
 from trio_amqp10.peer.delivery import Delivery
@@ -60,16 +60,16 @@ class Sections(Content):
         self.number = 0
         self._standard = message
         if octets[:3] in _BODY:
-            self.octets = octets
-            self.terms = USUAL
-            self.durable = False
+            self.octets: bytes = octets
+            self.terms: Terms = USUAL
+            self.durable: bool = False
         else:
             self.octets = for_next_hop(octets)
             if self.octets is not octets:
                 self._standard = None
             self.terms = terms_of(self.octets)
             self.durable = is_durable(self.octets)
-        self.size = len(self.octets)
+        self.size: int = len(self.octets)
 
     @property
     def to(self) -> str | None:

@@ -64,7 +64,7 @@ class SenderOutlet(LinkEnd["SenderLink"]):
 
     __slots__ = ("_pending_sends", "_sender", "copying", "peer", "subscription_terms", "wants")
 
-    interest = RenamedAttribute("subscription_terms")
+    interest: RenamedAttribute = RenamedAttribute("subscription_terms")
 
     def __init__(
         self,
@@ -78,10 +78,10 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         wants: Wants | None = None,
     ) -> None:
         super().__init__(session, link, node, peer.owner)
-        self.peer = peer
-        self.copying = copying
-        self.subscription_terms = subscription_terms
-        self.wants = wants
+        self.peer: Final = peer
+        self.copying: Final = copying
+        self.subscription_terms: SubscriptionTerms = subscription_terms
+        self.wants: Final = wants
         self._pending_sends: PendingSends | None = None
         self._sender: Sender | None = None
         link.confirms = node.may_refuse_outcomes

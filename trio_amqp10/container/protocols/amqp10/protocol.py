@@ -48,7 +48,7 @@ class Amqp10:
 
     def __init__(self, container: Amqp10Container) -> None:
         self._container = container
-        self.kinds = LinkClasses()
+        self.kinds: LinkClasses = LinkClasses()
         self.outlet_class = SenderOutlet
         self.echoes = False
         self.settles_first = False

@@ -104,17 +104,17 @@ class RetainedTerminus:
     )
 
     def __init__(self, key: Key, origin: str) -> None:
-        self.key = key
-        self.origin = origin
+        self.key: Final = key
+        self.origin: str = origin
         self.terminus: SenderTerminus | ReceiverTerminus = self.new_terminus()
-        self.retention = NOTHING
+        self.retention: Retention = NOTHING
         self.holder: TerminusHolder | None = None
-        self.attached = False
-        self.deadline = inf
+        self.attached: bool = False
+        self.deadline: float = inf
         self.timer: Timer[RetainedTerminus] | None = None
-        self.stored = False
+        self.stored: bool = False
         self.end: Source | Target | None = None
-        self.octets = 0
+        self.octets: int = 0
 
     def new_terminus(self) -> SenderTerminus | ReceiverTerminus:
         """One that remembers nothing."""

@@ -5,7 +5,7 @@ Knows filters and messages; knows no links.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from trio_amqp10.container.nodes.origins import origin_of_owner
 from trio_amqp10.errors import RemoteProtocolError
@@ -46,7 +46,7 @@ class Filters:
     def __eq__(self, other: object) -> bool:
         return self._applied == other._applied if isinstance(other, Filters) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]  # as what it holds
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # as what it holds
 
     def __repr__(self) -> str:
         return f"Filters({self._applied!r})"

@@ -17,7 +17,7 @@ Knows deliveries and their states on one side, and the transaction on the other.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import trio
 
@@ -122,10 +122,10 @@ class TransactionalWork:
     )
 
     def __init__(self, peer: TransactingPeer, control: LinkEnd[Any], txn_id: bytes) -> None:
-        self.control = control
-        self.id = txn_id
-        self.state = TransactionalState(txn_id=txn_id)
-        self.timer = trio.CancelScope()
+        self.control: Final = control
+        self.id: Final = txn_id
+        self.state: TransactionalState = TransactionalState(txn_id=txn_id)
+        self.timer: trio.CancelScope = trio.CancelScope()
         self._transaction = peer.begin_transaction(self._forget_states)
         self._posted: list[Delivery] = []
         self._pending: dict[DeliveryWatch, _Pending] = {}

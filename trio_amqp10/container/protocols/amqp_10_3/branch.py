@@ -7,7 +7,7 @@ acknowledged on the channel meanwhile counts at the commit, together, or not at 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from trio_amqp10.errors import LocalProtocolError
 
@@ -32,8 +32,8 @@ class Branch:
     __slots__ = ("_end", "identifier", "over")
 
     def __init__(self, identifier: str, end: Callable[[bool], object]) -> None:
-        self.identifier = identifier
-        self.over = False
+        self.identifier: Final = identifier
+        self.over: bool = False
         self._end = end
 
     def commit(self) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from trio_amqp10.container.transactions import Transaction
 
     from .connection import ServedConnection103
+    from .options import Options
 
 __all__ = ["ServerChannel103"]
 
@@ -47,14 +48,14 @@ class ServerChannel103(ChannelBase):
     __slots__ = ("_branch", "_distributed", "_peer103", "_worked")
 
     def __init__(self, peer: ServedConnection103, engine: Channel, prefetch_max: int) -> None:
-        self.options = peer.options
+        self.options: Options = peer.options
         self.prefetch_max = prefetch_max
         self._peer103 = peer
         self._distributed = False
         self._worked = False
         self._branch: Branch | None = None
         super().__init__(peer, engine)
-        self.files = FileTransfers(self)
+        self.files: FileTransfers = FileTransfers(self)
 
     def make_publishing(self) -> Publishing103:
         """What it publishes."""
@@ -62,8 +63,8 @@ class ServerChannel103(ChannelBase):
 
     def make_consuming(self) -> Consuming103:
         """What it receives."""
-        self.consuming103 = consuming = Consuming103(self)
-        return consuming
+        self.consuming103: Consuming103 = Consuming103(self)
+        return self.consuming103
 
     def _obey(self, arrival: Arrival) -> None:
         super()._obey(arrival)
@@ -128,7 +129,7 @@ class ServerChannel103(ChannelBase):
             raise ReplyError(ReplyCode091.COMMAND_INVALID, "dtx.start without dtx.select before it")
         if self._worked or self.transactional:
             raise ReplyError(ReplyCode091.COMMAND_INVALID, "dtx.start is the first work of its channel")
-        self.transactional = True
+        self.transactional: bool = True
         branch = self._branch = Branch(method.dtx_identifier, partial(self._end_branch, self.transaction))
         coordinator(branch)
         self.reply(self.make("dtx.start-ok"))

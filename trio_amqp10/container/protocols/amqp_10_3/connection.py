@@ -5,23 +5,20 @@ Knows the container and the engine; what methods of a channel do is in ``channel
 
 from __future__ import annotations
 
-import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.amqp091.events import ClusterReceived, ContentAborted
+from trio_amqp10.amqp091.events import ChannelClosed, ChannelOpened, ClusterReceived, ContentAborted
+from trio_amqp10.amqp_10_3.spec import ClusterBind
 from trio_amqp10.container.protocols.amqp091.connection import ServedConnection
 
 from .channel import ServerChannel103
+from .cluster import ClusterBindings
 from .tickets import Tickets
 
 if TYPE_CHECKING:
-    from trio_amqp10.amqp091.events import ChannelOpened
-
     from .options import Options
 
 __all__ = ["ServedConnection103"]
-
-_log = logging.getLogger("trio_amqp10.container")
 
 
 class ServedConnection103(ServedConnection):
@@ -30,6 +27,7 @@ class ServedConnection103(ServedConnection):
     Attributes:
         options: of the server.
         tickets: that it was given.
+        cluster: what it has bound by cluster.bind.
     """
 
     protocol = "AMQ Protocol 10.3"
@@ -37,7 +35,8 @@ class ServedConnection103(ServedConnection):
     def __init__(self, *args: Any, habits: Options, **options: Any) -> None:
         super().__init__(*args, habits=habits, **options)
         self.options = habits
-        self.tickets = Tickets(habits.realms, needed=habits.tickets)
+        self.tickets: Final = Tickets(habits.realms, needed=habits.tickets)
+        self.cluster: Final = ClusterBindings(self, self._container.name)
 
     def make_channel(self, opened: ChannelOpened) -> ServerChannel103:
         """A channel that the client has opened."""
@@ -51,9 +50,11 @@ class ServedConnection103(ServedConnection):
             if part is not None and isinstance(channel, ServerChannel103):
                 channel.files.broken_off(part)
         elif isinstance(event, ClusterReceived):
+            if isinstance(event.method, ClusterBind):
+                self.cluster.bind(event.method)
             if self.options.on_cluster is not None:
                 self.options.on_cluster(self, event.method)
-            else:
-                _log.debug("%s of %r is not looked at", event.method.plan.name, self.container_id)
         else:
             super().on_event(event)
+            if isinstance(event, (ChannelOpened, ChannelClosed)):
+                self.cluster.attach()

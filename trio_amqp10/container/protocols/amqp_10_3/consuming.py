@@ -47,7 +47,7 @@ class Consuming103(Consuming):
 
     def __init__(self, channel: ChannelBase) -> None:
         super().__init__(channel)
-        self.octets = 0
+        self.octets: int = 0
         self._channel103 = channel
         self._sizes: dict[GivenLease, int] = {}
 

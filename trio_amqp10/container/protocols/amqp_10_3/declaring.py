@@ -1,7 +1,8 @@
 """Methods of 10.3 that make, bind and delete exchanges and queues (C 654-880), where they differ from those of 0-9-1.
 
 What is there is found whatever its durable and auto-delete bits were (C 691, 697, 779, 790). A queue is deleted after some time
-of disuse, rather than with its last consumer (C 784-790). A queue that is missing is an error to purge and to delete (C 857, 879).
+of disuse, rather than with its last consumer (C 784-790), and an exchange some time after its last binding (C 692-696). What is
+pending in a queue that is deleted becomes dead letters (C 870-877). A queue that is missing is an error to purge and to delete (C 857, 879).
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from trio_amqp10.amqp091.events import Arrival
-    from trio_amqp10.container.broker.topology import Topology
     from trio_amqp10.container.nodes.queue import Queue
 
     from .channel_base import ChannelBase
@@ -55,10 +55,11 @@ def _declare_exchange(channel: ChannelBase, arrival: Arrival) -> None:
         return
     if method.type not in KINDS:
         raise ReplyError(ReplyCode091.COMMAND_INVALID, f"no type of exchange {method.type!r}")
-    _change(channel, partial(_make_exchange, channel.broker, method), "exchange.declare-ok")
+    _change(channel, partial(_make_exchange, channel, method), "exchange.declare-ok")
 
 
-def _make_exchange(broker: Topology, method: Any) -> None:
+def _make_exchange(channel: ChannelBase, method: Any) -> None:
+    broker = channel.broker
     there = broker.exchanges.get(method.exchange) if method.exchange else None
     if there is not None:
         if there.kind != method.type:
@@ -72,6 +73,7 @@ def _make_exchange(broker: Topology, method: Any) -> None:
         durable=method.durable,
         auto_delete=method.auto_delete,
         internal=method.internal,
+        grace=channel.options.grace,
         arguments=with_hyphens(method.arguments),
     )
 
@@ -189,7 +191,11 @@ def _delete_queue(channel: ChannelBase, arrival: Arrival) -> None:
         if channel.broker.find_queue(name) is None:
             raise NotFoundError(f"no queue {name!r}")
         count = channel.broker.delete_queue(
-            name, if_unused=method.if_unused, if_empty=method.if_empty, peer=channel.peer
+            name,
+            if_unused=method.if_unused,
+            if_empty=method.if_empty,
+            dead_letters=True,
+            peer=channel.peer,
         )
         answer = channel.make("queue.delete-ok", message_count=count)
         channel.when_stored(lambda: channel.reply(answer))

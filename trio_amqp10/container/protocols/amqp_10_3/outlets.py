@@ -31,7 +31,7 @@ class GetOutlet103(GetOutlet):
 
     def __init__(self, channel: ChannelBase, node: Node, name: str, *, no_ack: bool) -> None:
         super().__init__(channel, node, name, no_ack=no_ack, window=1)
-        self.key = channel
+        self.key: object = channel
 
     def _carried(self, published: Published) -> Carried:
         return carried(published)
@@ -56,7 +56,7 @@ class WindowConsumer(ConsumerOutlet):
         self, channel: ChannelBase, node: Node, name: str, tag: str, *, size: int, **others: Any
     ) -> None:
         super().__init__(channel, node, name, tag, **others)
-        self.key = channel
+        self.key: object = channel
         self.octets = 0
         self._size = 0 if self._no_ack else size
         self._consuming = channel.consuming103

@@ -50,11 +50,12 @@ class Amqp103(Amqp091):
         tickets: whether clients need access tickets; otherwise any number is taken.
         queue_arguments: of queues that clients declare, unless they give them themselves; by default five failures make a dead
             letter, and there is no exchange for those.
-        grace: seconds of disuse after which a queue is deleted that was declared with auto-delete.
+        grace: seconds of disuse after which a queue or an exchange is deleted that was declared with auto-delete.
         redirect: called with the virtual host that a client asks for, and whether it insists; returns where the client is to go and
             which other hosts there are, or None to let it in.
         on_tunnel: called with the peer, the meta-data and the content of each tunnel.request; without it they are dropped.
-        on_cluster: called with the peer and each method of the class cluster; without it they are dropped.
+        on_cluster: called with the peer and each method of the class cluster. What cluster.bind asks for is relayed by itself; without
+            a program the others are dropped.
         on_branch: called with each branch of a distributed transaction, for the program to end; without it dtx.select is refused.
         close_timeout: seconds for the answer to our close, and for what came before the client's.
     """
@@ -88,7 +89,7 @@ class Amqp103(Amqp091):
             close_timeout=close_timeout,
         )
         self._properties.pop("capabilities", None)  # of 0-9-1, and bools, which tables of 10.3 have not
-        self.options = Options(
+        self.options: Options = Options(
             tickets=tickets,
             queue_arguments={"x-delivery-limit": _FAILURES - 1, **(queue_arguments or {})},
             grace=grace,

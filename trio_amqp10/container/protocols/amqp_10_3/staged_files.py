@@ -35,9 +35,9 @@ class StagedFile(PartialTransfer):
 
     def __init__(self, key: Key, size: int, channel: object) -> None:
         super().__init__(key)
-        self.size = size
+        self.size: int = size
         self.properties: Properties | None = None
-        self.channel = channel
+        self.channel: object = channel
 
     @property
     def whole(self) -> bool:

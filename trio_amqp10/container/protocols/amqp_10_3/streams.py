@@ -46,6 +46,8 @@ class StreamConsumer(ConsumerOutlet):
         dropped: messages that gave way to others.
     """
 
+    messages: int
+
     def __init__(
         self,
         channel: ServerChannel,
@@ -59,8 +61,8 @@ class StreamConsumer(ConsumerOutlet):
         **others: Any,
     ) -> None:
         super().__init__(channel, node, name, tag, no_ack=True, window=None, **others)
-        self.key = channel
-        self.dropped = 0
+        self.key: object = channel
+        self.dropped: int = 0
         self._size = size
         self._count = count
         self._rate = rate

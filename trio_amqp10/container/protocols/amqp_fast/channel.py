@@ -81,8 +81,8 @@ class ServerChannel:
         self.leases: dict[int, GivenLease] = {}
         self.acked: set[int] = set()
         self.stalled: dict[HandleOutlet, None] = {}
-        self.settling = False
-        self.over = False
+        self.settling: bool = False
+        self.over: bool = False
         self._slots: deque[_Slot] = deque()
         self._flushing = False
         self._transaction: Transaction | None = None
@@ -213,12 +213,12 @@ class ServerChannel:
 
         self._ask(handle, wish, grant_or_raise)
 
-    def ask_whether(self, wish: Wish, then: Callable[[bool], object]) -> None:
+    def ask_whether(self, handle: ServerHandle, wish: Wish, then: Callable[[bool], object]) -> None:
         """Do ``then`` with whether the client may do this."""
         if self.peer.is_granted(wish):
             then(True)
         else:
-            self._ask(None, wish, lambda refusal: then(refusal is None))
+            self._ask(handle, wish, lambda refusal: then(refusal is None))
 
     def _ask(
         self, handle: ServerHandle | None, wish: Wish, then: Callable[[RefusedError | None], object]

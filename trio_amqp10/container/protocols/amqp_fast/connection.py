@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
@@ -69,12 +69,12 @@ class ServedConnection(ChannelPeer[Engine, ServerChannel]):
         identity: Identity | None,
         host: str | None,
     ) -> None:
-        self.client_name = engine.opened.client_name
+        self.client_name: Final = engine.opened.client_name
         name = self.client_name or str(uuid.uuid4())
         super().__init__(
             container, container.find, engine, pump, traffic, name=name, identity=identity, host=host
         )
-        self.destinations = destinations
+        self.destinations: Final = destinations
         engine.owner = name
 
     def outgoing_links(self) -> Iterator[LinkView]:

@@ -1,7 +1,7 @@
 """Destinations: which nodes a name means for each service, and temporary ones (RFC 006, 2.2.6, 3.5.2.2, 3.5.2.3).
 
 A name that is the address of a node of the service means that node. To receive, any other name means all such nodes whose
-addresses begin with it; to send, an empty name means all there are. No node is made by being named; a temporary one is made by
+addresses begin with it, those that are added later too; to send, an empty name means all there are. No node is made by being named; a temporary one is made by
 the handle that is opened to it, and goes with the channel of that handle.
 
 Knows nodes; knows no command.
@@ -9,6 +9,7 @@ Knows nodes; knows no command.
 
 from __future__ import annotations
 
+import logging
 import secrets
 from typing import TYPE_CHECKING, Final
 
@@ -19,12 +20,16 @@ from trio_amqp10.container.nodes.queue import Queue
 from trio_amqp10.errors import Condition
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trio_amqp10.container.container import Container
     from trio_amqp10.container.nodes.content import Content
     from trio_amqp10.container.nodes.node import Node
     from trio_amqp10.message import Message
 
-__all__ = ["Destinations"]
+__all__ = ["Destinations", "PrefixSubscription"]
+
+_log = logging.getLogger("trio_amqp10.container")
 
 _KEPT: Final = frozenset({"maker"})
 """What keeps a temporary queue: its channel."""
@@ -47,6 +52,41 @@ class _Temporary:
         self.channel = channel
 
 
+class PrefixSubscription:
+    """A subscription to all destinations of a service whose names begin with ``prefix``.
+
+    Args:
+        prefix, service: which destinations.
+        identifier: of a durable subscription; empty for one that ends with its handle.
+        begin: subscribes to one destination.
+        added: called with a destination that is added later, to subscribe to it if that is permitted.
+
+    Attributes:
+        prefix, service, identifier, added: as given.
+    """
+
+    def __init__(
+        self,
+        prefix: str,
+        service: Service,
+        identifier: str,
+        begin: Callable[..., object],
+        added: Callable[[Node], object],
+    ) -> None:
+        self.prefix = prefix
+        self.service = service
+        self.identifier = identifier
+        self.added = added
+        self._begin = begin
+
+    def subscribe(self, node: Node) -> None:
+        """Subscribe to one destination; one that refuses it, such as an exclusive queue of another client, is left out."""
+        try:
+            self._begin(node, of_prefix=True)
+        except RefusedError as refusal:
+            _log.debug("%r is left out of the subscription to %r: %s", node, self.prefix, refusal)
+
+
 class Destinations:
     """The destinations of a container, as all clients of AMQP/Fast see them.
 
@@ -57,6 +97,24 @@ class Destinations:
     def __init__(self, container: Container) -> None:
         self._container = container
         self._temporary: dict[str, _Temporary] = {}
+        self._makes_temporary = False
+        self._prefixes: dict[PrefixSubscription, None] = {}
+        container.node_watchers.add(self)
+
+    def on_node_added(self, node: Node) -> None:
+        """As of ``NodeWatcher``: what subscribes to a prefix of its name subscribes to it."""
+        if not self._makes_temporary:
+            for each in list(self._prefixes):
+                if _is_of(node, each.service) and node.address.startswith(each.prefix):
+                    each.added(node)
+
+    def watch(self, subscription: PrefixSubscription) -> None:
+        """Have it told of nodes that are added."""
+        self._prefixes[subscription] = None
+
+    def unwatch(self, subscription: PrefixSubscription) -> None:
+        """It is over."""
+        self._prefixes.pop(subscription, None)
 
     def find_to_send(self, name: str, service: Service) -> list[Node]:
         """The node of this name; all of the service if the name is empty.
@@ -72,8 +130,8 @@ class Destinations:
             raise RefusedError(Condition.NOT_FOUND, f"no {service.name.lower()} {name!r}")
         return [node]
 
-    def find_to_receive(self, name: str, service: Service, client_name: str) -> list[Node]:
-        """The node of this name; all of the service whose addresses begin with it if there is none.
+    def find_to_receive(self, name: str, service: Service, client_name: str) -> tuple[list[Node], bool]:
+        """The node of this name; all of the service whose addresses begin with it if there is none, and True.
 
         Raises:
             RefusedError: there is no such node, or it is the temporary one of another client.
@@ -85,7 +143,7 @@ class Destinations:
                 raise RefusedError(
                     Condition.UNAUTHORIZED_ACCESS, f"{name!r} is the temporary destination of another client"
                 )
-            return [node]
+            return [node], False
         found = [
             each
             for each in list(self._container.nodes.values())
@@ -93,7 +151,7 @@ class Destinations:
         ]
         if not found:
             raise RefusedError(Condition.NOT_FOUND, f"no {service.name.lower()} {name!r}, and none below it")
-        return found
+        return found, True
 
     def make_temporary(self, name: str, service: Service, client_name: str, channel: object) -> str:
         """Make a temporary destination, or take the one that the client has of this name, without its messages.
@@ -113,11 +171,15 @@ class Destinations:
             return name
         if name in self._container.nodes:
             raise RefusedError(Condition.UNAUTHORIZED_ACCESS, f"there is a destination {name!r}")
-        node = (
-            self._container.make_temporary(name, _KEPT)
-            if service is Service.QUEUE
-            else self._container.add_topic(name)
-        )
+        self._makes_temporary = True
+        try:
+            node = (
+                self._container.make_temporary(name, _KEPT)
+                if service is Service.QUEUE
+                else self._container.add_topic(name)
+            )
+        finally:
+            self._makes_temporary = False
         self._temporary[name] = _Temporary(node, client_name, channel)
         return name
 

@@ -2,6 +2,8 @@
 
 The name of a destination is the name of the handle with the name in the command behind it (3.5.2.3). Knows nodes by
 ``destinations``, and its channel.
+
+Longer than 400 lines: what the commands of a handle do stands in one class.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from trio_amqp10.container.nodes.origins import origin_of
 from trio_amqp10.errors import Condition
 from trio_amqp10.reply_codes import ReplyCodeRfc011, reply_text
 
+from .destinations import PrefixSubscription
 from .faults import code_of, fault_of
 from .outlets import ConsumerOutlet, HandleOutlet, ReplyOutlet, look
 from .selection import FastSelection, wants_of
@@ -32,7 +35,9 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp_fast.events import Arrival
     from trio_amqp10.amqp_fast.handle import Handle
     from trio_amqp10.container.nodes.content import Content
+    from trio_amqp10.container.nodes.form_registry import Wants
     from trio_amqp10.container.nodes.node import Node
+    from trio_amqp10.container.rights.access import Action
 
     from .channel import ServerChannel
 
@@ -61,11 +66,12 @@ class ServerHandle:
     def __init__(self, channel: ServerChannel, engine: Handle) -> None:
         self.channel = channel
         self.engine = engine
-        self.name = engine.opened.dest_name
-        self.paused = False
+        self.name: str = engine.opened.dest_name
+        self.paused: bool = False
         self.prefetch = 0
         self.outlets: list[HandleOutlet] = []
-        self.over = False
+        self.over: bool = False
+        self._prefixes: list[PrefixSubscription] = []
         self._replies: dict[str, str] = {}  # the address for replies, by that of the function
         self._index: dict[int, Content] = {}
         self._next_number = 1
@@ -133,21 +139,42 @@ class ServerHandle:
         if name:
             self.channel.ask(self, ("send", name), partial(self._publish, arrival, nodes, slot))
         else:
-            self._ask_each(arrival, nodes, [], slot)
+            self._ask_each("send", nodes, [], lambda permitted: self._publish(arrival, permitted, slot))
 
     def _ask_each(
-        self, arrival: Arrival, nodes: Sequence[Node], permitted: list[Node], slot: Callable[[], object]
+        self,
+        action: Action,
+        nodes: Sequence[Node],
+        permitted: list[Node],
+        then: Callable[[list[Node]], object],
     ) -> None:
-        """To every destination there is that the client may write to."""
+        """Do ``then`` with those of the destinations that the client may do this with."""
         if not nodes:
-            self._publish(arrival, permitted, slot)
+            then(permitted)
             return
         node, *rest = nodes
 
         def ask_next(may: bool) -> None:
-            self._ask_each(arrival, rest, [*permitted, node] if may else permitted, slot)
+            self._ask_each(action, rest, [*permitted, node] if may else permitted, then)
 
-        self.channel.ask_whether(("send", node.address), ask_next)
+        self.channel.ask_whether(self, (action, node.address), ask_next)
+
+    def _ask_to_receive(
+        self, name: str, nodes: list[Node], then: Callable[[list[Node]], object], *, of_prefix: bool
+    ) -> None:
+        """Do ``then`` with the destination of this name, or those below it that the client may receive from."""
+        if not of_prefix:
+            self.channel.ask(self, ("receive", name), partial(then, nodes))
+            return
+
+        def go_on(permitted: list[Node]) -> None:
+            if not permitted:
+                raise RefusedError(
+                    Condition.UNAUTHORIZED_ACCESS, f"no destination below {name!r} may be read"
+                )
+            then(permitted)
+
+        self._ask_each("receive", nodes, [], go_on)
 
     def _publish(self, arrival: Arrival, nodes: Sequence[Node], slot: Callable[[], object]) -> None:
         assert arrival.message is not None
@@ -186,24 +213,56 @@ class ServerHandle:
         not_from = origin_of(peer) if command.no_local else None
         selection = FastSelection(command.selector, command.mime_type, not_from)
         wants = wants_of(selection)
-        nodes = peer.destinations.find_to_receive(name, self.service, peer.client_name)
+        nodes, of_prefix = peer.destinations.find_to_receive(name, self.service, peer.client_name)
+        begin = partial(self._begin_consumer, command, wants, selection if wants is not None else None)
 
-        def begin() -> None:
+        def begin_all(permitted: list[Node]) -> None:
             self.prefetch += command.prefetch
             self.channel.answer(self, self.reply(command))
-            for node in nodes:
-                terms = self._terms(command.identifier, node, selection if wants is not None else None)
-                outlet = ConsumerOutlet(
-                    self,
-                    node,
-                    command.identifier,
-                    unreliable=command.unreliable,
-                    wants=wants,
-                    subscription_terms=terms,
-                )
-                self._begin(outlet, node)
+            if of_prefix:
+                self._begin_prefix(name, command.identifier, begin, permitted)
+            else:
+                begin(permitted[0], of_prefix=False)
 
-        self.channel.ask(self, ("receive", name), begin)
+        self._ask_to_receive(name, nodes, begin_all, of_prefix=of_prefix)
+
+    def _begin_prefix(
+        self, name: str, identifier: str, begin: Callable[..., object], nodes: Sequence[Node]
+    ) -> None:
+        """Subscribe to all destinations of a prefix, now and later; those that refuse it are left out."""
+
+        def subscribe(node: Node, may: bool) -> None:
+            if may and prefix in self._prefixes:
+                prefix.subscribe(node)
+
+        def ask(node: Node) -> None:
+            self.channel.ask_whether(self, ("receive", node.address), partial(subscribe, node))
+
+        prefix = PrefixSubscription(name, self.service, identifier, begin, ask)
+        for node in nodes:
+            prefix.subscribe(node)
+        self._prefixes.append(prefix)
+        self.channel.peer.destinations.watch(prefix)
+
+    def _begin_consumer(
+        self,
+        command: spec.HandleConsume,
+        wants: Wants | None,
+        selection: FastSelection | None,
+        node: Node,
+        *,
+        of_prefix: bool,
+    ) -> None:
+        outlet = ConsumerOutlet(
+            self,
+            node,
+            command.identifier,
+            unreliable=command.unreliable,
+            of_prefix=of_prefix,
+            wants=wants,
+            subscription_terms=self._terms(command.identifier, node, selection),
+        )
+        self._begin(outlet, node)
 
     def _terms(self, identifier: str, node: Node, selection: FastSelection | None) -> SubscriptionTerms:
         owner = self.channel.peer.owner
@@ -225,25 +284,33 @@ class ServerHandle:
         peer.guard.remember(outlet, ("receive", node.address))
         outlet.begin()
 
-    def on_outlet_closed(self, condition: str | None, description: str | None) -> None:
-        """A node has ended a subscription, e.g. because it was deleted: so is the handle."""
-        if not self.over:
-            code = code_of(condition)
-            self.channel.fail(self, ReplyError(code, description or "the destination is gone", Level.HANDLE))
+    def on_outlet_closed(self, outlet: HandleOutlet, condition: str | None, description: str | None) -> None:
+        """A node has ended a subscription, e.g. because it was deleted: so is the handle, unless it was one of a prefix."""
+        if self.over:
+            return
+        if isinstance(outlet, ConsumerOutlet) and outlet.of_prefix:
+            self.outlets.remove(outlet)
+            self.channel.peer.guard.forget(outlet)
+            return
+        self.channel.fail(
+            self, ReplyError(code_of(condition), description or "the destination is gone", Level.HANDLE)
+        )
 
     def cancel(self, command: spec.HandleCancel) -> None:
         name = self.name + command.dest_name
         peer = self.channel.peer
-        (node,) = peer.destinations.find_to_send(name, self.service)
+        nodes, _ = peer.destinations.find_to_receive(name, self.service, peer.client_name)
+        self._end_prefixes(command.identifier, name)
         for outlet in list(self.outlets):
             if isinstance(outlet, ConsumerOutlet) and outlet.identifier == command.identifier:
                 self._end_outlet(outlet)
-        terms = node.recall(peer.owner, command.identifier)
-        if terms is None:
+        known = [(node, terms) for node in nodes if (terms := node.recall(peer.owner, command.identifier))]
+        if not known:
             raise RefusedError(Condition.NOT_FOUND, f"no subscription {command.identifier!r}")
-        last = WindowOutlet(peer, node, _nothing, _nothing, window=0, subscription_terms=terms)
-        last.begin()
-        last.end()  # it is final
+        for node, terms in known:
+            last = WindowOutlet(peer, node, _nothing, _nothing, window=0, subscription_terms=terms)
+            last.begin()
+            last.end()  # it is final
         self.channel.answer(self, self.reply(command))
 
     def flow(self, command: spec.HandleFlow) -> None:
@@ -263,10 +330,10 @@ class ServerHandle:
         name = self.name + command.dest_name
         peer = self.channel.peer
         selects = wants_of(FastSelection(command.selector, command.mime_type))
-        nodes = peer.destinations.find_to_receive(name, self.service, peer.client_name)
+        nodes, of_prefix = peer.destinations.find_to_receive(name, self.service, peer.client_name)
 
-        def list_them() -> None:
-            numbers = self._look(nodes, lambda content: selects is None or selects(content, None))
+        def list_them(permitted: list[Node]) -> None:
+            numbers = self._look(permitted, lambda content: selects is None or selects(content, None))
             numbers = [number for number in numbers if number > command.message_nbr]
             largest = min(peer.engine.frame_max - 64, 0xFFFF)
             listed, highest = write_list(numbers[:_INDEX_MAX], largest)
@@ -275,7 +342,7 @@ class ServerHandle:
             index = spec.HandleIndex(message_nbr=highest, message_list=listed)
             self.channel.answer(self, lambda: self.channel.write(self, index))
 
-        self.channel.ask(self, ("receive", name), list_them)
+        self._ask_to_receive(name, nodes, list_them, of_prefix=of_prefix)
 
     def _look(self, nodes: Sequence[Node], selects: Callable[[Content], bool]) -> list[int]:
         """Number what there is; what had a number keeps it."""
@@ -327,11 +394,19 @@ class ServerHandle:
         self.channel.peer.guard.forget(outlet)
         outlet.stop()
 
+    def _end_prefixes(self, identifier: str | None = None, name: str | None = None) -> None:
+        """Destinations that are added later are none of this any more; of all subscriptions, if none is named."""
+        for prefix in list(self._prefixes):
+            if identifier is None or (prefix.identifier, prefix.prefix) == (identifier, name):
+                self._prefixes.remove(prefix)
+                self.channel.peer.destinations.unwatch(prefix)
+
     def end(self) -> None:
         """Nothing more is done: what the client has not acknowledged goes back."""
         if self.over:
             return
         self.over = True
+        self._end_prefixes()
         outlets = {id(outlet) for outlet in self.outlets}
         for outlet in list(self.outlets):
             self._end_outlet(outlet)

@@ -125,7 +125,7 @@ class Login(ServerLogin):
             self._finish(step.name, mechanism.name)
 
     def _finish(self, name: str, mechanism: str) -> None:
-        self.identity = Identity(name, mechanism)
+        self.identity: Identity | None = Identity(name, mechanism)
         self._pump.feed(self._engine.accept_login, trio.current_time())
 
     def _refuse(self, why: str = "") -> None:

@@ -47,12 +47,12 @@ class HandleOutlet(WindowOutlet):
             handle.channel.peer,
             node,
             self._deliver,
-            handle.on_outlet_closed,
+            self._on_closed,
             window=None,
             wants=wants,
             subscription_terms=subscription_terms,
         )
-        self.address = node.address
+        self.address: str = node.address
         self._handle = handle
 
     def ready(self) -> bool:
@@ -72,6 +72,9 @@ class HandleOutlet(WindowOutlet):
 
     def _may_send(self) -> bool:
         return True
+
+    def _on_closed(self, condition: str | None, description: str | None) -> None:
+        self._handle.on_outlet_closed(self, condition, description)
 
     def wake(self) -> None:
         if self._handle.channel.settling:
@@ -94,18 +97,27 @@ class ConsumerOutlet(HandleOutlet):
     Args:
         identifier: of a durable subscription; empty for one that ends with its handle.
         unreliable: whether the client acknowledges nothing.
+        of_prefix: whether the client has named a prefix, so that the handle goes on without this node.
         others: as of ``HandleOutlet``.
 
     Attributes:
-        identifier: as given.
+        identifier, of_prefix: as given.
     """
 
     def __init__(
-        self, handle: ServerHandle, node: Node, identifier: str, *, unreliable: bool, **others: Any
+        self,
+        handle: ServerHandle,
+        node: Node,
+        identifier: str,
+        *,
+        unreliable: bool,
+        of_prefix: bool = False,
+        **others: Any,
     ) -> None:
         super().__init__(handle, node, **others)
         self.identifier = identifier
-        self.final = not identifier
+        self.of_prefix = of_prefix
+        self.final: bool = not identifier
         self._unreliable = unreliable
 
     def _may_send(self) -> bool:
@@ -141,7 +153,7 @@ class ReplyOutlet(HandleOutlet):
 
     def __init__(self, handle: ServerHandle, node: Node, target: str) -> None:
         super().__init__(handle, node, subscription_terms=SubscriptionTerms(name=target))
-        self.target = target
+        self.target: str | None = target
 
     def _deliver(self, content: Content, lease: GivenLease) -> None:
         handle = self._handle
@@ -167,10 +179,14 @@ def look(handle: ServerHandle, node: Node, wants: Callable[[Content], bool]) -> 
         handle.channel.peer,
         node,
         note,
-        handle.on_outlet_closed,
+        _nothing,
         window=None,
         wants=lambda content, _: wants(content),
         copying=True,
     )
     node.pull(outlet)
     return found[0] if found else None
+
+
+def _nothing(*_: object) -> None:
+    """Nothing is to be done."""

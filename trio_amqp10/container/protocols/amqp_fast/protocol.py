@@ -58,11 +58,11 @@ class AmqpFast:
         close_timeout: float = 5.0,
     ) -> None:
         self.container = container
-        self.limits = limits or Limits()
+        self.limits: Limits = limits or Limits()
         self.virtual_paths = virtual_paths
-        self.partials = PartialMessages() if partials is None else partials
+        self.partials: PartialMessages = PartialMessages() if partials is None else partials
         self.close_timeout = close_timeout
-        self.destinations = Destinations(container)
+        self.destinations: Final = Destinations(container)
         self.active: dict[str, ServedConnection] = {}
         """The connection of each client name (3.2.6)."""
 
