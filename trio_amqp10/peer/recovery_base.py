@@ -87,7 +87,8 @@ class RecoveryBase(ABC, Generic[C]):
         """Whether dialling again would only bring the same failure again."""
         if isinstance(failure, SecurityError | LocalProtocolError):
             return True
-        return isinstance(failure, cls.closed_error) and not failure.may_retry
+        closed: Any = failure
+        return isinstance(closed, cls.closed_error) and not closed.may_retry
 
     @abstractmethod
     def lost(self, reason: str, cause: BaseException | None = None) -> Exception:
