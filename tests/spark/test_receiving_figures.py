@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 import trio
@@ -22,7 +23,7 @@ async def test_file_is_written_when_something_changes_and_now_and_then(
     file = tmp_path / FILE
     figures = ReceivingFigures()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(figures.report, spool, tmp_path)
+        nursery.start_soon(figures.report, spool)
         await trio.sleep(0.5)
         assert json.loads(file.read_text())["received"] == 0
         file.unlink()
@@ -44,8 +45,9 @@ async def test_folder_that_cannot_be_written_stops_nothing(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     spool = Spool(tmp_path / "spool")
+    shutil.rmtree(tmp_path / "spool")
     with trio.move_on_after(5) as patience:
-        await ReceivingFigures().report(spool, tmp_path / "missing")
+        await ReceivingFigures().report(spool)
     assert patience.cancelled_caught
     spool.close()
 

@@ -28,13 +28,17 @@ if TYPE_CHECKING:
 
     from .amqp091_target import Route
 
-__all__ = ["amqp10"]
+__all__ = ["amqp10", "as_pair", "as_target"]
 
 _GUARANTEES: Final = ("at-most-once", "at-least-once", "exactly-once")
 
 
-def _as_target(value: str) -> tuple[str, str]:
-    """``URL/ADDRESS`` as (URL, address)."""
+def as_target(value: str) -> tuple[str, str]:
+    """``URL/ADDRESS`` as (URL, address).
+
+    Raises:
+        click.BadParameter: it names no node, or is of another protocol.
+    """
     if is_091(value):
         raise click.BadParameter("that is a URL of AMQP 0-9-1, which has no browsers; use amqp:// here")
     url = _parsed(value)
@@ -82,7 +86,12 @@ def _parsed(value: str, schemes: Mapping[str, str] | None = None) -> Url:
         raise click.BadParameter(str(wrong)) from None
 
 
-def _as_property(value: str) -> tuple[str, str]:
+def as_pair(value: str) -> tuple[str, str]:
+    """``NAME=VALUE`` as (name, value).
+
+    Raises:
+        click.BadParameter: it is not of that form.
+    """
     return _pair(value, "=", "NAME=VALUE")
 
 
@@ -101,7 +110,7 @@ _COUNT: Final = click.IntRange(min=1)
 _FILE: Final = click.Path(exists=True, dir_okay=False, readable=True)
 _SECONDS: Final = click.FloatRange(min=0, min_open=True)
 
-_target = click.argument("target", metavar="URL/ADDRESS", type=_as_target)
+_target = click.argument("target", metavar="URL/ADDRESS", type=as_target)
 _guarantee = click.option(
     "--guarantee", type=click.Choice(_GUARANTEES), default="at-least-once", show_default=True
 )
@@ -117,7 +126,11 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print the whole me
 
 @click.group(
     cls=LazyGroup,
-    lazy={"passwd": "secret_commands:passwd_command", "certs": "secret_commands:certs_command"},
+    lazy={
+        "passwd": "secret_commands:passwd_command",
+        "certs": "secret_commands:certs_command",
+        "spool": "spool_command:spool_command",
+    },
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="amqp10")
@@ -311,7 +324,7 @@ def serve_command(
 
 
 @amqp10.command("send")
-@amqp091_options(_as_target, publishes=True)
+@amqp091_options(as_target, publishes=True)
 @click.option("--body", metavar="TEXT", help="One message with this body.")
 @click.option(
     "--file",
@@ -325,7 +338,7 @@ def serve_command(
     "--property",
     "properties",
     metavar="NAME=VALUE",
-    type=_as_property,
+    type=as_pair,
     multiple=True,
     help="An application property, as a string. May be repeated.",
 )
@@ -398,7 +411,7 @@ def send_command(
 
 
 @amqp10.command("receive")
-@amqp091_options(_as_target)
+@amqp091_options(as_target)
 @click.option("--count", type=_COUNT, help="So many messages; without it, until interrupted.")
 @click.option("--timeout", metavar="SECONDS", type=_SECONDS, help="Stop after so much silence.")
 @_json
@@ -485,7 +498,7 @@ def browse_command(
 
 
 @amqp10.command("request")
-@amqp091_options(_as_target, publishes=True)
+@amqp091_options(as_target, publishes=True)
 @click.option("--body", metavar="TEXT", required=True, help="What to ask.")
 @click.option("--timeout", metavar="SECONDS", type=_SECONDS, default=30.0, show_default=True)
 @_json
@@ -544,7 +557,7 @@ def disconnect_command(url: str, identities: tuple[str, ...], dial: DialOptions)
 
 
 @amqp10.command("bench")
-@amqp091_options(_as_target, required=False)
+@amqp091_options(as_target, required=False)
 @click.option("--count", type=_COUNT, default=100_000, show_default=True, help="Messages.")
 @click.option("--size", type=click.IntRange(min=8), default=100, show_default=True, help="Octets of a body.")
 @click.option(

@@ -12,6 +12,7 @@ With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spa
 ``arrow_arrays``     sections of many messages as columns
 ``rows``             messages to rows, rows to batches
 ``message_encoder``  batches to messages
+``backlog``          what a query can read, and whoever receives it
 ``spool``            what was received and not yet consumed by Spark, on disk: files only
 ``segments``         what a file of the spool holds, and the rows that are made of it
 ``credit_limit``     how much may be granted, in messages and in octets
@@ -20,6 +21,13 @@ With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spa
 ``spool_receiver``   the receiver, in a thread of its own: peer to spool
 ``receiving_figures``  what the receiver does, in a file beside the spool
 ``spool_writer``     deliveries to a segment of the spool
+``storage``          folders and object stores, whose names are written whole
+``manifests``        which rows a lane has, by names alone
+``lane_spool``       the spool of one lane, which one receiver writes
+``lane_rows``        the rows of all lanes, which one query consumes
+``lane_program``     the process of a lane beside the driver
+``lane_processes``   all of those, started, watched and ended
+``first_copies``     each id once, whichever lane it came to
 ``connections``      connections, made anew when they are lost
 ``connection_pool``  connections that outlive a task
 ``source_selection`` sources that select

@@ -15,7 +15,7 @@ import os
 import re
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast
 from urllib.parse import quote
 
 from trio_amqp10.errors import LocalProtocolError
@@ -92,6 +92,15 @@ def _count(least: int) -> Callable[[str], int]:
         return number
 
     return parse
+
+
+def _lanes(value: str) -> int | Literal["external"]:
+    if value.strip().lower() == "external":
+        return "external"
+    try:
+        return int(_count(1)(value))
+    except ValueError:
+        raise ValueError("a whole number, at least 1, or external is possible") from None
 
 
 def _one_of(*names: str) -> Callable[[str], str]:
@@ -264,7 +273,8 @@ class ReadOptions(PeerOptions):
 class QueueOptions(ReadOptions):
     """``readStream``: a queue is emptied into a spool, and read from there."""
 
-    spool: str = _option("spool", _text)
+    spool: str = _option("spool", _text, secret=True)
+    lanes: int | Literal["external"] = _option("lanes", _lanes, 1)
     spool_max_bytes: int = _option("spool.maxBytes", _octets(1), 2**30)
     credit_max_bytes: int = _option("credit.maxBytes", _octets(1), 16 * 2**20)
     spool_flush_rows: int = _option("spool.flushRows", _count(1), 2000)
@@ -298,10 +308,19 @@ class QueueOptions(ReadOptions):
             )
         if self.durable and self.link_name is None:
             raise OptionError("option 'durable' needs 'linkName': the peer finds a subscription by it")
+        if self.durable and self.lanes not in (1, "external"):
+            raise OptionError(
+                f"option 'durable' is for one subscription, and 'lanes' = {self.lanes} would make as many, each with all messages"
+            )
         if self.link_name is not None and self.container_id is None:
             raise OptionError(
                 "option 'linkName' needs 'containerId': a link's name is one within a container's"
             )
+
+    @property
+    def has_lanes(self) -> bool:
+        """Whether messages are received into lanes, and not into the spool of one process."""
+        return self.lanes != 1 or "://" in self.spool
 
     @property
     def kept_rows(self) -> int:

@@ -9,12 +9,11 @@ Measured on PySpark 4.2 and 4.3, and held by tests, because no documentation say
 - A journaled batch is planned again before anything else is called; so ``partitions`` opens the spool too.
 - ``query.stop()`` does not call ``stop()``: the process gets SIGTERM.
 
-Knows the spool and the intake; AMQP is behind them.
+Knows the backlog; spools, lanes and AMQP are behind it.
 """
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import threading
@@ -31,12 +30,12 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from .backlog import Backlog
 from .batch_linger import BatchLinger
 from .browse import browse
 from .failure_points import passing
 from .segments import SegmentReader, inlined
-from .spool import Slice, Spool
-from .spool_receiver import SpoolReceiver
+from .spool import Slice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,7 +48,6 @@ __all__ = ["BrowseReader", "QueueReader"]
 
 _MOST_ROWS: Final = 100_000
 """Rows of a partition, at most, if segments are small enough."""
-_OBJECTS_BETWEEN_COLLECTIONS: Final = 100_000
 _INLINE_BYTES: Final = 64 * 2**20
 """What a batch may take where it travels inside its partitions."""
 
@@ -69,15 +67,14 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._available_now = False
         self._patience = BatchLinger(options.max_trigger_delay, options.backlog_delay)
-        self._opened: Spool | None = None
-        self._intake: SpoolReceiver | None = None
+        self._opened: Backlog | None = None
 
     # -- on the driver ----------------------------------------------------------------------
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's names, here and below
         """What the first batch begins with: all that nobody has consumed."""
-        self._receiving()
-        return self._offset(self._spool().low)
+        backlog = self._receiving()
+        return backlog.offset(backlog.low())
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """This run takes what is there, and ends."""
@@ -90,35 +87,30 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """How far the next batch goes."""
-        spool, intake = self._spool(), self._receiving()
-        at = spool.check(start.get("spool"), start.get("seq"))
-        intake.check()
-        if spool.full:
+        backlog = self._receiving()
+        at = backlog.position(start)
+        backlog.check()
+        if backlog.full:
             # Spark asks from here because all before is done; and it commits that only with the next batch,
             # which would never come if the spool stayed full; nor would more rows, so few do not wait for them.
-            spool.release(at)
-            intake.released()
+            backlog.release(at)
         most, octets, least = self._limits(limit)
         if self._available_now:
-            intake.wait_until(
-                lambda: (most is not None and spool.end >= at + most) or (spool.full and spool.end > at)
-            )
-            intake.check()
-        if self._available_now or spool.full:
+            backlog.freeze()
+            backlog.wait(at, most)
+            backlog.check()
+        if self._available_now or backlog.is_resting(at):
             least = 0
-        end = spool.end
-        rows = end - at
-        pressed = intake.pressed and not (
-            self._available_now or spool.full or (most is not None and rows >= most)
+        end = backlog.end(at)
+        rows = backlog.rows(at, end)
+        pressed = backlog.pressed and not (
+            self._available_now or backlog.is_resting(at) or (most is not None and rows >= most)
         )
         if not self._patience.is_over(rows, least, time.monotonic(), pressed=pressed):
-            return self._offset(at)
-        if most is not None:
-            end = min(end, at + most)
-        if octets is not None:
-            end = min(end, spool.fitting(at, octets))
+            return backlog.offset(at)
+        end = backlog.cut(at, end, most, octets)
         passing("offset")
-        return self._offset(end)
+        return backlog.offset(end)
 
     def _limits(self, limit: ReadLimit) -> tuple[int | None, int | None, int]:
         """Rows and octets at most, rows at least: what Spark says, and the options."""
@@ -136,52 +128,40 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
         """How far the spool goes, for the query's metrics."""
-        return self._offset(self._spool().end)
+        backlog = self._backlog()
+        return backlog.offset(backlog.end(backlog.low()))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Where the rows of a batch are."""
-        spool = self._spool()
-        first = spool.check(start.get("spool"), start.get("seq"))
-        last = spool.check(end.get("spool"), end.get("seq"))
+        backlog = self._backlog()
+        first, last = backlog.position(start), backlog.position(end)
         passing("planned")
-        groups = _grouped(spool.slices(first, last), self._options.min_partitions)
+        groups = _grouped(backlog.slices(first, last), self._options.min_partitions)
         if self._options.spool_transport == "inline":
             groups = [list(map(inlined, group)) for group in groups]
         return [SpoolPartition(group) for group in groups]
 
     def commit(self, end: dict[str, Any]) -> None:
         """Spark has consumed all before: it need not be kept."""
-        spool = self._spool()
-        spool.release(spool.check(end.get("spool"), end.get("seq")))
-        if self._intake is not None:
-            self._intake.released()
+        backlog = self._backlog()
+        backlog.release(backlog.position(end))
 
     def stop(self) -> None:
         """The query has failed, or the driver is gone."""
-        intake, self._intake = self._intake, None
-        if intake is not None:
-            intake.stop()
-        spool, self._opened = self._opened, None
-        if spool is not None:
-            spool.close()
+        backlog, self._opened = self._opened, None
+        if backlog is not None:
+            backlog.close()
 
-    def _offset(self, row: int) -> dict[str, Any]:
-        return {"spool": self._spool().id, "seq": row}
-
-    def _spool(self) -> Spool:
+    def _backlog(self) -> Backlog:
         if self._opened is None:
-            options = self._options
-            self._opened = Spool(options.spool, max_bytes=options.spool_max_bytes, keep=options.kept_rows)
+            self._opened = Backlog(self._options)
             self._heed_sigterm()
         return self._opened
 
-    def _receiving(self) -> SpoolReceiver:
-        if self._intake is None:
-            # The process is this reader's alone. Rows are made by the thousand and die together, and to look through them
-            # for cycles again and again is a sixth of the work.
-            gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
-            self._intake = SpoolReceiver(self._options, self._spool(), emptying=self._available_now)
-        return self._intake
+    def _receiving(self) -> Backlog:
+        backlog = self._backlog()
+        backlog.receive(emptying=self._available_now)
+        return backlog
 
     def _heed_sigterm(self) -> None:
         """That is how Spark ends a query: settle and detach, and then end as one does."""

@@ -9,13 +9,15 @@ Knows numbers and the spool; neither links nor Spark.
 from __future__ import annotations
 
 import json
-import os
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
+
+from .lane_spool import LaneSpool
+from .spool import SpoolError
 
 if TYPE_CHECKING:
     from .spool import Spool
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["FILE", "ReceivingFigures"]
 
 FILE: Final = "metrics.json"
-_INTERVAL: Final = 1.0
 _LONGEST: Final = 10.0
 
 
@@ -47,7 +48,7 @@ class ReceivingFigures:
     depth: int = 0
     resting: int = 0
 
-    def snapshot(self, spool: Spool) -> dict[str, Any]:
+    def snapshot(self, spool: Spool | LaneSpool) -> dict[str, Any]:
         """All figures, and those of the spool: rows ever written and not consumed, octets, and whether it is full.
 
         ``lag_seconds`` is for how long the oldest row has waited to be consumed.
@@ -63,7 +64,7 @@ class ReceivingFigures:
             "lag_seconds": 0.0 if since is None else round(max(0.0, time.time() - since), 3),
         }
 
-    async def report(self, spool: Spool, folder: str | Path) -> None:
+    async def report(self, spool: Spool | LaneSpool) -> None:
         """Write the file, again and again. Cancelled: it is written once more."""
         before: dict[str, Any] = {}
         wrote_at = -_LONGEST
@@ -72,17 +73,16 @@ class ReceivingFigures:
                 now = self.snapshot(spool)
                 lasting = {name: value for name, value in now.items() if name != "lag_seconds"}
                 if lasting != before or trio.current_time() - wrote_at >= _LONGEST:
-                    _write(Path(folder), now)
+                    if isinstance(spool, LaneSpool):  # perhaps far away
+                        await trio.to_thread.run_sync(_write, spool, now)
+                    else:
+                        _write(spool, now)
                     before, wrote_at = lasting, trio.current_time()
-                await trio.sleep(_INTERVAL)
+                await trio.sleep(spool.figures_interval)
         finally:
-            _write(Path(folder), self.snapshot(spool))
+            _write(spool, self.snapshot(spool))
 
 
-def _write(folder: Path, figures: dict[str, Any]) -> None:
-    tmp = folder / f"tmp-{FILE}"
-    try:
-        tmp.write_text(json.dumps({**figures, "at": round(time.time(), 3)}) + "\n", encoding="utf-8")
-        os.replace(tmp, folder / FILE)
-    except OSError:
-        tmp.unlink(missing_ok=True)  # the disk is full, say: then there is no news for a while
+def _write(spool: Spool | LaneSpool, figures: dict[str, Any]) -> None:
+    with suppress(OSError, SpoolError):  # then there is no news for a while
+        spool.show_figures(FILE, json.dumps({**figures, "at": round(time.time(), 3)}) + "\n")

@@ -29,6 +29,7 @@ from trio_amqp10.errors import AmqpError, RemoteProtocolError
 from .rows import RowMaker, Rows
 from .schema import read_schema
 from .spool import Slice
+from .storage import open_source, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -102,16 +103,16 @@ def segment(
 # Reading ------------------------------------------------------------------------------------------
 
 
-def extra_of(path: Path, name: bytes) -> Any:
+def extra_of(path: Path | str, name: bytes) -> Any:
     """What the segment in this file says beside its messages; None if it says nothing of that name."""
-    with pa.OSFile(str(path)) as file:
+    with open_source(str(path)) as file:
         metadata = pa.ipc.open_file(file).schema.metadata or {}
     return json.loads(metadata[name]) if name in metadata else None
 
 
-def keys(path: Path, key: Callable[[bytes], str | None]) -> list[str | None]:
+def keys(path: Path | str, key: Callable[[bytes], str | None]) -> list[str | None]:
     """What ``key`` says of the messages in this file, by their octets; of a segment of format 1, what that says itself."""
-    with pa.memory_map(str(path)) as file:
+    with open_source(str(path)) as file:
         batch = pa.ipc.open_file(file).get_batch(0)
         said = batch.schema.metadata or {}
         if _FORMAT not in said:
@@ -138,10 +139,10 @@ def _opened(source: str | bytes) -> pa.NativeFile:
     if isinstance(source, bytes):
         return pa.BufferReader(source)
     try:
-        return pa.memory_map(source)
+        return open_source(source)
     except FileNotFoundError:
         raise SegmentError(
-            f"{source} is not to be seen here: the executors need the folder of option 'spool' at the same path as the driver, "
+            f"{shown(source)} is not to be seen here: the executors need the folder of option 'spool' at the same path as the driver, "
             "or option 'spool.transport' = 'inline'"
         ) from None
 

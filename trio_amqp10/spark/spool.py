@@ -107,16 +107,21 @@ class Spool:
         id: which spool this is.
         low: rows below are consumed.
         end: the number of rows that were ever written.
+        where: the folder, for people.
 
     Raises:
         SpoolError: another process has it, or it is damaged.
         OSError: the folder cannot be used.
     """
 
+    figures_interval: Final = 1.0
+    """Seconds between two calls of ``show_figures`` that are worth it."""
+
     def __init__(
         self, folder: str | Path, *, max_bytes: int | None = None, keep: int = 0, patience: float = 5.0
     ) -> None:
         self._folder = Path(folder).absolute()
+        self.where: str = str(self._folder)
         self._max_bytes = max_bytes
         self._keep = keep
         self._guard = threading.Lock()
@@ -289,6 +294,20 @@ class Spool:
         tmp.rename(self._folder / name)
         self._flush_folder()
 
+    def show_figures(self, name: str, text: str) -> None:
+        """Write a file that nobody depends on.
+
+        Raises:
+            OSError: it could not be written.
+        """
+        tmp = self._folder / f"tmp-{name}"
+        try:
+            tmp.write_text(text, encoding="utf-8")
+            tmp.replace(self._folder / name)
+        except OSError:
+            tmp.unlink(missing_ok=True)  # the disk is full, say
+            raise
+
     def _flush_folder(self) -> None:
         folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -367,6 +386,12 @@ class Spool:
                 )
             )
         return parts
+
+    def kept(self, row: int, rows: int) -> list[Slice]:
+        """Where the last rows before ``row`` are, at most so many: those that are there still."""
+        with self._guard:
+            first = self._segments[0].first if self._segments else row
+        return self.slices(min(row, max(first, row - rows)), row)
 
     def fitting(self, start: int, octets: int) -> int:
         """The row up to which those from ``start`` on take about so many octets; at least one row, if there is one."""

@@ -35,6 +35,7 @@ from trio_amqp10.errors import Condition, LocalProtocolError
 from .connections import dialling, in_one
 from .credit_limit import CreditLimit
 from .failure_points import passing
+from .lane_spool import LaneSpool
 from .receiving_figures import ReceivingFigures
 from .source_selection import check_filter, check_keeping, keeps_nothing, source_of
 from .spool import SpoolError, SpoolFullError
@@ -42,7 +43,7 @@ from .spool_terminus_store import SpoolTerminusStore, named
 from .spool_writer import SpoolWriter, Taken
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from .options import QueueOptions
     from .spool import Spool
@@ -79,7 +80,7 @@ class SpoolReceiver:
         figures: what has happened so far.
     """
 
-    def __init__(self, options: QueueOptions, spool: Spool, *, emptying: bool = False) -> None:
+    def __init__(self, options: QueueOptions, spool: Spool | LaneSpool, *, emptying: bool = False) -> None:
         self._options = options if options.dedup != "link" else named(options, spool)
         self._spool = spool
         self._emptying = emptying
@@ -164,7 +165,25 @@ class SpoolReceiver:
         )
         self._empty_by = trio.current_time() + self._options.available_now_timeout
         with self._scope:
-            await in_one(self._receive, partial(self.figures.report, self._spool, self._options.spool))
+            jobs: list[Callable[[], Awaitable[object]]] = [
+                self._receive,
+                partial(self.figures.report, self._spool),
+            ]
+            if isinstance(self._spool, LaneSpool):
+                jobs.append(partial(self._keep_informed, self._spool))
+            await in_one(*jobs)
+
+    async def _keep_informed(self, spool: LaneSpool) -> None:
+        """Somebody else consumes rows of a lane, and may begin to fill it."""
+        while True:
+            await trio.sleep(spool.interval)
+            full = spool.full
+            try:
+                await trio.to_thread.run_sync(spool.refresh)
+            except OSError as wrong:
+                _log.warning("%s: what was consumed is not known now: %s", spool.where, wrong)
+            if full and not spool.full:
+                self._make_way()
 
     async def _receive(self) -> None:
         await dialling(self._options, self._receive_all)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from trio_amqp10.engine.unsettled_state import Terminus
     from trio_amqp10.peer.terminus_store import LinkKey
 
+    from .lane_spool import LaneSpool
     from .options import QueueOptions
     from .spool import Spool
 
@@ -50,7 +51,7 @@ _REST: Final = 1.0
 """Seconds until a disk that was full is tried again."""
 
 
-def named(options: QueueOptions, spool: Spool) -> QueueOptions:
+def named(options: QueueOptions, spool: Spool | LaneSpool) -> QueueOptions:
     """These options with names for container and link, by which the peer knows who comes back: those of the spool, if none are given."""
     return replace(
         options,
@@ -69,14 +70,17 @@ class SpoolTerminusStore(amqp.TerminusStore):
         SpoolError: what it says of links is damaged.
     """
 
-    def __init__(self, spool: Spool) -> None:
+    def __init__(self, spool: Spool | LaneSpool) -> None:
         self._spool = spool
         self._since = _since(spool)
         self._tags: dict[str, dict[bytes, None]] = {}
         self._unsettled_stores: dict[str, _SpooledDeliveries] = {}
         self._coming: list[tuple[str, bytes]] = []
         for path in spool.segments[-1:]:
-            told: dict[str, list[str]] = extra_of(path, TAGS) or {}
+            try:
+                told: dict[str, list[str]] = extra_of(path, TAGS) or {}
+            except FileNotFoundError:  # of a lane, consumed and deleted by somebody else
+                break
             for name, tags in told.items():
                 if spool.end > self._since.get(name, spool.end):
                     self._tags[name] = dict.fromkeys(map(bytes.fromhex, tags))
@@ -149,7 +153,7 @@ class SpoolTerminusStore(amqp.TerminusStore):
             self._tags.setdefault(name, {})[tag] = None
 
 
-def _since(spool: Spool) -> dict[str, int]:
+def _since(spool: Spool | LaneSpool) -> dict[str, int]:
     noted = spool.noted(_NOTE)
     try:
         return {} if noted is None else dict(json.loads(noted))

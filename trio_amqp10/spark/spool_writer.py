@@ -8,7 +8,9 @@ Knows deliveries, segments and the spool; neither links nor settlement.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import pyarrow as pa
@@ -18,6 +20,7 @@ import trio_amqp10 as amqp
 from trio_amqp10.errors import RemoteProtocolError
 
 from .failure_points import passing
+from .lane_spool import LaneSpool
 from .recent_ids import RecentIds
 from .rows import RowMaker, Rows
 from .segments import keys, segment
@@ -60,7 +63,7 @@ class SpoolWriter:
     def __init__(
         self,
         options: QueueOptions,
-        spool: Spool,
+        spool: Spool | LaneSpool,
         termini: SpoolTerminusStore | None,
         figures: ReceivingFigures,
     ) -> None:
@@ -72,7 +75,8 @@ class SpoolWriter:
         if options.dedup == "message-id":
             self._seen = RecentIds(options.dedup_window)
             for path in spool.segments:
-                self._seen.add(keys(path, self._seen.key))
+                with suppress(FileNotFoundError):  # of a lane, consumed and deleted by somebody else
+                    self._seen.add(keys(path, self._seen.key))
         whole = replace(options, columns=None, maps=True)  # what cannot be decoded is no matter of columns
         self._decoder = RowMaker(whole) if options.on_decode_error == "reject" else None
 
@@ -113,10 +117,13 @@ class SpoolWriter:
             with pa.ipc.new_file(file, table.schema) as writer:
                 writer.write_batch(table)
 
+        write = self._spool.write
+        if isinstance(self._spool, LaneSpool) and ids:
+            write = partial(self._spool.write, ids=ids)
         try:
-            await trio.to_thread.run_sync(self._spool.write, len(came), fill)
+            await trio.to_thread.run_sync(write, len(came), fill)
         except OSError as wrong:  # not to be taken for a lost connection
-            raise SpoolError(f"the spool {self._options.spool} cannot be written: {wrong}") from wrong
+            raise SpoolError(f"the spool {self._spool.where} cannot be written: {wrong}") from wrong
         if self._seen is not None:
             self._seen.add(ids)
         if self._termini is not None:

@@ -1,0 +1,390 @@
+"""Lanes in a folder and in an object store: what a receiver writes, and what a query reads and deletes."""
+
+from __future__ import annotations
+
+import errno
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import trio_amqp10 as amqp
+from trio_amqp10.spark import lane_rows, lane_spool
+from trio_amqp10.spark.lane_rows import LaneRows
+from trio_amqp10.spark.lane_spool import LaneSpool
+from trio_amqp10.spark.manifests import Manifest, Positions
+from trio_amqp10.spark.segments import Stored, segment
+from trio_amqp10.spark.spool import SpoolError, SpoolFullError
+from trio_amqp10.spark.storage import FolderStore, is_remote, open_source, open_store, shown
+
+from .desk import read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from trio_amqp10.spark.storage import Store
+
+    from .objects import ObjectServer
+
+
+@pytest.fixture(params=["folder", "objects"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A new store of each kind."""
+    if request.param == "folder":
+        return str(tmp_path / "spool")
+    objects: ObjectServer = request.getfixturevalue("objects")
+    return objects.uri(tmp_path.name)
+
+
+@pytest.fixture(autouse=True)
+def _fresh_listings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane_rows, "_AGE", 0.0)
+
+
+@pytest.fixture
+def opened() -> Iterator[Callable[..., LaneSpool]]:
+    spools: list[LaneSpool] = []
+
+    def open_one(where: str, lane: str = "a", **given: Any) -> LaneSpool:
+        spools.append(LaneSpool(where, lane, **{"patience": 0.2, **given}))
+        return spools[-1]
+
+    yield open_one
+    for each in spools:
+        each.close()
+
+
+def ids(*numbers: int) -> list[str | None]:
+    return [f"ulong:{number}" for number in numbers]
+
+
+def fill(numbers: tuple[int, ...]) -> Callable[[BinaryIO], None]:
+    came = [Stored(amqp.Message(b"%d" % n, message_id=n).to_payload(), b"t", 0) for n in numbers]
+    table = segment(came, [0] * len(came), address="q", peer="p")
+
+    def write(file: BinaryIO) -> None:
+        with pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_batch(table)
+
+    return write
+
+
+def put(spool: LaneSpool, *numbers: int, named: bool = False) -> None:
+    spool.write(len(numbers), fill(numbers), ids=ids(*numbers) if named else None)
+
+
+def numbers(rows: LaneRows, start: Positions, end: Positions) -> list[int]:
+    return [int(row["body"]) for row in read(rows.batch(start, end), columns="body")]
+
+
+def test_rows_of_all_lanes_are_read_and_deleted_once_they_are_consumed(
+    where: str, opened: Callable[..., LaneSpool]
+) -> None:
+    one, two = opened(where), opened(where, "b")
+    put(one, 0, 1, 2)
+    put(two, 3, 4)
+    put(one, 5)
+    rows = LaneRows(open_store(where))
+    end = rows.ends({})
+    assert sorted(end.values()) == [2, 4]
+    assert numbers(rows, {}, end) == [0, 1, 2, 5, 3, 4]
+    rows.release(end)
+    rows.release(end)
+    left = [Manifest.parse(name) for name in open_store(where).names("manifests")]
+    assert sorted((each.lane, each.first) for each in left if each) == [
+        ("a", 3),
+        ("b", 0),
+    ]  # the last of each lane
+    assert len(open_store(where).names("segments")) == 2
+    again = LaneRows(open_store(where))
+    assert again.consumed == end
+    assert numbers(again, end, again.ends(end)) == []
+
+
+def test_receiver_goes_on_counting_where_the_one_before_it_ended(
+    where: str, opened: Callable[..., LaneSpool]
+) -> None:
+    for first in (0, 3, 5):
+        spool = opened(where)
+        assert (spool.low, spool.end) == (first, first)
+        put(spool, *range(first, {0: 3, 3: 5, 5: 6}[first]))
+        spool.close()
+    rows = LaneRows(open_store(where))
+    found = read(rows.batch({}, rows.ends({})), columns="body,seq")
+    assert [(row["seq"], int(row["body"])) for row in found] == [(number, number) for number in range(6)]
+
+
+def test_receiver_that_was_taken_for_dead_loses_nothing_and_ends(
+    objects: ObjectServer, tmp_path: Path, opened: Callable[..., LaneSpool]
+) -> None:
+    """An object store has no locks: both write, and what the older one has accepted upon is read however late it is."""
+    where = objects.uri(tmp_path.name)
+    zombie = opened(where)
+    put(zombie, 0, 1)
+    successor = opened(where)
+    put(successor, 2, 3)
+    rows = LaneRows(open_store(where))
+    seen = rows.ends({})
+    assert numbers(rows, {}, seen) == [0, 1, 2, 3]
+    rows.release(seen)
+    put(zombie, 4, 5)
+    put(successor, 6)
+    rows = LaneRows(open_store(where))
+    assert numbers(rows, seen, rows.ends(seen)) == [4, 5, 6]
+    successor.refresh()
+    with pytest.raises(SpoolError, match=r"another receiver began with epoch 2, and this one has 1.*counts"):
+        zombie.refresh()
+
+
+def test_folder_has_one_receiver_for_each_lane(tmp_path: Path, opened: Callable[..., LaneSpool]) -> None:
+    opened(str(tmp_path))
+    opened(str(tmp_path), "b")
+    with pytest.raises(SpoolError, match="each lane has one receiver at a time"):
+        opened(str(tmp_path))
+
+
+def test_lane_is_full_until_somebody_else_has_consumed(where: str, opened: Callable[..., LaneSpool]) -> None:
+    spool = opened(where, max_bytes=2000)
+    while not spool.full:
+        put(spool, 1)
+    assert spool.size >= 2000
+    assert spool.waiting_since is not None
+    spool.close()
+    successor = opened(where, max_bytes=2000)
+    assert successor.full  # what was left counts
+    rows = LaneRows(open_store(where))
+    rows.release(rows.ends({}))
+    successor.refresh()
+    assert (successor.full, successor.size, successor.waiting_since) == (False, 0, None)
+    put(successor, 2)
+    assert successor.end == successor.low + 1
+
+
+class Failing:
+    """A store that fails for a while when something is put."""
+
+    def __init__(self, store: Store, failures: list[OSError | SpoolFullError], of: str) -> None:
+        self._store = store
+        self.failures = failures
+        self._of = of
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def put(self, name: str, octets: bytes, *, lasting: bool = True) -> None:
+        if name.startswith(self._of) and self.failures:
+            raise self.failures.pop(0)
+        self._store.put(name, octets, lasting=lasting)
+
+
+@pytest.mark.parametrize("what", ["segments", "manifests"])
+def test_store_that_fails_for_a_moment_gets_the_same_octets_again(
+    tmp_path: Path, what: str, opened: Callable[..., LaneSpool]
+) -> None:
+    failing = Failing(FolderStore(tmp_path), [OSError(errno.EIO, "no"), OSError(errno.EIO, "no")], what)
+    spool = opened("", store=failing, patience=30.0)
+    put(spool, 1, 2)
+    assert not failing.failures
+    rows = LaneRows(open_store(str(tmp_path)))
+    assert numbers(rows, {}, rows.ends({})) == [1, 2]
+    failing.failures += [OSError(errno.EIO, "no")] * 5
+    spool._patience = 0.1
+    with pytest.raises(OSError, match="no"):
+        put(spool, 3)
+    assert numbers(rows, {}, rows.ends({})) == [1, 2]
+
+
+@pytest.mark.parametrize("what", ["segments", "manifests"])
+def test_store_without_room_is_full_and_nothing_has_changed(
+    tmp_path: Path, what: str, opened: Callable[..., LaneSpool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = Failing(FolderStore(tmp_path), [SpoolFullError("full")], what)
+    spool = opened("", store=failing)
+    with pytest.raises(SpoolFullError):
+        put(spool, 1, 2)
+    assert (spool.full, spool.end) == (True, 0)
+    put(spool, 1, 2, 3)
+    assert not spool.full
+    rows = LaneRows(open_store(str(tmp_path)))
+    assert numbers(rows, {}, rows.ends({})) == [1, 2, 3]
+
+
+def test_disk_without_room_is_told_from_one_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = FolderStore(tmp_path)
+
+    def fail(code: int) -> Callable[[int], None]:
+        def fsync(_: int) -> None:
+            raise OSError(code, "no")
+
+        return fsync
+
+    for code, kind in ((errno.ENOSPC, SpoolFullError), (errno.EIO, OSError)):
+        with monkeypatch.context() as patch, pytest.raises(kind, match="no"):
+            patch.setattr("os.fsync", fail(code))
+            store.put("a", b"x")
+        assert store.names("") == []
+
+
+class Died(BaseException):
+    """Somebody pulled the plug."""
+
+
+@pytest.mark.parametrize("place", ["unwritten", "written", "published"])
+def test_receiver_that_dies_leaves_a_segment_whole_or_none(
+    where: str, place: str, opened: Callable[..., LaneSpool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dying(here: str) -> None:
+        if here == place:
+            raise Died
+
+    spool = opened(where)
+    put(spool, 0, 1)
+    with monkeypatch.context() as patch, pytest.raises(Died):
+        patch.setattr(lane_spool, "passing", dying)
+        put(spool, 2, 3)
+    spool.close()
+    successor = opened(where)
+    put(successor, 2, 3)  # it was not accepted, so it comes again
+    rows = LaneRows(open_store(where))
+    found = numbers(rows, {}, rows.ends({}))
+    assert found == ([0, 1, 2, 3, 2, 3] if place == "published" else [0, 1, 2, 3])
+
+
+@pytest.mark.parametrize("place", ["consumed", "deleted"])
+def test_query_that_dies_while_it_deletes_is_followed_by_one_that_does(
+    where: str, place: str, opened: Callable[..., LaneSpool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool = opened(where)
+    for number in range(5):
+        put(spool, number)
+    rows = LaneRows(open_store(where))
+    end = rows.ends({})
+
+    def dying(here: str) -> None:
+        if here == place:
+            raise Died
+
+    with monkeypatch.context() as patch, pytest.raises(Died):
+        patch.setattr(lane_rows, "passing", dying)
+        rows.release(end)
+    again = LaneRows(open_store(where))
+    assert numbers(again, end, again.ends(end)) == []
+    put(spool, 5)
+    after = again.ends(end)
+    assert numbers(again, end, after) == [5]
+    again.release(after)
+    assert len(open_store(where).names("segments")) == len(open_store(where).names("manifests")) == 1
+
+
+def test_second_query_is_noticed(where: str, opened: Callable[..., LaneSpool]) -> None:
+    put(opened(where), 0)
+    first = LaneRows(open_store(where))
+    end = first.ends({})
+    LaneRows(open_store(where))
+    with pytest.raises(SpoolError, match="another query consumes the rows"):
+        first.release(end)
+
+
+def test_ids_of_all_lanes_are_compared_and_a_batch_that_is_planned_again_is_the_same(
+    where: str, opened: Callable[..., LaneSpool]
+) -> None:
+    one, two = opened(where), opened(where, "b")
+    put(one, 0, 1, named=True)
+    put(two, 1, 2)  # nobody asked for ids when these came
+    rows = LaneRows(open_store(where), window=3)
+    first = rows.ends({})
+    rows.release({})
+    put(one, 2, 3, named=True)
+    put(two, 4, 5, named=True)
+    rows = LaneRows(open_store(where), window=3)
+    second = rows.ends(first)
+
+    def seen(before: Positions, after: Positions) -> tuple[list[Any], list[Any]]:
+        old, new = rows.identified(before, after)
+        return [each.ids for each in old], [each.ids for each in new]
+
+    expected = ([ids(0, 1), ids(1, 2)], [ids(2, 3), ids(4, 5)])
+    assert seen({}, first) == ([], expected[0])
+    assert seen(first, second) == expected
+    rows.release(first)
+    rows = LaneRows(open_store(where), window=3)
+    assert seen(first, second) == expected
+
+
+def test_rows_that_somebody_has_deleted_are_an_error(where: str, opened: Callable[..., LaneSpool]) -> None:
+    spool = opened(where)
+    put(spool, 0, 1)
+    put(spool, 2, 3)
+    store = open_store(where)
+    rows = LaneRows(store)
+    end = rows.ends({})
+    first, last = sorted(store.names("manifests"))
+    store.delete(first)
+    rows = LaneRows(store)
+    with pytest.raises(SpoolError, match=r"rows 0 to 2 of a/.* are missing"):
+        rows.ends({})
+    with pytest.raises(SpoolError, match=r"2 rows of a batch are not in .* any more"):
+        rows.batch({}, end)
+    store.delete(last)
+    with pytest.raises(SpoolError, match=r"4 rows of a batch are not in .* any more"):
+        LaneRows(store).batch({}, end)
+
+
+def test_batch_is_cut_by_rows_and_octets_from_each_lane(where: str, opened: Callable[..., LaneSpool]) -> None:
+    one, two = opened(where), opened(where, "b")
+    put(one, *range(90))
+    put(two, *range(10))
+    rows = LaneRows(open_store(where))
+    end = rows.ends({})
+    assert rows.cut({}, end, None, None) == rows.cut({}, end, 100, 10**9) == end
+    cut = rows.cut({}, end, 50, None)
+    assert sorted(cut.values()) == [5, 45]
+    assert rows.rows({}, cut) == 50
+    few = rows.cut({}, end, None, 1)
+    assert rows.rows({}, few) == 1
+    assert rows.octets({}).keys() == {"a", "b"}
+
+
+def test_newer_notes_are_refused_and_half_written_ones_waited_for(where: str) -> None:
+    store = open_store(where)
+    store.put("consumed.json", b'{"version": 1, ')
+    assert LaneRows(store).consumed == {}
+    store.put("consumed.json", json.dumps({"version": 2}).encode())
+    with pytest.raises(SpoolError, match="is of version 2, and this program knows version 1"):
+        LaneRows(store)
+
+
+@pytest.mark.parametrize("name", ["", "a.b", "-a", "a/b", "x" * 64])
+def test_names_that_no_lane_can_have_are_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(SpoolError, match="a lane cannot be called"):
+        LaneSpool(str(tmp_path), name)
+
+
+def test_small_files_of_a_lane(where: str, opened: Callable[..., LaneSpool]) -> None:
+    spool = opened(where)
+    assert spool.noted("links") is None
+    spool.note("links", "{}")
+    spool.show_figures("metrics.json", "[]")
+    assert (spool.noted("links"), spool.noted("metrics.json")) == ("{}", "[]")
+    put(spool, 1)
+    with open_source(spool.segments[0]) as file:
+        assert pa.ipc.open_file(file).get_batch(0).num_rows == 1
+    other = opened(where, "b")
+    assert other.noted("links") is None
+    assert other.id != spool.id
+
+
+def test_uri_that_no_store_has_is_refused_and_credentials_are_not_shown() -> None:
+    with pytest.raises(SpoolError, match=r"nope://there/ cannot be used as a store"):
+        open_store("nope://ada:enigma@there/x")
+    assert shown("s3://ada:enigma@bucket/x?region=r") == "s3://bucket/x"
+    assert shown("/a folder") == "/a folder"
+    assert is_remote("s3://bucket/x")
+    assert not is_remote("file:///x")
+    assert not is_remote("/x")
+    assert open_store("file:///tmp/a%20b").where == "/tmp/a b"

@@ -1,0 +1,252 @@
+"""LaneRows: the rows of all lanes of a store, for the one query that reads and consumes them.
+
+Lanes are found by their manifests, whoever writes them, and one that has no receiver any more is read to its end. A position is a row
+for each epoch (``manifests``). Consumed rows are noted first, then their segments are deleted, then their manifests; the last rows of
+each lane stay, to tell what comes again.
+
+A message that a receiver wrote and did not settle, because it died or lost its connection, may reach any lane, and of two receivers of
+one lane neither knows what the other writes. So with ``dedup=message-id`` it is here that all lanes come together (``first_copies``): the last
+rows of each lane before a batch are compared with those of the batch. Which those are is decided by positions alone, and they are
+never deleted, so that a batch that is planned again has the same rows.
+
+Knows a store, names and ids; neither links nor Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final
+
+from .failure_points import passing
+from .first_copies import Identified
+from .lane_spool import CONSUMED, read_consumed
+from .manifests import Catalog
+from .recent_ids import RecentIds
+from .segments import keys
+from .spool import Slice, SpoolError
+
+if TYPE_CHECKING:
+    from .manifests import Manifest, Part, Positions
+    from .storage import Store
+
+__all__ = ["LaneRows"]
+
+_VERSION: Final = 1
+_AGE: Final = 1.0
+"""Seconds for which a listing of an object store is believed to be new: Spark asks a hundred times a second."""
+_LISTINGS: Final = 3
+"""How often a gap is looked for again."""
+_DELETERS: Final = 8
+
+
+class LaneRows:
+    """What can be read, and what was consumed.
+
+    Args:
+        store: where the lanes are.
+        window: rows of each lane among which ids are compared; 0 for no comparison.
+
+    Attributes:
+        consumed: rows below are consumed.
+
+    Raises:
+        SpoolError: the store is of a newer version.
+        OSError: it cannot be read.
+    """
+
+    def __init__(self, store: Store, *, window: int = 0) -> None:
+        self._store = store
+        self._window = window
+        self._reader = str(uuid.uuid4())
+        self._listed_at: float | None = None
+        self._catalog = Catalog(())
+        self._ids: dict[Manifest, list[str | None]] = {}
+        self._key = RecentIds(0).key
+        found = read_consumed(store)
+        self.consumed: Positions = {} if found is None else found[1]
+        self._note()
+
+    def _note(self) -> None:
+        said = {"version": _VERSION, "reader": self._reader, "rows": self.consumed}
+        self._store.put(CONSUMED, json.dumps(said).encode())
+
+    # -- what there is ----------------------------------------------------------------------
+
+    def ends(self, start: Positions) -> Positions:
+        """How far each epoch goes, from these positions on.
+
+        Raises:
+            SpoolError: rows are missing before others that are there.
+            OSError: the store cannot be listed.
+        """
+        now = time.monotonic()
+        if self._listed_at is None or not self._store.remote or now - self._listed_at > _AGE:
+            self._list()
+        listings = 1
+        while (gap := self._catalog.gap(start)) is not None:
+            if listings == _LISTINGS:
+                raise SpoolError(f"{gap} in {self._store.where}: somebody has deleted them")
+            self._list()
+            listings += 1
+        return self._catalog.ends(start)
+
+    def expire(self) -> None:
+        """Somebody knows that there is more than was listed last."""
+        self._listed_at = None
+
+    def _list(self) -> None:
+        self._catalog = Catalog(self._store.names("manifests"))
+        self._listed_at = time.monotonic()
+
+    def rows(self, start: Positions, end: Positions) -> int:
+        """How many rows are between two positions, those with ids that were there before among them."""
+        return _count(self._catalog.parts(start, end))
+
+    def octets(self, start: Positions) -> dict[str, float]:
+        """How many octets of each lane are behind a position, in what was listed last."""
+        found: defaultdict[str, float] = defaultdict(float)
+        for key, log in self._catalog.unread(start).items():
+            found[key.partition("/")[0]] += sum([each.octets for each in log])
+        return found
+
+    def cut(self, start: Positions, end: Positions, rows: int | None, octets: int | None) -> Positions:
+        """A position with about so many rows and octets behind ``start``, and at least one row; of each epoch its share."""
+        parts = self._catalog.parts(start, end)
+        total = _count(parts)
+        left = total if rows is None else min(total, rows)
+        weight = sum([_octets(each) for each in parts])
+        if octets is not None and weight > octets:
+            left = min(left, int(total * octets / weight))
+        if left == total:
+            return end
+        left = max(1, left)
+        share = left / total
+        position = self._catalog.begun(start)
+        held: dict[str, list[Part]] = {}
+        for each in parts:
+            held.setdefault(each.manifest.key, []).append(each)
+        for count, (key, log) in enumerate(held.items()):
+            here = log[-1].stop - log[0].start
+            wanted = max(1, int(here * share)) if count < len(held) - 1 else left
+            taken = min(here, wanted, left)
+            position[key] = log[0].start + taken
+            left -= taken
+        return position
+
+    # -- reading ----------------------------------------------------------------------------
+
+    def batch(self, start: Positions, end: Positions) -> list[Slice]:
+        """Where the rows of a batch are.
+
+        Raises:
+            SpoolError: some rows are not there any more.
+            OSError: the store cannot be listed.
+        """
+        parts = self._parts(start, end)
+        if _count(parts) < _wanted(self._catalog.begun(start), end):
+            self._list()
+            parts = self._parts(start, end)
+        missing = _wanted(self._catalog.begun(start), end) - _count(parts)
+        if missing:
+            raise SpoolError(f"{missing} rows of a batch are not in {self._store.where} any more")
+        return [self._slice(part) for part in parts]
+
+    def _parts(self, start: Positions, end: Positions) -> list[Part]:
+        if self._listed_at is None:
+            self._list()
+        return self._catalog.parts(start, end)
+
+    def _slice(self, part: Part) -> Slice:
+        manifest, start, stop = part
+        source = self._store.source(manifest.segment)
+        return Slice(source, start - manifest.first, stop - manifest.first, manifest.first)
+
+    def identified(self, start: Positions, end: Positions) -> tuple[list[Identified], list[Identified]]:
+        """The last rows of each lane before a batch, as many as are compared, and those of the batch.
+
+        Raises:
+            SpoolError, OSError: as ``batch``.
+        """
+        self.batch(start, end)
+        before, batch = self._catalog.last(start, self._window), self._catalog.parts(start, end)
+        wanted = {part.manifest for part in (*before, *batch)}
+        self._ids = {each: ids for each, ids in self._ids.items() if each in wanted}
+        return [self._identified(part) for part in before], [self._identified(part) for part in batch]
+
+    def _identified(self, part: Part) -> Identified:
+        manifest = part.manifest
+        ids = self._ids.get(manifest)
+        if ids is None:
+            ids = self._ids[manifest] = self._read_ids(manifest)
+        return Identified(self._slice(part), ids[part.start - manifest.first : part.stop - manifest.first])
+
+    def _read_ids(self, manifest: Manifest) -> list[str | None]:
+        said = json.loads(self._store.get(manifest.name) or b"{}")
+        ids: list[str | None] | None = said.get("ids")
+        if ids is not None:
+            return ids
+        try:
+            return keys(self._store.source(manifest.segment), self._key)  # it came when nobody asked for ids
+        except FileNotFoundError:
+            raise SpoolError(
+                f"{manifest.segment} is missing in {self._store.where}: rows {manifest.first} to {manifest.end} are lost"
+            ) from None
+
+    # -- consuming --------------------------------------------------------------------------
+
+    def release(self, position: Positions) -> None:
+        """Rows below are consumed: note it, and delete what is not kept.
+
+        Raises:
+            SpoolError: another query reads these lanes too.
+            OSError: it cannot be noted.
+        """
+        if all(self.consumed.get(key, -1) >= row for key, row in position.items()):
+            return
+        found = read_consumed(self._store)
+        if found is not None and found[0] != self._reader:
+            raise SpoolError(
+                f"another query consumes the rows of {self._store.where}: each needs a spool of its own"
+            )
+        self.consumed = {key: max(row, self.consumed.get(key, 0)) for key, row in position.items()}
+        self._note()
+        passing("consumed")
+        kept = {part.manifest for part in self._catalog.last(self.consumed, max(1, self._window))}
+        gone = [
+            each
+            for each in self._catalog.manifests()
+            if each.end <= self.consumed.get(each.key, 0) and each not in kept
+        ]
+        if not gone:
+            return
+        if self._store.remote:
+            with ThreadPoolExecutor(_DELETERS) as pool:
+                list(pool.map(self._delete, gone))
+        else:
+            for each in gone:
+                self._delete(each)
+        left = {*self._catalog.manifests()}.difference(gone)
+        self._catalog = Catalog([each.name for each in left])
+
+    def _delete(self, manifest: Manifest) -> None:
+        """The segment first: what has no manifest, nobody would find again."""
+        self._store.delete(manifest.segment)
+        passing("deleted")
+        self._store.delete(manifest.name)
+
+
+def _octets(part: Part) -> float:
+    manifest = part.manifest
+    return manifest.octets * (part.stop - part.start) / (manifest.end - manifest.first)
+
+
+def _count(parts: list[Part]) -> int:
+    return sum([each.stop - each.start for each in parts])
+
+
+def _wanted(begun: Positions, end: Positions) -> int:
+    return sum([row - begun.get(key, 0) for key, row in end.items()])
