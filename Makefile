@@ -26,6 +26,7 @@ SOURCES := trio_amqp10 pyspark_amqp10 typings examples bench tests docs
 FUZZ_SECONDS ?= 60
 KILLS ?= 20
 PEER ?= container
+SPOOL ?= folder
 MODULES ?=
 PYTHONS ?=
 MINUTES ?= 60
@@ -103,8 +104,9 @@ bench: $(VENV)/.bench ## all measurements beside real peers: a table, docs/resul
 bench-quick: $(VENV)/.bench ## each of them once, tiny: whether it works
 	$(BIN)/python -m bench --quick $(ROWS)
 
-bench-spark: $(SPARK_VENV)/.test ## rows a second into and out of Spark, beside the bare library
+bench-spark: $(SPARK_VENV)/.test ## rows a second into and out of Spark, beside the bare library; and what a message costs in lanes
 	$(SPARK_BIN)/python -m bench.spark
+	$(SPARK_BIN)/python -m bench.spark_lanes
 
 steady-spark: $(SPARK_VENV)/.test ## ten minutes of 10,000 messages a second into Spark, and whether memory stays flat
 	$(SPARK_BIN)/python -m bench.spark_steady
@@ -127,8 +129,8 @@ steady: $(VENV)/.test ## load a container for MINUTES, and see that memory, desc
 hostile: $(VENV)/.test ## HOSTILE peers of ten kinds beside good ones: are those served, and what does it cost in memory
 	$(BIN)/python -m tests.soak.hostile --hostile $(HOSTILE)
 
-soak-spark: $(SPARK_VENV)/.test ## kill Spark, the program and the reader by turns, KILLS times, and count; PEER=stored, rabbitmq
-	$(SPARK_BIN)/python -m tests.spark.kills --kills $(KILLS) --peer $(PEER)
+soak-spark: $(SPARK_VENV)/.test ## kill Spark, the program and the reader by turns, KILLS times, and count; PEER=stored, rabbitmq; SPOOL=lanes, objects
+	$(SPARK_BIN)/python -m tests.spark.kills --kills $(KILLS) --peer $(PEER) --spool $(SPOOL)
 
 conformance: $(VENV)/.test ## remove what each row of the conformance page says, in turn, and see its tests fail
 	$(BIN)/python -m tests.conformance.mutants

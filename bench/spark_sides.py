@@ -39,7 +39,8 @@ async def peer() -> None:
     container = amqp.Container("peer")
 
     async def fill(queue: str, count: int, wide: bool) -> dict[str, Any]:
-        container.add_queue(queue)
+        if container.nodes.get(queue) is None:
+            container.add_queue(queue)
         for number in range(count):
             await container.send(queue, message(number, wide))
         return {}

@@ -83,6 +83,7 @@ WORKS = {
     "ws": "import trio_amqp10.net.websocket",
     "selector": "from trio_amqp10.filters import Selector; Selector('a = 1')",
     "otel": "import trio_amqp10.otel",
+    "spool": "import trio_amqp10.spark.lane_program",
     "cli": CLI,
     "test": TEST,
 }

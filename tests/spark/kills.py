@@ -6,6 +6,8 @@ the program and the reader's process are killed, and it begins again. The moment
 a segment on the disk and its settlement, and around a discharge, are made long on purpose. In the end
 what arrived is counted: nothing may be missing, and come twice only what the options allow.
 
+``--spool lanes`` receives in two lanes, ``--spool objects`` in two that store in an object store (S3 by moto): then their processes are killed too,
+in turns with the others.
 ``--peer stored`` has the container keep all of it on disk, and be killed in its turn; ``--peer rabbitmq`` is
 RabbitMQ 4 in its place.
 """
@@ -23,6 +25,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -35,20 +38,23 @@ from tests.interop.peers import PEERS
 from trio_amqp10.spark import Ledger, prepare
 from trio_amqp10.spark.failure_points import HOOKS
 
+from .objects import ObjectServer
 from .peers import take_all
 
 CREDIT = 500
+LANES = 2
+LANE = "trio_amqp10.spark.lane_program"
 VICTIMS = {"jvm": "org.apache.spark", "script": "", "reader": "python_streaming_source_runner"}
 PROGRAM = """
 import sys
 from pyspark.sql import SparkSession
-url, address, folder, mode, dedup, sink = sys.argv[1:]
+url, address, folder, mode, dedup, sink, spool, lanes = sys.argv[1:]
 spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
 spark = spark.config("spark.local.dir", folder + "/scratch")  # who is killed cleans nothing up
 spark = spark.config("spark.driver.extraJavaOptions", "-Djava.io.tmpdir=" + folder + "/scratch").getOrCreate()
 spark.sparkContext.setLogLevel("OFF")
 source = spark.readStream.format("amqp10").options(
-    url=url, address=address, spool=folder + "/spool", credit="CREDIT", dedup=dedup, columns="seq,body",
+    url=url, address=address, spool=spool, lanes=lanes, credit="CREDIT", dedup=dedup, columns="seq,body",
     maxRowsPerTrigger="10000"
 ).load()
 if sink == "files":
@@ -241,9 +247,19 @@ class Ordeal:
     """One folder, one container, and a program that is killed time and again."""
 
     def __init__(
-        self, folder: Path, *, dedup: str, sink: str, home: type[Home] = Container, seed: int = 10
+        self,
+        folder: Path,
+        *,
+        dedup: str,
+        sink: str,
+        home: type[Home] = Container,
+        seed: int = 10,
+        spool: str | None = None,
+        lanes: int = 1,
     ) -> None:
         self._folder = folder
+        self._spool = str(folder / "spool") if spool is None else spool
+        self._lanes = lanes
         self._dedup = dedup
         self._sink = sink
         self._home = home(folder)
@@ -258,7 +274,7 @@ class Ordeal:
             for place, seconds in {"synced": 0.1, "sent": 0.1, "discharged": 0.1, "committed": 0.1}.items():
                 (self._hooks / f"delay-{place}").write_text(str(seconds))
             producer = Producer(home, rate)
-            victims = [*VICTIMS, "container"] if home.mortal else [*VICTIMS]
+            victims = [*VICTIMS, *["container"] * home.mortal, *["lane"] * (self._lanes > 1)]
             for number in range(kills):
                 victim = victims[number % len(victims)]
                 self._kill(victim)
@@ -275,6 +291,7 @@ class Ordeal:
     def _start(self, mode: str) -> subprocess.Popen[str]:
         home = self._home
         given = [home.url, home.address, str(self._folder), mode, self._dedup, self._sink]
+        given += [self._spool, str(self._lanes)]
         script = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, *given],
             env=os.environ | {HOOKS: str(self._hooks)},
@@ -296,6 +313,11 @@ class Ordeal:
             before = self._committed()
             self._home.kill()
             wait_for(lambda: self._committed() > before + 1, 120)  # it goes on, and nobody else noticed
+        if victim == "lane":
+            before = self._committed()
+            lanes = [each for each in sorted(children(script.pid)) if LANE in command(each)]
+            os.kill(self._chance.choice(lanes), signal.SIGKILL)
+            wait_for(lambda: self._committed() > before + 1, 120)
         family = children(script.pid)
         pid = script.pid
         if VICTIMS.get(victim):
@@ -365,6 +387,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--rate", type=int, default=600)
     parser.add_argument("--peer", choices=HOMES, default="container")
+    parser.add_argument("--spool", choices=["folder", "lanes", "objects"], default="folder")
     parser.add_argument("--role", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.role == "peer":
@@ -373,14 +396,26 @@ def main() -> None:
     prepare()
     failed = False
     home, ways = HOMES[given.peer]
-    for dedup, sink in ways:
-        with tempfile.TemporaryDirectory() as folder:
-            found = Ordeal(Path(folder), dedup=dedup, sink=sink, home=home).run(
-                given.kills, given.rate, print
+    with ExitStack() as stack:
+        objects = stack.enter_context(ObjectServer()) if given.spool == "objects" else None
+        for dedup, sink in ways:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            ordeal = Ordeal(
+                folder,
+                dedup=dedup,
+                sink=sink,
+                home=home,
+                spool=None if objects is None else objects.uri(folder.name),
+                lanes=1 if given.spool == "folder" else LANES,
             )
-        allowed = given.kills * CREDIT if dedup == "none" else 0
-        print(f"dedup={dedup} sink={sink}: {found}; {allowed} may be repeated", flush=True)
-        failed |= bool(found.missing or found.left or found.repeated > allowed)
+            found = ordeal.run(given.kills, given.rate, print)
+            links = 1 if given.spool == "folder" else LANES
+            allowed = given.kills * CREDIT * links if dedup == "none" else 0
+            print(
+                f"spool={given.spool} dedup={dedup} sink={sink}: {found}; {allowed} may be repeated",
+                flush=True,
+            )
+            failed |= bool(found.missing or found.left or found.repeated > allowed)
     raise SystemExit(failed)
 
 

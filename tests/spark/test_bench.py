@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
 from bench.spark_steady import slope
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_growth_is_told_for_each_minute() -> None:
@@ -22,6 +27,21 @@ def test_steady_rate_is_watched(java: None) -> None:
     told = subprocess.run(arguments, check=True, capture_output=True, text=True, timeout=300).stdout
     assert "messages/s of 500 asked for" in told
     assert "MiB a minute" in told
+
+
+def test_lanes_are_measured_and_computed(tmp_path: Path) -> None:
+    file = tmp_path / "lanes.json"
+    given = ["--rounds", "1", "--count", "2000", "--results", str(file)]
+    subprocess.run([sys.executable, "-m", "bench.spark_lanes", *given], check=True, timeout=200)
+    figures = json.loads(file.read_text())["figures"]
+    for rows in (figures["dedup=none"], figures["dedup=message-id"]):
+        assert [(each["lanes"], each["how"]) for each in rows] == [
+            (1, "measured"),
+            (2, "measured"),
+            (4, "computed"),
+            (8, "computed"),
+        ]
+        assert all(each["us a message in the driver"] > 0 for each in rows)
 
 
 @pytest.mark.whole

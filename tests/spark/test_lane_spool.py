@@ -281,6 +281,46 @@ def test_query_that_dies_while_it_deletes_is_followed_by_one_that_does(
     assert len(open_store(where).names("segments")) == len(open_store(where).names("manifests")) == 1
 
 
+class Away:
+    """A store that can be away."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.is_away = False
+
+    def __getattr__(self, name: str) -> Any:
+        if self.is_away and callable(getattr(self._store, name)):
+            raise OSError(errno.EIO, "away")
+        return getattr(self._store, name)
+
+
+def test_store_that_fails_for_a_while_has_nothing_new(
+    tmp_path: Path, opened: Callable[..., LaneSpool]
+) -> None:
+    spool = opened(str(tmp_path))
+    put(spool, 0)
+    put(spool, 1)
+    store = Away(FolderStore(tmp_path))
+    rows = LaneRows(store, patience=60)
+    end = rows.ends({})
+    store.is_away = True
+    assert rows.ends(end) == end
+    rows.release(end)
+    assert rows.consumed == {}
+    store.is_away = False
+    assert rows.ends(end) == end
+    rows.release(end)
+    assert rows.consumed == end
+    assert len(store.names("segments")) == 1
+    store.is_away = True
+    rows._patience = 0.0
+    with pytest.raises(OSError, match="away"):
+        rows.ends(end)
+    put(spool, 2)
+    store.is_away = False
+    assert numbers(rows, end, rows.ends(end)) == [2]
+
+
 def test_second_query_is_noticed(where: str, opened: Callable[..., LaneSpool]) -> None:
     put(opened(where), 0)
     first = LaneRows(open_store(where))

@@ -14,6 +14,8 @@ from .kills import CREDIT, HOMES, Ordeal
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from .objects import ObjectServer
+
 pytestmark = pytest.mark.whole
 
 KILLS = 3
@@ -30,3 +32,12 @@ def test_kills_lose_nothing_and_repeat_only_what_may_be(
     found = Ordeal(tmp_path, dedup=dedup, sink=sink, home=HOMES[peer][0]).run(KILLS + (peer == "stored"))
     assert (found.missing, found.left) == (0, 0)
     assert found.repeated <= (KILLS * CREDIT if dedup == "none" else 0)
+
+
+@pytest.mark.parametrize("kind", ["folder", "objects"])
+def test_kills_of_lanes_lose_nothing_and_repeat_nothing_that_has_an_id(
+    java: None, objects: ObjectServer, tmp_path: Path, kind: str
+) -> None:
+    where = None if kind == "folder" else objects.uri(tmp_path.name)
+    found = Ordeal(tmp_path, dedup="message-id", sink="files", spool=where, lanes=2).run(KILLS + 1)
+    assert (found.missing, found.left, found.repeated) == (0, 0, 0)

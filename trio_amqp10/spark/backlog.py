@@ -82,7 +82,7 @@ class Backlog:
             self._lanes: LaneRows | None = None
             if options.has_lanes or store.names("manifests"):
                 window = options.dedup_window if options.dedup == "message-id" else 0
-                self._lanes = LaneRows(store, window=window)
+                self._lanes = LaneRows(store, window=window, patience=options.reconnect_timeout)
         except BaseException:
             self.close()
             raise

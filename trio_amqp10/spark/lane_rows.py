@@ -15,10 +15,12 @@ Knows a store, names and ids; neither links nor Spark.
 from __future__ import annotations
 
 import json
+import logging
 import time
 import uuid
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from .failure_points import passing
@@ -30,10 +32,14 @@ from .segments import keys
 from .spool import Slice, SpoolError
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from .manifests import Manifest, Part, Positions
     from .storage import Store
 
 __all__ = ["LaneRows"]
+
+_log = logging.getLogger("trio_amqp10.spark")
 
 _VERSION: Final = 1
 _AGE: Final = 1.0
@@ -49,6 +55,7 @@ class LaneRows:
     Args:
         store: where the lanes are.
         window: rows of each lane among which ids are compared; 0 for no comparison.
+        patience: seconds for which the store may fail when it is listed or rows are released: meanwhile nothing new is there.
 
     Attributes:
         consumed: rows below are consumed.
@@ -58,8 +65,10 @@ class LaneRows:
         OSError: it cannot be read.
     """
 
-    def __init__(self, store: Store, *, window: int = 0) -> None:
+    def __init__(self, store: Store, *, window: int = 0, patience: float = 0.0) -> None:
         self._store = store
+        self._patience = patience
+        self._fails_since: float | None = None
         self._window = window
         self._reader = str(uuid.uuid4())
         self._listed_at: float | None = None
@@ -68,10 +77,10 @@ class LaneRows:
         self._key = RecentIds(0).key
         found = read_consumed(store)
         self.consumed: Positions = {} if found is None else found[1]
-        self._note()
+        self._note(self.consumed)
 
-    def _note(self) -> None:
-        said = {"version": _VERSION, "reader": self._reader, "rows": self.consumed}
+    def _note(self, consumed: Positions) -> None:
+        said = {"version": _VERSION, "reader": self._reader, "rows": consumed}
         self._store.put(CONSUMED, json.dumps(said).encode())
 
     # -- what there is ----------------------------------------------------------------------
@@ -99,8 +108,26 @@ class LaneRows:
         self._listed_at = None
 
     def _list(self) -> None:
-        self._catalog = Catalog(self._store.names("manifests"))
+        with self._patiently():
+            self._catalog = Catalog(self._store.names("manifests"))
         self._listed_at = time.monotonic()
+
+    @contextmanager
+    def _patiently(self) -> Generator[None]:
+        """What may be tried again later: a store that fails for a moment is no reason for a query to fail."""
+        try:
+            yield
+        except SpoolError:
+            raise
+        except OSError as wrong:
+            now = time.monotonic()
+            if self._fails_since is None:
+                self._fails_since = now
+            if now - self._fails_since >= self._patience:
+                raise
+            _log.warning("%s cannot be used now, and is tried again: %s", self._store.where, wrong)
+        else:
+            self._fails_since = None
 
     def rows(self, start: Positions, end: Positions) -> int:
         """How many rows are between two positions, those with ids that were there before among them."""
@@ -207,13 +234,18 @@ class LaneRows:
         """
         if all(self.consumed.get(key, -1) >= row for key, row in position.items()):
             return
+        with self._patiently():
+            self._release(position)
+
+    def _release(self, position: Positions) -> None:
         found = read_consumed(self._store)
         if found is not None and found[0] != self._reader:
             raise SpoolError(
                 f"another query consumes the rows of {self._store.where}: each needs a spool of its own"
             )
-        self.consumed = {key: max(row, self.consumed.get(key, 0)) for key, row in position.items()}
-        self._note()
+        consumed = {key: max(row, self.consumed.get(key, 0)) for key, row in position.items()}
+        self._note(consumed)
+        self.consumed = consumed
         passing("consumed")
         kept = {part.manifest for part in self._catalog.last(self.consumed, max(1, self._window))}
         gone = [
