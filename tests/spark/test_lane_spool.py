@@ -390,6 +390,26 @@ def test_batch_is_cut_by_rows_and_octets_from_each_lane(where: str, opened: Call
     assert rows.octets({}).keys() == {"a", "b"}
 
 
+def test_batch_has_first_what_a_receiver_left_that_has_gone(
+    where: str, opened: Callable[..., LaneSpool]
+) -> None:
+    """Or its last messages, which came again, would be compared when their copies are out of the window."""
+    one = opened(where)
+    put(one, *range(30))
+    one.close()
+    put(opened(where), *range(30, 90))
+    put(opened(where, "b"), *range(90, 100))
+    rows = LaneRows(open_store(where))
+    end = rows.ends({})
+    first = rows.cut({}, end, 20, None)
+    assert sorted(numbers(rows, {}, first)) == [*range(20)]
+    second = rows.cut(first, end, 24, None)
+    assert rows.rows(first, second) == 24
+    found = numbers(rows, first, second)
+    assert {*range(20, 30)} <= {*found}
+    assert {90, 91} <= {*found}
+
+
 def test_newer_notes_are_refused_and_half_written_ones_waited_for(where: str) -> None:
     store = open_store(where)
     store.put("consumed.json", b'{"version": 1, ')

@@ -141,7 +141,7 @@ class LaneRows:
         return found
 
     def cut(self, start: Positions, end: Positions, rows: int | None, octets: int | None) -> Positions:
-        """A position with about so many rows and octets behind ``start``, and at least one row; of each epoch its share."""
+        """A position with about so many rows and octets behind ``start``, and at least one row; of each lane its share."""
         parts = self._catalog.parts(start, end)
         total = _count(parts)
         left = total if rows is None else min(total, rows)
@@ -151,11 +151,19 @@ class LaneRows:
         if left == total:
             return end
         left = max(1, left)
-        share = left / total
         position = self._catalog.begun(start)
         held: dict[str, list[Part]] = {}
         for each in parts:
             held.setdefault(each.manifest.key, []).append(each)
+        newest = {key.partition("/")[0]: key for key in sorted(position)}
+        # What a receiver left that has gone is first: its last messages may have come again, and ids are compared within a window.
+        for key in [key for key in held if key not in newest.values()]:
+            log = held.pop(key)
+            taken = min(log[-1].stop - log[0].start, left)
+            position[key] = log[0].start + taken
+            left -= taken
+        total = sum([log[-1].stop - log[0].start for log in held.values()])
+        share = left / max(1, total)
         for count, (key, log) in enumerate(held.items()):
             here = log[-1].stop - log[0].start
             wanted = max(1, int(here * share)) if count < len(held) - 1 else left
