@@ -1,5 +1,5 @@
 // RabbitMQ's client for Java, one scenario at a time: java JavaPeer.java URL SCENARIO; exits with 1 where an assertion fails.
-// The client is that of Debian 12, 5.0.0.
+// Each public method is a scenario; one whose name ends in after_a_restart has the broker restarted meanwhile.
 
 import com.rabbitmq.client.AMQP;
 import com.rabbitmq.client.AlreadyClosedException;
@@ -141,7 +141,7 @@ public class JavaPeer {
 
   // -- publishing
 
-  static void confirms(String url) throws Exception {
+  public static void confirms(String url) throws Exception {
     try (Connection connection = connect(url)) {
       Channel channel = connection.createChannel();
       String queue = ownQueue(channel);
@@ -161,7 +161,7 @@ public class JavaPeer {
     }
   }
 
-  static void mandatory_publish_is_returned(String url) throws Exception {
+  public static void mandatory_publish_is_returned(String url) throws Exception {
     try (Connection connection = connect(url)) {
       Channel channel = connection.createChannel();
       BlockingQueue<List<Object>> returned = new LinkedBlockingQueue<>();
@@ -178,7 +178,7 @@ public class JavaPeer {
     }
   }
 
-  static void properties_and_headers_come_back(String url) throws Exception {
+  public static void properties_and_headers_come_back(String url) throws Exception {
     Map<String, Object> deep = new HashMap<>();
     deep.put("n", 1);
     deep.put("none", null);
@@ -233,7 +233,7 @@ public class JavaPeer {
     }
   }
 
-  static void large_body_in_small_frames(String url) throws Exception {
+  public static void large_body_in_small_frames(String url) throws Exception {
     ConnectionFactory factory = factory(url);
     factory.setRequestedFrameMax(4096);
     try (Connection connection = factory.newConnection()) {
@@ -249,7 +249,7 @@ public class JavaPeer {
 
   // -- consuming
 
-  static void prefetch_and_acknowledgements(String url) throws Exception {
+  public static void prefetch_and_acknowledgements(String url) throws Exception {
     try (Connection connection = connect(url)) {
       Channel channel = connection.createChannel();
       String queue = ownQueue(channel);
@@ -286,7 +286,7 @@ public class JavaPeer {
     }
   }
 
-  static void consumer_without_acknowledgements(String url) throws Exception {
+  public static void consumer_without_acknowledgements(String url) throws Exception {
     try (Connection connection = connect(url)) {
       Channel channel = connection.createChannel();
       String queue = ownQueue(channel);
@@ -299,7 +299,7 @@ public class JavaPeer {
     }
   }
 
-  static void deleted_queue_cancels_its_consumer(String url) throws Exception {
+  public static void deleted_queue_cancels_its_consumer(String url) throws Exception {
     try (Connection connection = connect(url)) {
       Channel channel = connection.createChannel();
       String queue = ownQueue(channel);
@@ -311,7 +311,7 @@ public class JavaPeer {
     }
   }
 
-  static void exchanges_route(String url) throws Exception {
+  public static void exchanges_route(String url) throws Exception {
     try (Connection connection = connect(url)) {
       Channel channel = connection.createChannel();
       String queue = ownQueue(channel);
@@ -339,7 +339,7 @@ public class JavaPeer {
 
   // -- transactions
 
-  static void transaction(String url) throws Exception {
+  public static void transaction(String url) throws Exception {
     try (Connection connection = connect(url)) {
       Channel channel = connection.createChannel();
       Channel other = connection.createChannel();
@@ -364,11 +364,15 @@ public class JavaPeer {
 
   // -- errors
 
-  static void channels_close_with_codes(String url) throws Exception {
+  public static void channels_close_with_codes(String url) throws Exception {
     try (Connection connection = connect(url)) {
       String queue = ownQueue(connection.createChannel());
       equal(code(() -> connection.createChannel().queueDeclarePassive("nobody-has-this"), false), 404);
-      equal(code(() -> connection.createChannel().queueDeclare(queue, true, true, true, null), false), 406);
+      equal(code(() -> connection.createChannel().queueDeclare(queue, false, true, false, null), false), 403);
+      String named = "java-" + queue;
+      connection.createChannel().queueDeclare(named, false, true, false, null);
+      connection.createChannel().queueDeclare(named, false, true, false, null);
+      equal(code(() -> connection.createChannel().queueDeclare(named, false, true, true, null), false), 406);
       equal(code(() -> connection.createChannel().queueDeclare("amq.mine", false, true, true, null), false), 403);
       equal(code(() -> connection.createChannel().basicConsume("nobody-has-this", new DefaultConsumer(null)), false), 404);
       equal(code(() -> connection.createChannel().exchangeDeclare("amq.direct", "fanout"), false), 406);
@@ -392,7 +396,7 @@ public class JavaPeer {
     }
   }
 
-  static void connections_close_with_codes(String url) throws Exception {
+  public static void connections_close_with_codes(String url) throws Exception {
     equal(code(() -> connect(url).createChannel().basicQos(10, 1, false), true), 540);
     equal(
         code(
@@ -412,7 +416,7 @@ public class JavaPeer {
     equal(((AMQP.Connection.Close) cause.getReason()).getReplyText(), "NOT_IMPLEMENTED - immediate=true");
   }
 
-  static void wrong_password(String url) throws Exception {
+  public static void wrong_password(String url) throws Exception {
     ConnectionFactory factory = factory(url);
     factory.setPassword("wrong");
     try {
@@ -423,7 +427,7 @@ public class JavaPeer {
     }
   }
 
-  static void unknown_virtual_host(String url) throws Exception {
+  public static void unknown_virtual_host(String url) throws Exception {
     ConnectionFactory factory = factory(url);
     factory.setVirtualHost("odd");
     equal(code(factory::newConnection, true), 530);
@@ -431,7 +435,7 @@ public class JavaPeer {
 
   // -- the connection
 
-  static void heartbeats(String url) throws Exception {
+  public static void heartbeats(String url) throws Exception {
     ConnectionFactory factory = factory(url);
     factory.setRequestedHeartbeat(1);
     try (Connection connection = factory.newConnection()) {
@@ -443,7 +447,7 @@ public class JavaPeer {
     }
   }
 
-  static void limits_are_agreed(String url) throws Exception {
+  public static void limits_are_agreed(String url) throws Exception {
     ConnectionFactory factory = factory(url);
     factory.setRequestedChannelMax(3);
     try (Connection connection = factory.newConnection()) {
@@ -464,7 +468,7 @@ public class JavaPeer {
     check(System.in.read() == '\n', "no answer");
   }
 
-  static void recovers_after_a_restart(String url) throws Exception {
+  public static void recovers_after_a_restart(String url) throws Exception {
     ConnectionFactory factory = factory(url);
     factory.setAutomaticRecoveryEnabled(true);
     factory.setNetworkRecoveryInterval(300);
@@ -508,7 +512,7 @@ public class JavaPeer {
 
   public static void main(String[] arguments) throws Exception {
     try {
-      JavaPeer.class.getDeclaredMethod(arguments[1], String.class).invoke(null, arguments[0]);
+      JavaPeer.class.getMethod(arguments[1], String.class).invoke(null, arguments[0]);
     } catch (InvocationTargetException failure) {
       failure.getCause().printStackTrace();
       System.exit(1);
