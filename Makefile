@@ -28,6 +28,7 @@ KILLS ?= 20
 PEER ?= container
 MODULES ?=
 PYTHONS ?=
+EXTRAS ?= cli
 MINUTES ?= 60
 HOSTILE ?= 100
 ROWS ?=
@@ -42,7 +43,7 @@ PYSPARK ?= pyspark
 WHOLE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark dist-check test test-others test-pure test-exhaustive test-container test-spark lint format interop bench bench-quick bench-spark steady-spark fuzz mutants soak steady hostile soak-spark conformance docs screenshots clean
+.PHONY: help demo demo-spark dist-check sbom test test-others test-pure test-exhaustive test-container test-spark lint format interop bench bench-quick bench-spark steady-spark fuzz mutants soak steady hostile soak-spark conformance docs screenshots clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F '\t' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -77,6 +78,7 @@ lint: $(VENV)/.lint $(VENV)/.docs ## style, types, and whether the manual can be
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
+	$(BIN)/mypy --platform win32 --exclude '^trio_amqp10/spark/' --cache-dir .mypy_cache/win32 trio_amqp10
 	$(BIN)/basedpyright --level error
 	@PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONPATH="$(CURDIR)/typings" $(BIN)/basedpyright --verifytypes trio_amqp10 --ignoreexternal \
 		> $(VENV)/verifytypes.txt || { awk '/^[^ ]/ { name = $$0 } /error:/ && !/partially unknown/ { print name ":" $$0 }' $(VENV)/verifytypes.txt; \
@@ -86,6 +88,12 @@ lint: $(VENV)/.lint $(VENV)/.docs ## style, types, and whether the manual can be
 
 dist-check: $(VENV)/.dist ## build wheel and sdist, and try them in empty environments: each extra, oldest trio, PYTHONS='python3.11 python3.13'
 	$(BIN)/python -m tests.dist $(foreach one,$(PYTHONS),--python $(one))
+
+sbom: $(VENV)/.dist ## what an installation consists of, with versions and licences, as CycloneDX in dist/sbom.json; EXTRAS=cli,otel for others
+	$(PYTHON) -m venv --clear $(VENV)/installed
+	$(VENV)/installed/bin/pip -q install ".[$(EXTRAS)]"
+	mkdir -p dist
+	$(BIN)/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml --output-file dist/sbom.json $(VENV)/installed/bin/python
 
 format: $(VENV)/.lint ## put the sources into shape
 	$(BIN)/ruff check --fix $(SOURCES)

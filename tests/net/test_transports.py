@@ -12,7 +12,8 @@ from trio.testing import memory_stream_pair
 
 from tests.peer.helpers import stream_pair
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.net.transports import bind, connect, is_private, listener_url
+from trio_amqp10.net import transports
+from trio_amqp10.net.transports import bind, connect, is_private, listener_url, peer_host
 from trio_amqp10.net.urls import parse_url
 
 if TYPE_CHECKING:
@@ -43,6 +44,19 @@ async def test_bind_gives_a_listener_that_its_url_reaches_over_unix(tmp_path: Pa
     stream = await connect(parse_url(listener_url(url, listener)))
     await stream.aclose()
     await close([listener])
+
+
+async def test_where_python_has_no_unix_sockets_all_else_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transports, "_UNIX", None)
+    (listener,) = await bind(parse_url("amqp://127.0.0.1:0"))
+    async with listener:
+        client = await connect(parse_url(listener_url(parse_url("amqp://127.0.0.1:0"), listener)))
+        async with client, await listener.accept() as server:
+            assert peer_host(server) == "127.0.0.1"
+            assert is_private(server)
+    for reach in (bind, connect):
+        with pytest.raises(LocalProtocolError, match="no Unix sockets on this system"):
+            await reach(parse_url("amqp+unix:///run/s"))
 
 
 async def test_bind_replaces_a_unix_socket_that_was_left_behind(tmp_path: Path) -> None:

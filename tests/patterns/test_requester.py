@@ -115,6 +115,22 @@ async def test_request_that_takes_too_long_raises_and_its_late_reply_is_dropped(
         assert len(queue) == 0  # the late replies were accepted
 
 
+async def test_leaving_does_not_wait_for_the_outcome_of_a_request_that_was_given_up(
+    autojump_clock: MockClock,
+) -> None:
+    container = Container()
+
+    @container.function("slow")
+    async def slow(message: amqp.Message) -> None:
+        await trio.sleep_forever()
+
+    async with container.connect() as conn:
+        async with open_requester(conn, "slow") as requester:
+            with pytest.raises(trio.TooSlowError):
+                await requester.request("?", timeout=0.5)
+        assert trio.current_time() < 1
+
+
 async def test_request_with_an_id_that_waits_already_is_refused(autojump_clock: MockClock) -> None:
     async with asking() as (_, requester), trio.open_nursery() as nursery:
         nursery.start_soon(requester.request, amqp.Message("slow", message_id="m"))

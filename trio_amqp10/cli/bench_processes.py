@@ -9,7 +9,6 @@ the two parts: what a queue still has of the first would delay the messages of t
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from dataclasses import asdict, dataclass
@@ -85,8 +84,7 @@ class _Span:
 
 async def _told_to_go_on() -> None:
     """Wait until whoever started this says that the receiver has all messages."""
-    async with trio.lowlevel.FdStream(os.dup(sys.stdin.fileno())) as stdin:
-        await stdin.receive_some(1)
+    await trio.to_thread.run_sync(sys.stdin.buffer.read, 1, abandon_on_cancel=True)
 
 
 async def send(side: Side, drained: Callable[[], Awaitable[None]] = _told_to_go_on) -> dict[str, float]:

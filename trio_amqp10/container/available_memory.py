@@ -6,6 +6,7 @@ Knows the files and calls of the operating system; knows no container.
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -41,17 +42,19 @@ def available_memory(own: Path = _OWN, cgroups: Path = _CGROUPS) -> int | None:
 
 
 def _physical() -> list[int]:
+    if sys.platform == "win32":
+        return []
     try:
         return [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
-    except (AttributeError, OSError, ValueError):  # not on every system
+    except (OSError, ValueError):  # not on every system
         return []
 
 
 def _address_space() -> list[int]:
-    try:
-        import resource
-    except ImportError:  # not on every system
+    if sys.platform == "win32":
         return []
+    import resource
+
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     return [] if soft == resource.RLIM_INFINITY else [soft]
 

@@ -164,39 +164,61 @@ def checked_fields(
 # Attributes -----------------------------------------------------------------------------------------
 
 
-class Field(Generic[Got, Given]):
-    """An attribute that is one field of the header or of the properties."""
+if TYPE_CHECKING:
 
-    __slots__ = ("check", "count", "default", "index", "name", "place")
+    class _Property:
+        def __init__(self, fget: Callable[[Any], Any], fset: Callable[[Any, Any], None]) -> None: ...
+
+else:
+    _Property = property
+
+
+class Field(_Property, Generic[Got, Given]):
+    """An attribute that is one field of the header or of the properties.
+
+    At run time a ``property``: Python calls its getter at once, where a ``__get__`` of our own is looked up each time.
+    """
 
     def __init__(self, place: int, name: str, default: Any = None) -> None:
         header = name in HEADER_FIELDS
         names = HEADER_FIELDS if header else PROPERTY_FIELDS
+        index = names.index(name)
+        check = (HEADER_CHECKS if header else PROPERTY_CHECKS)[index]
         self.place: Final = place
         self.name: str = name
-        self.index: Final = names.index(name)
-        self.count: int = len(names)
-        self.check: Final = (HEADER_CHECKS if header else PROPERTY_CHECKS)[self.index]
+        self.index: Final = index
         self.default: Any = default
 
-    @overload
-    def __get__(self, message: None, owner: type) -> Self: ...
-    @overload
-    def __get__(self, message: Message, owner: type) -> Got: ...
-    def __get__(self, message: Message | None, owner: type) -> Any:
-        if message is None:
-            return self
-        fields = message._sections[self.place]
-        if fields.__class__ is not list:  # there is none, or it was not read yet
-            fields = message._load(self.place)
-        value = None if fields is None else fields[self.index]
-        return self.default if value is None else value
+        def value_of(message: Message) -> Any:
+            fields = message._sections[place]
+            if fields.__class__ is not list:  # there is none, or it was not read yet
+                fields = message._load(place)
+                if fields is None:
+                    return default
+            value = fields[index]
+            return default if value is None else value
 
-    def __set__(self, message: Message, value: Given) -> None:
-        checked = None if value is None else self.check(self.name, value)
-        fields: list[Any] = message._load(self.place) or [None] * self.count
-        fields[self.index] = checked
-        message._replace(self.place, fields)
+        def replace(message: Message, value: Any) -> None:
+            checked = None if value is None else check(name, value)
+            fields: list[Any] = message._load(place) or [None] * len(names)
+            fields[index] = checked
+            message._replace(place, fields)
+
+        otherwise = (
+            f", {default!r} where nothing is said" if default is not None else "; None where there is none"
+        )
+        where = "header (3.2.1)" if header else "properties (3.2.4)"
+        value_of.__doc__ = f"The field {name.replace('_', '-')} of the {where}{otherwise}."
+        super().__init__(value_of, replace)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, message: None, owner: type) -> Self: ...
+        @overload
+        def __get__(self, message: Message, owner: type) -> Got: ...
+        def __get__(self, message: Message | None, owner: type) -> Any: ...
+        def __set__(self, message: Message, value: Given) -> None: ...
 
 
 class MapField:

@@ -420,7 +420,8 @@ class Message:
             value = _ABSENT if place == BODY else None
         else:
             payload = self._payload
-            value = USUAL_READERS[place](payload, *span)
+            start, end = span
+            value = USUAL_READERS[place](payload, start, end)
             if value is None:
                 value = read_unusual(place, payload, span, self._allow_duplicates)
         self._sections[place] = value

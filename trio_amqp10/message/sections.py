@@ -201,19 +201,32 @@ def scan(payload: bytes, in_order: bool = True) -> list[Span | None]:
     spans: list[Span | None] = [None] * 7
     pos = 0
     end = len(payload)
+    last_place = -1
+    try:
+        while (place := _USUAL[payload[pos : pos + 4]]) > last_place:
+            stop = pos + 5 + payload[pos + 4]
+            spans[place] = (pos, stop)
+            if stop == end:
+                return spans
+            last_place, pos = place, stop
+    except (KeyError, IndexError):
+        pass
+    return _scan_unusual(payload, in_order)
+
+
+def _scan_unusual(payload: bytes, in_order: bool) -> list[Span | None]:
+    """As ``scan``, of any sections."""
+    spans: list[Span | None] = [None] * 7
+    pos = 0
+    end = len(payload)
     last_place = last_code = -1
     sections = 0
     while pos < end:
         start = pos
         try:
-            usual = _USUAL.get(payload[pos : pos + 4])
-            if usual is None:
-                code, pos = section_code(payload, pos)
-                pos = skip_value(payload, pos)
-                place = PLACES[code]
-            else:
-                code, place = usual
-                pos += 5 + payload[pos + 4]
+            code, pos = section_code(payload, pos)
+            pos = skip_value(payload, pos)
+            place = PLACES[code]
         except (IndexError, struct.error):
             raise malformed("the octets end inside a section") from None
         if pos > end:
@@ -237,11 +250,11 @@ def scan(payload: bytes, in_order: bool = True) -> list[Span | None]:
 
 
 _USUAL: Final = {
-    descriptor_octets(code) + bytes((constructor,)): (code, place)
+    descriptor_octets(code) + bytes((constructor,)): place
     for code, place in PLACES.items()
     for constructor in (codes.LIST8, codes.MAP8, codes.BINARY8, codes.STRING8)
 }
-"""Code and place of a section, by four octets that are nearly always its first: then the fifth is the size of the rest."""
+"""The place of a section, by four octets that are nearly always its first: then the fifth is the size of the rest."""
 
 
 def section_code(payload: bytes, pos: int) -> tuple[int, int]:

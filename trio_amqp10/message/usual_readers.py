@@ -105,25 +105,22 @@ _NO_BUDGET: Final[Any] = None
 def short_body(buf: bytes, start: int, end: int) -> bytes | str | None:
     """What is in one data section, or one short string."""
     head = buf[start : start + 4]
-    if head == _DATA8:
-        return buf[start + 5 : end] if buf[start + 4 : start + 5] == _SIZES.get(end - start) else None
-    if head == _DATA32:
-        size = int.from_bytes(buf[start + 4 : start + 8], "big")
-        return buf[start + 8 : end] if size == end - start - 8 else None
-    if head == _TEXT8 and buf[start + 4 : start + 5] == _SIZES.get(end - start):
-        try:
+    try:
+        if head == _DATA8:
+            return buf[start + 5 : end] if buf[start + 4] == end - start - 5 else None
+        if head == _DATA32:
+            size = int.from_bytes(buf[start + 4 : start + 8], "big")
+            return buf[start + 8 : end] if size == end - start - 8 else None
+        if head == _TEXT8 and buf[start + 4] == end - start - 5:
             return buf[start + 5 : end].decode()
-        except UnicodeDecodeError:
-            return None
+    except READ_FAULTS:
+        pass
     return None
 
 
 _DATA8: Final = standard.DATA.prefix + bytes((BINARY8,))
 _DATA32: Final = standard.DATA.prefix + bytes((BINARY32,))
 _TEXT8: Final = standard.AMQP_VALUE.prefix + bytes((STRING8,))
-_SIZES: Final = {size + 5: bytes((size,)) for size in range(256)}
-"""The size octet of a short body section, by the section's length."""
-
 USUAL_READERS: Final[tuple[Callable[[bytes, int, int], Any], ...]] = (
     list_reader(plan_of(standard.Header)),
     _read_annotations,

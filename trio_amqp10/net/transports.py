@@ -42,6 +42,9 @@ _HINTS: Final = {
 }
 """What to do, for whoever wants to listen."""
 
+_UNIX: Final[int | None] = getattr(socket, "AF_UNIX", None)
+"""The family of Unix sockets; None where Python has none, as on Windows."""
+
 _CREDENTIALS: Final = struct.Struct("3i")
 """Of the process on the other side of a Unix socket: its number, its user, its group."""
 
@@ -53,6 +56,7 @@ async def connect(url: Url) -> trio.abc.Stream:
     """
     try:
         if url.scheme == "amqp+unix":
+            _unix_family(url.path)
             return await trio.open_unix_socket(url.path)
         stream = await trio.open_tcp_stream(url.host, url.port)
     except OSError as failure:
@@ -73,7 +77,7 @@ def _named(failure: OSError, url: Url, hint: str = "") -> OSError:
 
 def keep_alive(stream: trio.abc.Stream) -> None:
     """Switch TCP keep-alive on, where there is TCP: it finds a dead peer where no idle time-out was agreed (2.4.5)."""
-    if isinstance(stream, trio.SocketStream) and stream.socket.family != socket.AF_UNIX:
+    if isinstance(stream, trio.SocketStream) and stream.socket.family != _UNIX:
         with contextlib.suppress(OSError):  # the peer is gone already: reading will tell
             stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
@@ -88,11 +92,21 @@ async def bind(url: Url) -> list[trio.SocketListener]:
         raise _named(failure, url, _HINTS.get(failure.errno or 0, "")) from failure.__cause__
 
 
+def _unix_family(path: str) -> int:
+    """The family of Unix sockets, where there are any."""
+    if _UNIX is None:
+        raise LocalProtocolError(
+            f"amqp+unix://{path}: Python has no Unix sockets on this system; amqp://127.0.0.1 is as private"
+        )
+    return _UNIX
+
+
 def _bind_unix(path: str) -> trio.SocketListener:
+    family = _unix_family(path)
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISSOCK(os.stat(path).st_mode):
             raise LocalProtocolError(f"{path!r} exists and is not a socket: choose another path")
-        with socket.socket(socket.AF_UNIX) as probe:
+        with socket.socket(family) as probe:
             probe.setblocking(False)
             try:
                 probe.connect(path)
@@ -100,7 +114,7 @@ def _bind_unix(path: str) -> trio.SocketListener:
                 os.unlink(path)  # left behind by a listener that died
             except BlockingIOError:
                 pass  # somebody listens, and is busy: it is for bind to refuse
-    raw = socket.socket(socket.AF_UNIX)
+    raw = socket.socket(family)
     try:
         raw.bind(path)
         raw.listen(_BACKLOG)
@@ -121,7 +135,7 @@ def listener_url(url: Url, listener: trio.SocketListener) -> str:
 
 def peer_host(stream: trio.abc.Stream) -> str | None:
     """The IP address of the peer; None where it has none, or is gone."""
-    if not isinstance(stream, trio.SocketStream) or stream.socket.family == socket.AF_UNIX:
+    if not isinstance(stream, trio.SocketStream) or stream.socket.family == _UNIX:
         return None
     try:
         return str(stream.socket.getpeername()[0])
@@ -132,7 +146,7 @@ def peer_host(stream: trio.abc.Stream) -> str | None:
 def peer_place(stream: trio.SocketStream) -> str:
     """Whose share of a listener a peer takes: its network's; that of its user on this machine for a Unix socket."""
     host = peer_host(stream)
-    if host is not None or stream.socket.family != socket.AF_UNIX or not hasattr(socket, "SO_PEERCRED"):
+    if host is not None or stream.socket.family != _UNIX or not hasattr(socket, "SO_PEERCRED"):
         return place_of(host)
     try:
         octets = stream.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
@@ -154,7 +168,7 @@ def is_private(stream: trio.abc.Stream) -> bool:
     """
     if not isinstance(stream, trio.SocketStream):
         return True
-    if stream.socket.family == socket.AF_UNIX:
+    if stream.socket.family == _UNIX:
         return True
     try:
         host = stream.socket.getpeername()[0]

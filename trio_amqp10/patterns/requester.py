@@ -50,6 +50,12 @@ class _Pending:
         self.reply: Message | None = None
         self.changed = trio.Event()
 
+    def give_up(self) -> None:
+        """Nobody waits for a reply any more, nor for an outcome: settled, it is not sent again, and leaving does not wait for it."""
+        if self.delivery is not None and self.reply is None:
+            with suppress(LocalProtocolError):  # it has an outcome already, or is not sent yet
+                self.delivery.settle()
+
 
 class Requester:
     """Sends requests and matches replies to them. Any number of tasks may use it.
@@ -117,6 +123,7 @@ class Requester:
             with trio.fail_after(timeout):
                 return await self._ask(message, pending)
         finally:
+            pending.give_up()
             for key in keys:
                 self._pending.pop(key, None)
 
@@ -161,8 +168,7 @@ class Requester:
         for pending in self._pending.values():
             if pending.delivery is not None and pending.reply is None:
                 pending.lost = True
-                with suppress(LocalProtocolError):  # or it would be sent again, for nobody
-                    pending.delivery.settle()
+                pending.give_up()
                 pending.changed.set()
 
     def _lose_replies(self) -> None:

@@ -105,31 +105,34 @@ def read(buf, start, end):
 _READ_FIELD: Final = """\
 if count > {index}:
     code = buf[pos]
-    if code == {null:#x}:
-        pos += 1
 {inlined}\
     else:
         {name}, pos = {name}_readers[code](buf, pos + 1, None)
 """
 _INLINED: Final = {
     codes.STRING8: """\
-    elif code == {code:#x}:
         stop = pos + 2 + buf[pos + 1]
         {name} = buf[pos + 2 : stop].decode()
         pos = stop
 """,
     codes.SYMBOL8: """\
-    elif code == {code:#x}:
         stop = pos + 2 + buf[pos + 1]
         {name} = SYMBOLS[buf[pos + 2 : stop]]
         pos = stop
 """,
+    codes.TRUE: """\
+        {name} = True
+        pos += 1
+""",
+    codes.NULL: """\
+        pos += 1
+""",
     codes.ULONG: """\
-    elif code == {code:#x}:
         {name} = new_int(ULong, unpack_u64(buf, pos + 1)[0])
         pos += 9
 """,
 }
+"""How a field is read whose code is there already, the most frequent codes first."""
 _U64: Final = struct.Struct(">Q")
 
 
@@ -151,8 +154,12 @@ def list_reader(plan: Plan) -> Callable[[bytes, int, int], list[Any] | None]:
     for index, (field, name) in reversed(list(enumerate(zip(plan.fields, names, strict=True)))):
         own = {code for code in field.readers if code in SCALARS} - {codes.NULL}
         namespace[f"{name}_readers"] = {code: SCALARS[code] for code in own}
-        inlined = "".join(text.format(code=code, name=name) for code, text in _INLINED.items() if code in own)
-        this = _READ_FIELD.format(index=index, null=codes.NULL, inlined=inlined, name=name)
+        inlined = "    el".join(
+            f"if code == {code:#x}:\n{text.format(name=name)}"
+            for code, text in _INLINED.items()
+            if code in own or code == codes.NULL
+        )
+        this = _READ_FIELD.format(index=index, inlined=f"    {inlined}", name=name)
         body = this + indent(body, "    ")
     source = _READ.format(
         descriptor=codes.SMALL_ULONG,

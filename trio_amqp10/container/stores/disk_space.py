@@ -57,7 +57,7 @@ class DiskSpace:
         self._log_path = f"{path}-wal"
         db.execute(f"PRAGMA journal_size_limit={_LOG_MOST}")
         # Closing a file of one's own gives up every lock on it, SQLite's too: so this one stays open.
-        self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        self._file = os.open(path, os.O_RDWR)
         with contextlib.suppress(
             OSError
         ):  # a disk that is full already: what is deleted may not be stored yet
@@ -101,7 +101,7 @@ class DiskSpace:
         return False
 
     def _extend_log(self, wanted: int) -> None:
-        log = os.open(self._log_path, os.O_RDWR | os.O_CLOEXEC)
+        log = os.open(self._log_path, os.O_RDWR)
         try:
             size = os.fstat(log).st_size
             if size < wanted:
@@ -131,9 +131,9 @@ def _allocate(file: int, start: int, end: int) -> None:
         if sys.platform == "linux":
             os.posix_fallocate(file, start, end - start)
         else:
-            at = start
+            at = os.lseek(file, start, os.SEEK_SET)
             while at < end:
-                at += os.pwrite(file, bytes(min(end - at, _CHUNK)), at)
+                at += os.write(file, bytes(min(end - at, _CHUNK)))
     except OSError:
         os.ftruncate(file, start)
         raise

@@ -83,7 +83,7 @@ class SqliteStore:
             # Messages are nobody else's business: SQLite gives the files beside it the same mode. A file that is
             # there is not opened: closing it would give up the locks that this process may have on it.
             with contextlib.suppress(FileExistsError):
-                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             connection = sqlite3.connect(
                 self.path, isolation_level=None, timeout=_PATIENCE, check_same_thread=False
             )
