@@ -129,6 +129,12 @@ def _hostile(figures: dict[str, Any]) -> str:
             ("calls of these that raised", figures["raised"]),
             ("99th of 100 messages of the good alone, ms", figures["alone"]["p99_ms"]),
             ("the same beside the hostile, ms", figures["beside"]["p99_ms"]),
+            (
+                "processor time of the server meanwhile, 99th of 100, alone, ms",
+                figures["alone"]["worked_p99_ms"],
+            ),
+            ("the same beside the hostile, ms", figures["beside"]["worked_p99_ms"]),
+            ("load average of the machine before", figures["load"]),
             ("memory for each hostile peer, KiB", round(figures["per_hostile"] / 1024, 1)),
         ]
     )

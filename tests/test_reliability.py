@@ -46,8 +46,9 @@ LEFT = {
         "hostile": 1000,
         "good": 100,
         "raised": 0,
-        "alone": {"p99_ms": 5.0},
-        "beside": {"p99_ms": 7.5},
+        "load": 0.5,
+        "alone": {"p99_ms": 5.0, "worked_p99_ms": 1.5},
+        "beside": {"p99_ms": 7.5, "worked_p99_ms": 2.5},
         "per_hostile": 10_240,
     },
     "flooders": {

@@ -11,7 +11,7 @@ import trio
 from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
 from trio_amqp10.net import read_turns as turns_module
-from trio_amqp10.net.pump import Pump
+from trio_amqp10.net.pump import READ_SIZE, Pump
 from trio_amqp10.net.read_turns import ReadTurn, ReadTurns
 
 if TYPE_CHECKING:
@@ -88,10 +88,14 @@ class Room:
         turns_module._OF_THIS_RUN.set(self.turns)  # pyright: ignore[reportPrivateUsage]
         self.pumps: list[Pump] = []
 
-    def connect(self, name: str, seconds: float = SLICE) -> tuple[trio.abc.Stream, Slices]:
+    def connect(
+        self, name: str, seconds: float = SLICE, *, opened: bool = True
+    ) -> tuple[trio.abc.Stream, Slices]:
         ours, theirs = memory_stream_pair()
         engine = Slices(self.work, name, seconds)
         pump = Pump(engine, theirs, lambda _: None, lambda: None)
+        if opened:
+            pump.read_size = READ_SIZE
         self.pumps.append(pump)
         pump.start(self.nursery)
         return ours, engine
@@ -161,6 +165,43 @@ async def test_connection_with_little_to_read_is_answered_at_once_beside_busy_on
             between.append(room.work.done.total() - before)
             await room.passes(lambda: room.work.done.total() % 50 == 0)
     assert max(between[1:]) <= 10  # slices of 50 busy connections; each of them had one in each pass
+
+
+async def test_handshakes_have_one_read_in_a_pass_whatever_their_number() -> None:
+    async with opened_room() as room:
+        streams = [room.connect(str(number), SLICE / 50, opened=False)[0] for number in range(100)]
+        await wait_all_tasks_blocked()
+        for stream in streams:
+            room.nursery.start_soon(stream.send_all, b"x")  # all of them in the same pass
+        steps = await room.passes(lambda: room.work.done.total() == 100)
+    assert max(step.total() for step in steps) <= 2
+    assert len(steps) <= 105
+
+
+async def test_connection_that_is_open_is_answered_at_once_beside_handshakes() -> None:
+    async with opened_room() as room:
+        streams = [room.connect(str(number), opened=False)[0] for number in range(100)]
+        good, _ = room.connect("good", SLICE / 20)
+        await wait_all_tasks_blocked()
+        for stream in streams:
+            room.nursery.start_soon(stream.send_all, b"x")
+        await good.send_all(b"!")
+        assert await good.receive_some() == b"!"
+        assert room.work.done.total() <= 10
+
+
+async def test_handshakes_do_not_wait_for_busy_connections_that_had_more() -> None:
+    async with opened_room() as room:
+        streams = [room.connect(str(number))[0] for number in range(50)]
+        stranger, _ = room.connect("stranger", SLICE / 20, opened=False)
+        await wait_all_tasks_blocked()
+        for stream in streams:
+            await stream.send_all(b"x" * 200)
+        await room.passes(lambda: room.work.done.total() >= 150)
+        before = room.work.done.total()
+        await stranger.send_all(b"!")
+        assert await stranger.receive_some() == b"!"
+        assert room.work.done.total() - before <= 10
 
 
 async def test_connection_that_is_alone_has_a_slice_in_every_pass() -> None:

@@ -29,7 +29,7 @@ import trio
 import trio_amqp10 as amqp
 from tests.results import add_option, write
 
-from .hostile import KINDS, Latencies
+from .hostile import KINDS, Latencies, processor_clock
 from .kills import Server
 
 _PAUSE: Final = 0.02
@@ -61,7 +61,7 @@ async def _swallow(stream: trio.SocketStream, scope: trio.CancelScope) -> None:
 
 async def _good(server: Server, seconds: float) -> dict[str, Any]:
     latencies, worked = Latencies(), Latencies()
-    clock = (~server.pid << 3) | 2  # of the processor time of that process: see clock_getcpuclockid(3)
+    clock = processor_clock(server.pid)
     try:
         async with (
             amqp.open_connection(server.url, close_timeout=5) as conn,

@@ -6,8 +6,10 @@ until it is accepted and has come back.
 
 ==============  ====================================================================================
 alone, beside   seconds from a send to the message's return, the middle one and the 99th of 100, without and with
-                the hostile peers
+                the hostile peers; and the 99th of the processor time that the server had meanwhile, for whomever, in
+                which no other program of the machine counts
 ratio           of the two 99th: at most 2 with ``--strict``, on a machine that does nothing else
+load            load average of the machine before all this
 raised          calls of the good peers that raised, or took longer than 30 s: must be 0
 per_hostile     octets of memory that the server grew by, for each hostile peer: at most 1 MiB
 dialled         connections that the hostile peers made, again and again
@@ -20,16 +22,18 @@ import argparse
 import itertools
 import json
 import math
+import os
 import random
 import resource
 import signal
 import struct
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
@@ -41,9 +45,9 @@ from .kills import Server
 from .slopes import resident
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable
+    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
-__all__ = ["KINDS", "Report", "run"]
+__all__ = ["KINDS", "Latencies", "Report", "processor_clock", "run"]
 
 _WORST: Final = 1.0
 """Seconds between two doings of one peer, good or hostile."""
@@ -52,7 +56,11 @@ _MOST: Final = 1024 * 1024
 """Octets of memory that a hostile peer may cost."""
 
 _OPEN: Final = header() + frame("open", container_id="hostile")
-_WINDOWS: Final = {"next_outgoing_id": 0, "incoming_window": 2**31 - 1, "outgoing_window": 2**31 - 1}
+_WINDOWS: Final[dict[str, Any]] = {
+    "next_outgoing_id": 0,
+    "incoming_window": 2**31 - 1,
+    "outgoing_window": 2**31 - 1,
+}
 _BEGIN: Final = _OPEN + frame("begin", **_WINDOWS)
 _SENDER: Final = _BEGIN + frame(
     "attach",
@@ -147,19 +155,32 @@ KINDS: Final[dict[str, Callable[[], AsyncIterator[bytes]]]] = {
 
 @dataclass
 class Latencies:
-    """How long messages took, in seconds."""
+    """How long messages took, in seconds, and how much of that the server worked, if that is known."""
 
     seconds: list[float] = field(default_factory=list[float])
+    worked: list[float] = field(default_factory=list[float])
     raised: list[str] = field(default_factory=list[str])
 
     def figures(self) -> dict[str, float]:
         """The middle one, and the 99th of 100, in milliseconds."""
-        ordered = sorted(self.seconds) or [math.inf]
-        return {
+        figures = {
             "messages": len(self.seconds),
-            "p50_ms": round(1000 * ordered[len(ordered) // 2], 1),
-            "p99_ms": round(1000 * ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)], 1),
+            "p50_ms": _of_100(self.seconds, 50),
+            "p99_ms": _of_100(self.seconds, 99),
         }
+        if self.worked:
+            figures["worked_p99_ms"] = _of_100(self.worked, 99)
+        return figures
+
+
+def _of_100(seconds: list[float], which: int) -> float:
+    ordered = sorted(seconds) or [math.inf]
+    return round(1000 * ordered[min(len(ordered) - 1, len(ordered) * which // 100)], 1)
+
+
+def processor_clock(pid: int) -> int:
+    """The clock of the processor time of a process: see clock_getcpuclockid(3)."""
+    return (~pid << 3) | 2
 
 
 @dataclass
@@ -169,6 +190,7 @@ class Report:
     good: int
     hostile: int
     seconds: float
+    load: float = 0.0
     alone: dict[str, float] = field(default_factory=dict[str, float])
     beside: dict[str, float] = field(default_factory=dict[str, float])
     ratio: float = math.inf
@@ -189,32 +211,33 @@ class Report:
 # -- the good -----------------------------------------------------------------------------------
 
 
-async def _good(url: str, number: int, latencies: Latencies, until: float) -> None:
-    address = f"good-{number}"
+async def _good(server: Server, number: int, latencies: Latencies, until: float) -> None:
+    address, clock = f"good-{number}", processor_clock(server.pid)
     try:
         async with (
-            amqp.open_connection(url, close_timeout=5) as conn,
+            amqp.open_connection(server.url, close_timeout=5) as conn,
             conn.open_sender(address) as sender,
             conn.open_receiver(address) as receiver,
         ):
             await trio.sleep(random.random() * _WORST)
             while trio.current_time() < until:
-                began = trio.current_time()
+                began, before = trio.current_time(), time.clock_gettime(clock)
                 with trio.fail_after(_LONGEST):
                     await sender.send(b"x" * 200)
                     (await receiver.receive()).accept()
+                latencies.worked.append(time.clock_gettime(clock) - before)
                 latencies.seconds.append(trio.current_time() - began)
                 await trio.sleep(max(0.0, began + _WORST - trio.current_time()))
     except (amqp.AmqpError, OSError, trio.BrokenResourceError, trio.TooSlowError) as failure:
         latencies.raised.append(repr(failure))
 
 
-async def _all_good(url: str, count: int, seconds: float) -> Latencies:
+async def _all_good(server: Server, count: int, seconds: float) -> Latencies:
     latencies = Latencies()
     until = trio.current_time() + seconds
     async with trio.open_nursery() as nursery:
         for number in range(count):
-            nursery.start_soon(_good, url, number, latencies, until)
+            nursery.start_soon(_good, server, number, latencies, until)
     return latencies
 
 
@@ -244,13 +267,13 @@ async def _swallow(stream: trio.SocketStream, scope: trio.CancelScope) -> None:
     scope.cancel()
 
 
-async def _all_hostile(port: int, count: int, seconds: float) -> None:
-    dialled = dict.fromkeys(KINDS, 0)
+async def _all_hostile(port: int, kinds: Sequence[str], count: int, seconds: float) -> None:
+    dialled = dict.fromkeys(kinds, 0)
     with trio.move_on_after(seconds):
         async with trio.open_nursery() as nursery:
             for number in range(count):
-                kind = list(KINDS)[number % len(KINDS)]
-                nursery.start_soon(_hostile, kind, f"127.0.1.{number % len(KINDS) + 1}", port, dialled)
+                kind = kinds[number % len(kinds)]
+                nursery.start_soon(_hostile, kind, f"127.0.1.{number % len(kinds) + 1}", port, dialled)
                 await trio.sleep(_WORST / count)
     print(json.dumps(dialled))
 
@@ -258,20 +281,23 @@ async def _all_hostile(port: int, count: int, seconds: float) -> None:
 # -- both ---------------------------------------------------------------------------------------
 
 
-async def run(path: Path, *, good: int, hostile: int, seconds: float) -> Report:
-    """Measure; ``path`` is where the store of the server is made."""
-    report = Report(good, hostile, seconds)
+async def run(
+    path: Path, *, good: int, hostile: int, seconds: float, kinds: Sequence[str] = tuple(KINDS)
+) -> Report:
+    """Measure; ``path`` is where the store of the server is made, and the hostile peers are of these kinds in equal parts."""
+    report = Report(good, hostile, seconds, load=round(os.getloadavg()[0], 1))
     server = Server(path)
     await server.start()
     try:
         port = server.url.rpartition(":")[2].rstrip("/")
-        alone = await _all_good(server.url, good, seconds)
+        alone = await _all_good(server, good, seconds)
         before = resident(server.pid)
         command = [sys.executable, "-m", __spec__.name, "--port", port]
         command += ["--hostile", str(hostile), "--seconds", str(seconds + 5)]
+        command += [f"--kind={kind}" for kind in kinds]
         process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE)
         await trio.sleep(2)
-        beside = await _all_good(server.url, good, seconds)
+        beside = await _all_good(server, good, seconds)
         grown = resident(server.pid) - before
         assert process.stdout is not None
         said = b""
@@ -301,14 +327,16 @@ def main() -> int:
     parser.add_argument("--hostile", type=int, default=100)
     parser.add_argument("--good", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=10.0, help="of each of the two measurements")
+    parser.add_argument("--kind", choices=list(KINDS), action="append", help="these kinds only, not all ten")
     parser.add_argument("--strict", action="store_true", help="judge the times too")
     add_option(parser)
     parser.add_argument("--port", type=int, default=None, help=argparse.SUPPRESS)  # then we are the hostile
     arguments = parser.parse_args()
+    kinds = tuple(arguments.kind or KINDS)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     if arguments.port is not None:
-        trio.run(_all_hostile, arguments.port, arguments.hostile, arguments.seconds)
+        trio.run(_all_hostile, arguments.port, kinds, arguments.hostile, arguments.seconds)
         return 0
     with tempfile.TemporaryDirectory() as folder:
 
@@ -318,6 +346,7 @@ def main() -> int:
                 good=arguments.good,
                 hostile=arguments.hostile,
                 seconds=arguments.seconds,
+                kinds=kinds,
             )
 
         report = trio.run(measure)

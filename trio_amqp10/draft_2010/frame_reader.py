@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from trio_amqp10.engine.frame_reader import FrameReader
 from trio_amqp10.frames import FRAME_HEADER_SIZE
+
+if TYPE_CHECKING:
+    from trio_amqp10.engine.connection import Connection
 
 __all__ = ["DraftFrameReader"]
 
@@ -19,9 +22,8 @@ class DraftFrameReader(FrameReader):
 
     frames: int
 
-    def _read_frames(self, buf: bytes) -> bool:
+    def _read_frames(self, connection: Connection, buf: bytes) -> bool:
         """As of ``FrameReader``, with every frame read in the general way: it counts for as much as eight usual ones."""
-        connection = self._connection
         budget = max(1, self._budget // _OTHER_FRAME)
         while budget > 0:
             frame = self._find_frame(buf, self._pos, connection.frame_limit())

@@ -118,7 +118,6 @@ class Connection(Lifecycle):
             strictness(given.strict),
             incoming_class=incoming_class,
             outgoing_class=outgoing_class,
-            open_first=self._open_first,
         )
         self.limits: Limits = self.context.limits
         self.strict: rules.Strict = self.context.strict
@@ -141,8 +140,8 @@ class Connection(Lifecycle):
         self._open = _encode_open(self.local)
         self.remote: Open | None = None
         self.error: Error | None = None
-        self.inbox: FrameReader = FrameReader(self)
-        self.channels: SessionChannels = SessionChannels(self.limits.channel_max, self._make_session)
+        self.inbox: FrameReader = FrameReader(self.context)
+        self.channels: SessionChannels = SessionChannels(self.limits.channel_max)
         self.names: Final = LinkNames()
         self._wants_open = False
         self._close_deadline: float | None = None
@@ -238,10 +237,10 @@ class Connection(Lifecycle):
         """
         if self.state not in _MAY_BEGIN and not self._wants_open:
             raise LocalProtocolError(f"cannot begin a session: this connection is {self.state.name}")
-        return self.channels.add()
+        return self.channels.add(self._make_session)
 
     def _make_session(self, channel: int) -> Session:
-        session = Session(self.context, self.names, channel, self.channels.release)
+        session = Session(self.context, self.names, channel, self.channels.release, self._open_first)
         session.connection = self
         return session
 
@@ -298,7 +297,7 @@ class Connection(Lifecycle):
         self.context.now = self._idle.last_received = now
         if self.inbox.deaf or self.state is ConnectionState.END:
             return
-        fault = self.inbox.read(data, sliced=not whole)
+        fault = self.inbox.read(self, data, sliced=not whole)
         if self.limits.output_hard is not None and self.write_buffer.size > self.limits.output_hard:
             self.abandon(f"more than {self.limits.output_hard} octets wait for a peer that does not read")
         if fault is not None:
@@ -373,7 +372,7 @@ class Connection(Lifecycle):
             raise rules.OPEN_FIRST.broken(f"{type(performative).__name__.lower()} before open")
         elif self.state is ConnectionState.OPENED or self.state is ConnectionState.OPEN_RCVD:
             if isinstance(performative, Begin):
-                session = self.channels.on_begin(performative, channel)
+                session = self.channels.on_begin(performative, channel, self._make_session)
                 if session.state is SessionState.MAPPED or session.state is SessionState.BEGIN_RCVD:
                     self.context.events.append(SessionBegun(session))
             else:
@@ -443,6 +442,8 @@ class Connection(Lifecycle):
     def transport_lost(self) -> None:
         """The transport failed: nothing more comes in or goes out."""
         self.abandon("the transport was lost")
+        self.write_buffer.on_output = None
+        self.inbox.clear()
 
     def abandon(self, reason: str) -> None:
         """Give up without a word: no octet of what waits is to be written."""

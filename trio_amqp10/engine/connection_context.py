@@ -17,8 +17,6 @@ from .token_bucket import TokenBucket
 from .write_buffer import WriteBuffer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .limits import Limits
 
 __all__ = ["Context", "PartialDelivery", "Pool", "Touchable", "Writer"]
@@ -72,7 +70,6 @@ class Context:
         strict: which rules to hold strictly, of those that can be held otherwise.
         write_buffer: what waits to be written.
         incoming_class, outgoing_class: what deliveries are made of.
-        open_first: writes our open where the peer's has come and ours has not: a begin has to follow it (2.4.1).
         events: what the peer did, oldest first.
         now: when the caller last said what time it is, in seconds of its clock.
         changed: deliveries that were changed by the frame that is being read.
@@ -98,7 +95,6 @@ class Context:
         "incoming_class",
         "limits",
         "now",
-        "open_first",
         "outgoing_class",
         "pool",
         "receiving",
@@ -114,14 +110,12 @@ class Context:
         *,
         incoming_class: type[Any],
         outgoing_class: type[Any],
-        open_first: Callable[[], object],
     ) -> None:
         self.limits: Limits = limits
         self.strict: rules.Strict = strict
         self.write_buffer: WriteBuffer = WriteBuffer(limits.output_soft)
         self.incoming_class: type[Any] = incoming_class
         self.outgoing_class: Final = outgoing_class
-        self.open_first: Final = open_first
         self.events: deque[Any] = deque()
         self.now: float = 0.0
         self.changed: int = 0

@@ -25,6 +25,7 @@ from .states import ConnectionState, SessionState
 
 if TYPE_CHECKING:
     from .connection import Connection
+    from .connection_context import Context
 
 __all__ = ["FrameReader"]
 
@@ -52,7 +53,6 @@ class FrameReader:
     __slots__ = (
         "_budget",
         "_chunks",
-        "_connection",
         "_context",
         "_have",
         "_left",
@@ -65,10 +65,9 @@ class FrameReader:
         "more",
     )
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._context = connection.context
-        self._usual = connection.limits.max_frame_size
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._usual = context.limits.max_frame_size
         self._chunks: list[bytes] = []
         self._have = 0
         self._need = 0
@@ -80,9 +79,12 @@ class FrameReader:
         self.deaf: bool = False
         self.more: bool = False
 
-    def read(self, data: bytes, *, sliced: bool = False) -> RemoteProtocolError | None:
+    def read(
+        self, connection: Connection, data: bytes, *, sliced: bool = False
+    ) -> RemoteProtocolError | None:
         """Read what is whole by now, or a slice of it, and keep the rest; returns the first fault that the peer was told of.
 
+        The reader does not hold the connection, so that no reference cycle is left of a connection that is over.
         What is behind a fault is read too, for the peer's close may be in it.
         """
         if self.more:
@@ -98,11 +100,10 @@ class FrameReader:
                     return None
                 data = b"".join(self._chunks)
             self._pos = 0
-        connection = self._connection
         self._budget = _SLICE if sliced else _ENDLESS
         if not self.greeted:
             try:
-                if not self._read_header(data):
+                if not self._read_header(connection, data):
                     self._keep(data)
                     return None
             except RemoteProtocolError as fault:
@@ -111,7 +112,7 @@ class FrameReader:
         told: RemoteProtocolError | None = None
         while not (self.deaf or connection.state is _END):
             try:
-                self.more = self._read_frames(data)
+                self.more = self._read_frames(connection, data)
             except RemoteProtocolError as fault:
                 told = told or connection.fail(fault)
             else:
@@ -124,6 +125,11 @@ class FrameReader:
             self._chunks = []
         return told
 
+    def clear(self) -> None:
+        """The transport is gone: what was read in part is of no use."""
+        self._chunks, self._have, self._need = [], 0, 0
+        self._left, self.more = b"", False
+
     def _keep(self, buf: bytes) -> None:
         """No whole frame yet: do not look again before there are as many octets as it needs."""
         pos = self._pos
@@ -131,7 +137,7 @@ class FrameReader:
         self._chunks = [buf[pos:]]
         self._need = int.from_bytes(buf[pos : pos + 4], "big") if self.greeted and self._have >= 4 else 0
 
-    def _read_header(self, buf: bytes) -> bool:
+    def _read_header(self, connection: Connection, buf: bytes) -> bool:
         protocol_id = header_id(buf)
         if protocol_id is None:
             return False
@@ -139,12 +145,12 @@ class FrameReader:
             raise rules.PROTOCOL_HEADER.broken(f"protocol id {protocol_id} where an AMQP header is due")
         self._pos = HEADER_SIZE
         self.greeted = True
-        self._connection.on_header()
+        connection.on_header()
         return True
 
-    def _read_frames(self, buf: bytes) -> bool:
+    def _read_frames(self, connection: Connection, buf: bytes) -> bool:
         """Read frame by frame; whether it was a slice that ended, and perhaps not the frames."""
-        connection, context = self._connection, self._context
+        context = self._context
         pos, length = self._pos, len(buf)
         mapped = connection.channels.theirs
         limit = self._usual if connection.remote is not None else connection.frame_limit()

@@ -46,6 +46,7 @@ class Session(SessionCore):
         names: the links of the connection by name.
         channel: ours.
         released: called when both ends have said end, and the channels are free.
+        open_first: writes our open where the peer's has come and ours has not: a begin has to follow it (2.4.1).
 
     Attributes:
         names: as given.
@@ -58,6 +59,7 @@ class Session(SessionCore):
     __slots__ = (
         "_by_handle",
         "_handles",
+        "_open_first",
         "_released",
         "answered",
         "errant",
@@ -73,11 +75,17 @@ class Session(SessionCore):
     _scope = "session"
 
     def __init__(
-        self, context: Context, names: LinkNames, channel: int, released: Callable[[Session], object]
+        self,
+        context: Context,
+        names: LinkNames,
+        channel: int,
+        released: Callable[[Session], object],
+        open_first: Callable[[], object],
     ) -> None:
         super().__init__(context, channel)
         self.names: Final = names
         self._released = released
+        self._open_first = open_first
         self.remote_channel: int | None = None
         self.remote: Begin | None = None
         self.answered: bool = False
@@ -105,7 +113,7 @@ class Session(SessionCore):
             LocalProtocolError: it was begun before.
         """
         self.require(Step.SEND_BEGIN)
-        self.context.open_first()  # an end or a fault wants the begin before anyone has opened
+        self._open_first()  # an end or a fault wants the begin before anyone has opened
         body = encode(
             Begin(
                 remote_channel=self.remote_channel,

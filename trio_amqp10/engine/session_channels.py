@@ -36,26 +36,24 @@ class SessionChannels:
 
     Args:
         channel_max: the highest channel that we take (2.7.1).
-        make: makes a session for a channel.
 
     Attributes:
         ours: every session by the channel that we write it on, from before it begins.
         theirs: those that the peer has begun, by the channel that it writes them on.
     """
 
-    __slots__ = ("_free", "_make", "_max", "_remote_max", "_resting", "ours", "theirs")
+    __slots__ = ("_free", "_max", "_remote_max", "_resting", "ours", "theirs")
 
-    def __init__(self, channel_max: int, make: Callable[[int], Session]) -> None:
+    def __init__(self, channel_max: int) -> None:
         self._max = channel_max
-        self._make = make
         self._remote_max = 0  # Before the peer's open there is only channel 0 (2.4.1).
         self.ours: dict[int, Session] = {}
         self.theirs: dict[int, Session] = {}
         self._resting: dict[int, None] = {}
         self._free = FreeNumbers()
 
-    def add(self) -> Session:
-        """A new session on our lowest free channel that does not rest.
+    def add(self, make: Callable[[int], Session]) -> Session:
+        """A new session, which ``make`` makes, on our lowest free channel that does not rest.
 
         Raises:
             LocalProtocolError: there is none, for both ends have to have one left (2.7.1).
@@ -64,7 +62,7 @@ class SessionChannels:
             raise LocalProtocolError(
                 f"{len(self.ours)} sessions are all that channel-max allows (2.7.1): end one first"
             )
-        return self._add()
+        return self._add(make)
 
     @property
     def has_room(self) -> bool:
@@ -78,17 +76,17 @@ class SessionChannels:
         """The peer's open was read: it takes channels up to this one."""
         self._remote_max = channel_max
 
-    def _add(self) -> Session:
+    def _add(self, make: Callable[[int], Session]) -> Session:
         if self._free.lowest() <= self._highest():
             channel = self._free.take()
         else:
             channel = next(iter(self._resting))
             del self._resting[channel]
-        session = self.ours[channel] = self._make(channel)
+        session = self.ours[channel] = make(channel)
         return session
 
-    def on_begin(self, begin: Begin, channel: int) -> Session:
-        """The peer's begin, first or second: the session that it is about.
+    def on_begin(self, begin: Begin, channel: int, make: Callable[[int], Session]) -> Session:
+        """The peer's begin, first or second: the session that it is about; ``make`` makes it if it is new.
 
         Raises:
             RemoteProtocolError: it is about none that could be.
@@ -100,7 +98,7 @@ class SessionChannels:
                 raise rules.SESSIONS.broken(
                     f"one session more than {len(self.ours)}: the channel-max of both is used up"
                 )
-            session = self._add()
+            session = self._add(make)
         else:
             answered = self.ours.get(begin.remote_channel)
             if answered is None or answered.state is SessionState.UNMAPPED or answered.remote is not None:

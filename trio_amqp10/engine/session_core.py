@@ -66,6 +66,7 @@ class SessionCore(Lifecycle, ABC):
     """
 
     __slots__ = (
+        "__weakref__",
         "_flow_links",
         "_is_dirty",
         "_later_flows",

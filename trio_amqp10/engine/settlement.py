@@ -36,6 +36,7 @@ Longer than 400 lines: what is said, heard and forgotten of a delivery is one st
 
 from __future__ import annotations
 
+import weakref
 from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -85,6 +86,7 @@ class Settlement:
         "_first",
         "_last",
         "_role",
+        "_session",
         "_settled",
         "_state",
         "awaiting_settlement",
@@ -94,11 +96,10 @@ class Settlement:
         "pending",
         "received",
         "sent",
-        "session",
     )
 
     def __init__(self, session: SessionCore) -> None:
-        self.session: SessionCore = session
+        self._session: SessionCore = weakref.proxy(session)  # which owns this: no cycle
         self._context = session.context
         self.incoming: dict[int, IncomingDelivery] = {}
         self.outgoing: dict[int, OutgoingDelivery] = {}
@@ -291,7 +292,7 @@ class Settlement:
                 return
             self.flush()
         else:
-            self.session.dirty()
+            self._session.dirty()
         self.pending = True
         self._role = role
         self._first = self._last = delivery_id
@@ -303,14 +304,14 @@ class Settlement:
         if self.pending:
             self.pending = False
             body = write_disposition(self._role, self._first, self._last, self._settled, self._state)
-            self.session.write_body(body)
+            self._session.write_body(body)
 
     # -- what the peer says -----------------------------------------------------------------
 
     def tally(self) -> None:
         """Note how far the ids of both directions have come; with every flow, so long before half of them are used."""
-        self.sent.reach(self.session.next_delivery_id)
-        self.received.reach(self.session.next_incoming_delivery_id or 0)
+        self.sent.reach(self._session.next_delivery_id)
+        self.received.reach(self._session.next_incoming_delivery_id or 0)
 
     def on_disposition(self, disposition: Disposition) -> None:
         """A disposition in its general form."""
@@ -331,7 +332,7 @@ class Settlement:
         """The peer's word on every delivery from ``first`` to ``last`` that we still hold."""
         ahead = distance(last, first)
         if ahead < 0:
-            self.session.fail(
+            self._session.fail(
                 rules.DISPOSITION_RANGE.broken(f"disposition runs backwards, from {first} to {last}")
             )
             return

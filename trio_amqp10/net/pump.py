@@ -23,8 +23,10 @@ a connection costs.
 
 What one read brought may be 256 KiB, and a third of a second's work. So the engine takes it in slices, and
 between two of them all other tasks have their turn, whatever the peer sends. Of all connections that have
-more than a slice to read, one has a turn at a time, see ``read_turns``. What is woken is woken slice by slice; the writer
-waits for the last of a read, or for sixteen, or for 20 ms, because a write for each slice would cost more than the slices.
+more than a slice to read, or whose peer is not trusted with more than a small read yet, one has a turn at a time, see
+``read_turns``: a hundred handshakes that go on at the same moment take a hundred passes, and hold up nobody. What is woken is
+woken slice by slice; the writer waits for the last of a read, or for sixteen, or for 20 ms, because a write for each slice would
+cost more than the slices.
 
 Errors of the peer's and of the transport are kept in ``failure`` and never raised here: they reach the user through the
 calls that need the connection. ``finished`` is set last, when the stream is closed. ``on_over`` is called for both, since
@@ -91,6 +93,10 @@ class Traffic:
         self.octets_out: int = 0
         self.reads: int = 0
         self.writes: int = 0
+
+
+def _nothing(*_: object) -> None:
+    """Nobody is told any more."""
 
 
 class Pump:
@@ -327,7 +333,7 @@ class Pump:
     async def _take(self, data: bytes) -> None:
         """Have the engine read these octets, and others have their turn after each slice but the last."""
         engine, turn = self._engine, self._turn
-        if turn.due:
+        if turn.due or self.read_size < READ_SIZE:
             await turn.take()
         slices, written = 0, trio.current_time()
         try:
@@ -368,6 +374,19 @@ class Pump:
                 self.finished.set()
                 self._flushed.wake()
                 self._on_over()
+                self._let_go()
+
+    def _let_go(self) -> None:
+        """Leave no reference cycle behind, so that what the connection consisted of is freed now.
+
+        Otherwise the garbage collector has to find it, at a pass over all objects of the process.
+        """
+        self._on_event, self._on_over = _nothing, _nothing
+        failure = self.failure
+        while failure is not None and failure.__traceback__ is not None:
+            # Its frames hold the pump, which holds the failure.
+            failure.__traceback__ = None
+            failure = failure.__cause__ or failure.__context__
 
     async def _write_all(self, patience: float) -> None:
         """Write until the engine has nothing more to say, ever; or rest, ``patience`` seconds after it was last woken."""

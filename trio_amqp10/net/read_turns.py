@@ -8,7 +8,8 @@ Which connection is next is decided by start-time fair queueing. The clock of th
 waiting connections has had. A connection has an account on this clock: where its last slice ended. Work moves the account on; the
 connection with the lowest account is next, and serving it sets the clock to its account. An account never lags behind
 the clock: nobody saves up. A connection that is less than ``_AHEAD`` ahead of the clock has used less than its
-fair share, and its next read is taken at once.
+fair share, and its next read is taken at once, unless its peer has not opened it yet: the pump has all strangers take turns,
+and since an account begins at the clock, they are served before those that are busy.
 
 Knows nothing of engines and streams. There is one ``ReadTurns`` for each ``trio.run``, since that is what its tasks share.
 """

@@ -101,6 +101,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         "_default_session",
         "_delivery_class",
         "_derive",
+        "_ended",
         "_incoming",
         "_incoming_waiter",
         "_iterated",
@@ -155,6 +156,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self._nursery = nursery
         self._closed = False
         self._default_session: Session | None = None
+        self._ended: dict[EngineSession, None] = {}
         self._incoming: list[IncomingSender | IncomingReceiver] = []
         self._incoming_waiter = Waiter()
         self._iterated = False
@@ -178,7 +180,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self._peer_closed: ConnectionClosed | None = None
         self._lost: str | None = None
         stall = engine.limits.write_stall
-        self.pump: Pump = Pump(stack, stream, self._on_event, self._wake_all, stall, self.totals)
+        self.pump: Pump = Pump(stack, stream, self._on_event, self._on_over, stall, self.totals)
         engine.write_buffer.on_output = self.pump.wake_writer
         self.pump.start(self._nursery)
 
@@ -617,6 +619,19 @@ class Connection(Waiter, trio.abc.AsyncResource):
     def _wake_all(self) -> None:
         self.wake()
         self._incoming_waiter.wake()
+
+    def _on_over(self) -> None:
+        """The pump has failed, or is finished."""
+        self._wake_all()
+        if self.pump.finished.is_set():
+            for session in self._ended:
+                session.owner = None
+            self._ended.clear()
+
+    def note_ended(self, session: EngineSession) -> None:
+        """A session is over: if that is since the connection is, no cycle is left of it once the transport is closed."""
+        if self.recovery is None and (self._closed or self.is_gone):
+            self._ended[session] = None
 
     def wake_everybody(self) -> None:
         """The connection came back, or will not: let all that waits for it, and for its links, look again."""

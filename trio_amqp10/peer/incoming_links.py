@@ -39,14 +39,16 @@ class IncomingLink:
     Attributes:
         connection: that it is on.
         engine: the engine's end of it, for those that answer it without a ``Sender`` or ``Receiver``; see ``answer``.
+        session: the session that the peer put it on.
     """
 
-    __slots__ = ("_answered", "connection", "engine")
+    __slots__ = ("_answered", "connection", "engine", "session")
 
     def __init__(self, connection: Connection, link: EngineLink) -> None:
         self.connection: Connection = connection
         self._answered = False
         self.engine: EngineLink = link
+        self.session: Session = cast("Session", link.session.owner)
 
     @property
     def name(self) -> str:
@@ -115,11 +117,6 @@ class IncomingLink:
         """
         self.refuse_now(condition.value if isinstance(condition, Condition) else condition, description)
         await trio.lowlevel.checkpoint()
-
-    @property
-    def session(self) -> Session:
-        """The session that the peer put it on."""
-        return cast("Session", self.engine.session.owner)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r} address={getattr(self, 'address', None)!r}>"

@@ -56,6 +56,12 @@ class Session(Waiter, trio.abc.AsyncResource):
         )
         self.opening: dict[Link[Any], None] = {}
 
+    def wake(self) -> None:
+        """As of ``Waiter``; the end of the session is reported so, too."""
+        super().wake()
+        if self.engine.state is SessionState.ENDED:
+            self.connection.note_ended(self.engine)
+
     @property
     def is_over(self) -> bool:
         """Whether either end has ended it; one that its connection brings back is not over."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import weakref
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -62,7 +63,7 @@ class Guard:
         needs_no_permission: Callable[[str], bool],
     ) -> None:
         self.pending_answers = 0
-        self._peer = peer
+        self._peer: Subject = weakref.proxy(peer)  # which owns this: no cycle
         self._hook = hook
         self._resolve = resolve
         self._needs_no_permission = needs_no_permission

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+import weakref
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -111,7 +112,7 @@ class Coordinator(Node):
         timeout: float | None,
     ) -> None:
         super().__init__("")
-        self.peer = peer
+        self.peer: LinkPeer = weakref.proxy(peer)  # which owns this: no cycle
         self._timeout = timeout
         self.works: dict[bytes, TransactionalWork] = {}
 

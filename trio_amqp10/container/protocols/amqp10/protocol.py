@@ -91,7 +91,10 @@ class Amqp10:
         finally:
             connection.owner = None
         if loss is not None:
-            raise loss
+            try:
+                raise loss
+            finally:
+                del loss  # this frame is in its traceback
 
     def _conversation(self, connection: Connection) -> Amqp10Connection:
         """What serves this connection, from the time that the peer has opened it."""

@@ -1,0 +1,47 @@
+"""What ``amqp10 serve`` does to its process."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+from trio_amqp10.cli import serve as module
+from trio_amqp10.cli.command_runner import Interrupts
+from trio_amqp10.cli.serve import ServeOptions, serve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def collector() -> Iterator[None]:
+    before = gc.get_threshold()
+    yield
+    gc.set_threshold(*before)
+    gc.unfreeze()
+
+
+async def test_garbage_collector_looks_at_all_seldom_once_it_serves(
+    collector: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[bytes] = []
+    frozen: list[int] = []
+
+    async def write_out(octets: bytes) -> None:
+        await trio.lowlevel.checkpoint()
+        said.append(octets)
+        frozen.append(gc.get_freeze_count())
+        interrupts.interrupt()
+
+    monkeypatch.setattr(module, "write_out", write_out)
+    with trio.CancelScope() as everything:
+        interrupts = Interrupts(everything)
+        await serve(ServeOptions(urls=["amqp://127.0.0.1:0"]), interrupts)
+    assert said[0].startswith(b"listening amqp://127.0.0.1:")
+    assert frozen[0] > 1_000
+    young, middle, old = gc.get_threshold()
+    assert young * middle <= 5_000  # objects at a look, a few milliseconds
+    assert young * middle * old >= 500_000
