@@ -53,10 +53,10 @@ delivers = st.builds(
 )
 
 
-def framed(method: Method, content: Content, channel: int = 1) -> bytes:
+def framed(method: Method, content: Content, channel: int = 1, largest: int = 4088) -> bytes:
     """The frames of a method with content, by the generic path."""
     header = frame(HEADER, channel, write_header(content, USUAL))
-    return b"".join((written(method, channel), header, *body_frames(channel, content.body, 4088)))
+    return b"".join((written(method, channel), header, *body_frames(channel, content.body, largest)))
 
 
 @given(delivers)
@@ -257,11 +257,11 @@ WHOLE = framed(spec.BasicDeliver(consumer_tag="c", delivery_tag=1), Content(Basi
 def test_extent_finds_the_three_frames() -> None:
     found = extent(bytearray(b"xx" + WHOLE + b"rest"), 2, 4088)
     assert found is not None
-    assert (found.channel, found.end) == (1, 2 + len(WHOLE))
+    assert (found[0], found[-1]) == (1, 2 + len(WHOLE))
     empty = framed(spec.BasicDeliver(delivery_tag=1), Content(BasicProperties(), b""))
     found = extent(bytearray(empty), 0, 4088)
     assert found is not None
-    assert (found.body, found.body_end, found.end) == (len(empty), len(empty), len(empty))
+    assert found[-3:] == (len(empty), len(empty), len(empty))
 
 
 @pytest.mark.parametrize("size", range(len(WHOLE)))
@@ -318,6 +318,49 @@ def test_server_reads_a_publish_however_its_octets_come(step: int) -> None:
     [closed] = events_of(server)
     assert closed.close.reply_code == 406
     assert "invalid expiration" in closed.close.reply_text
+
+
+@pytest.mark.parametrize("confirming", [False, True])
+@given(
+    st.lists(st.tuples(contents, st.booleans(), st.booleans(), st.sampled_from((0, 0, 20_000))), max_size=3),
+    st.integers(1, 60_000),
+)
+def test_publishes_that_come_whole_are_read_as_those_that_come_octet_by_octet(
+    confirming: bool, publishes: list[tuple[Content, bool, bool, int]], step: int
+) -> None:
+    octets = b"".join(
+        framed(
+            spec.BasicPublish(exchange="e", routing_key="k", mandatory=mandatory, immediate=immediate),
+            content._replace(body=content.body + bytes(more)),
+            largest=100_000,
+        )
+        for content, mandatory, immediate, more in publishes
+    )
+    outcomes: list[Any] = []
+    for size in (7, step, len(octets) or 1):
+        server = open_server()
+        opened: list[Any] = []
+        server.touch = opened.append  # type: ignore[method-assign]
+        if confirming:
+            server.receive_data(written(spec.ConfirmSelect(no_wait=True), 1), 0.0)
+        faults = [
+            refusal(server.receive_data, octets[start : start + size], 0.0)
+            for start in range(0, len(octets), size)
+        ]
+        found = [arrival for channel in dict.fromkeys(opened) for arrival in arrivals_of(channel)]
+        outcomes.append(
+            (next((str(each) for each in faults if each), None), found, server.partial, server.held)
+        )
+    assert outcomes[0] == outcomes[1] == outcomes[2]
+
+
+def test_slice_takes_64_contents_that_are_whole() -> None:
+    server = open_server()
+    octets = framed(spec.BasicPublish(routing_key="q"), Content(BasicProperties(), b"1"))
+    server.receive_slice(octets * 64, 0.0)
+    assert not server.has_input()
+    server.receive_slice(octets * 65, 0.0)
+    assert server.has_input()
 
 
 def test_engine_takes_contents_of_channels_that_are_closed_or_unknown_singly() -> None:

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Install real peers into .peers (git-ignored), each by itself and only if it is not there yet:
-#     tests/interop/install.sh [proton] [cyrus] [rhea] [rabbitmq4] [rabbitmq3] [azure] [rabbitmq-client] [pika] [amqplib] [azure-js] [frameworks] [tshark] [chromium]      (default: all)
+#     tests/interop/install.sh [proton] [cyrus] [rhea] [rabbitmq4] [rabbitmq3] [azure] [rabbitmq-client] [pika] [amqplib] [java] [azure-js] [frameworks] [tshark] [chromium]      (default: all)
 # For Debian 12. Packages come from apt, pip and npm as this machine has them configured. RabbitMQ goes into
 # file trees of its own (debootstrap), so that no service of the host is installed, let alone started.
 # PYTHON names the interpreter for proton's environment; it needs no package of this project.
@@ -82,6 +82,18 @@ install_frameworks() {
         "$peers/frameworks/bin/python" -m pip install -q --no-cache-dir --only-binary :all: \
             celery 'dramatiq[rabbitmq]' 'faststream[rabbit]' >&2 &&
         "$peers/frameworks/bin/python" -c 'import celery, dramatiq, faststream.rabbit'
+}
+
+# RabbitMQ's client for Java: two archives of Debian, which are only unpacked.
+install_java() {
+    [ -f "$peers/java/usr/share/java/amqp-client.jar" ] && [ -f "$peers/java/usr/share/java/slf4j-api.jar" ] && command -v java >/dev/null && return 0
+    command -v java >/dev/null || apt_install openjdk-17-jre-headless || return 1
+    command -v dpkg-deb >/dev/null || return 1
+    rm -rf "$peers/java" "$peers/java.deb"
+    mkdir -p "$peers/java.deb" &&
+        (cd "$peers/java.deb" && apt-get download -qq librabbitmq-client-java libslf4j-java) >&2 &&
+        for package in "$peers/java.deb"/*.deb; do dpkg-deb -x "$package" "$peers/java" || return 1; done &&
+        rm -rf "$peers/java.deb"
 }
 
 install_amqplib() {
@@ -168,7 +180,7 @@ install_chromium() {
 }
 
 mkdir -p "$peers"
-[ $# -gt 0 ] || set -- proton cyrus rhea rabbitmq4 rabbitmq3 azure rabbitmq-client pika amqplib azure-js frameworks tshark chromium
+[ $# -gt 0 ] || set -- proton cyrus rhea rabbitmq4 rabbitmq3 azure rabbitmq-client pika amqplib java azure-js frameworks tshark chromium
 for peer in "$@"; do
     case $peer in
     proton) install_proton ;;
@@ -181,11 +193,12 @@ for peer in "$@"; do
     rabbitmq-client) install_rabbitmq_client ;;
     pika) install_pika ;;
     amqplib) install_amqplib ;;
+    java) install_java ;;
     frameworks) install_frameworks ;;
     tshark) install_tshark ;;
     chromium) install_chromium ;;
     *)
-        say "no such peer: $peer (proton cyrus rhea rabbitmq4 rabbitmq3 azure rabbitmq-client pika amqplib azure-js frameworks tshark chromium)"
+        say "no such peer: $peer (proton cyrus rhea rabbitmq4 rabbitmq3 azure rabbitmq-client pika amqplib java azure-js frameworks tshark chromium)"
         exit 2
         ;;
     esac

@@ -20,12 +20,24 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["CLIENTS", "PEERS", "Capture", "Client", "MissingPeerError", "PeerError", "client", "is_missing"]
+__all__ = [
+    "CLIENTS",
+    "JARS",
+    "PEERS",
+    "Capture",
+    "Client",
+    "MissingPeerError",
+    "PeerError",
+    "client",
+    "is_missing",
+]
 
 HERE = Path(__file__).resolve().parent
 PEERS = Path(os.environ.get("PEERS", HERE.parents[1] / ".peers"))
 DEADLINE = 60.0
 CLIENTS = ("proton", "rhea")
+JARS = ("amqp-client.jar", "slf4j-api.jar", "slf4j-nop.jar")
+"""Of RabbitMQ's client for Java, and what it needs."""
 
 
 class MissingPeerError(Exception):
@@ -50,6 +62,9 @@ def is_missing(name: str) -> str | None:
         there = all((modules / one).exists() for one in ("rhea", "ws")) and bool(shutil.which("node"))
     elif name == "amqplib":
         there = (PEERS / "amqplib/node_modules/amqplib").exists() and bool(shutil.which("node"))
+    elif name == "java":
+        jars = PEERS / "java/usr/share/java"
+        there = all((jars / one).exists() for one in JARS) and bool(shutil.which("java"))
     elif name == "azure-js":
         there = (PEERS / name / "node_modules/@azure/event-hubs").exists() and bool(shutil.which("node"))
     elif name == "azure":

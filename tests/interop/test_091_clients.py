@@ -6,16 +6,20 @@ The same assertions hold of all of these; what one of them cannot do is in ``EXC
 from __future__ import annotations
 
 import ast
+import atexit
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,7 +27,7 @@ import pytest
 from trio_amqp10.testing import rabbitmq, running_container
 
 from .conftest import need
-from .peers import PEERS, Process
+from .peers import JARS, PEERS, Process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -43,6 +47,19 @@ EXCEPTIONS = {
 """What does not hold of a target, by target and scenario, and why."""
 
 
+@cache
+def java(file: str) -> list[str]:
+    """What runs a program in Java: compiled once where there is a compiler, from its source otherwise."""
+    jars = os.pathsep.join(str(PEERS / "java/usr/share/java" / each) for each in JARS)
+    run = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    if shutil.which("javac") is None:
+        return [*run, "-cp", jars, str(HERE / file)]
+    classes = TemporaryDirectory()
+    atexit.register(classes.cleanup)
+    subprocess.run(["javac", "-d", classes.name, "-cp", jars, str(HERE / file)], check=True)
+    return [*run, "-cp", classes.name + os.pathsep + jars, Path(file).stem]
+
+
 @dataclass
 class Program:
     """One of the programs that hold scenarios.
@@ -59,6 +76,8 @@ class Program:
 
     @property
     def command(self) -> list[str]:
+        if self.file.endswith(".java"):
+            return java(self.file)
         interpreter = "node" if self.file.endswith(".js") else str(PEERS / self.peer / "bin/python")
         return [interpreter, str(HERE / self.file)]
 
@@ -67,6 +86,9 @@ class Program:
         text = (HERE / self.file).read_text()
         if self.file.endswith(".js"):
             return [] if restarting else re.findall(r"^  async (\w+)\(", text, re.MULTILINE)
+        if self.file.endswith(".java"):
+            found: list[str] = re.findall(r"^  public static void (\w+)\(String url\)", text, re.MULTILINE)
+            return [each for each in found if each.endswith("_after_a_restart") is restarting]
         return [
             prefix + function.name
             for prefix in self.prefixes
@@ -85,6 +107,7 @@ PROGRAMS = (
     Program("pika", "aio_pika_peer.py"),
     Program("pika", "kombu_peer.py"),
     Program("amqplib", "amqplib_peer.js"),
+    Program("java", "JavaPeer.java"),
     Program("frameworks", "frameworks_peer.py"),
 )
 ENVIRONMENT = {"NODE_PATH": str(PEERS / "amqplib/node_modules")}
@@ -92,7 +115,7 @@ ENVIRONMENT = {"NODE_PATH": str(PEERS / "amqplib/node_modules")}
 
 def cases(*, restarting: bool) -> list[object]:
     return [
-        pytest.param(program, scenario, id=f"{program.file.partition('_peer')[0]}-{scenario}")
+        pytest.param(program, scenario, id=f"{re.split('_peer|Peer', program.file)[0].lower()}-{scenario}")
         for program in PROGRAMS
         for scenario in program.scenarios(restarting=restarting)
     ]

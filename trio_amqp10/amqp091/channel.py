@@ -23,11 +23,13 @@ from .bookkeeping import Numbers
 from .content import Content, write_header
 from .events import Arrival, ChannelClosed, ChannelOpened, ContentAborted
 from .fast import (
+    ABSENT,
     arrival_of,
     deliver_parts,
     deliver_tag,
     publish_prefix,
     publish_rest,
+    published_arrival,
     read_deliver,
     read_properties,
     read_publish,
@@ -235,8 +237,9 @@ class Channel:
             prefix = self._prefixes[place] = publish_prefix(
                 self.number, exchange, routing_key, mandatory, host.letters, host.largest_payload
             )
-        rest = publish_rest(self.number, content, host.letters, host.largest_payload)
-        host.enqueue(b"".join((prefix, *rest)))
+        frames = [prefix]
+        frames += publish_rest(self.number, content, host.letters, host.largest_payload)
+        host.enqueue(b"".join(frames))
         numbers = self.numbers
         if not numbers.confirming:
             return 0
@@ -264,7 +267,7 @@ class Channel:
         host, numbers = self._host, self.numbers
         tag = numbers.deliveries.last + 1
         no_ack = numbers.consumers.get(consumer_tag)
-        usual = self.state is ChannelState.OPEN and self.flowing and host.profile.fast
+        usual = self._lifecycle.state is ChannelState.OPEN and self.flowing and host.profile.fast
         if not usual or no_ack is None or not self._is_server:
             method = self._make(
                 "basic.deliver",
@@ -284,9 +287,11 @@ class Channel:
             parts = self._delivers[place] = deliver_parts(
                 self.number, consumer_tag, exchange, routing_key, host.letters, host.largest_payload
             )
-        rest = publish_rest(self.number, content, host.letters, host.largest_payload)
+        begin, end = parts
+        frames = [begin, deliver_tag(tag, redelivered), end]
+        frames += publish_rest(self.number, content, host.letters, host.largest_payload)
         numbers.deliveries.number(tag, no_ack)
-        host.enqueue(b"".join((parts[0], deliver_tag(tag, redelivered), parts[1], *rest)))
+        host.enqueue(b"".join(frames))
         return tag
 
     def flow(self, active: bool) -> None:
@@ -394,21 +399,45 @@ class Channel:
         if len(body) > host.limits.max_message_size or host.partial + size > host.limits.max_partial:
             return False
         try:
-            if payload.startswith(_DELIVER.prefix) and not self._is_server:
+            if self._is_server:
+                return payload.startswith(_PUBLISH.prefix) and self._receive_publish(payload, octets, body)
+            if payload.startswith(_DELIVER.prefix):
                 return self._receive_deliver(payload, octets, body)
             plan = host.methods.plan_in(payload)
             if not plan.content or plan.answers or not plan.sender.permits(self._peer):
                 return False
-            made = read_publish(payload) if plan is _PUBLISH else plan.read(payload, host.letters)
-            if self._is_server:
-                properties = shared_properties(octets, host.letters)
-                host.profile.check(self.numbers, properties)
-            else:
-                properties = read_properties(octets, host.letters)
-            self._arrive(made, Content(properties, body, octets), size)
+            made = plan.read(payload, host.letters)
+            self._arrive(made, Content(read_properties(octets, host.letters), body, octets), size)
         except ReplyError:
             return False  # nothing has changed yet
         return True
+
+    def _receive_publish(self, payload: bytes, octets: bytes, body: bytes) -> bool:
+        """A basic.publish with its content; as ``receive_content``, which see."""
+        host, numbers = self._host, self.numbers
+        method = read_publish(payload)
+        properties = shared_properties(octets, host.letters)
+        if properties is not ABSENT:
+            host.profile.check(numbers, properties)
+        if method.immediate:
+            return False
+        number = 0
+        if numbers.confirming:
+            publishes = numbers.publishes
+            number = publishes.last + 1
+            publishes.number(number)
+        self._note(published_arrival(method, properties, octets, body, number))
+        return True
+
+    def _note(self, arrival: Arrival) -> None:
+        """Have it for ``next_arrival``."""
+        host = self._host
+        self._held += arrival.size
+        host.held += arrival.size
+        if self._arrivals is None:
+            self._arrivals = deque()
+        self._arrivals.append(arrival)
+        host.touch(self)
 
     def _receive_deliver(self, payload: bytes, octets: bytes, body: bytes) -> bool:
         """A basic.deliver with its content; as ``receive_content``, which see."""
@@ -422,12 +451,7 @@ class Channel:
         settled = numbers.consumers.get(method.consumer_tag, False)
         if not numbers.deliveries.number(method.delivery_tag, settled):
             return False
-        self._held += arrival.size
-        host.held += arrival.size
-        if self._arrivals is None:
-            self._arrivals = deque()
-        self._arrivals.append(arrival)
-        host.touch(self)
+        self._note(arrival)
         return True
 
     def _receive_closing(self, kind: int, payload: bytes) -> None:
@@ -500,12 +524,7 @@ class Channel:
         if plan.waits(method):
             self._owed.append(method)
         tags, number = noted if noted is not None else ((), 0)
-        self._held += size
-        host.held += size
-        if self._arrivals is None:
-            self._arrivals = deque()
-        self._arrivals.append(Arrival(method, content, request, tags, number, size))
-        host.touch(self)
+        self._note(Arrival(method, content, request, tags, number, size))
 
     def _abort_content(self) -> None:
         """The peer does not send the rest of a content: its delivery tag, if it has one, needs no settling."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from trio_amqp10.errors import LocalProtocolError
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .fields import Letters
-    from .methods import Method
 
 __all__ = [
+    "ABSENT",
     "NO_PROPERTIES",
     "DeliverNames",
     "Extent",
@@ -34,6 +34,7 @@ __all__ = [
     "extent",
     "publish_prefix",
     "publish_rest",
+    "published_arrival",
     "read_deliver",
     "read_properties",
     "read_publish",
@@ -43,6 +44,9 @@ __all__ = [
 _HEAD: Final = struct.Struct(">BHI")
 _METHOD: Final = struct.Struct(">BHIHH")
 _CONTENT: Final = struct.Struct(">BHIHHQ")
+_METHOD_SIZE: Final = _METHOD.size
+_CONTENT_SIZE: Final = _CONTENT.size
+_head_at, _method_at, _content_at = _HEAD.unpack_from, _METHOD.unpack_from, _CONTENT.unpack_from
 _END: Final = bytes([FRAME_END])
 _KNOWN: Final = 256
 """Names of deliveries that are remembered for one channel."""
@@ -58,30 +62,20 @@ _CONTENT_HEAD: Final = _CONTENT.size - HEAD_SIZE
 NO_PROPERTIES: Final = b"\0\0"
 """The flags of a content without properties."""
 
-_ABSENT: Final = BasicProperties()
+ABSENT: Final = BasicProperties()
+"""Properties none of which is there: one object for many messages, not to be changed."""
 
 
 _SHARED: Final = 48
 """Octets of properties that are the same for many messages: longer ones have identifiers or headers in them."""
 
 
-class Extent(NamedTuple):
-    """Where a content stands in a buffer: a method, its header, its body in one frame or in none."""
-
-    channel: int
-    method: int
-    """Where the method's payload begins."""
-    method_end: int
-    properties: int
-    """Where the flags begin."""
-    properties_end: int
-    body: int
-    body_end: int
-    end: int
-    """Where the next frame begins."""
+Extent: TypeAlias = tuple[int, int, int, int, int, int, int, int]
+"""Where a content stands in a buffer, a method, its header, its body in one frame or in none: the channel, begin and end of
+the method's payload, of the properties with their flags, and of the body, and where the next frame begins."""
 
 
-def extent(buffer: bytearray, pos: int, largest: int) -> Extent | None:
+def extent(buffer: bytes | bytearray, pos: int, largest: int) -> Extent | None:
     """The three frames of a content that begins here; None if they are not all here, or anything is unusual.
 
     Args:
@@ -90,13 +84,13 @@ def extent(buffer: bytearray, pos: int, largest: int) -> Extent | None:
         largest: octets that a payload may have.
     """
     end = len(buffer)
-    if end - pos < _METHOD.size:
+    if end - pos < _METHOD_SIZE:
         return None
-    kind, channel, size, class_id, _ = _METHOD.unpack_from(buffer, pos)
+    kind, channel, size, class_id, _ = _method_at(buffer, pos)
     header = pos + OVERHEAD + size
-    if kind != METHOD or class_id != BASIC or size > largest or end < header + _CONTENT.size:
+    if kind != METHOD or class_id != BASIC or size > largest or end < header + _CONTENT_SIZE:
         return None
-    second, same, header_size, class_id, weight, body_size = _CONTENT.unpack_from(buffer, header)
+    second, same, header_size, class_id, weight, body_size = _content_at(buffer, header)
     body = header + OVERHEAD + header_size
     if (second, same, class_id, weight) != (HEADER, channel, BASIC, 0) or end < body:
         return None
@@ -107,23 +101,21 @@ def extent(buffer: bytearray, pos: int, largest: int) -> Extent | None:
         last = body + OVERHEAD + body_size
         if body_size > largest or end < last:
             return None
-        if _HEAD.unpack_from(buffer, body) != (BODY, channel, body_size):
+        if _head_at(buffer, body) != (BODY, channel, body_size):
             return None
     if not buffer[header - 1] == buffer[body - 1] == buffer[last - 1] == FRAME_END:
         return None
     start = body + HEAD_SIZE if body_size else body
-    places = (
+    return (
         channel,
         pos + HEAD_SIZE,
         header - 1,
-        header + _CONTENT.size,
+        header + _CONTENT_SIZE,
         body - 1,
         start,
         start + body_size,
         last,
     )
-    found: Extent = _new(Extent, places)
-    return found
 
 
 DeliverNames: TypeAlias = "dict[tuple[bytes, bytes], tuple[str, str, str]]"
@@ -175,7 +167,7 @@ def arrival_of(method: BasicDeliver, octets: bytes, body: bytes, letters: Letter
     Raises:
         ReplyError: as ``BasicProperties.decode``.
     """
-    properties = _ABSENT if octets == NO_PROPERTIES else BasicProperties.decode(octets, 0, letters)
+    properties = ABSENT if octets == NO_PROPERTIES else BasicProperties.decode(octets, 0, letters)
     content = _new(Content, (properties, body, octets))
     arrival: Arrival = _new(Arrival, (method, content, None, (), 0, len(octets) + len(body)))
     return arrival
@@ -215,14 +207,24 @@ deliver_tag: Final = _TAG.pack
 """The delivery tag of a basic.deliver, and whether it is redelivered."""
 
 
+def published_arrival(
+    method: BasicPublish, properties: BasicProperties, octets: bytes, body: bytes, number: int
+) -> Arrival:
+    """What a channel reports of a publish, which has this number in confirm mode."""
+    content = _new(Content, (properties, body, octets))
+    arrival: Arrival = _new(Arrival, (method, content, None, (), number, len(octets) + len(body)))
+    return arrival
+
+
 @lru_cache(maxsize=1024)
-def read_publish(payload: bytes) -> Method:
+def read_publish(payload: bytes) -> BasicPublish:
     """A basic.publish: the same object for the same octets, not to be changed.
 
     Raises:
         ReplyError: as ``Plan.read``.
     """
-    return BasicPublish.plan.read(payload, USUAL)
+    method: Any = BasicPublish.plan.read(payload, USUAL)
+    return cast("BasicPublish", method)
 
 
 def publish_rest(channel: int, content: Content, letters: Letters, largest: int) -> list[bytes]:
@@ -260,6 +262,8 @@ def read_properties(octets: bytes, letters: Letters) -> BasicProperties:
 
 def shared_properties(octets: bytes, letters: Letters) -> BasicProperties:
     """As ``read_properties``, but perhaps the same object for the same octets: not to be changed."""
+    if octets == NO_PROPERTIES:
+        return ABSENT
     if len(octets) > _SHARED or letters is not USUAL:
         return read_properties(octets, letters)
     return _usual_properties(octets)

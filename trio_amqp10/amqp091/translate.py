@@ -53,11 +53,17 @@ from trio_amqp10.message.sections import (
 )
 from trio_amqp10.spec.messaging import Header
 from trio_amqp10.wire.composite import plan_of
-from trio_amqp10.wire.encode import encode
+from trio_amqp10.wire.encode import encode, write_value
 from trio_amqp10.wire.values import Described, Symbol, Timestamp, UByte, UInt
 
 from .content import BasicProperties
 from .death_translation import deaths_from_standard, deaths_to_standard
+from .header_writers import (
+    ANNOTATIONS_PREFIX,
+    APPLICATION_PROPERTIES_PREFIX,
+    header_octets,
+    map_section,
+)
 from .value_translation import LEFT_OUT, from_standard, is_short, to_standard, to_text
 
 if TYPE_CHECKING:
@@ -133,7 +139,8 @@ def to_sections(
         reply_to: gives the address for the name of a queue.
     """
     headers = properties.headers
-    annotations, application = _headers(headers) if headers else ({}, None)
+    usual = header_octets(headers) if headers else None
+    annotations, application = _headers(headers) if headers and usual is None else ({}, None)
     kind = properties.type
     is_sections = kind == _SECTIONS and _are_body_sections(body)
     if is_sections:
@@ -147,7 +154,10 @@ def to_sections(
             failures or None,
         )
     )
-    if annotations:
+    if usual is not None and usual.annotated:
+        place, count = _place_pairs(exchange, routing_key, kind)
+        map_section(out, ANNOTATIONS_PREFIX, [*usual.annotations, place], usual.annotated + count)
+    elif annotations:
         named: dict[Symbol, Any] = {Symbol(name): value for name, value in annotations.items()}
         _annotate(named, exchange, routing_key, kind)
         _write_annotations(out, named)
@@ -175,7 +185,9 @@ def to_sections(
             None if app is None else to_text(app),
         ],
     )
-    if application:
+    if usual is not None:
+        map_section(out, APPLICATION_PROPERTIES_PREFIX, usual.properties, usual.named)
+    elif application:
         _write_application_properties(out, application)
     if is_sections:
         out += body
@@ -214,6 +226,18 @@ def _place_octets(exchange: str, routing_key: str, kind: str | None) -> bytes:
     out = bytearray()
     _write_annotations(out, annotations)
     return bytes(out)
+
+
+@lru_cache(256)
+def _place_pairs(exchange: str, routing_key: str, kind: str | None) -> tuple[bytes, int]:
+    """The same annotations as keys and values, and how many pairs these are."""
+    annotations: dict[Symbol, Any] = {}
+    _annotate(annotations, exchange, routing_key, kind)
+    out = bytearray()
+    for name, value in annotations.items():
+        write_value(out, name, 0)
+        write_value(out, value, 0)
+    return bytes(out), len(annotations)
 
 
 def _annotate(annotations: dict[Symbol, Any], exchange: str, routing_key: str, kind: str | None) -> None:

@@ -109,6 +109,15 @@ class Publisher:
         if waiting is not None:
             waiting[2]()
 
+    def put(self, exchange: Exchange, queue: Queue, content: Content, origin: str) -> bool:
+        """Hand a message on to the one queue that it reaches, as ``publish`` does it, of a broker without a store.
+
+        Returns:
+            Whether it was taken: the queue may be full.
+        """
+        exchange.figures["arrived"] += 1
+        return queue.gather(content, origin)
+
     def publish(
         self,
         inlet: Inlet,

@@ -43,9 +43,10 @@ if TYPE_CHECKING:
 
     from .matchers import Headers
 
-__all__ = ["Nodes", "Topology"]
+__all__ = ["RESERVED", "Nodes", "Topology"]
 
-_RESERVED: Final = "amq."
+RESERVED: Final = "amq."
+"""How the names begin that the broker alone gives."""
 _FIRST: Final = (
     ("amq.direct", "direct"),
     ("amq.fanout", "fanout"),
@@ -192,8 +193,8 @@ class Topology:
     def _make_queue(
         self, name: str, arguments: dict[str, Any], durable: bool, auto_delete: bool, owner: Peer | None
     ) -> BrokerQueue:
-        if name.startswith(_RESERVED):
-            raise AccessRefusedError(f"{name!r} is one of the broker's own: they begin with {_RESERVED}")
+        if name.startswith(RESERVED):
+            raise AccessRefusedError(f"{name!r} is one of the broker's own: they begin with {RESERVED}")
         check_arguments(arguments, durable=durable, exclusive=owner is not None, server_named=not name)
         queue = self.build_queue(
             name or _generated(), arguments, durable=durable, auto_delete=auto_delete, owner=owner
@@ -395,8 +396,8 @@ class Topology:
             received = {"type": kind, "durable": durable, "auto_delete": auto_delete, "internal": internal}
             check_equivalent("exchange", name, given | received, there.properties, _EXCHANGE)
             return there, False
-        if name.startswith(_RESERVED):
-            raise AccessRefusedError(f"{name!r} is one of the broker's own: they begin with {_RESERVED}")
+        if name.startswith(RESERVED):
+            raise AccessRefusedError(f"{name!r} is one of the broker's own: they begin with {RESERVED}")
         exchange = self.build_exchange(
             name,
             kind,
@@ -452,8 +453,8 @@ class Topology:
         """
         name = name.translate(_DROPPED)
         _check_default(name)
-        if name.startswith(_RESERVED):
-            raise AccessRefusedError(f"{name!r} is one of the broker's own: they begin with {_RESERVED}")
+        if name.startswith(RESERVED):
+            raise AccessRefusedError(f"{name!r} is one of the broker's own: they begin with {RESERVED}")
         exchange = self.exchanges.get(name)
         if exchange is None:
             return

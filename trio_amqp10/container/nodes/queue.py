@@ -301,7 +301,7 @@ class Queue(Node):
     @property
     def is_full(self) -> bool:
         """Whether it takes no more as it is."""
-        if not self.held.is_full():
+        if not self._bounded or not self.held.is_full():
             return False
         self.sweep()
         return self.held.is_full()

@@ -31,6 +31,8 @@ async def test_queue_gets_a_name_when_the_client_has_none() -> None:
         assert len(name) == len("amq.gen-") + 22
         # An empty name is that of the queue that was declared last.
         assert (await client.ask(spec.QueuePurge())).name == "queue.purge-ok"
+        assert (await client.ask(spec.QueueDeclare(queue=name, passive=True)))["queue"] == name.encode()
+        assert await client.refused(spec.QueueDeclare(queue=name)) == 403
 
 
 async def test_method_without_a_queue_is_refused_when_none_was_declared() -> None:

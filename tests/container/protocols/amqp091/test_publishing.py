@@ -9,11 +9,14 @@ import pytest
 from trio_amqp10 import SqliteStore
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.container import Container, Rules
+from trio_amqp10.container.protocols.amqp091.publishing import Publishing
 
 from .script import Client, opened
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from trio_amqp10.container.protocols.amqp091.native_message import Published
 
 
 async def confirming(client: Client, **arguments: Any) -> None:
@@ -56,6 +59,46 @@ async def test_publish_is_nacked_when_the_queue_rejects_what_it_has_no_room_for(
         nack = await client.hear()
         assert nack is not None
         assert (nack.name, nack["delivery_tag"]) == ("basic.nack", 2)
+
+
+@pytest.mark.parametrize("by_hand", [True, False])
+async def test_publishes_to_one_queue_end_as_those_by_any_route(
+    by_hand: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[bool] = []
+    put = Publishing._put
+
+    def counted(self: Publishing, published: Published, number: int) -> bool:
+        taken.append(by_hand and put(self, published, number))
+        return taken[-1]
+
+    monkeypatch.setattr(Publishing, "_put", counted)
+    container = Container()
+    container.add_topic("prices")
+    async with opened(container) as client:
+        await confirming(client, **{"x-max-length": 2, "x-overflow": "reject-publish"})
+        for key, headers in (("q", {}), ("q", {"CC": ["q"]}), ("q", {}), ("none", {}), ("prices", {})):
+            await client.publish("", key, b"tea", mandatory=True, headers=headers or None)
+        heard = [await client.hear() for _ in range(6)]
+        settled = [
+            (each.name, each["delivery_tag"]) for each in heard if each is not None and "delivery_tag" in each
+        ]
+        assert sorted(settled, key=lambda each: each[1]) == [
+            ("basic.ack", 1),
+            ("basic.ack", 2),
+            ("basic.nack", 3),
+            ("basic.ack", 4),
+            ("basic.ack", 5),
+        ]
+        assert [
+            each["routing_key"] for each in heard if each is not None and each.name == "basic.return"
+        ] == [b"none"]
+        assert taken == ([True, True, False, False] if by_hand else [False] * 4)
+        declared = await client.ask(spec.QueueDeclare(queue="q", passive=True))
+        assert declared["message_count"] == 2
+        broker = container.broker
+        assert broker is not None
+        assert broker.exchanges[""].figures == {"arrived": 3, "unroutable": 0}
 
 
 async def test_unroutable_publish_is_returned_before_its_confirm_when_it_is_mandatory() -> None:

@@ -168,7 +168,10 @@ class ServerChannel:
             while not self._waits and (arrival := self.engine.next_arrival()) is not None:
                 if not self.over:
                     self._method = arrival.method
-                    self.attempt(self._obey, arrival)
+                    try:
+                        self._obey(arrival)
+                    except Exception as failure:
+                        self._refuse(failure)
         finally:
             self._running = False
         if self.over:
@@ -193,14 +196,19 @@ class ServerChannel:
         """Do a part of a method; what it is refused with closes the channel or the connection."""
         try:
             call(*args)
-        except ReplyError as fault:
-            self._fail(fault)
-        except RefusedError as refusal:
-            self._fail(fault_of(refusal))
-        except AmqpError as failure:
+        except Exception as failure:
+            self._refuse(failure)
+
+    def _refuse(self, failure: Exception) -> None:
+        """Answer a method that raised; called while it is handled."""
+        if isinstance(failure, ReplyError):
+            self._fail(failure)
+        elif isinstance(failure, RefusedError):
+            self._fail(fault_of(failure))
+        elif isinstance(failure, AmqpError):
             _log.debug("channel %d: %s", self.number, failure)
             self._fail(ReplyError(ReplyCode091.INTERNAL_ERROR, str(failure)))
-        except Exception:
+        else:
             _log.exception("a method of channel %d failed", self.number)
             self._fail(ReplyError(ReplyCode091.INTERNAL_ERROR, "the service failed"))
 

@@ -250,7 +250,7 @@ class Consuming:
 
     def acknowledge(self, arrival: Arrival) -> None:
         """basic.ack."""
-        self._settle(arrival.tags, lambda lease: lease.accepted(), removes=True)
+        self._settle(arrival.tags, _accept, removes=True)
 
     def reject(self, arrival: Arrival) -> None:
         """basic.nack and basic.reject."""
@@ -316,11 +316,12 @@ class Consuming:
 
     def has_room(self) -> bool:
         """Whether the channel may be given a message now; if not, ``resume`` finds out when it may."""
-        channel, peer = self._channel, self._channel.peer
+        channel = self._channel
+        engine = channel.engine
         if (
-            channel.engine.state is ChannelState.OPEN
-            and channel.engine.flowing
-            and peer.engine.has_room
+            engine.state is ChannelState.OPEN
+            and engine.flowing
+            and channel.peer.engine.has_room
             and (self._limit is None or self.out < self._limit)
         ):
             return True
@@ -370,6 +371,10 @@ def _requeue(lease: GivenLease) -> None:
         lease.modified(failed=True, undeliverable_here=False, annotations=None)
     else:
         lease.released()
+
+
+def _accept(lease: GivenLease) -> None:
+    lease.accepted()
 
 
 def _refuse(lease: GivenLease) -> None:

@@ -12,7 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from trio_amqp10.amqp091 import spec
-from trio_amqp10.container.broker.faults import NotFoundError
+from trio_amqp10.container.broker.faults import AccessRefusedError, NotFoundError
+from trio_amqp10.container.broker.topology import RESERVED
 
 from .replying import REPLY_TO, REPLY_TO_ADDRESS, find_reply_node
 
@@ -100,6 +101,8 @@ def _declare_queue(channel: ServerChannel, arrival: Arrival) -> None:
     if method.passive:
         _check_queue(channel, method)
         return
+    if method.queue.startswith(RESERVED):  # also of a queue that is there, as RabbitMQ has it
+        raise AccessRefusedError(f"queue name '{method.queue}' contains reserved prefix '{RESERVED}*'")
 
     def declare() -> None:
         queue, _ = channel.broker.declare_queue(

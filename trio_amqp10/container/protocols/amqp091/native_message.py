@@ -110,7 +110,10 @@ class Published(Content):
         self.terms: Terms = Terms(priority or 0, ttl) if priority or ttl is not None else _LOWEST
         self.durable: bool = properties.delivery_mode == _PERSISTENT
         self._standard = None
-        self.size: int = _LEAST + len(raw) + len(body) + len(_encoded(exchange)) + len(_encoded(routing_key))
+        size = _LEAST + len(raw) + len(body) + len(exchange) + len(routing_key)
+        if not (exchange.isascii() and routing_key.isascii()):
+            size += len(_encoded(exchange)) + len(_encoded(routing_key)) - len(exchange) - len(routing_key)
+        self.size: int = size
 
     @property
     def octets(self) -> bytes:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]

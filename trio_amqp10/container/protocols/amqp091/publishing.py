@@ -166,6 +166,9 @@ class Publishing:
             properties, raw = changed, changed.encode(USUAL)
         assert raw is not None
         published = Published(method.exchange, method.routing_key, raw, body, properties)
+        if not further and self._put(published, arrival.number):
+            self._channel.peer.on_publish()
+            return
         publish = Publish(self, published, further, arrival.number, method)
         if self._channel.transactional:
             if self._posts is None:
@@ -176,6 +179,29 @@ class Publishing:
                 self._inlet = Feed(self._channel.peer)
             self.route(self._inlet, publish)
         self._channel.peer.on_publish()
+
+    def _put(self, published: Published, number: int) -> bool:
+        """Put a message into the one queue that it is for, where nothing has to wait; False if it is not as usual.
+
+        As ``route`` does it for the default exchange, at a fraction of the cost.
+        """
+        channel = self._channel
+        broker = channel.broker
+        if published.exchange != DEFAULT or channel.transactional or broker.publisher.stores_messages:
+            return False
+        queue = broker.find_node(published.routing_key)
+        if not isinstance(queue, BrokerQueue):
+            return False
+        taken = broker.publisher.put(broker.exchanges[DEFAULT], queue, published, channel.peer.origin)
+        if number and not channel.over:
+            self._note(number, taken=taken)
+        return True
+
+    def _note(self, number: int, *, taken: bool) -> None:
+        """Confirm a publish with the next others."""
+        if self._acked is None or self._nacked is None:
+            self._acked, self._nacked = set(), set()
+        (self._acked if taken else self._nacked).add(number)
 
     def _further(self, headers: Mapping[str, Any]) -> Sequence[str]:
         """Routing keys beside its own: those of the headers CC and BCC."""
@@ -240,9 +266,7 @@ class Publishing:
             self.refused = refusal
         if publish.number:
             gone = refusal is not None and publish.state != "released"
-            if self._acked is None or self._nacked is None:
-                self._acked, self._nacked = set(), set()
-            (self._nacked if gone else self._acked).add(publish.number)
+            self._note(publish.number, taken=not gone)
             channel.peer.engine.touch(channel.engine)
             channel.peer.pump.wake_writer()
 

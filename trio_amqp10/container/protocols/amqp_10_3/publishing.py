@@ -64,6 +64,10 @@ class Publishing103(Publishing):
         self.publish(arrival._replace(content=content))
         files.published(method.identifier)
 
+    def _put(self, published: Published, number: int) -> bool:  # noqa: ARG002
+        """Never: here a message may be for consumers that can have it now."""
+        return False
+
     def _further(self, headers: Mapping[str, Any]) -> Sequence[str]:
         """None: the headers CC and BCC are as any other in 10.3."""
         _ = headers
