@@ -30,12 +30,13 @@ With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spa
 ``offset_reader``    messages that a peer numbers and keeps, read from any number on
 ``dedup_ledger``     a node that takes each record once, for transactions that must happen once
 ``readers``          what Spark calls to read a queue
-``offset_stream``    what Spark calls to read a log
+``offset_stream``    what Spark calls to read logs, as a stream or a range
 ``writers``          what Spark calls to write
 ``datasource``       what Spark calls first
 ``batch_linger``     when rows are worth a batch
 ``log_offsets``      how far a batch of logs goes, and where new ones begin
 ``log_dialects``     how logs of RabbitMQ and of Event Hubs are read
+``super_streams``    which streams of RabbitMQ there are
 ``java_home``        what Spark needs beside Python
 ==================== ================================================================================
 """

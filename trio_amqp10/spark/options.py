@@ -14,8 +14,9 @@ import json
 import os
 import re
 from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, cast
 from urllib.parse import quote
 
 from trio_amqp10.errors import LocalProtocolError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BrowseOptions",
     "LogOptions",
+    "Moment",
     "OptionError",
     "PeerOptions",
     "QueueOptions",
@@ -39,6 +41,7 @@ _SPARKS_OWN: Final = frozenset({"checkpointlocation"})
 
 _DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m)?", re.ASCII)
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, None: 1.0}
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SIZE: Final = re.compile(r"([0-9]+)\s*([kmg]?)(?:i?b)?", re.ASCII | re.IGNORECASE)
 _OCTETS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 
@@ -121,6 +124,22 @@ def _offsets(value: str) -> str | int | dict[str, int]:
     if not all(isinstance(each, int) and not isinstance(each, bool) and each >= 0 for each in numbers):
         raise ValueError("earliest, latest, a number, or JSON with a number for each address is possible")
     return cast("int | dict[str, int]", found)
+
+
+def _moment(value: str) -> int:
+    """Milliseconds since 1970."""
+    text = value.strip()
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise ValueError(
+            "milliseconds since 1970, or a time with its zone, is possible, e.g. 2026-11-23T12:00:00Z"
+        )
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 def _option(name: str, parse: Callable[[str], Any], default: Any = None, *, secret: bool = False) -> Any:
@@ -328,14 +347,22 @@ class BrowseOptions(ReadOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class LogOptions(ReadOptions):
-    """``readStream`` with ``mode=log``: the peer keeps its messages, numbered, and gives them again from any number on."""
+    """``mode=log``: the peer keeps its messages, numbered, and gives them again from any number on."""
 
     addresses: tuple[str, ...] | None = _option("addresses", _names)
+    address_pattern: str | None = _option("addressPattern", _text)
+    super_streams: tuple[str, ...] | None = _option("superStreams", _names)
+    partition_keys: tuple[str, ...] | None = _option("partitionKeys", _names)
     dialect: str = _option("dialect", _one_of("rabbitmq", "event-hubs"), "rabbitmq")
     consumer_group: str | None = _option("consumerGroup", _text)
-    starting_offsets: str | int | Mapping[str, int] = _option("startingOffsets", _offsets, "earliest")
+    starting_offsets: str | int | Mapping[str, int] | None = _option("startingOffsets", _offsets)
+    starting_timestamp: int | None = _option("startingTimestamp", _moment)
+    ending_offsets: str | int | Mapping[str, int] | None = _option("endingOffsets", _offsets)
+    ending_timestamp: int | None = _option("endingTimestamp", _moment)
     fail_on_data_loss: bool = _option("failOnDataLoss", _boolean, True)
     max_rows: int | None = _option("maxRowsPerTrigger", _count(1))
+    min_rows: int | None = _option("minRowsPerTrigger", _count(1))
+    max_trigger_delay: float = _option("maxTriggerDelay", _duration, 900.0)
     min_partitions: int = _option("minPartitions", _count(1), 1)
     read_timeout: float = _option("readTimeout", _duration, 30.0)
 
@@ -349,23 +376,88 @@ class LogOptions(ReadOptions):
             )
         if self.consumer_group is not None and self.dialect != "event-hubs":
             raise OptionError(f"option 'consumerGroup' is of 'event-hubs', and 'dialect' is {self.dialect!r}")
+        if (self.address_pattern or self.super_streams) and self.dialect != "rabbitmq":
+            raise OptionError(
+                f"options 'addressPattern' and 'superStreams' are of 'rabbitmq', and 'dialect' is {self.dialect!r}"
+            )
+        pattern = self.address_pattern
+        if pattern is not None and not (pattern.startswith("/queues/") and pattern.count("*") == 1):
+            raise OptionError(
+                "option 'addressPattern' is an address of RabbitMQ with one *, for the numbers 0, 1, 2 ..., e.g. /queues/clicks-*"
+            )
+        if self.partition_keys is not None and self.super_streams is None:
+            raise OptionError("option 'partitionKeys' goes with 'superStreams'")
+        for end in ("starting", "ending"):
+            if getattr(self, f"{end}_offsets") is not None and getattr(self, f"{end}_timestamp") is not None:
+                raise OptionError(
+                    f"options '{end}Offsets' and '{end}Timestamp' say one thing twice: give one"
+                )
         _check_only_looks(self)
 
     def _check_address(self) -> None:
-        if (self.address is None) == (self.addresses is None):
+        given = (self.address, self.addresses, self.address_pattern, self.super_streams)
+        if sum(each is not None for each in given) != 1:
             raise OptionError(
-                "which logs are to be read? give option 'address' for one, or 'addresses' for several"
+                "which logs are to be read? give one of the options 'address', 'addresses', 'addressPattern' and "
+                "'superStreams'"
             )
+
+    def check_stream(self) -> None:
+        """Whether these options are for ``readStream``.
+
+        Raises:
+            OptionError: they are not: a stream has no end.
+        """
+        if self.ending_offsets is not None or self.ending_timestamp is not None:
+            raise OptionError(
+                "a stream has no end: options 'endingOffsets' and 'endingTimestamp' are for spark.read"
+            )
+
+    def check_batch(self) -> None:
+        """Whether these options are for ``spark.read``.
+
+        Raises:
+            OptionError: they are not: a batch has no triggers, and does not begin at the end, or end at the beginning.
+        """
+        if self.max_rows is not None or self.min_rows is not None:
+            raise OptionError(
+                "a batch has no triggers: options 'maxRowsPerTrigger' and 'minRowsPerTrigger' are for readStream"
+            )
+        if self.starting_offsets == "latest" or self.ending_offsets == "earliest":
+            raise OptionError("a batch that begins with 'latest' or ends with 'earliest' has no rows")
 
     @property
     def addressed(self) -> tuple[str, ...]:
-        """The addresses, in the order given: logs, or hubs whose partitions are logs."""
-        return self.addresses or (str(self.address),)
+        """The addresses, in the order given: logs, or hubs whose partitions are logs; none where they have to be found."""
+        return self.addresses or (() if self.address is None else (self.address,))
 
-    def first_of(self, log: str) -> str | int:
-        """Where to begin a log: ``earliest``, ``latest`` or a number."""
-        given = self.starting_offsets
-        return given if isinstance(given, str | int) else given.get(log, "earliest")
+    def first_of(self, log: str) -> str | int | Moment:
+        """Where to begin a log: ``earliest``, ``latest``, a number or a moment."""
+        return _place(self.starting_offsets, self.starting_timestamp, log, "earliest")
+
+    def end_of(self, log: str) -> str | int | Moment:
+        """Where a batch of a log ends: ``latest``, a number or a moment."""
+        return _place(self.ending_offsets, self.ending_timestamp, log, "latest")
+
+
+class Moment(NamedTuple):
+    """A time, in place of a number: the first message that came then or later.
+
+    Attributes:
+        milliseconds: since 1970.
+    """
+
+    milliseconds: int
+
+
+def _place(
+    offsets: str | int | Mapping[str, int] | None, moment: int | None, log: str, usual: str
+) -> str | int | Moment:
+    if moment is not None:
+        return Moment(moment)
+    if offsets is None:
+        return usual
+    return offsets if isinstance(offsets, str | int) else offsets.get(log, usual)
 
 
 def _check_only_looks(options: ReadOptions) -> None:
