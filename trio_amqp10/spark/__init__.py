@@ -10,6 +10,7 @@ With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spa
 ``typed_json``       values of maps as JSON and back, with or without their AMQP types
 ``section_columns``  sections of a message, straight from its octets
 ``arrow_arrays``     sections of many messages as columns
+``property_columns`` application-properties as columns of their own
 ``rows``             messages to rows, rows to batches
 ``message_encoder``  batches to messages
 ``spool``            what was received and not yet consumed by Spark, on disk: files only

@@ -98,5 +98,6 @@ def _sink_options(given: Any, schema: StructType, overwrite: bool) -> SinkOption
         to_arrow_schema(schema, timezone="UTC"),
         ignore_unknown=options.ignore_unknown_columns,
         has_address=options.address is not None,
+        property_columns=options.property_columns,
     )
     return options

@@ -126,6 +126,32 @@ def _offsets(value: str) -> str | int | dict[str, int]:
     return cast("int | dict[str, int]", found)
 
 
+_COLUMN: Final = re.compile(r"(?:`([^`]+)`|([^\s`]+))\s+([a-z]+)", re.ASCII | re.IGNORECASE)
+_TYPES: Final = (
+    *("boolean", "byte", "short", "int", "long", "ubyte", "ushort", "uint", "ulong"),
+    *("float", "double", "string", "symbol", "uuid", "binary", "timestamp"),
+)
+"""Of property columns: see ``property_columns``."""
+_SAME: Final = {"tinyint": "byte", "smallint": "short", "integer": "int", "bigint": "long", "real": "float"}
+"""Spark's other names of these."""
+
+
+def _typed(value: str) -> tuple[tuple[str, str], ...]:
+    found: dict[str, str] = {}
+    for each in value.split(","):
+        column = _COLUMN.fullmatch(each.strip())
+        kind = "" if column is None else column[3].lower()
+        kind = _SAME.get(kind, kind)
+        key = "" if column is None else column[1] or column[2]
+        if kind not in _TYPES or key.lower() in map(str.lower, found):
+            raise ValueError(
+                "keys with their types are possible, each once, as in 'n int, `the kind` string'; the types are "
+                + ", ".join(_TYPES)
+            )
+        found[key] = kind
+    return tuple(found.items())
+
+
 def _moment(value: str) -> int:
     """Milliseconds since 1970."""
     text = value.strip()
@@ -269,6 +295,7 @@ class ReadOptions(PeerOptions):
     body_json: bool = _option("bodyJson", _boolean, False)
     maps: bool = _option("maps", _boolean, True)
     columns: tuple[str, ...] | None = _option("columns", _names)
+    property_columns: tuple[tuple[str, str], ...] = _option("propertyColumns", _typed, ())
     on_decode_error: str = _option("onDecodeError", _one_of("fail", "reject", "deadletter-column"), "fail")
 
     def _check(self) -> None:
@@ -477,6 +504,7 @@ class SinkOptions(PeerOptions):
     body_type: str = _option("bodyType", _one_of("auto", "data", "value"), "auto")
     durable: bool | None = _option("durable", _boolean)
     ttl: float | None = _option("ttl", _duration)
+    property_columns: tuple[tuple[str, str], ...] = _option("propertyColumns", _typed, ())
     ignore_unknown_columns: bool = _option("ignoreUnknownColumns", _boolean, False)
     txn_app: str | None = _option("txn.app", _text)
     txn_version: int | None = _option("txn.version", _count(0))
