@@ -37,6 +37,7 @@ With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spa
 ``batch_linger``     when rows are worth a batch
 ``log_offsets``      how far a batch of logs goes, and where new ones begin
 ``log_dialects``     how logs of RabbitMQ and of Event Hubs are read
+``query_watch``      how the queries of a session stand, for whoever watches
 ``super_streams``    which streams of RabbitMQ there are
 ``java_home``        what Spark needs beside Python
 ==================== ================================================================================
@@ -46,5 +47,6 @@ from __future__ import annotations
 
 from .dedup_ledger import Ledger
 from .java_home import prepare
+from .query_watch import QueryFigures, QueryWatch
 
-__all__ = ["Ledger", "prepare"]
+__all__ = ["Ledger", "QueryFigures", "QueryWatch", "prepare"]
