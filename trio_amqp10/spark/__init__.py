@@ -22,6 +22,7 @@ With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spa
 ``receiving_figures``  what the receiver does, in a file beside the spool
 ``spool_writer``     deliveries to a segment of the spool
 ``connections``      connections, made anew when they are lost
+``amqp091_peer``     connections of AMQP 0-9-1, as those of 1.0
 ``connection_pool``  connections that outlive a task
 ``source_selection`` sources that select
 ``browse``           look at a queue

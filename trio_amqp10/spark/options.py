@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, cast
 from urllib.parse import quote
 
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.net.urls import parse_url
+from trio_amqp10.net.urls import Url, parse_url, schemes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -222,7 +222,9 @@ class PeerOptions:
 
     def _check(self) -> None:
         self._require("url")
-        where = parse_url(self.url)
+        where = self.parsed
+        if self.is_091 and self.token is not None:
+            raise self._no_091("token")
         if self.secret_env and self.secret_file:
             raise OptionError(
                 "options 'secretEnv' and 'secretFile' are two places for one password: give one"
@@ -247,7 +249,21 @@ class PeerOptions:
     @property
     def where(self) -> str:
         """The peer, as it may be shown: without credentials."""
-        return str(parse_url(self.url))
+        shown = str(self.parsed)
+        return shown.replace("amqp", "amqp091", 1) if self.is_091 else shown
+
+    @property
+    def is_091(self) -> bool:
+        """Whether the peer is spoken to in AMQP 0-9-1."""
+        return self.url.lower().startswith("amqp091")
+
+    @property
+    def parsed(self) -> Url:
+        """The URL; of AMQP 0-9-1 with the virtual host as its address."""
+        return parse_url(self.url, schemes_of("amqp091"))
+
+    def _no_091(self, option: str) -> OptionError:
+        return OptionError(f"option {option!r} is of AMQP 1.0, and the URL is one of AMQP 0-9-1")
 
     def dial_url(self) -> str:
         """The URL with the credentials, read now from where they are kept; those of a token are no part of it.
@@ -280,7 +296,7 @@ class PeerOptions:
                 return Path(self.secret_file).read_text(encoding="utf-8").rstrip("\r\n")
             except OSError as wrong:
                 raise OptionError(f"option 'secretFile': {wrong}") from None
-        return parse_url(self.url).password
+        return self.parsed.password
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,6 +317,8 @@ class ReadOptions(PeerOptions):
     def _check(self) -> None:
         super()._check()
         self._check_address()
+        if self.is_091 and self.selector is not None:
+            raise self._no_091("selector")
 
     def _check_address(self) -> None:
         self._require("address")
@@ -337,6 +355,10 @@ class QueueOptions(ReadOptions):
             raise OptionError("option 'mode' is 'browse', which a stream cannot do: use spark.read")
         if self.mode == "log":
             raise OptionError("option 'mode' is 'log', which needs no spool: leave out what is about queues")
+        if self.is_091 and (self.durable or self.link_name is not None):
+            raise self._no_091("linkName")
+        if self.is_091 and self.dedup == "link":
+            raise OptionError("option 'dedup' is 'link', and AMQP 0-9-1 has no links: use 'message-id'")
         if self.dedup == "message-id" and self.dedup_window < self.credit * self.links:
             raise OptionError(
                 f"option 'dedup.window' is {self.dedup_window}, but as many as {self.credit * self.links} messages "
@@ -370,6 +392,10 @@ class BrowseOptions(ReadOptions):
                 "trigger(availableNow=True)"
             )
         _check_only_looks(self)
+        if self.is_091:
+            raise OptionError(
+                "AMQP 0-9-1 cannot look at a queue without taking: use readStream, or a URL of AMQP 1.0"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -401,6 +427,8 @@ class LogOptions(ReadOptions):
             raise OptionError(
                 "option 'selector' leaves gaps that nobody could tell from losses: filter in Spark"
             )
+        if self.is_091:
+            raise OptionError("option 'mode' is 'log', which needs a URL of AMQP 1.0")
         if self.consumer_group is not None and self.dialect != "event-hubs":
             raise OptionError(f"option 'consumerGroup' is of 'event-hubs', and 'dialect' is {self.dialect!r}")
         if (self.address_pattern or self.super_streams) and self.dialect != "rabbitmq":
@@ -514,6 +542,8 @@ class SinkOptions(PeerOptions):
         super()._check()
         if (self.txn_app is None) != (self.txn_version is None):
             raise OptionError("options 'txn.app' and 'txn.version' name a write together: give both")
+        if self.is_091 and self.transactions != "none":
+            raise self._no_091("transactions")
         if (self.transactions == "ledger") != (self.ledger is not None):
             raise OptionError(
                 "option 'ledger', the address of the ledger, goes with 'transactions' = 'ledger'"
