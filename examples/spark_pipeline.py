@@ -17,7 +17,7 @@ from typing import Any
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.spark import prepare
+from trio_amqp10.spark import QueryWatch, prepare
 
 LINES = 20_000
 SETTINGS = {
@@ -56,7 +56,9 @@ def pipeline(url: str, folder: str) -> None:
     )
     minutes = requests.withWatermark("time", "10 seconds").groupBy(f.window("time", "1 minute"), "status")
     counts = minutes.count().select(f.col("window.start").alias("minute"), "status", "count")
-    run(counts.writeStream.format("parquet").option("path", f"{folder}/counts"), f"{folder}/checkpoint-1")
+    counting = counts.writeStream.format("parquet").option("path", f"{folder}/counts").queryName("counting")
+    with QueryWatch(spark, f"{folder}/spool", on_figures=print):  # a line for each batch
+        run(counting, f"{folder}/checkpoint-1")
 
     kept = spark.readStream.schema(counts.schema).parquet(f"{folder}/counts")
     rows = kept.select(f.to_json(f.struct("*")).alias("body"), f.col("status").alias("subject"))
@@ -69,12 +71,19 @@ def run(writer: Any, checkpoint: str) -> None:
     writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()
 
 
+def plot(by_minute: Counter[str]) -> None:
+    """Bars, for a terminal; # is fifty requests or part of them."""
+    for minute, count in sorted(by_minute.items()):
+        print(f"{minute[11:16]} {'#' * -(-count // 50)} {count}")
+
+
 async def main(lines: int) -> None:
     print("Spark runs on", prepare())
     container = amqp.Container("shop")
     container.add_queue("access-log")
     container.add_topic("traffic")
     told: Counter[str] = Counter()
+    by_minute: Counter[str] = Counter()
     async with trio.open_nursery() as nursery:
         [listener] = await nursery.start(container.serve, "amqp://127.0.0.1:0")
         for line in access_log(lines):
@@ -84,9 +93,12 @@ async def main(lines: int) -> None:
                 await trio.to_thread.run_sync(partial(pipeline, listener.url, folder))
             receiver.grant(lines)
             for delivery in await receiver.drain():  # all that the topic has told
-                told[str(delivery.message.subject)] += json.loads(delivery.message.body)["count"]
+                row = json.loads(delivery.message.body)
+                told[str(delivery.message.subject)] += row["count"]
+                by_minute[row["minute"]] += row["count"]
                 delivery.accept()
         nursery.cancel_scope.cancel()
+    plot(by_minute)
     print("requests by status, of the minutes that are over:", dict(sorted(told.items())))
     print(f"{told.total()} of {lines} requests; the others are of the last minute, which may go on")
 

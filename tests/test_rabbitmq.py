@@ -59,6 +59,9 @@ async def use(conn: amqp.Connection, prefix: str) -> None:
         assert await broker.purge_queue(queue) == 1
         await broker.bind(other, queue=queue, arguments={"colour": "red"})
         await broker.unbind(other, queue=queue, arguments={"colour": "blue"})  # another one
+        assert await broker.bindings(other, queue=queue) == [{"colour": "red"}]
+        assert await broker.bindings(other, exchange=exchange) == [{}]
+        assert await broker.bindings(other, queue=queue, routing_key="other") == []
         await broker.unbind(other, queue=queue, arguments={"colour": "red"})
         await broker.delete_exchange(other)
         await broker.delete_exchange(exchange)

@@ -22,6 +22,7 @@ WHOLE = [
     "trio_amqp10.amqp_fast",
     "trio_amqp10.blocking",
     "trio_amqp10.rabbitmq",
+    "trio_amqp10.spark",
 ]
 """Packages of which the reference has every name."""
 ON_PAGES = {"trio_amqp10.sasl", "trio_amqp10.tls"}

@@ -230,6 +230,32 @@ class Management:
         }
         await self._ask("POST", "/bindings", body)
 
+    async def bindings(
+        self, source: str, *, queue: str | None = None, exchange: str | None = None, routing_key: str = ""
+    ) -> list[dict[str, Any]]:
+        """The arguments of each binding with this routing key; an empty list if there is none.
+
+        RabbitMQ asks for both ends and the key: it does not list the bindings of an exchange over AMQP 1.0.
+
+        Args:
+            source: the exchange.
+            queue, exchange: one of the two: where messages go.
+            routing_key: of the bindings.
+
+        Raises:
+            LocalProtocolError: neither a queue nor an exchange was given, or both.
+
+        Cancelled: nothing has happened.
+        """
+        found = await self._bindings(source, queue, exchange, routing_key)
+        return [dict(binding["arguments"]) for binding in found]
+
+    async def _bindings(self, source: str, queue: str | None, exchange: str | None, key: str) -> list[Any]:
+        kind, destination = _destination(queue, exchange)
+        names = (("src", source), (f"dst{kind[0]}", destination), ("key", key))
+        query = "&".join(f"{name}={_encoded(value)}" for name, value in names)
+        return await self._ask("GET", f"/bindings?{query}") or []
+
     async def unbind(
         self,
         source: str,
@@ -244,11 +270,7 @@ class Management:
         Raises:
             LocalProtocolError: as ``bind``.
         """
-        kind, destination = _destination(queue, exchange)
-        names = (("src", source), (f"dst{kind[0]}", destination), ("key", routing_key))
-        query = "&".join(f"{name}={_encoded(value)}" for name, value in names)
-        found: list[Any] = await self._ask("GET", f"/bindings?{query}") or []
-        for binding in found:
+        for binding in await self._bindings(source, queue, exchange, routing_key):
             if dict(binding["arguments"]) == dict(arguments or {}):
                 await self._ask("DELETE", binding["location"])
 

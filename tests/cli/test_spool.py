@@ -16,7 +16,7 @@ def test_spool_says_what_to_install_where_arrow_is_missing(monkeypatch: pytest.M
     monkeypatch.setattr(spool_command, "find_spec", lambda _: None)
     result = CliRunner().invoke(amqp10, NEEDED)
     assert result.exit_code == 2
-    assert "pip install 'trio-amqp10[cli,spool]'" in click.unstyle(result.output)
+    assert "pip install 'trio-amqp10[spool]'" in click.unstyle(result.output)
 
 
 def test_spool_trusts_nobody_in_the_peers_name() -> None:

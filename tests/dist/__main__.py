@@ -53,6 +53,13 @@ command = str(Path(sys.executable).with_name("amqp10"))
 assert "sent" in subprocess.run([command, "demo"], capture_output=True, text=True, check=True).stdout
 assert subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout.strip().endswith("{__version__}")
 """
+SPOOL = """
+import subprocess, sys
+from trio_amqp10.testing import running_container
+with running_container(queues=["orders"]) as url:
+    command = [sys.executable, "-m", "trio_amqp10", "spool", f"{url}/orders", "--to", "spool", "--lane", "a", "--until-empty"]
+    assert "spooled 0" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+"""
 TEST = """
 import subprocess, sys
 from pathlib import Path
@@ -83,6 +90,7 @@ WORKS = {
     "ws": "import trio_amqp10.net.websocket",
     "selector": "from trio_amqp10.filters import Selector; Selector('a = 1')",
     "otel": "import trio_amqp10.otel",
+    "spool": SPOOL,
     "spool": "import trio_amqp10.spark.lane_program",
     "cli": CLI,
     "test": TEST,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -22,12 +23,15 @@ class Log:
 
     messages: dict[int, amqp.Message] = field(default_factory=dict[int, amqp.Message])
     end: int = 0
+    times: dict[int, int] = field(default_factory=dict[int, int])
+    """When messages came, in milliseconds since 1970."""
 
     def add(self, *bodies: bytes) -> None:
         for body in bodies:
             self.messages[self.end] = amqp.Message(
                 body, annotations={"x-stream-offset": amqp.ULong(self.end)}
             )
+            self.times[self.end] = time.time_ns() // 1_000_000
             self.end += 1
 
     def forget(self, below: int) -> None:
@@ -36,6 +40,8 @@ class Log:
 
     def begin(self, spec: Any) -> int:
         first = min(self.messages, default=self.end)
+        if isinstance(spec, amqp.Timestamp):
+            return min((each for each in self.messages if self.times[each] >= spec), default=self.end)
         if spec == "first":
             return first
         return max(first, self.end - CHUNK) if spec == "last" else int(spec)

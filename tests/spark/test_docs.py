@@ -39,9 +39,12 @@ def test_example_counts_every_request(java: None) -> None:
     done = subprocess.run(
         [sys.executable, str(example), "3000"], capture_output=True, text=True, timeout=PATIENCE, check=True
     )
-    runs_on, by_status, total = done.stdout.splitlines()
+    runs_on, *said, by_status, total = done.stdout.splitlines()
     assert runs_on.startswith("Spark runs on Java ")
     counts = ast.literal_eval(by_status.partition(": ")[2])
+    bars = [line.split() for line in said if not line.startswith("counting: batch ")]
+    assert sum(int(number) for _, _, number in bars) == sum(counts.values())
+    assert all(len(bar) == -(-int(number) // 50) for _, bar, number in bars)
     assert total.startswith(f"{sum(counts.values())} of 3000 requests")
     assert 2 * 1000 < sum(counts.values()) < 3000  # two minutes, at twenty requests a second
     assert counts["200"] > 0.8 * sum(counts.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,13 +13,14 @@ import trio_amqp10 as amqp
 from trio_amqp10.spark import log_dialects
 from trio_amqp10.spark.connection_pool import run_in_pool
 from trio_amqp10.spark.log_dialects import LogError
-from trio_amqp10.spark.offset_reader import DataLossError, find_ends, find_starts, read
+from trio_amqp10.spark.offset_reader import DataLossError, find_at_moments, find_ends, find_starts, read
 from trio_amqp10.spark.offset_stream import LogReader
 from trio_amqp10.spark.options import LogOptions, OptionError, SinkOptions
 from trio_amqp10.testing.azure_emulator import HubOptions
 from trio_amqp10.testing.azure_emulator.constants import EPOCH
 from trio_amqp10.tokens import sign_sas
 
+from .desk import until
 from .hubs import KEY, KEY_NAME, HubServer
 
 if TYPE_CHECKING:
@@ -106,6 +108,29 @@ def test_event_that_does_not_come_is_no_loss_where_the_partition_begins_with_it(
     given = options(readTimeout="200ms", **{"reconnect.timeout": "100ms"})
     with pytest.raises(amqp.AmqpError, match=r"messages 1 to 4 .* did not come"):
         rows(given, 0, 5)
+
+
+def test_first_event_of_a_time_is_found(hubs: HubServer, options: Options) -> None:
+    log, other = "clicks/Partitions/0", "clicks/Partitions/1"
+    hubs.fill(0, 3)
+    events = hubs.namespace.hubs["clicks"].partitions["0"]._events
+    first = events[0].enqueued
+    until(lambda: time.time() * 1000 > events[-1].enqueued + 1)
+    between = events[-1].enqueued + 1
+    hubs.fill(0, 2)
+    given = options()
+    assert run_in_pool(find_at_moments, given, {log: first, other: first}) == {log: 0, other: 0}
+    assert run_in_pool(find_at_moments, given, {log: between}) == {log: 3}
+    assert run_in_pool(find_at_moments, given, {log: between + 3_600_000}) == {log: 5}
+
+
+def test_event_of_a_time_that_does_not_come_is_an_error(hubs: HubServer, options: Options) -> None:
+    hubs.fill(0, 3)
+    partition = hubs.namespace.hubs["clicks"].partitions["0"]
+    partition.last_enqueued += 60_000  # of an event that nobody gets
+    given = options(readTimeout="200ms", **{"reconnect.timeout": "100ms"})
+    with pytest.raises(amqp.AmqpError, match="no event of 'clicks/Partitions/0' came"):
+        run_in_pool(find_at_moments, given, {"clicks/Partitions/0": partition.last_enqueued})
 
 
 def test_no_epoch_is_ever_asked_for(hubs: HubServer, options: Options) -> None:

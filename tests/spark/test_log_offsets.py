@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from trio_amqp10.spark.log_dialects import hub_of
 from trio_amqp10.spark.log_offsets import DataLossError, beginnings, next_offsets, ranges
+from trio_amqp10.spark.options import Moment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,14 +49,17 @@ def test_another_log_of_that_name_is_an_error_or_begins_anew() -> None:
 
 
 def test_beginnings_are_what_was_asked_for() -> None:
-    asked = {"a": "earliest", "b": "latest", "c": 7}
-    ends = {"a": 10, "b": 20, "c": 30}
-    assert beginnings(asked, asked.__getitem__, lambda: {"a": 3}, ends) == {"a": 3, "b": 20, "c": 7}
+    asked: dict[str, Any] = {"a": "earliest", "b": "latest", "c": 7, "d": Moment(1000)}
+    ends = {"a": 10, "b": 20, "c": 30, "d": 40}
+    found = beginnings(
+        asked, asked.__getitem__, lambda: {"a": 3}, ends, lambda moments: {"d": moments["d"] // 100}
+    )
+    assert found == {"a": 3, "b": 20, "c": 7, "d": 10}
 
-    def unasked() -> dict[str, int]:
+    def unasked(*_: Any) -> dict[str, int]:
         raise AssertionError("nobody wants to know")
 
-    assert beginnings(["b"], asked.__getitem__, unasked, ends) == {"b": 20}
+    assert beginnings(["b"], asked.__getitem__, unasked, ends, unasked) == {"b": 20}
 
 
 @pytest.mark.parametrize(

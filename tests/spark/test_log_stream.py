@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
+
+from trio_amqp10.spark.offset_reader import DataLossError
+from trio_amqp10.spark.offset_stream import LogBatchReader, LogReader
+from trio_amqp10.spark.options import LogOptions, OptionError
 
 from .desk import PATIENCE, until
 from .peers import lacks
@@ -136,3 +142,58 @@ def test_another_log_of_that_name_may_be_read_from_its_beginning(logs: Logs, fol
     logs.renew("one")
     logs.fill("one", 4)
     assert follower.run(failOnDataLoss="false") == [4]
+
+
+def batch(spark: Any, logs: Logs, **given: str) -> list[tuple[str, int, bytes]]:
+    """A range of logs, by ``spark.read``."""
+    reader = spark.read.format("amqp10").options(url=logs.url, mode="log", columns="address,seq,body")
+    rows = reader.options(**({"address": logs.address("one")} | given)).load().collect()
+    return sorted((row.address, row.seq, bytes(row.body)) for row in rows)
+
+
+def test_range_is_a_batch_and_the_same_whenever_it_is_read(spark: Any, logs: Logs) -> None:
+    logs.fill("one", 30)
+    one = logs.address("one")
+    assert batch(spark, logs) == numbered(one, 0, 30)
+    given = {"startingOffsets": "7", "endingOffsets": json.dumps({one: 20}), "minPartitions": "3"}
+    assert batch(spark, logs, **given) == numbered(one, 7, 20)
+    logs.fill("one", 10)
+    assert batch(spark, logs, **given) == numbered(one, 7, 20)
+    hour = str(time.time_ns() // 1_000_000 + 3_600_000)
+    assert batch(spark, logs, startingTimestamp="0", endingTimestamp=hour) == numbered(one, 0, 40)
+    assert batch(spark, logs, startingTimestamp=hour) == []
+
+
+def test_batch_that_ends_behind_its_log_is_an_error_or_shorter(logs: Logs) -> None:
+    logs.fill("one", 5)
+    one = logs.address("one")
+    given = {"url": logs.url, "mode": "log", "address": one, "endingOffsets": "7"}
+    with pytest.raises(DataLossError, match="ends with 5, and option 'endingOffsets' says 7"):
+        LogBatchReader(LogOptions.parse(given)).partitions()
+    (only,) = LogBatchReader(LogOptions.parse(given | {"failOnDataLoss": "false"})).partitions()
+    assert (only.start, only.stop) == (0, 5)
+    for option in ("startingOffsets", "endingOffsets"):
+        asked = given | {"endingOffsets": "5"} | {option: '{"elsewhere": 1}'}
+        with pytest.raises(OptionError, match=f"'{option}' speaks of elsewhere"):
+            LogBatchReader(LogOptions.parse(asked)).partitions()
+
+
+def test_few_rows_wait_for_more_but_not_for_ever(logs: Logs) -> None:
+    log = logs.address("one")
+    given = {"url": logs.url, "mode": "log", "address": log, "maxTriggerDelay": "1s"}
+    reader = LogReader(LogOptions.parse(given | {"minRowsPerTrigger": "10"}))
+    start = reader.initialOffset()
+    assert start == {log: 0}
+    logs.fill("one", 4)
+    assert reader.latestOffset(start, ReadAllAvailable()) == start
+    logs.fill("one", 8)
+    assert reader.latestOffset(start, ReadAllAvailable()) == {log: 12}
+    logs.fill("one", 1)
+    assert reader.latestOffset({log: 12}, ReadAllAvailable()) == {log: 12}
+    until(lambda: reader.latestOffset({log: 12}, ReadAllAvailable()) == {log: 13})
+    logs.fill("one", 8)
+    assert reader.latestOffset({log: 13}, ReadMaxRows(2)) == {log: 15}
+    fresh = LogReader(LogOptions.parse(given))
+    assert fresh.latestOffset({log: 13}, ReadMinRows(9)) == {log: 13}
+    fresh.prepareForTriggerAvailableNow()
+    assert fresh.latestOffset({log: 13}, ReadMinRows(9)) == {log: 21}

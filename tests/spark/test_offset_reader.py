@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spark.connection_pool import run_in_pool
-from trio_amqp10.spark.offset_reader import DataLossError, find_ends, find_starts, read
-from trio_amqp10.spark.options import LogOptions, OptionError
+from trio_amqp10.spark.offset_reader import DataLossError, find_at_moments, find_ends, find_starts, read
+from trio_amqp10.spark.options import LogOptions, Moment, OptionError
 
 from .desk import until
 from .peers import lacks
@@ -96,6 +97,24 @@ def test_log_that_is_empty_now_has_lost_what_a_checkpoint_means(log_server: LogS
     assert rows(log_server, 5, 10, failOnDataLoss="false", **given) == []
 
 
+def now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def test_first_message_of_a_time_is_found(logs: Logs) -> None:
+    given, log = options(logs), logs.address("log")
+    long_ago = now() - 3_600_000
+    assert run_in_pool(find_at_moments, given, {log: long_ago}) == {log: 0}
+    logs.fill("log", 20)
+    written = now()
+    until(lambda: now() // 1000 > written // 1000 + 1)  # RabbitMQ reads times as whole seconds
+    between = now()
+    logs.fill("log", 5)
+    assert run_in_pool(find_at_moments, given, {log: long_ago}) == {log: 0}
+    assert run_in_pool(find_at_moments, given, {log: between}) == {log: 20}
+    assert run_in_pool(find_at_moments, given, {log: now() + 3_600_000}) == {log: 25}
+
+
 def test_reader_that_is_left_stops_receiving(logs: Logs) -> None:
     logs.fill("log", 30_000)
     batches = read(options(logs), logs.address("log"), 0, 30_000)
@@ -124,11 +143,47 @@ def test_queue_is_refused_and_keeps_its_messages(peer: Peer) -> None:
         ({"address": "a", "startingOffsets": '{"a": -1}'}, "earliest, latest, a number"),
         ({"address": "a", "onDecodeError": "reject"}, "rejects nothing"),
         ({"address": "a", "spool": "/s"}, "no option 'spool'"),
+        ({"address": "a", "startingOffsets": "7", "startingTimestamp": "7"}, "one thing twice"),
+        ({"address": "a", "endingOffsets": "7", "endingTimestamp": "7"}, "one thing twice"),
+        ({"address": "a", "startingTimestamp": "yesterday"}, "a time with its zone"),
+        ({"address": "a", "startingTimestamp": "2026-11-23T12:00:00"}, "a time with its zone"),
+        ({"addressPattern": "/queues/a"}, r"one \*"),
+        ({"addressPattern": "a-*"}, r"one \*"),
+        ({"addressPattern": "/queues/a-*", "dialect": "event-hubs"}, "of 'rabbitmq'"),
+        ({"superStreams": "a", "dialect": "event-hubs"}, "of 'rabbitmq'"),
+        ({"address": "a", "partitionKeys": "x"}, "goes with 'superStreams'"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(given: dict[str, str], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         LogOptions.parse({"url": "amqp://h", "mode": "log"} | given)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("1795432200000", 1795432200000), ("2026-11-23T12:30:00+01:00", 1795433400000)],
+)
+def test_time_is_milliseconds_or_has_a_zone(text: str, found: int) -> None:
+    given = LogOptions.parse({"url": "amqp://h", "mode": "log", "address": "log", "startingTimestamp": text})
+    assert given.first_of("log") == Moment(found)
+
+
+@pytest.mark.parametrize(
+    ("given", "check", "message"),
+    [
+        ({"endingOffsets": "latest"}, LogOptions.check_stream, "no end"),
+        ({"endingTimestamp": "7"}, LogOptions.check_stream, "no end"),
+        ({"maxRowsPerTrigger": "7"}, LogOptions.check_batch, "no triggers"),
+        ({"minRowsPerTrigger": "7"}, LogOptions.check_batch, "no triggers"),
+        ({"startingOffsets": "latest"}, LogOptions.check_batch, "has no rows"),
+        ({"endingOffsets": "earliest"}, LogOptions.check_batch, "has no rows"),
+    ],
+)
+def test_options_of_streams_and_batches_are_told_apart(
+    given: dict[str, str], check: Any, message: str
+) -> None:
+    with pytest.raises(OptionError, match=message):
+        check(LogOptions.parse({"url": "amqp://h", "mode": "log", "address": "a"} | given))
 
 
 @pytest.mark.parametrize(

@@ -525,20 +525,51 @@ def request_command(
 
 
 @amqp10.command("top")
-@click.argument("url", metavar="URL", type=_as_management_url)
+@click.argument("url", metavar="[URL]", type=_as_management_url, required=False)
+@click.option(
+    "--spool",
+    metavar="FOLDER",
+    type=click.Path(exists=True, file_okay=False),
+    help="Watch the spool of a query of Spark, in place of a container.",
+)
 @click.option("--interval", metavar="SECONDS", type=_SECONDS, default=1.0, show_default=True)
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=_SECONDS,
+    help="With --spool: stop after so much silence of its receivers.",
+)
 @click.option("--once", is_flag=True, help="Show it once, and end.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, each time.")
 @dialling
-def top_command(url: str, interval: float, once: bool, as_json: bool, dial: DialOptions) -> None:
+def top_command(
+    url: str | None,
+    spool: str | None,
+    interval: float,
+    timeout: float | None,
+    once: bool,
+    as_json: bool,
+    dial: DialOptions,
+) -> None:
     """Watch the nodes, connections and links of a container, and how fast messages move.
 
     Needs $management there, as "amqp10 serve --management" has it; of a peer without it, shows what
     that says of itself. It is asked for in AMQP 1.0: amqp091:// stands for the same host and port. Ctrl-C ends it.
+
+    With --spool in place of a URL: what a query of Spark has received, and what waits in its spool.
     """
+    if (url is None) == (spool is None):
+        raise click.UsageError("what is to be watched? give either a URL or --spool FOLDER")
+    if spool is not None:
+        from .top_spool import TopSpoolOptions, top_spool
+
+        watched = TopSpoolOptions(folder=spool, interval=interval, once=once, json=as_json, timeout=timeout)
+        run(partial(top_spool, watched))
+    if timeout is not None:
+        raise click.UsageError("--timeout goes with --spool")
     from .top import TopOptions, top
 
-    run(partial(top, TopOptions(url=url, interval=interval, once=once, json=as_json, dial=dial)))
+    run(partial(top, TopOptions(url=str(url), interval=interval, once=once, json=as_json, dial=dial)))
 
 
 @amqp10.command("disconnect")

@@ -63,7 +63,7 @@ def spool_command(
     if dial.insecure:
         raise click.UsageError("--insecure is not for messages that are taken off a queue: give --tls-ca.")
     if find_spec("pyarrow") is None:
-        raise click.UsageError("This needs pyarrow; install it with: pip install 'trio-amqp10[cli,spool]'")
+        raise click.UsageError("This needs pyarrow; install it with: pip install 'trio-amqp10[spool]'")
     from .spool import SpoolOptions, spool
 
     options = SpoolOptions(

@@ -1,14 +1,14 @@
 """``amqp10 top``: nodes, connections and links of a container, refreshed.
 
 Of a peer without it there is to be had what its ``open`` says, and what our own connection counts: that is
-shown in its stead, and said. Knows what management answers, and rich.
+shown in its stead, and said. Knows what management answers.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import trio
@@ -17,13 +17,12 @@ import trio_amqp10 as amqp
 from trio_amqp10.json_values import to_json
 from trio_amqp10.wire.values import Int
 
-from .command_runner import CommandError, Interrupts, harmless, say, write_out
+from .command_runner import CommandError, Interrupts, say
 from .dial_management import dial_management
 from .dial_options import DialOptions
+from .screen import Screen, number, table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from rich.console import RenderableType
 
 __all__ = ["Sample", "TopOptions", "top"]
@@ -128,12 +127,12 @@ async def top(options: TopOptions, interrupts: Interrupts) -> None:
 async def _watch(
     options: TopOptions, interrupts: Interrupts, connection: amqp.Connection, requester: amqp.Requester | None
 ) -> None:
-    screen = _Screen(options)
+    screen = Screen(options)
     with interrupts.here(), screen:
         before: Sample | None = None
         while True:
             sample = await _sample(connection, requester)
-            await screen.show(sample, before)
+            await screen.show(partial(sample.as_json, before), partial(_drawn, sample, before))
             if options.once:
                 return
             before = sample
@@ -198,39 +197,6 @@ async def _query(requester: amqp.Requester, kind: str) -> list[_Entity]:
 # -- showing ------------------------------------------------------------------------------------
 
 
-class _Screen:
-    """Where samples go: a terminal that is drawn anew, or lines one after the other."""
-
-    def __init__(self, options: TopOptions) -> None:
-        self._options = options
-        self._live: Any = None
-
-    def __enter__(self) -> None:
-        if not (self._options.once or self._options.json) and sys.stdout.isatty():
-            from rich.live import Live
-
-            self._live = Live(screen=True, auto_refresh=False)
-            self._live.start()
-
-    def __exit__(self, *_: object) -> None:
-        if self._live is not None:
-            self._live.stop()
-
-    async def show(self, sample: Sample, before: Sample | None) -> None:
-        if self._options.json:
-            await write_out(sample.as_json(before))
-        elif self._live is not None:
-            self._live.update(_drawn(sample, before), refresh=True)
-        else:
-            from rich.console import Console
-
-            # Without escape codes: on a terminal ``write_out`` shows them, since it cannot know whose they are.
-            console = Console(file=sys.stdout, force_terminal=False)
-            with console.capture() as text:
-                console.print(_drawn(sample, before))
-            await write_out(text.get().encode())
-
-
 _OF_PEERS: Final = (
     *("no.", "peer", "user", "protocol", "state"),
     *("senders", "receivers", "in", "out", "waiting", "octets/s"),
@@ -242,7 +208,7 @@ def _drawn(sample: Sample, before: Sample | None) -> RenderableType:
 
     if not sample.managed:
         rows = [*sample.peer.items(), *((f"our {name}", value) for name, value in sample.ours.items())]
-        return _table("peer", ("", ""), [(name, str(value)) for name, value in rows])
+        return table("peer", ("", ""), [(name, str(value)) for name, value in rows])
     node_rates = sample.rates("nodes", before)
     link_rates = sample.rates("links", before)
     octet_rates = sample.rates("connections", before)
@@ -250,8 +216,8 @@ def _drawn(sample: Sample, before: Sample | None) -> RenderableType:
         (
             each["name"],
             each["type"],
-            *(_number(each.get(name)) for name in ("messages", "octets", "senders", "receivers")),
-            _number(node_rates.get(each["identity"])),
+            *(number(each.get(name)) for name in ("messages", "octets", "senders", "receivers")),
+            number(node_rates.get(each["identity"])),
         )
         for each in sorted(sample.nodes, key=lambda each: -(each.get("messages") or 0))
     ]
@@ -262,8 +228,8 @@ def _drawn(sample: Sample, before: Sample | None) -> RenderableType:
             each["user"] or "",
             each.get("protocol") or "",
             each["state"],
-            *(_number(each[name]) for name in ("senders", "receivers", "octets-in", "octets-out", "waiting")),
-            _number(octet_rates.get(each["identity"])),
+            *(number(each[name]) for name in ("senders", "receivers", "octets-in", "octets-out", "waiting")),
+            number(octet_rates.get(each["identity"])),
         )
         for each in sample.connections
     ]
@@ -273,18 +239,16 @@ def _drawn(sample: Sample, before: Sample | None) -> RenderableType:
             "from peer" if each["role"] == "receiver" else "to peer",
             each["address"] or "",
             each["state"],
-            *(_number(each.get(name)) for name in ("messages", "credit", "unsettled")),
-            _number(link_rates.get(each["identity"])),
+            *(number(each.get(name)) for name in ("messages", "credit", "unsettled")),
+            number(link_rates.get(each["identity"])),
         )
         for each in sample.links
     ]
     return Group(
         _memory(sample),
-        _table("nodes", ("address", "type", "messages", "octets", "senders", "receivers", "arrive/s"), nodes),
-        _table("connections", _OF_PEERS, peers),
-        _table(
-            "links", ("no.", "way", "address", "state", "messages", "credit", "unsettled", "msg/s"), links
-        ),
+        table("nodes", ("address", "type", "messages", "octets", "senders", "receivers", "arrive/s"), nodes),
+        table("connections", _OF_PEERS, peers),
+        table("links", ("no.", "way", "address", "state", "messages", "credit", "unsettled", "msg/s"), links),
     )
 
 
@@ -292,32 +256,11 @@ def _memory(sample: Sample) -> RenderableType:
     rows = [
         (
             each["name"],
-            _number(each["held-octets"]),
-            _number(each["memory-limit"]) or "none",
+            number(each["held-octets"]),
+            number(each["memory-limit"]) or "none",
             "no more is taken" if each["throttled"] else "",
-            _number(each["refused-for-memory"]),
+            number(each["refused-for-memory"]),
         )
         for each in sample.containers
     ]
-    return _table("memory of messages", ("container", "octets", "limit", "state", "refused"), rows)
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:,}"
-
-
-_LEFT: Final = frozenset({"", "container", "address", "type", "no.", "peer", "user", "state", "way"})
-
-
-def _table(title: str, columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> RenderableType:
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    for name in columns:
-        table.add_column(name, justify="left" if name in _LEFT else "right")
-    for row in rows:
-        table.add_row(
-            *(escape(harmless(cell)) for cell in row)
-        )  # names are the peer's, and no markup of ours
-    return table
+    return table("memory of messages", ("container", "octets", "limit", "state", "refused"), rows)

@@ -10,6 +10,7 @@ With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spa
 ``typed_json``       values of maps as JSON and back, with or without their AMQP types
 ``section_columns``  sections of a message, straight from its octets
 ``arrow_arrays``     sections of many messages as columns
+``property_columns`` application-properties as columns of their own
 ``rows``             messages to rows, rows to batches
 ``message_encoder``  batches to messages
 ``backlog``          what a query can read, and whoever receives it
@@ -29,6 +30,7 @@ With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spa
 ``lane_processes``   all of those, started, watched and ended
 ``first_copies``     each id once, whichever lane it came to
 ``connections``      connections, made anew when they are lost
+``amqp091_peer``     connections of AMQP 0-9-1, as those of 1.0
 ``connection_pool``  connections that outlive a task
 ``source_selection`` sources that select
 ``browse``           look at a queue
@@ -38,12 +40,14 @@ With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spa
 ``offset_reader``    messages that a peer numbers and keeps, read from any number on
 ``dedup_ledger``     a node that takes each record once, for transactions that must happen once
 ``readers``          what Spark calls to read a queue
-``offset_stream``    what Spark calls to read a log
+``offset_stream``    what Spark calls to read logs, as a stream or a range
 ``writers``          what Spark calls to write
 ``datasource``       what Spark calls first
 ``batch_linger``     when rows are worth a batch
 ``log_offsets``      how far a batch of logs goes, and where new ones begin
 ``log_dialects``     how logs of RabbitMQ and of Event Hubs are read
+``query_watch``      how the queries of a session stand, for whoever watches
+``super_streams``    which streams of RabbitMQ there are
 ``java_home``        what Spark needs beside Python
 ==================== ================================================================================
 """
@@ -52,5 +56,6 @@ from __future__ import annotations
 
 from .dedup_ledger import Ledger
 from .java_home import prepare
+from .query_watch import QueryFigures, QueryWatch
 
-__all__ = ["Ledger", "prepare"]
+__all__ = ["Ledger", "QueryFigures", "QueryWatch", "prepare"]

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.net.urls import parse_url
 
+from .amqp091_peer import is_091_loss, open_091
 from .options import OptionError
 
 if TYPE_CHECKING:
@@ -63,16 +63,8 @@ async def dial(options: PeerOptions) -> AsyncGenerator[amqp.Connection]:
 
     Cancelled: what was dialled is closed.
     """
-    opening = amqp.open_connection(
-        options.dial_url(),
-        container_id=options.container_id,
-        sasl=_mechanism(options),
-        allow_plaintext_password=options.allow_plaintext_password,
-        cafile=options.tls_ca,
-        certfile=options.tls_cert,
-        keyfile=options.tls_key,
-        idle_timeout=options.idle_timeout,
-        max_frame_size=options.max_frame_size,
+    opening: AbstractAsyncContextManager[amqp.Connection] = (
+        open_091(options, _mechanism(options) or None) if options.is_091 else _opening(options)
     )
     with trio.move_on_after(options.connect_timeout) as patience:
         async with opening as connection, AsyncExitStack() as stack:
@@ -85,6 +77,20 @@ async def dial(options: PeerOptions) -> AsyncGenerator[amqp.Connection]:
         raise TimeoutError(f"{options.where} did not open a connection within {options.connect_timeout:g} s")
 
 
+def _opening(options: PeerOptions) -> AbstractAsyncContextManager[amqp.Connection]:
+    return amqp.open_connection(
+        options.dial_url(),
+        container_id=options.container_id,
+        sasl=_mechanism(options),
+        allow_plaintext_password=options.allow_plaintext_password,
+        cafile=options.tls_ca,
+        certfile=options.tls_cert,
+        keyfile=options.tls_key,
+        idle_timeout=options.idle_timeout,
+        max_frame_size=options.max_frame_size,
+    )
+
+
 def token_source(options: PeerOptions) -> tuple[str, amqp.SasTokens] | None:
     """What tokens are for, and where they come from; None where none are wanted.
 
@@ -94,7 +100,7 @@ def token_source(options: PeerOptions) -> tuple[str, amqp.SasTokens] | None:
     if options.token is None:
         return None
     assert options.username is not None  # the options saw to it
-    audience = f"sb://{parse_url(options.url).host}/{options.address or ''}"
+    audience = f"sb://{options.parsed.host}/{options.address or ''}"
     return audience, amqp.SasTokens(options.username, options.password() or "")
 
 
@@ -109,7 +115,7 @@ def _mechanism(options: PeerOptions) -> Any:
         return amqp.sasl.Anonymous()
     if name == "EXTERNAL":
         return amqp.sasl.External()
-    user = options.username or parse_url(options.url).username
+    user = options.username or options.parsed.username
     if user is None:
         raise OptionError(f"option 'sasl.mechanism' is {name!r}, which needs option 'username'")
     if name == "PLAIN":
@@ -167,6 +173,9 @@ async def dialling(
 
 def _is_loss(failure: BaseException, came_through: bool) -> bool:
     """Whether another attempt may be luckier."""
+    of_091 = is_091_loss(failure, came_through)
+    if of_091 is not None:
+        return of_091
     condition = getattr(getattr(failure, "error", None), "condition", None)
     if condition in _FINAL or (condition == _NOT_FOUND and not came_through):
         return False

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from .offset_stream import LogReader
+from .offset_stream import LogBatchReader, LogReader
 from .options import BrowseOptions, LogOptions, OptionError, QueueOptions, SinkOptions
 from .readers import BrowseReader, QueueReader
 from .schema import check_sink, read_schema
@@ -53,8 +53,13 @@ class Amqp10DataSource(DataSource):
     def _is_log(self) -> bool:
         return self.options.get("mode", "").strip().lower() == "log"
 
-    def reader(self, schema: StructType) -> BrowseReader:
+    def reader(self, schema: StructType) -> BrowseReader | LogBatchReader:
         """For ``spark.read``."""
+        if self._is_log:
+            ranged = LogOptions.parse(self.options)
+            ranged.check_batch()
+            _check_schema(schema, ranged)
+            return LogBatchReader(ranged)
         options = BrowseOptions.parse(self.options)
         _check_schema(schema, options)
         return BrowseReader(options)
@@ -63,6 +68,7 @@ class Amqp10DataSource(DataSource):
         """For ``spark.readStream``."""
         if self._is_log:
             replayed = LogOptions.parse(self.options)
+            replayed.check_stream()
             _check_schema(schema, replayed)
             return LogReader(replayed)
         options = QueueOptions.parse(self.options)
@@ -92,5 +98,6 @@ def _sink_options(given: Any, schema: StructType, overwrite: bool) -> SinkOption
         to_arrow_schema(schema, timezone="UTC"),
         ignore_unknown=options.ignore_unknown_columns,
         has_address=options.address is not None,
+        property_columns=options.property_columns,
     )
     return options

@@ -7,6 +7,7 @@ a log                  an address: a stream of RabbitMQ 4      a partition, ``<h
                                                                are found by themselves
 where reading begins   ``rabbitmq:stream-offset-spec``         ``apache.org:selector-filter:string``
 a message's number     ``x-stream-offset``                     ``x-opt-sequence-number``
+by a time              a receiver looks, and drains            the filter again, by ``x-opt-enqueued-time``
 the first and the      a receiver looks, and drains            ``READ`` of ``com.microsoft:partition`` at
 last                                                           ``$management``
 =====================  ======================================  =====================================================
@@ -19,7 +20,7 @@ Knows what is said; when, and what becomes of it, is told in ``offset_reader``.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 import trio
 
@@ -27,12 +28,13 @@ import trio_amqp10 as amqp
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.message import Message
 from trio_amqp10.spec.messaging import Source
-from trio_amqp10.wire.values import Described, Symbol, ULong
+from trio_amqp10.wire.values import Described, Symbol, Timestamp, ULong
 
 from .connections import in_one, token_source
+from .super_streams import find_streams
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
     from contextlib import AbstractAsyncContextManager
 
     from .options import LogOptions
@@ -45,7 +47,10 @@ _PROBED: Final = 1000
 
 _SELECTOR: Final = Symbol("apache.org:selector-filter:string")
 _NUMBER: Final = "x-opt-sequence-number"
+_ENQUEUED: Final = "x-opt-enqueued-time"
 _PARTITIONS: Final = "/Partitions/"
+
+T = TypeVar("T")
 
 
 class LogError(amqp.AmqpError):
@@ -81,6 +86,18 @@ class Dialect(Protocol):
 
     async def first(self, connection: amqp.Connection, options: LogOptions, log: str) -> int | None:
         """The number that a log begins with; None if it holds nothing, and nobody can tell."""
+        ...
+
+    async def at_moments(
+        self, connection: amqp.Connection, options: LogOptions, moments: Mapping[str, int]
+    ) -> dict[str, int]:
+        """For each log the number of the first message that came then or later; the number behind the last if there is none.
+
+        Args:
+            connection: to the peer.
+            options: of the reader.
+            moments: by log, in milliseconds since 1970.
+        """
         ...
 
 
@@ -120,23 +137,24 @@ class _RabbitMQ:
     annotation = "x-stream-offset"
 
     def receiving(
-        self, connection: amqp.Connection, options: LogOptions, log: str, start: int | str
+        self, connection: amqp.Connection, options: LogOptions, log: str, start: int | str | Timestamp
     ) -> AbstractAsyncContextManager[amqp.Receiver]:
-        """It may also begin at ``first`` or ``last``.
+        """It may also begin at ``first``, at ``last`` or at a time.
 
         To look there, messages come unsettled: RabbitMQ lets a queue have the filter too and ignores it, and what a queue
         had sent settled would be lost. Who reads has looked before. Each link has a session of its own: where RabbitMQ is
         detached while messages are on their way, it goes on to count them, and what comes next on that session is out of order.
         """
         del options
-        where = Described(_STREAM_OFFSET, ULong(start) if isinstance(start, int) else start)
+        by_number = isinstance(start, int) and not isinstance(start, Timestamp)
+        where = Described(_STREAM_OFFSET, ULong(int(start)) if by_number else start)
         source = Source(address=log, filter={_STREAM_OFFSET: where})
         return connection.open_receiver(
             log,
             source=source,
             credit=0,
             filters="optional",  # check looks
-            guarantee="at-most-once" if isinstance(start, int) else "at-least-once",
+            guarantee="at-most-once" if by_number else "at-least-once",
             own_session=True,
         )
 
@@ -148,22 +166,24 @@ class _RabbitMQ:
             )
 
     async def ends(self, connection: amqp.Connection, options: LogOptions) -> dict[str, int]:
-        found: dict[str, int] = {}
-
-        async def look(log: str) -> None:
-            found[log] = await self._end(connection, options, log)
-
-        await in_one(*[partial(look, log) for log in options.addressed])
-        return {log: found[log] for log in options.addressed}
+        logs = await find_streams(connection, options)
+        return await _each(logs, lambda log: self._end(connection, options, log))
 
     async def starts(self, connection: amqp.Connection, options: LogOptions) -> dict[str, int]:
-        found: dict[str, int] = {}
+        logs = await find_streams(connection, options)
+        found = await _each(logs, lambda log: self.first(connection, options, log))
+        return {log: start or 0 for log, start in found.items()}
 
-        async def look(log: str) -> None:
-            found[log] = await self.first(connection, options, log) or 0
+    async def at_moments(
+        self, connection: amqp.Connection, options: LogOptions, moments: Mapping[str, int]
+    ) -> dict[str, int]:
+        """RabbitMQ has a time for each block of messages, and reads times as whole seconds: so somewhat more may come."""
 
-        await in_one(*[partial(look, log) for log in options.addressed])
-        return {log: found[log] for log in options.addressed}
+        async def look(log: str) -> int:
+            found = await self._first_from(connection, options, log, Timestamp(moments[log]))
+            return await self._end(connection, options, log) if found is None else found
+
+        return await _each(moments, look)
 
     async def _end(self, connection: amqp.Connection, options: LogOptions, log: str) -> int:
         end = 0
@@ -177,10 +197,27 @@ class _RabbitMQ:
                     return end
 
     async def first(self, connection: amqp.Connection, options: LogOptions, log: str) -> int | None:
-        async with self.receiving(connection, options, log, "first") as receiver:
+        return await self._first_from(connection, options, log, "first")
+
+    async def _first_from(
+        self, connection: amqp.Connection, options: LogOptions, log: str, where: str | Timestamp
+    ) -> int | None:
+        async with self.receiving(connection, options, log, where) as receiver:
             self.check(receiver, log)
             deliveries = await _drained(receiver, log, 1, options)
             return number_of(self, deliveries[0]) if deliveries else None
+
+
+async def _each(logs: Iterable[str], find: Callable[[str], Awaitable[T]]) -> dict[str, T]:
+    """What there is to find of each log, all at once, in the order given."""
+    found: dict[str, T] = {}
+
+    async def look(log: str) -> None:
+        found[log] = await find(log)
+
+    wanted = list(logs)
+    await in_one(*[partial(look, log) for log in wanted])
+    return {log: found[log] for log in wanted}
 
 
 async def _drained(receiver: amqp.Receiver, log: str, most: int, options: LogOptions) -> list[amqp.Delivery]:
@@ -196,6 +233,14 @@ async def _drained(receiver: amqp.Receiver, log: str, most: int, options: LogOpt
 # Event hubs ---------------------------------------------------------------------------------------
 
 
+class _Told(NamedTuple):
+    """Of a partition: the number that it begins with, that behind its last, and when that came (milliseconds since 1970)."""
+
+    start: int
+    end: int
+    last: int
+
+
 class _EventHubs:
     """See ``Dialect``."""
 
@@ -204,9 +249,14 @@ class _EventHubs:
     def receiving(
         self, connection: amqp.Connection, options: LogOptions, log: str, start: int
     ) -> AbstractAsyncContextManager[amqp.Receiver]:
+        return self._receiving(connection, options, log, f"{_NUMBER} > '{start - 1}'")
+
+    def _receiving(
+        self, connection: amqp.Connection, options: LogOptions, log: str, condition: str
+    ) -> AbstractAsyncContextManager[amqp.Receiver]:
         hub, _, partition = log.rpartition(_PARTITIONS)
         address = f"{hub}/ConsumerGroups/{options.consumer_group or '$Default'}{_PARTITIONS}{partition}"
-        where = Described(_SELECTOR, f"amqp.annotation.{_NUMBER} > '{start - 1}'")
+        where = Described(_SELECTOR, f"amqp.annotation.{condition}")
         source = Source(address=address, filter={_SELECTOR: where})
         return connection.open_receiver(
             address, source=source, credit=0, guarantee="at-most-once", filters="optional"
@@ -216,19 +266,40 @@ class _EventHubs:
         """Nothing: each event tells its number, and those before it are passed over."""
 
     async def ends(self, connection: amqp.Connection, options: LogOptions) -> dict[str, int]:
-        return {log: end for log, (_, end) in (await self._told(connection, options)).items()}
+        return {log: told.end for log, told in (await self._told(connection, options)).items()}
 
     async def starts(self, connection: amqp.Connection, options: LogOptions) -> dict[str, int]:
-        return {log: start for log, (start, _) in (await self._told(connection, options)).items()}
+        return {log: told.start for log, told in (await self._told(connection, options)).items()}
 
     async def first(self, connection: amqp.Connection, options: LogOptions, log: str) -> int | None:
-        return (await self._told(connection, options, log))[log][0]
+        return (await self._told(connection, options, log))[log].start
+
+    async def at_moments(
+        self, connection: amqp.Connection, options: LogOptions, moments: Mapping[str, int]
+    ) -> dict[str, int]:
+        """By the time at which the hub took each event."""
+
+        async def look(log: str) -> int:
+            told = (await self._told(connection, options, log))[log]
+            moment = moments[log]
+            if told.start == told.end or told.last < moment:
+                return told.end  # an event that comes later is not waited for
+            async with self._receiving(connection, options, log, f"{_ENQUEUED} > '{moment - 1}'") as receiver:
+                receiver.grant(1)
+                with trio.move_on_after(options.read_timeout):
+                    return number_of(self, await receiver.receive())
+            raise TimeoutError(
+                f"no event of {log!r} came within {options.read_timeout:g} s (readTimeout), so nobody knows which is the "
+                "first of that time"
+            )
+
+        return await _each(moments, look)
 
     async def _told(
         self, connection: amqp.Connection, options: LogOptions, log: str | None = None
-    ) -> dict[str, tuple[int, int]]:
+    ) -> dict[str, _Told]:
         """Where partitions begin and end: one, or all of the hubs."""
-        found: dict[str, tuple[int, int]] = {}
+        found: dict[str, _Told] = {}
         async with connection.open_requester("$management", direct=True) as requester:
 
             async def ask(kind: str, **which: str) -> Any:
@@ -249,7 +320,8 @@ class _EventHubs:
                 told = await ask("partition", name=hub, partition=partition)
                 end = told["last_enqueued_sequence_number"] + 1
                 start = end if told["is_partition_empty"] else told["begin_sequence_number"]
-                found[f"{hub}{_PARTITIONS}{partition}"] = int(start), int(end)
+                last = int(told["last_enqueued_time_utc"])
+                found[f"{hub}{_PARTITIONS}{partition}"] = _Told(int(start), int(end), last)
 
             if log is not None:
                 hub, _, partition = log.rpartition(_PARTITIONS)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from trio_amqp10.errors import AmqpError
 
+from .options import Moment
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
@@ -31,24 +33,34 @@ class DataLossError(AmqpError):
 
 def beginnings(
     logs: Iterable[str],
-    first_of: Callable[[str], str | int],
+    first_of: Callable[[str], str | int | Moment],
     starts: Callable[[], Mapping[str, int]],
     ends: Mapping[str, int],
+    at_moments: Callable[[Mapping[str, int]], Mapping[str, int]],
 ) -> Offsets:
-    """Where to begin these logs.
+    """Where to begin these logs, or where to end.
 
     Args:
         logs: which.
-        first_of: what the options say of one: ``earliest``, ``latest`` or a number.
+        first_of: what the options say of one: ``earliest``, ``latest``, a number or a moment.
         starts: finds the number of the first message of each log; called if it matters.
         ends: the number behind the last message of each log.
+        at_moments: finds for logs, each with a moment in milliseconds since 1970, the number of the first message that came
+            then or later, or the number behind the last; called if it matters.
     """
     wanted = {log: first_of(log) for log in logs}
+    moments = {log: where.milliseconds for log, where in wanted.items() if isinstance(where, Moment)}
     found: Mapping[str, int] = starts() if "earliest" in wanted.values() else {}
-    return {
-        log: found[log] if where == "earliest" else ends[log] if where == "latest" else int(where)
-        for log, where in wanted.items()
-    }
+    by_moment: Mapping[str, int] = at_moments(moments) if moments else {}
+    chosen: Offsets = {}
+    for log, where in wanted.items():
+        if isinstance(where, Moment):
+            chosen[log] = by_moment[log]
+        else:
+            chosen[log] = (
+                found[log] if where == "earliest" else ends[log] if where == "latest" else int(where)
+            )
+    return chosen
 
 
 def next_offsets(

@@ -40,6 +40,7 @@ from trio_amqp10.wire import codes
 from trio_amqp10.wire.decode import decode
 from trio_amqp10.wire.values import Symbol, Timestamp, ULong
 
+from .property_columns import merged
 from .schema import SINK_TYPES
 from .typed_json import UnfitError, json_text, map_from_text
 
@@ -92,7 +93,7 @@ def encode_batch(
 
 
 def _encode_batch(batch: pa.RecordBatch, options: SinkOptions, name: str | None, first: int) -> OutgoingBatch:
-    columns = _columns(batch)
+    columns = _columns(batch, options)
     count = batch.num_rows
     addresses = [options.address] * count if options.address else columns.get("address", [None] * count)
     if not all(addresses):
@@ -121,11 +122,15 @@ def _encode_batch(batch: pa.RecordBatch, options: SinkOptions, name: str | None,
     return OutgoingBatch(addresses, messages)
 
 
-def _columns(batch: pa.RecordBatch) -> Columns:
-    """Lists by name; a field of a struct is called ``.field``."""
+def _columns(batch: pa.RecordBatch, options: SinkOptions) -> Columns:
+    """Lists by name; a field of a struct is called ``.field``. Property columns are in the map."""
     columns: Columns = {}
+    declared = options.property_columns
+    own = [key for key, _ in declared]
     for place, name in enumerate(batch.schema.names):
         column = batch.column(place)
+        if name in own:
+            continue
         if name in ("header", "properties"):
             for each, child in zip(column.type, column.flatten(), strict=True):
                 columns[f".{each.name}"] = _plain(child).to_pylist()
@@ -134,6 +139,11 @@ def _columns(batch: pa.RecordBatch) -> Columns:
     payload = columns.pop("payload", None)
     if payload is not None and not columns.keys() & {"body", "value", "body_text", "raw"}:
         columns["body"] = payload  # others say it with its type
+    if declared:
+        values = [_plain(batch.column(batch.schema.names.index(key))).to_pylist() for key in own]
+        name, nothing = "application_properties", [None] * batch.num_rows
+        maps, types = columns.get(name, nothing), columns.get(f"{name}_types", nothing)
+        columns[name], columns[f"{name}_types"] = merged(declared, values, maps, types)
     return columns
 
 

@@ -26,7 +26,7 @@ from .prefetch import prefetch
 from .rows import RowMaker, Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     import pyarrow as pa
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .options import LogOptions
     from .prefetch import Offer
 
-__all__ = ["DataLossError", "find_ends", "find_starts", "read"]
+__all__ = ["DataLossError", "find_at_moments", "find_ends", "find_starts", "read"]
 
 _log = logging.getLogger("trio_amqp10.spark")
 
@@ -60,6 +60,19 @@ async def find_ends(options: LogOptions) -> dict[str, int]:
 async def find_starts(options: LogOptions) -> dict[str, int]:
     """The number of the first message of each log. Raises: as ``find_ends``."""
     return await _find(options, dialect_of(options).starts)
+
+
+async def find_at_moments(options: LogOptions, moments: Mapping[str, int]) -> dict[str, int]:
+    """For each log the number of the first message that came at that moment or later; that behind the last if there is none.
+
+    Args:
+        options: of a reader.
+        moments: by log, in milliseconds since 1970.
+
+    Raises: as ``find_ends``.
+    """
+    at_moments = dialect_of(options).at_moments
+    return await _find(options, lambda connection, options: at_moments(connection, options, moments))
 
 
 async def _find(

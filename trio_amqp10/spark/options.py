@@ -14,12 +14,13 @@ import json
 import os
 import re
 from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, cast
 from urllib.parse import quote
 
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.net.urls import parse_url
+from trio_amqp10.net.urls import Url, parse_url, schemes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BrowseOptions",
     "LogOptions",
+    "Moment",
     "OptionError",
     "PeerOptions",
     "QueueOptions",
@@ -39,6 +41,7 @@ _SPARKS_OWN: Final = frozenset({"checkpointlocation"})
 
 _DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m)?", re.ASCII)
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, None: 1.0}
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SIZE: Final = re.compile(r"([0-9]+)\s*([kmg]?)(?:i?b)?", re.ASCII | re.IGNORECASE)
 _OCTETS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 
@@ -132,6 +135,48 @@ def _offsets(value: str) -> str | int | dict[str, int]:
     return cast("int | dict[str, int]", found)
 
 
+_COLUMN: Final = re.compile(r"(?:`([^`]+)`|([^\s`]+))\s+([a-z]+)", re.ASCII | re.IGNORECASE)
+_TYPES: Final = (
+    *("boolean", "byte", "short", "int", "long", "ubyte", "ushort", "uint", "ulong"),
+    *("float", "double", "string", "symbol", "uuid", "binary", "timestamp"),
+)
+"""Of property columns: see ``property_columns``."""
+_SAME: Final = {"tinyint": "byte", "smallint": "short", "integer": "int", "bigint": "long", "real": "float"}
+"""Spark's other names of these."""
+
+
+def _typed(value: str) -> tuple[tuple[str, str], ...]:
+    found: dict[str, str] = {}
+    for each in value.split(","):
+        column = _COLUMN.fullmatch(each.strip())
+        kind = "" if column is None else column[3].lower()
+        kind = _SAME.get(kind, kind)
+        key = "" if column is None else column[1] or column[2]
+        if kind not in _TYPES or key.lower() in map(str.lower, found):
+            raise ValueError(
+                "keys with their types are possible, each once, as in 'n int, `the kind` string'; the types are "
+                + ", ".join(_TYPES)
+            )
+        found[key] = kind
+    return tuple(found.items())
+
+
+def _moment(value: str) -> int:
+    """Milliseconds since 1970."""
+    text = value.strip()
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise ValueError(
+            "milliseconds since 1970, or a time with its zone, is possible, e.g. 2026-11-23T12:00:00Z"
+        )
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
 def _option(name: str, parse: Callable[[str], Any], default: Any = None, *, secret: bool = False) -> Any:
     return field(default=default, repr=not secret, metadata={"name": name, "parse": parse})
 
@@ -186,7 +231,9 @@ class PeerOptions:
 
     def _check(self) -> None:
         self._require("url")
-        where = parse_url(self.url)
+        where = self.parsed
+        if self.is_091 and self.token is not None:
+            raise self._no_091("token")
         if self.secret_env and self.secret_file:
             raise OptionError(
                 "options 'secretEnv' and 'secretFile' are two places for one password: give one"
@@ -211,7 +258,21 @@ class PeerOptions:
     @property
     def where(self) -> str:
         """The peer, as it may be shown: without credentials."""
-        return str(parse_url(self.url))
+        shown = str(self.parsed)
+        return shown.replace("amqp", "amqp091", 1) if self.is_091 else shown
+
+    @property
+    def is_091(self) -> bool:
+        """Whether the peer is spoken to in AMQP 0-9-1."""
+        return self.url.lower().startswith("amqp091")
+
+    @property
+    def parsed(self) -> Url:
+        """The URL; of AMQP 0-9-1 with the virtual host as its address."""
+        return parse_url(self.url, schemes_of("amqp091"))
+
+    def _no_091(self, option: str) -> OptionError:
+        return OptionError(f"option {option!r} is of AMQP 1.0, and the URL is one of AMQP 0-9-1")
 
     def dial_url(self) -> str:
         """The URL with the credentials, read now from where they are kept; those of a token are no part of it.
@@ -244,7 +305,7 @@ class PeerOptions:
                 return Path(self.secret_file).read_text(encoding="utf-8").rstrip("\r\n")
             except OSError as wrong:
                 raise OptionError(f"option 'secretFile': {wrong}") from None
-        return parse_url(self.url).password
+        return self.parsed.password
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,11 +320,14 @@ class ReadOptions(PeerOptions):
     body_json: bool = _option("bodyJson", _boolean, False)
     maps: bool = _option("maps", _boolean, True)
     columns: tuple[str, ...] | None = _option("columns", _names)
+    property_columns: tuple[tuple[str, str], ...] = _option("propertyColumns", _typed, ())
     on_decode_error: str = _option("onDecodeError", _one_of("fail", "reject", "deadletter-column"), "fail")
 
     def _check(self) -> None:
         super()._check()
         self._check_address()
+        if self.is_091 and self.selector is not None:
+            raise self._no_091("selector")
 
     def _check_address(self) -> None:
         self._require("address")
@@ -301,6 +365,10 @@ class QueueOptions(ReadOptions):
             raise OptionError("option 'mode' is 'browse', which a stream cannot do: use spark.read")
         if self.mode == "log":
             raise OptionError("option 'mode' is 'log', which needs no spool: leave out what is about queues")
+        if self.is_091 and (self.durable or self.link_name is not None):
+            raise self._no_091("linkName")
+        if self.is_091 and self.dedup == "link":
+            raise OptionError("option 'dedup' is 'link', and AMQP 0-9-1 has no links: use 'message-id'")
         if self.dedup == "message-id" and self.dedup_window < self.credit * self.links:
             raise OptionError(
                 f"option 'dedup.window' is {self.dedup_window}, but as many as {self.credit * self.links} messages "
@@ -343,18 +411,30 @@ class BrowseOptions(ReadOptions):
                 "trigger(availableNow=True)"
             )
         _check_only_looks(self)
+        if self.is_091:
+            raise OptionError(
+                "AMQP 0-9-1 cannot look at a queue without taking: use readStream, or a URL of AMQP 1.0"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogOptions(ReadOptions):
-    """``readStream`` with ``mode=log``: the peer keeps its messages, numbered, and gives them again from any number on."""
+    """``mode=log``: the peer keeps its messages, numbered, and gives them again from any number on."""
 
     addresses: tuple[str, ...] | None = _option("addresses", _names)
+    address_pattern: str | None = _option("addressPattern", _text)
+    super_streams: tuple[str, ...] | None = _option("superStreams", _names)
+    partition_keys: tuple[str, ...] | None = _option("partitionKeys", _names)
     dialect: str = _option("dialect", _one_of("rabbitmq", "event-hubs"), "rabbitmq")
     consumer_group: str | None = _option("consumerGroup", _text)
-    starting_offsets: str | int | Mapping[str, int] = _option("startingOffsets", _offsets, "earliest")
+    starting_offsets: str | int | Mapping[str, int] | None = _option("startingOffsets", _offsets)
+    starting_timestamp: int | None = _option("startingTimestamp", _moment)
+    ending_offsets: str | int | Mapping[str, int] | None = _option("endingOffsets", _offsets)
+    ending_timestamp: int | None = _option("endingTimestamp", _moment)
     fail_on_data_loss: bool = _option("failOnDataLoss", _boolean, True)
     max_rows: int | None = _option("maxRowsPerTrigger", _count(1))
+    min_rows: int | None = _option("minRowsPerTrigger", _count(1))
+    max_trigger_delay: float = _option("maxTriggerDelay", _duration, 900.0)
     min_partitions: int = _option("minPartitions", _count(1), 1)
     read_timeout: float = _option("readTimeout", _duration, 30.0)
 
@@ -366,25 +446,92 @@ class LogOptions(ReadOptions):
             raise OptionError(
                 "option 'selector' leaves gaps that nobody could tell from losses: filter in Spark"
             )
+        if self.is_091:
+            raise OptionError("option 'mode' is 'log', which needs a URL of AMQP 1.0")
         if self.consumer_group is not None and self.dialect != "event-hubs":
             raise OptionError(f"option 'consumerGroup' is of 'event-hubs', and 'dialect' is {self.dialect!r}")
+        if (self.address_pattern or self.super_streams) and self.dialect != "rabbitmq":
+            raise OptionError(
+                f"options 'addressPattern' and 'superStreams' are of 'rabbitmq', and 'dialect' is {self.dialect!r}"
+            )
+        pattern = self.address_pattern
+        if pattern is not None and not (pattern.startswith("/queues/") and pattern.count("*") == 1):
+            raise OptionError(
+                "option 'addressPattern' is an address of RabbitMQ with one *, for the numbers 0, 1, 2 ..., e.g. /queues/clicks-*"
+            )
+        if self.partition_keys is not None and self.super_streams is None:
+            raise OptionError("option 'partitionKeys' goes with 'superStreams'")
+        for end in ("starting", "ending"):
+            if getattr(self, f"{end}_offsets") is not None and getattr(self, f"{end}_timestamp") is not None:
+                raise OptionError(
+                    f"options '{end}Offsets' and '{end}Timestamp' say one thing twice: give one"
+                )
         _check_only_looks(self)
 
     def _check_address(self) -> None:
-        if (self.address is None) == (self.addresses is None):
+        given = (self.address, self.addresses, self.address_pattern, self.super_streams)
+        if sum(each is not None for each in given) != 1:
             raise OptionError(
-                "which logs are to be read? give option 'address' for one, or 'addresses' for several"
+                "which logs are to be read? give one of the options 'address', 'addresses', 'addressPattern' and "
+                "'superStreams'"
             )
+
+    def check_stream(self) -> None:
+        """Whether these options are for ``readStream``.
+
+        Raises:
+            OptionError: they are not: a stream has no end.
+        """
+        if self.ending_offsets is not None or self.ending_timestamp is not None:
+            raise OptionError(
+                "a stream has no end: options 'endingOffsets' and 'endingTimestamp' are for spark.read"
+            )
+
+    def check_batch(self) -> None:
+        """Whether these options are for ``spark.read``.
+
+        Raises:
+            OptionError: they are not: a batch has no triggers, and does not begin at the end, or end at the beginning.
+        """
+        if self.max_rows is not None or self.min_rows is not None:
+            raise OptionError(
+                "a batch has no triggers: options 'maxRowsPerTrigger' and 'minRowsPerTrigger' are for readStream"
+            )
+        if self.starting_offsets == "latest" or self.ending_offsets == "earliest":
+            raise OptionError("a batch that begins with 'latest' or ends with 'earliest' has no rows")
 
     @property
     def addressed(self) -> tuple[str, ...]:
-        """The addresses, in the order given: logs, or hubs whose partitions are logs."""
-        return self.addresses or (str(self.address),)
+        """The addresses, in the order given: logs, or hubs whose partitions are logs; none where they have to be found."""
+        return self.addresses or (() if self.address is None else (self.address,))
 
-    def first_of(self, log: str) -> str | int:
-        """Where to begin a log: ``earliest``, ``latest`` or a number."""
-        given = self.starting_offsets
-        return given if isinstance(given, str | int) else given.get(log, "earliest")
+    def first_of(self, log: str) -> str | int | Moment:
+        """Where to begin a log: ``earliest``, ``latest``, a number or a moment."""
+        return _place(self.starting_offsets, self.starting_timestamp, log, "earliest")
+
+    def end_of(self, log: str) -> str | int | Moment:
+        """Where a batch of a log ends: ``latest``, a number or a moment."""
+        return _place(self.ending_offsets, self.ending_timestamp, log, "latest")
+
+
+class Moment(NamedTuple):
+    """A time, in place of a number: the first message that came then or later.
+
+    Attributes:
+        milliseconds: since 1970.
+    """
+
+    milliseconds: int
+
+
+def _place(
+    offsets: str | int | Mapping[str, int] | None, moment: int | None, log: str, usual: str
+) -> str | int | Moment:
+    if moment is not None:
+        return Moment(moment)
+    if offsets is None:
+        return usual
+    return offsets if isinstance(offsets, str | int) else offsets.get(log, usual)
 
 
 def _check_only_looks(options: ReadOptions) -> None:
@@ -404,6 +551,7 @@ class SinkOptions(PeerOptions):
     body_type: str = _option("bodyType", _one_of("auto", "data", "value"), "auto")
     durable: bool | None = _option("durable", _boolean)
     ttl: float | None = _option("ttl", _duration)
+    property_columns: tuple[tuple[str, str], ...] = _option("propertyColumns", _typed, ())
     ignore_unknown_columns: bool = _option("ignoreUnknownColumns", _boolean, False)
     txn_app: str | None = _option("txn.app", _text)
     txn_version: int | None = _option("txn.version", _count(0))
@@ -413,6 +561,8 @@ class SinkOptions(PeerOptions):
         super()._check()
         if (self.txn_app is None) != (self.txn_version is None):
             raise OptionError("options 'txn.app' and 'txn.version' name a write together: give both")
+        if self.is_091 and self.transactions != "none":
+            raise self._no_091("transactions")
         if (self.transactions == "ledger") != (self.ledger is not None):
             raise OptionError(
                 "option 'ledger', the address of the ledger, goes with 'transactions' = 'ledger'"

@@ -31,6 +31,7 @@ from trio_amqp10.wire.values import Symbol
 
 from . import section_columns
 from .arrow_arrays import Opaque, bodies, headers, maps, properties
+from .property_columns import ARROW_TYPES, column_reader
 from .schema import read_schema
 
 if TYPE_CHECKING:
@@ -96,7 +97,9 @@ _PLACES: Final = {
     "delivery_annotations": DELIVERY_ANNOTATIONS,
     "footer": FOOTER,
 }
-_NO_SECTIONS: Final = (None,) * 10
+_NO_SECTIONS: Final = (None,) * 11
+_DECLARED: Final = "propertyColumns"
+"""What stands in a row for all property columns."""
 
 
 class RowMaker:
@@ -126,6 +129,9 @@ class RowMaker:
                 if f"{name}_types" in names
             ],
         ]
+        self._declared = options.property_columns
+        if self._declared:
+            wanted.append((_DECLARED, APPLICATION_PROPERTIES, column_reader(self._declared)))
         self._arrays = [name for name, _, _ in wanted]
         self._only_body = not (self._has_properties or wanted)
         self._readers: list[Reader] = [
@@ -238,6 +244,9 @@ class RowMaker:
             made["properties"] = properties([row[1] for row in rows.sections])
         for item, name in enumerate(self._arrays, 2):
             column = [row[item] for row in rows.sections]
+            if name == _DECLARED:
+                made |= self._property_columns(column)
+                continue
             made[name] = headers(column) if name == "header" else maps(column)
         around: dict[str, Callable[[], Any]] = {
             "address": lambda: [self._address] * count,
@@ -254,6 +263,12 @@ class RowMaker:
             for each in self.schema
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _property_columns(self, rows: list[tuple[Any, ...] | None]) -> dict[str, pa.Array]:
+        return {
+            key: pa.array([None if row is None else row[place] for row in rows], ARROW_TYPES[kind])
+            for place, (key, kind) in enumerate(self._declared)
+        }
 
 
 def _pairs_of(place: int) -> Callable[[bytes, Any], Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from .options import OptionError
+from .property_columns import ARROW_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -94,16 +95,28 @@ def read_schema(options: ReadOptions) -> pa.Schema:
         columns["raw"] = pa.binary()
     if options.on_decode_error == "deadletter-column":
         columns["decode_error"] = pa.string()
+    declared = {key: ARROW_TYPES[kind] for key, kind in options.property_columns}
+    _check_keys(declared)
     chosen = options.columns
     if chosen is not None:
-        columns |= _BY_NAME
+        columns |= _BY_NAME | declared
         unknown = [name for name in chosen if name not in columns]
         if unknown:
             raise OptionError(
                 f"option 'columns': no column {unknown[0]!r} with these options; there are {', '.join(columns)}"
             )
         columns = {name: columns[name] for name in chosen}
+    columns |= declared
     return pa.schema(list(columns.items()))
+
+
+def _check_keys(keys: Iterable[str]) -> None:
+    """Spark does not tell names apart by case alone."""
+    taken = [key for key in keys if key.lower() in SINK_TYPES]
+    if taken:
+        raise OptionError(
+            f"option 'propertyColumns': {taken[0]!r} is a column already; the property is in column 'application_properties'"
+        )
 
 
 # What a sink takes --------------------------------------------------------------------------------
@@ -113,6 +126,7 @@ _KINDS: Final = {
     "octets": "binary or a string",
     "truth": "a boolean",
     "number": "a whole number",
+    "real": "a number",
     "time": "a timestamp",
     "map": "a map with string keys",
     "struct": "a struct",
@@ -175,6 +189,7 @@ def _is(kind: str, what: pa.DataType) -> bool:
             "octets": texts or types.is_binary(what) or types.is_large_binary(what),
             "truth": types.is_boolean(what),
             "number": types.is_integer(what),
+            "real": types.is_integer(what) or types.is_floating(what),
             "time": types.is_timestamp(what),
             "map": types.is_map(what),
             "struct": types.is_struct(what),
@@ -182,14 +197,40 @@ def _is(kind: str, what: pa.DataType) -> bool:
     )
 
 
-def check_sink(schema: pa.Schema, *, ignore_unknown: bool, has_address: bool) -> None:
+_BY_TYPE: Final = {
+    "boolean": "truth",
+    "float": "real",
+    "double": "real",
+    "string": "text",
+    "symbol": "text",
+    "uuid": "text",
+    "binary": "octets",
+    "timestamp": "time",
+}
+"""What a property column of a type may hold; of others whole numbers."""
+
+
+def check_sink(
+    schema: pa.Schema,
+    *,
+    ignore_unknown: bool,
+    has_address: bool,
+    property_columns: Iterable[tuple[str, str]] = (),
+) -> None:
     """Whether rows of this schema can be messages.
 
     Raises:
         OptionError: a column that nobody knows, of a wrong type, or none for the body or the address.
     """
+    declared = {key: _BY_TYPE.get(kind, "number") for key, kind in property_columns}
+    _check_keys(declared)
+    missing = [key for key in declared if key not in schema.names]
+    if missing:
+        raise OptionError(
+            f"option 'propertyColumns': there is no column {missing[0]!r}; there are {', '.join(schema.names)}"
+        )
     for each in schema:
-        kind = SINK_TYPES.get(each.name)
+        kind = declared.get(each.name) or SINK_TYPES.get(each.name)
         if kind is None:
             if not ignore_unknown:
                 raise OptionError(

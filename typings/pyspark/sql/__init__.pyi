@@ -6,4 +6,5 @@ class SparkSession:
     builder: Any
     readStream: Any
     read: Any
+    streams: Any
     def stop(self) -> None: ...
