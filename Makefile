@@ -44,7 +44,7 @@ PYSPARK ?= pyspark
 WHOLE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark dist-check sbom test test-others test-pure test-exhaustive test-container test-spark lint format interop bench bench-quick bench-spark steady-spark fuzz mutants soak steady hostile soak-spark conformance docs screenshots clean
+.PHONY: help demo demo-spark dist-check sbom test test-others test-pure test-exhaustive test-container test-spark test-spark-cluster lint format interop bench bench-quick bench-spark steady-spark fuzz mutants soak steady hostile soak-spark conformance docs screenshots clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F '\t' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -74,6 +74,9 @@ demo-spark: $(SPARK_VENV)/.test ## an access log through Spark: queue, counts in
 
 test-spark: $(SPARK_VENV)/.test ## the data pipeline, with a real Spark, and RabbitMQ where .peers has it; WHOLE=1 for kill -9 and the like
 	AMQP10_SPARK_WHOLE=$(WHOLE) $(SPARK_BIN)/python -m pytest tests/spark
+
+test-spark-cluster: $(SPARK_VENV)/.test ## the data pipeline on a master and three workers, one of which sees no spool; kills
+	$(SPARK_BIN)/python -m pytest tests/spark_cluster
 
 lint: $(VENV)/.lint $(VENV)/.docs ## style, types, and whether the manual can be built
 	$(BIN)/ruff check $(SOURCES)
