@@ -56,6 +56,14 @@ def test_spools_of_several_folders_are_rows_of_one_table(tmp_path: Path) -> None
     assert "silent for 10" in two
 
 
+def test_lanes_of_a_spool_are_rows_of_one_table(tmp_path: Path) -> None:
+    for lane in ("lane-0", "lane-1"):
+        (tmp_path / "lanes").mkdir(exist_ok=True)
+        write(tmp_path / "lanes" / lane)
+    shown = json.loads(done("top", "--spool", str(tmp_path), "--once", "--json"))
+    assert [each["folder"] for each in shown["spools"]] == ["lanes/lane-0", "lanes/lane-1"]
+
+
 def test_lines_have_rates_between_two_writings_of_the_file(tmp_path: Path) -> None:
     now = time.time()
     write(tmp_path, at=now)

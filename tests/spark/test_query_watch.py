@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -40,6 +41,22 @@ def queue(seq: int, latest: int) -> dict[str, Any]:
         "endOffset": {"spool": "id-1", "seq": seq},
         "latestOffset": json.dumps({"spool": "id-1", "seq": latest}),
     }
+
+
+def test_lanes_of_a_spool_are_summed_up_while_they_have_receivers(tmp_path: Path) -> None:
+    (tmp_path / "spool.json").write_text(json.dumps({"spool": "id-1"}))
+    for lane, at in (("a", time.time()), ("b", time.time()), ("gone", time.time() - 3600)):
+        folder = tmp_path / "lanes" / lane
+        folder.mkdir(parents=True)
+        (folder / "metrics.json").write_text(json.dumps(METRICS | {"spool": lane, "at": at}))
+    first, second = f"a/00000001-{0:020d}-0a1b2c3d", f"b-c/00000002-{40:020d}-0a1b2c3d"
+    source = {
+        "endOffset": {"spool": "id-1", "seq": 0, "lanes": {first: 5}},
+        "latestOffset": json.dumps({"spool": "id-1", "seq": 0, "lanes": {first: 12, second: 43}}),
+    }
+    found = figures_of(progress(source), [tmp_path])
+    assert (found.waiting, found.received, found.depth, found.reconnects) == (7 + 3, 200, 100, 4)
+    assert figures_of(progress(queue(1, 1)), [tmp_path / "another"]).received is None
 
 
 def test_report_and_file_are_put_together_by_the_id_of_the_spool(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """``amqp10 top --spool``: what a query of Spark receives and has waiting, from the file that it writes beside its spool.
 
-Needs neither Spark nor Arrow, only to see the folder: ``metrics.json`` there, or in the folders within it.
+Needs neither Spark nor Arrow, only to see the folder: ``metrics.json`` there, or in the folders within it, and in those of lanes.
 """
 
 from __future__ import annotations
@@ -117,7 +117,11 @@ def _written(sample: SpoolSample) -> list[float]:
 
 def _sample(folder: Path) -> SpoolSample:
     found: dict[str, dict[str, Any]] = {}
-    for path in [folder / _FILE, *sorted(folder.glob(f"*/{_FILE}"))]:
+    for path in [
+        folder / _FILE,
+        *sorted(folder.glob(f"*/{_FILE}")),
+        *sorted(folder.glob(f"**/lanes/*/{_FILE}")),
+    ]:
         try:
             figures: Any = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:

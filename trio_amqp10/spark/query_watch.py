@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, cast
@@ -26,6 +27,9 @@ __all__ = ["QueryFigures", "QueryWatch"]
 _log = logging.getLogger("trio_amqp10.spark")
 
 _FILE: Final = "metrics.json"
+_IDENTITY: Final = "spool.json"
+_SILENT: Final = 60.0
+"""Seconds after which a lane has no receiver: one writes its figures every ten, whatever happens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +180,7 @@ def figures_of(progress: Mapping[str, Any], spools: list[Path]) -> QueryFigures:
         rows = _between(end, end if latest is None else latest)
         if rows is not None:
             waiting = rows + (waiting or 0)
-    told = [each for each in map(_metrics, spools) if each.get("spool") in named]
+    told = [each for folder in spools for each in _metrics(folder, named)]
     summed: dict[str, Any] = {}
     if told:
         summed = {
@@ -213,7 +217,10 @@ def _offset(text: Any) -> dict[str, Any] | None:
 def _between(end: dict[str, Any], latest: dict[str, Any]) -> int | None:
     """Rows between two offsets of a source of this format; None if they are another's."""
     if "spool" in end:
+        taken: dict[str, int] = end.get("lanes") or {}
+        there: dict[str, int] = latest.get("lanes") or {}
         pairs = [(end.get("seq"), latest.get("seq"))]
+        pairs += [(taken.get(epoch, _first_row(epoch)), row) for epoch, row in there.items()]
     else:
         pairs = [(end.get(log, number), number) for log, number in latest.items()]
     if not all(isinstance(one, int) and isinstance(two, int) for one, two in pairs):
@@ -221,10 +228,25 @@ def _between(end: dict[str, Any], latest: dict[str, Any]) -> int | None:
     return sum(max(0, two - one) for one, two in pairs)  # type: ignore[operator]
 
 
-def _metrics(folder: Path) -> dict[str, Any]:
-    """What the file of a spool says; nothing if it cannot be read just now."""
+def _first_row(epoch: str) -> int:
+    """With which row the epoch of a lane begins: its name says so (``manifests``)."""
+    return int(epoch.split("-")[-2])
+
+
+def _metrics(folder: Path, named: set[str]) -> list[dict[str, Any]]:
+    """What the files of a spool say, if it is one of those: its own, and one for each lane that has a receiver."""
+    own = _read(folder / _FILE)
+    found = [own] if own.get("spool") in named else []
+    if _read(folder / _IDENTITY).get("spool") in named:
+        lanes = map(_read, sorted(folder.glob(f"lanes/*/{_FILE}")))
+        found += [each for each in lanes if time.time() - each.get("at", 0.0) < _SILENT]
+    return found
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """What a file says; nothing if it cannot be read just now."""
     try:
-        found = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
