@@ -187,6 +187,7 @@ def interrupt(waiter):  # once it has stayed at one instruction for a while
         time.sleep(0.05)
     os.kill(os.getpid(), signal.SIGINT)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has it ignored by what runs behind it
 with blocking.connect(sys.argv[1]) as conn, conn.open_receiver("orders") as receiver:
     try:
         threading.Thread(target=interrupt, args=[threading.get_ident()], daemon=True).start()
