@@ -9,10 +9,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-from .chromium import Chromium
+from tests.browser import open_page
+
+if TYPE_CHECKING:
+    from tests.browser import Page
 
 BUILT: Final = Path(__file__).resolve().parents[2] / "docs/_build"
 WIDTHS: Final = (390, 1280)
@@ -71,15 +74,15 @@ def main() -> int:
         print(f"no pages in {html}: run `make docs` first", file=sys.stderr)
         return 1
     faults = 0
-    with TemporaryDirectory() as profile, Chromium(Path(profile)) as browser:
+    with TemporaryDirectory() as profile, open_page(Path(profile)) as browser:
         for path in pages:
             name = path.relative_to(html).with_suffix("").as_posix()
             for width in WIDTHS:
-                browser.open(path.as_uri(), width)
-                wide, culprits = browser.evaluate(WIDER)
+                browser.go(path.as_uri(), width=width, height=900)
+                wide, culprits = browser.run(WIDER)
                 picture = BUILT / "screenshots" / str(width) / f"{name}.png"
                 picture.parent.mkdir(parents=True, exist_ok=True)
-                picture.write_bytes(browser.screenshot(HEIGHT))
+                browser.picture(picture, most=HEIGHT)
                 if wide > width or culprits:
                     faults += 1
                     print(f"{name}: {wide} pixels wide in a window of {width}", *culprits, sep="\n    ")
@@ -91,13 +94,13 @@ def main() -> int:
     return min(faults, 1)
 
 
-def search(browser: Chromium) -> int:
+def search(browser: Page) -> int:
     """Look each word up as a reader does; how many were not found where they have to be."""
     faults = 0
     for words, page in SEARCHES.items():
         url = (BUILT / "html/search.html").as_uri()
-        browser.open(f"{url}?{urlencode({'q': words})}", 1280)
-        found = browser.evaluate(FOUND)
+        browser.go(f"{url}?{urlencode({'q': words})}")
+        found = browser.run(FOUND)
         if f"{page}.html" not in found[:FIRST]:
             faults += 1
             print(f"the search for {words!r} does not show {page} among the first {FIRST}: {found[:FIRST]}")

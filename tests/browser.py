@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import select
+import shutil
 import subprocess
 import sys
 import time
@@ -26,6 +27,7 @@ _FLAGS: Final = (
     "--disable-dev-shm-usage",
     "--no-first-run",
     "--disable-background-networking",
+    "--hide-scrollbars",
     "--remote-debugging-pipe",
 )
 
@@ -96,8 +98,8 @@ class Page:
         found: dict[str, Any] = json.loads(message)
         return found
 
-    def go(self, path: Path, *, width: int = 1280, height: int = 800, dark: bool = False) -> None:
-        """Load a file, and wait for all of it."""
+    def go(self, url: str, *, width: int = 1280, height: int = 800, dark: bool = False) -> None:
+        """Load a page, and wait for all of it."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -108,7 +110,7 @@ class Page:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         self.events.clear()
-        self.call("Page.navigate", url=path.as_uri())
+        self.call("Page.navigate", url=url)
         while "Page.loadEventFired" not in self.events:
             self._heard(self._next())
         self.drawn()
@@ -133,9 +135,15 @@ class Page:
             self.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **place)
         self.drawn()
 
-    def picture(self, path: Path) -> None:
-        """Write what is on the screen, as PNG."""
-        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
+    def picture(self, path: Path, *, most: int | None = None) -> None:
+        """Write what is on the screen, as PNG; with ``most``, the whole page, at most so many pixels of it from its top."""
+        wanted: dict[str, Any] = {}
+        if most is not None:
+            whole = self.call("Page.getLayoutMetrics")["cssContentSize"]
+            clip = {"x": 0, "y": 0, "width": whole["width"], "height": min(most, whole["height"]), "scale": 1}
+            wanted = {"clip": clip, "captureBeyondViewport": True}
+        taken = self.call("Page.captureScreenshot", format="png", **wanted)
+        path.write_bytes(base64.b64decode(taken["data"]))
 
 
 @contextmanager
@@ -144,7 +152,12 @@ def open_page(folder: Path) -> Generator[Page]:
 
     Args:
         folder: for its profile.
+
+    Raises:
+        FileNotFoundError: there is no ``chromium`` here.
     """
+    if shutil.which("chromium") is None:
+        raise FileNotFoundError("no chromium here: apt-get install chromium")
     command_out, command_in = os.pipe()
     answer_out, answer_in = os.pipe()
     arguments = [*_FLAGS, f"--user-data-dir={folder}", "about:blank"]
