@@ -16,12 +16,12 @@ from tests.structure import tree_of
 
 PACKAGE = Path(trio_amqp10.__file__).parent
 
-# errors, partial_transfers, protocol_rules, reply_codes, channel_binding, state_machine, timer_heap, wire <- spec <- frames, protocol_headers, message <- sasl, typed, filters, trace
+# errors, interrupted_transfers, protocol_rules, reply_codes, channel_binding, state_machine, timer_heap, wire <- spec <- frames, protocol_headers, message <- sasl, typed, filters, trace
 #     <- engine, amqp091, amqp_fast, amqp_10_3 <- net <- peer <- container, patterns <- testing, cli, spark
 LEVELS = {
     "errors": 0,
     "lazy_names": 0,
-    "partial_transfers": 0,
+    "interrupted_transfers": 0,
     "protocol_rules": 0,
     "renamed": 0,
     "reply_codes": 0,

@@ -11,8 +11,8 @@ from trio.testing import wait_all_tasks_blocked
 import trio_amqp10 as amqp
 from trio_amqp10 import Container, MemoryStore, Message, SqliteStore, StoreError, StoreFullError
 from trio_amqp10.container.nodes.message_store import MESSAGES
+from trio_amqp10.container.protocols.amqp10.message_terms import is_durable
 from trio_amqp10.container.protocols.amqp10.native_message import received
-from trio_amqp10.container.protocols.amqp10.quick_reads import is_durable
 from trio_amqp10.container.stores import group_commit as journal_module
 
 from .helpers import bodies, fill, queue_of

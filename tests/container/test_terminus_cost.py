@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import log2
 
 from tests.engine.steps import steps
+from trio_amqp10.container.protocols.amqp10.retained_termini import Termini
 from trio_amqp10.container.protocols.amqp10.retained_terminus import Key
-from trio_amqp10.container.protocols.amqp10.termini import Termini
 from trio_amqp10.peer.terminus_store import Retention
 from trio_amqp10.spec.messaging import ExpiryPolicy, Source
 from trio_amqp10.spec.transport import Role

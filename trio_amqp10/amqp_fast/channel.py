@@ -23,7 +23,7 @@ from .faults import Level, ReplyError
 from .frames import frame_of
 from .handle import Handle, OutgoingMessage
 from .message import fragments_of, hash_of
-from .numbers import Numbers
+from .message_numbers import Numbers
 from .services import Service
 from .states import CHANNEL, ChannelState, HandleState, Lifecycle, Step
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from trio_amqp10.partial_transfers import PartialTransfer, PartialTransfers
+from trio_amqp10.interrupted_transfers import InterruptedTransfer, InterruptedTransfers
 
 if TYPE_CHECKING:
-    from trio_amqp10.partial_transfers import Key
+    from trio_amqp10.interrupted_transfers import Key
 
     from .spec import MessageHead
 
 __all__ = ["PartialMessage", "PartialMessages"]
 
 
-class PartialMessage(PartialTransfer):
-    """A message of which a part has come; see ``PartialTransfer``.
+class PartialMessage(InterruptedTransfer):
+    """A message of which a part has come; see ``InterruptedTransfer``.
 
     Attributes:
         head: its head.
@@ -34,8 +34,8 @@ class PartialMessage(PartialTransfer):
         self.content_hash: Final = content_hash
 
 
-class PartialMessages(PartialTransfers[PartialMessage]):
-    """The messages of which a part has come, of any number of connections; see ``PartialTransfers``.
+class PartialMessages(InterruptedTransfers[PartialMessage]):
+    """The messages of which a part has come, of any number of connections; see ``InterruptedTransfers``.
 
     Args:
         kept: seconds that one is kept after its connection has ended.

@@ -50,7 +50,7 @@ from .protocols.amqp10.lifetimes import TEMPORARY
 from .protocols.amqp10.link_store import LinkStore
 from .protocols.amqp10.native_message import content_of_message
 from .protocols.amqp10.protocol import Amqp10
-from .protocols.amqp10.termini import LONGEST, Termini
+from .protocols.amqp10.retained_termini import LONGEST, Termini
 from .protocols.table import dialects_of, of_own_schemes
 from .rights.access import Authorise, permit_claimed
 from .rights.cbs import Cbs

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from .grouped_by_owner import OwnerShares
+from .owner_shares import OwnerShares
 
 if TYPE_CHECKING:
     from collections.abc import Callable

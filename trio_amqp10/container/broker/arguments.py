@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, Final
 from trio_amqp10.container.nodes.policy import QueuePolicy
 
 from .addresses import exchange_address
+from .argument_values import comparable
 from .faults import InequivalentError, PreconditionError, UnsupportedError
-from .values import comparable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+from .argument_values import comparable
 from .matchers import Matcher, matcher_of
-from .values import comparable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,7 +12,7 @@ import logging
 from typing import TYPE_CHECKING, cast
 
 from .broker_queue import BrokerQueue
-from .deaths import REASONS, is_cycle
+from .death_history import REASONS, is_cycle
 from .exchange_route import ExchangeRoute
 
 if TYPE_CHECKING:

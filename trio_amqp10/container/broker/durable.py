@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from trio_amqp10.container.stores.base import StoreTable
 from trio_amqp10.errors import AmqpError
 
+from .argument_values import from_json, to_json
 from .bindings import Binding, Destination
 from .faults import NotFoundError
-from .values import from_json, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

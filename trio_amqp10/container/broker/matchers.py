@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from .argument_values import comparable
 from .faults import PreconditionError
-from .values import comparable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping

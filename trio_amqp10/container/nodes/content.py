@@ -126,7 +126,7 @@ class Content:
         condition: str | None = None,
         description: str | None = None,
     ) -> Content:
-        """The dead letter that it becomes, which does not expire; in a queue of a broker its history has one more entry (``deaths``).
+        """The dead letter that it becomes, which does not expire; in a queue of a broker its history has one more entry (``broker.death_history``).
 
         Args:
             source: the address of the queue that it died in; the name of a queue of a broker.

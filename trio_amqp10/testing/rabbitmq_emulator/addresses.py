@@ -11,7 +11,7 @@ from hashlib import blake2s
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from trio_amqp10.container.broker.values import comparable
+from trio_amqp10.container.broker.argument_values import comparable
 
 from .http_faults import FaultError
 

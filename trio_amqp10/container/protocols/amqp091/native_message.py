@@ -31,8 +31,8 @@ from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.amqp091.fields import USUAL
 from trio_amqp10.amqp091.translate import to_publication, to_sections
 from trio_amqp10.amqp091.values import Int64
-from trio_amqp10.container.broker.deaths import REASONS, recorded, summary
-from trio_amqp10.container.broker.deaths import Death as Recorded
+from trio_amqp10.container.broker.death_history import REASONS, recorded, summary
+from trio_amqp10.container.broker.death_history import Death as Recorded
 from trio_amqp10.container.nodes.content import Content, Publication, Terms
 from trio_amqp10.container.nodes.form_registry import Form, register
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from trio_amqp10.peer.connection import Connection
     from trio_amqp10.peer.session import Session
 
+    from .retained_termini import Termini
     from .retained_terminus import RetainedTerminus
-    from .termini import Termini
 
 __all__ = ["Amqp10Connection", "Amqp10Container"]
 

@@ -10,7 +10,7 @@ x-opt-deadletter-condition        the error condition that the consumer gave, if
 x-opt-deadletter-description      what the consumer said to it, if it did
 ================================  ==================================================================
 
-One that died in a queue of a broker gets those of RabbitMQ 4 instead of the first two (``deaths``).
+One that died in a queue of a broker gets those of RabbitMQ 4 instead of the first two (``death_annotations``).
 
 Deliveries are made ``Arriving``, so that a node has their content. Knows messages and deliveries; knows no links.
 """
@@ -27,8 +27,8 @@ from trio_amqp10.message import Message
 from trio_amqp10.peer.delivery import Delivery
 
 from .annotations import merged
-from .deaths import deaths_of, to_annotations
-from .quick_reads import CONDITION, DESCRIPTION, REASON, SOURCE, for_next_hop, is_durable, terms_of
+from .death_annotations import deaths_of, to_annotations
+from .message_terms import CONDITION, DESCRIPTION, REASON, SOURCE, for_next_hop, is_durable, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
 """A terminus that is retained without its link, and whose it is (2.6.1, 3.5.3).
 
-Knows what was agreed with the peer; does not know when it is over (``termini``), nor what of it is on disk
+Knows what was agreed with the peer; does not know when it is over (``retained_termini``), nor what of it is on disk
 (``link_store``).
 """
 

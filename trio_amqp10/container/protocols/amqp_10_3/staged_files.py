@@ -10,20 +10,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from trio_amqp10.amqp091.faults import ReplyError
-from trio_amqp10.partial_transfers import PartialTransfer, PartialTransfers
+from trio_amqp10.interrupted_transfers import InterruptedTransfer, InterruptedTransfers
 from trio_amqp10.reply_codes import ReplyCode091
 
 if TYPE_CHECKING:
     from trio_amqp10.amqp091.content import Properties
-    from trio_amqp10.partial_transfers import Key
+    from trio_amqp10.interrupted_transfers import Key
 
 __all__ = ["StagedFile", "StagedFiles"]
 
 _KEPT: Final = 3600.0
 
 
-class StagedFile(PartialTransfer):
-    """One file; see ``PartialTransfer``.
+class StagedFile(InterruptedTransfer):
+    """One file; see ``InterruptedTransfer``.
 
     Attributes:
         size: octets that the whole file has.
@@ -45,8 +45,8 @@ class StagedFile(PartialTransfer):
         return self.properties is not None and len(self.body) == self.size
 
 
-class StagedFiles(PartialTransfers[StagedFile]):
-    """The files of all clients of a server; see ``PartialTransfers``.
+class StagedFiles(InterruptedTransfers[StagedFile]):
+    """The files of all clients of a server; see ``InterruptedTransfers``.
 
     Args:
         kept: seconds that a file is kept after its channel is over.

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import trio_amqp10 as amqp
 from trio_amqp10.container.nodes.clock import Clock
+from trio_amqp10.container.protocols.amqp10.message_terms import terms_of
 from trio_amqp10.container.protocols.amqp10.native_message import received
-from trio_amqp10.container.protocols.amqp10.quick_reads import terms_of
 
 USUAL = (4, None, None, None)
 

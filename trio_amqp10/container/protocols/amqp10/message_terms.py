@@ -19,7 +19,7 @@ REASON: Final = "x-opt-deadletter-reason"
 CONDITION: Final = "x-opt-deadletter-condition"
 DESCRIPTION: Final = "x-opt-deadletter-description"
 DEATHS: Final = "x-opt-deaths"
-"""Annotations of dead letters: see ``native_message`` and ``deaths``."""
+"""Annotations of dead letters: see ``native_message`` and ``death_annotations``."""
 
 _HEADER: Final = b"\x00\x53\x70"
 _ANNOTATIONS: Final = b"\x00\x53\x72"

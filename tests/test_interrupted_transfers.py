@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trio_amqp10.partial_transfers import PartialTransfer, PartialTransfers
+from trio_amqp10.interrupted_transfers import InterruptedTransfer, InterruptedTransfers
 
 
 class Counted(bytearray):
@@ -15,17 +15,17 @@ class Counted(bytearray):
         return super().__len__()
 
 
-class Store(PartialTransfers[PartialTransfer]):
+class Store(InterruptedTransfers[InterruptedTransfer]):
     """A store of transfers as they are."""
 
-    def begin(self, name: object, now: float, octets: int = 1) -> PartialTransfer:
+    def begin(self, name: object, now: float, octets: int = 1) -> InterruptedTransfer:
         self._forget(now)
-        transfer = PartialTransfer(("o", name))
+        transfer = InterruptedTransfer(("o", name))
         transfer.body = Counted(octets)
         self._activate(transfer)
         return transfer
 
-    def find(self, name: object, now: float = 0.0) -> PartialTransfer | None:
+    def find(self, name: object, now: float = 0.0) -> InterruptedTransfer | None:
         self._forget(now)
         return self._find(("o", name))
 

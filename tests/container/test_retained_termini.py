@@ -11,8 +11,8 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
+from trio_amqp10.container.protocols.amqp10.retained_termini import Termini
 from trio_amqp10.container.protocols.amqp10.retained_terminus import Key
-from trio_amqp10.container.protocols.amqp10.termini import Termini
 from trio_amqp10.spec.messaging import Source
 from trio_amqp10.spec.transport import Role
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trio_amqp10.amqp091.values import Int8, Int64, LongString, ShortString, Timestamp
-from trio_amqp10.container.broker.values import comparable, from_json, to_json
+from trio_amqp10.container.broker.argument_values import comparable, from_json, to_json
 from trio_amqp10.wire.values import Timestamp as Moment
 
 PLAIN = st.one_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trio_amqp10.container.broker.deaths import Death, is_cycle, recorded, summary
+from trio_amqp10.container.broker.death_history import Death, is_cycle, recorded, summary
 
 
 def death(queue: str = "q", reason: str = "expired", **details: Any) -> Death:

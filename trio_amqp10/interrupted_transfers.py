@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final, Generic, TypeVar
 
-__all__ = ["Key", "PartialTransfer", "PartialTransfers"]
+__all__ = ["InterruptedTransfer", "InterruptedTransfers", "Key"]
 
 Key = tuple[object, object]
 """Whose a transfer is, and which of theirs."""
 
 
-class PartialTransfer:
+class InterruptedTransfer:
     """A transfer of which a part may have come.
 
     Attributes:
@@ -33,10 +33,10 @@ class PartialTransfer:
         self.until: float = 0.0
 
 
-T = TypeVar("T", bound=PartialTransfer)
+T = TypeVar("T", bound=InterruptedTransfer)
 
 
-class PartialTransfers(Generic[T]):
+class InterruptedTransfers(Generic[T]):
     """Transfers by their keys; its length is the number of all, active and idle.
 
     Args:

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from trio_amqp10.container.broker.deaths import REASONS, Death, recorded, summary
+from trio_amqp10.container.broker.death_history import REASONS, Death, recorded, summary
 from trio_amqp10.wire.values import Array, Symbol, Timestamp, UInt, ULong
 
-from .quick_reads import DEATHS
+from .message_terms import DEATHS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
