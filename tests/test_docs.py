@@ -44,7 +44,7 @@ ELSEWHERE = {
 }
 """Pages that need more than these tests may ask for, and who reads them."""
 KINDS = {"python", "console", "text"}
-SECONDS = 30
+SECONDS = 100
 
 
 @dataclass(frozen=True)
