@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ENGINE = sources("engine")
 LARGEST_CIRCLE = 4
 CALLS, FILES = 18, 10
-QUEUE_CALLS, QUEUE_FILES = 25, 10
+QUEUE_CALLS, QUEUE_FILES = 22, 9
 
 
 def test_part_of_the_engine_reaches_through_no_session_for_the_connection() -> None:

@@ -337,7 +337,7 @@ def test_node_delivers_or_holds_every_message_whatever_its_links_take_and_whiche
     assert all(each.state == "accepted" for each in world.sent)
 
 
-@pytest.mark.parametrize("method", ["send", "sendable", "check_size"])
+@pytest.mark.parametrize("method", ["send", "sendable"])
 async def test_queue_gives_a_message_to_the_next_link_when_one_fails_and_no_sender_notices(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,31 +10,37 @@ from hypothesis import strategies as st
 
 import trio_amqp10 as amqp
 from trio_amqp10.container.nodes.clock import Clock
-from trio_amqp10.container.protocols.amqp10.message_terms import terms_of
+from trio_amqp10.container.protocols.amqp10.message_terms import (
+    for_next_hop,
+    is_durable,
+    terms_of,
+    usual_durability,
+)
 from trio_amqp10.container.protocols.amqp10.native_message import received
 
 USUAL = (4, None, None, None)
 
 
-@settings(max_examples=150, deadline=None)
-@given(
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "durable": st.booleans(),
-            "priority": st.integers(0, 255),
-            "ttl": st.integers(0, 2**32 - 1),
-            "delivery_count": st.integers(0, 9),
-            "annotations": st.dictionaries(st.sampled_from(["x-a", "x-b"]), st.text(max_size=200)),
-            "message_id": st.text(max_size=100),
-            "content_encoding": st.sampled_from(["gzip"]),
-            "absolute_expiry_time": st.integers(-(2**40), 2**40),
-            "group_id": st.text(max_size=300),
-            "application_properties": st.just({"n": 1}),
-        },
-    ),
-    st.sampled_from([b"data", "text", amqp.Sequence([1]), None]),
+FIELDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "durable": st.booleans(),
+        "priority": st.integers(0, 255),
+        "ttl": st.integers(0, 2**32 - 1),
+        "delivery_count": st.integers(0, 9),
+        "annotations": st.dictionaries(st.sampled_from(["x-a", "x-b"]), st.text(max_size=200)),
+        "message_id": st.text(max_size=100),
+        "content_encoding": st.sampled_from(["gzip"]),
+        "absolute_expiry_time": st.integers(-(2**40), 2**40),
+        "group_id": st.text(max_size=300),
+        "application_properties": st.just({"n": 1}),
+    },
 )
+BODIES = st.sampled_from([b"data", "text", amqp.Sequence([1]), None])
+
+
+@settings(max_examples=150, deadline=None)
+@given(FIELDS, BODIES)
 def test_terms_are_those_that_the_message_has(fields: dict[str, Any], body: Any) -> None:
     message = amqp.Message.from_payload(amqp.Message(body, **fields).to_payload())
     terms = (message.priority, message.ttl, message.absolute_expiry_time, message.group_id)
@@ -63,6 +69,26 @@ def test_terms_are_those_that_the_message_has(fields: dict[str, Any], body: Any)
 )
 def test_terms_are_the_usual_ones_where_a_message_cannot_be_read(octets: bytes) -> None:
     assert terms_of(octets) == USUAL
+
+
+@settings(max_examples=150, deadline=None)
+@given(FIELDS, BODIES, st.dictionaries(st.just("x-opt-hop"), st.integers(), max_size=1), st.data())
+def test_glance_says_what_is_read_in_full_or_nothing(
+    fields: dict[str, Any], body: Any, hop: dict[str, int], data: st.DataObject
+) -> None:
+    octets = amqp.Message(body, delivery_annotations=hop, **fields).to_payload()
+    if data.draw(st.booleans(), "damaged"):
+        octets = octets[: data.draw(st.integers(0, len(octets)))]
+    durable = usual_durability(octets)
+    if durable is not None:
+        assert (terms_of(octets), is_durable(octets), for_next_hop(octets)) == (USUAL, durable, octets)
+
+
+def test_glance_is_enough_for_a_message_as_programs_send_it() -> None:
+    fields: dict[str, Any] = {"message_id": 1, "to": "q", "application_properties": {"n": 1}}
+    assert usual_durability(amqp.Message(b"x", durable=True, **fields).to_payload()) is True
+    assert usual_durability(amqp.Message(b"x", **fields).to_payload()) is False
+    assert usual_durability(amqp.Message(b"x", priority=5).to_payload()) is None
 
 
 def test_terms_keep_the_header_where_the_properties_cannot_be_read() -> None:

@@ -39,6 +39,50 @@ async def test_queue_keeps_order_when_receivers_come_late() -> None:
         assert len(queue_of(container)) == 0
 
 
+@pytest.mark.parametrize("waits", [False, True])
+async def test_queue_keeps_the_order_of_messages_that_come_together(waits: bool) -> None:
+    messages = [amqp.Message(n, ttl=None if n % 3 else 60_000) for n in range(200)]
+    async with (
+        open_container(["q"]) as container,
+        container.connect() as conn,
+        conn.open_sender("q") as sender,
+        conn.open_receiver("q", credit=150 if waits else 0) as receiver,
+    ):
+        await wait_all_tasks_blocked()
+        deliveries = [sender.send_nowait(message) for message in messages]
+        assert all([isinstance(await each.outcome(), Accepted) for each in deliveries])
+        if not waits:
+            receiver.grant(len(messages))
+        assert await bodies(receiver, len(messages)) == list(range(len(messages)))
+
+
+async def test_queue_accepts_what_came_with_a_message_that_ends_the_link() -> None:
+    container = amqp.Container()
+    container.add_queue("q")
+    queue_of(container).refuses_durable = True
+    mixed = amqp.SenderSettleMode.MIXED
+    async with container.connect() as conn, conn.open_sender("q", snd_settle_mode=mixed) as sender:
+        before = [sender.send_nowait(n) for n in range(3)]
+        sender.send_nowait(amqp.Message("durable", durable=True), settled=True)
+        assert [await each.outcome() for each in before] == [Accepted()] * 3
+        with pytest.raises(LinkDetachedError):
+            await sender.send("behind")
+    assert len(queue_of(container)) == 3
+
+
+async def test_outcomes_of_many_count_before_the_end_of_their_link() -> None:
+    async with open_container(["q"]) as container, container.connect() as conn:
+        await fill(conn, "q", *range(40))
+        async with conn.open_receiver("q", credit=40) as receiver:
+            for _ in range(30):
+                (await receiver.receive()).accept()
+        await wait_all_tasks_blocked()
+        queue = queue_of(container)
+        assert (len(queue), queue.figures["accepted"], queue.leased) == (10, 30, 0)
+        [peer] = container.connected
+        assert peer.leases == 0
+
+
 async def test_queue_passes_on_the_octets_that_came() -> None:
     message = amqp.Message(
         {"a": [1, 2.5, None]},

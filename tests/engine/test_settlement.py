@@ -663,3 +663,57 @@ def test_delivery_of_a_link_that_is_closed_is_not_counted_any_more() -> None:
     link.detach()
     script << frame("detach", handle=0, closed=True)
     assert link.session.connection.awaiting_settlement_octets == 0
+
+
+# -- an owner that looks at many -----------------------------------------------------------------
+
+
+def test_accepted_deliveries_are_listed_for_an_owner_that_looks_at_all_of_them() -> None:
+    link, script = sending()
+    link.owner, link.accepted = owner, listed = Owner(), list[Any]()
+    sent = [link.send(b"m") for _ in range(5)]
+    watchers = [Owner() for _ in sent]
+    for delivery, watcher in zip(sent[:4], watchers, strict=False):
+        assert delivery is not None
+        delivery.watcher = watcher
+    script.collect()
+    script.touched.clear()
+    script << disposition(True, 0, 1)
+    script << disposition(True, 2, state=("released", {}))
+    script << disposition(True, 3, 4)
+    assert listed == [sent[0], sent[1], sent[3]]  # nobody watches the last
+    assert script.touched == [owner, watchers[2]]
+    assert all(delivery is not None and delivery.settled for delivery in sent)
+    assert link.unsettled == 0
+
+
+def test_outcome_that_a_receiver_settles_second_is_not_listed() -> None:
+    link, script = sending()
+    link.owner, link.accepted = Owner(), list[Any]()
+    delivery = link.send(b"m")
+    assert delivery is not None
+    delivery.watcher = watcher = Owner()
+    script << disposition(True, 0, settled=False)
+    assert watcher in script.touched
+    assert not link.accepted
+
+
+@pytest.mark.parametrize("second", [False, True])
+def test_accepting_does_what_the_outcome_accepted_does(second: bool) -> None:
+    written: list[bytes] = []
+    for accepts in (True, False):
+        link, script, [first, *others] = receive(3)
+        link.rcv_settle_mode = ReceiverSettleMode(second)
+        script.collect()
+        settlement = link.session.settlement
+        for delivery in (others[1], first, others[0]):
+            if accepts:
+                settlement.accept(delivery)
+            else:
+                settlement.dispose(delivery, ACCEPTED)
+            with pytest.raises(LocalProtocolError):
+                settlement.accept(delivery)
+        assert len(settlement.incoming) == len(link.tags) == 3 * second
+        assert all(each.settled is not second and each.state is ACCEPTED for each in (first, *others))
+        written.append(script.engine.data_to_send())
+    assert written[0] == written[1]

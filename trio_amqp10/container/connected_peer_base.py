@@ -185,12 +185,12 @@ class ConnectedPeerBase(TaskRunner):
         self._waiting[outlet] = None
         return True
 
-    def remove_unsettled(self, size: int) -> None:
-        """A delivery of ``size`` octets has its outcome."""
-        self.leases -= 1
+    def remove_unsettled(self, size: int, count: int = 1) -> None:
+        """So many deliveries, of ``size`` octets together, have their outcomes."""
+        self.leases -= count
         self._retained -= size
         if self.account is not None:
-            self.account.remove_unsettled(size)
+            self.account.remove_unsettled(size, count)
         limit = self._container.max_unsettled_octets
         if self._waiting and (limit is None or self._retained < limit):
             self._on_room()

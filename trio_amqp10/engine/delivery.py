@@ -77,6 +77,7 @@ class SendingLink(Protocol):
     unsettled: int
     in_doubt: int
     watch_unsettled: bool
+    accepted: list[OutgoingDelivery] | None
     outcomes: frozenset[str] | None
     confirms: bool
     owner: Touchable | None
@@ -164,9 +165,9 @@ class IncomingDelivery:
 
         An outcome that came with a transfer stays: the sender cannot change it (2.7.5).
         """
-        settlement = _settlement(self)
-        if settlement is not None and settlement.received.words is not None:
-            word = settlement.received.word(self.delivery_id, self)
+        link: Any = self.link  # None of one that was restored, and is on no link yet
+        if link is not None and link.session.settlement.received.words is not None:
+            word = link.session.settlement.received.word(self.delivery_id, self)
             return self.word if word is None or isinstance(self.word, OUTCOMES) else word
         return self.word
 
@@ -196,7 +197,7 @@ class IncomingDelivery:
 
     def accept(self) -> None:
         """Say that the message was processed (3.4.2)."""
-        self.link.session.settlement.dispose(self, ACCEPTED)
+        self.link.session.settlement.accept(self)
 
     def reject(self, condition: str = "amqp:internal-error", description: str | None = None) -> None:
         """Say that the message is invalid, and why (3.4.3)."""

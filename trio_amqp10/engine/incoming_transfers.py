@@ -109,7 +109,9 @@ def fast_transfer(session: SessionCore, buf: bytes, pos: int, end: int) -> bool:
                 if link.terminus is not None:
                     link.terminus.unsettled[tag] = delivery
             link.enqueue(delivery)
-            context.touch(link.owner)
+            owner = link.owner
+            if owner is not None and not owner.touched:
+                context.touch(owner)
         elif (
             link.incoming is not None
             and delivery_id is None

@@ -39,6 +39,8 @@ class SenderLink(Link):
     """The end that sends: it waits for credit, and counts what it has sent.
 
     Attributes:
+        accepted: deliveries with a watcher that the receiver has accepted and settled, as ranges of them are read:
+            for an owner that looks at all of them when it is woken, and empties the list. None: each watcher is woken.
         available: messages waiting for credit, told to the receiver in each flow; or None.
         unsettled: deliveries sent and not settled.
         in_doubt: deliveries that were unsettled when the link went: their outcome will not be known.
@@ -60,6 +62,7 @@ class SenderLink(Link):
         "_head",
         "_next_tag",
         "_whole_limit",
+        "accepted",
         "available",
         "confirms",
         "in_doubt",
@@ -79,6 +82,7 @@ class SenderLink(Link):
     def __init__(self, session: SessionCore, name: str) -> None:
         super().__init__(session, name)
         self.delivery_count: int | None = 0
+        self.accepted: list[OutgoingDelivery] | None = None
         self.available: int | None = None
         self.unsettled: int = 0
         self.in_doubt: int = 0
@@ -155,14 +159,14 @@ class SenderLink(Link):
 
     def sendable(self) -> bool:
         """Whether ``send`` would put a message on its way now."""
-        session = self.session
+        write_buffer = self.context.write_buffer
         return (
             self.credit > 0
             and self.partial is None
             and self.resending is None
             and not self.incomplete
-            and session.windows.remote_incoming_window > 0
-            and self.context.write_buffer.has_room()
+            and self.session.windows.remote_incoming_window > 0
+            and write_buffer.size < write_buffer.soft  # as ``has_room``
             and self.state is _ATTACHED
         )
 
@@ -211,15 +215,20 @@ class SenderLink(Link):
                 self, delivery_id, number.to_bytes(4, "big"), settled
             )
             write_buffer.write_frame(write_transfer(self._head, size, delivery_id, number, settled), payload)
-            session.windows.sent()
+            windows = session.windows  # as ``sent``
+            windows.next_outgoing_id = (windows.next_outgoing_id + 1) & MASK
+            windows.remote_incoming_window -= 1
         else:
             self._check(payload, tag)
             delivery = context.outgoing_class(self, delivery_id, self._tag(tag), settled)
             self.send_parts(delivery, payload, message_format, state)
             self._take_tag(tag, delivery)
-        self._count(delivery_id)
+        session.next_delivery_id = (delivery_id + 1) & MASK
+        self.credit -= 1
+        self.delivery_count = ((self.delivery_count or 0) + 1) & MASK
         if not settled:
-            self.keep(delivery)
+            self.unsettled += 1
+            session.settlement.outgoing[delivery_id] = delivery
             if self.terminus is not None and state is None:
                 self.terminus.add(delivery, payload, message_format)
         return delivery

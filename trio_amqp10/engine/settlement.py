@@ -145,9 +145,11 @@ class Settlement:
             if is_terminal(state):
                 link.terminus.record_outcome(delivery.tag, state, lambda: None)
             return
-        if state is not ACCEPTED:
+        if state is ACCEPTED:
+            delivery.state = state
+        else:
             self._check(state)
-        _give(delivery, state)
+            _give(delivery, state)
         mode = link.rcv_settle_mode
         if self.modes:
             mode = self.modes.get(delivery_id, mode)
@@ -167,6 +169,24 @@ class Settlement:
                 link.terminus.record_outcome(delivery.tag, state, partial(self._say_if_held, delivery))
                 return
         self._say(Role.RECEIVER, delivery_id, settles, state)
+
+    def accept(self, delivery: IncomingDelivery) -> None:
+        """As ``dispose`` with ``ACCEPTED``, the outcome of nearly all deliveries: the usual case in one go."""
+        delivery_id, link = delivery.delivery_id, delivery.link
+        if (
+            delivery.state is not None
+            or link.terminus is not None
+            or link.rcv_settle_mode != _FIRST
+            or self.modes
+            or delivery_id not in self.incoming
+        ):
+            self.dispose(delivery, ACCEPTED)
+            return
+        delivery.state = ACCEPTED
+        delivery.settled = True
+        del self.incoming[delivery_id]
+        link.tags.pop(delivery.tag, None)
+        self._say(Role.RECEIVER, delivery_id, True, ACCEPTED)
 
     def _await_settlement(self, delivery: IncomingDelivery) -> None:
         """It has its outcome, and is remembered until its sender settles it."""
@@ -349,12 +369,21 @@ class Settlement:
                 plain = state is ACCEPTED and settled
                 for sent in due:
                     link = sent.link
-                    if plain and link.terminus is None and link.outcomes is None and sent.watcher is None:
+                    if (
+                        plain
+                        and link.terminus is None
+                        and link.outcomes is None
+                        and (sent.watcher is None or link.accepted is not None)
+                    ):
                         # As ``_on_outgoing`` does it, for the answer that nearly all deliveries get.
                         sent.word = state
                         sent.settled = True
                         del self.outgoing[sent.delivery_id]
                         link.unsettled -= 1
+                        if sent.watcher is not None and link.accepted is not None:
+                            if not link.accepted:
+                                self._context.touch(link.owner)
+                            link.accepted.append(sent)
                         if link.watch_unsettled and not link.unsettled:
                             self._context.touch(link.owner)
                     else:

@@ -30,6 +30,7 @@ class WriteBuffer:
 
     Attributes:
         size: octets that wait, held ones included.
+        soft: as many octets, and senders wait until some were taken.
         frame_size: the largest frame that we write.
         on_output: called when something waits and nothing did before.
         finish: what makes of the octets that leave, whole frames, those that do; None for the same.
@@ -41,12 +42,12 @@ class WriteBuffer:
         "_chunks",
         "_held",
         "_peer_opened",
-        "_soft",
         "_taken",
         "finish",
         "frame_size",
         "on_output",
         "size",
+        "soft",
         "wrote",
     )
 
@@ -54,7 +55,7 @@ class WriteBuffer:
         self._chunks: list[bytes] = []
         self._held: list[bytes] | None = None
         self._peer_opened = False
-        self._soft = soft
+        self.soft: Final = soft
         self._taken = 0
         self.size: int = 0
         self.frame_size: int = MIN_MAX_FRAME_SIZE
@@ -154,7 +155,7 @@ class WriteBuffer:
 
     def has_room(self) -> bool:
         """Whether senders may add to it, or should wait until some was taken."""
-        return self.size < self._soft
+        return self.size < self.soft
 
     def take(self) -> bytes:
         """All octets that may leave now."""

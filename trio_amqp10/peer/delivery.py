@@ -140,7 +140,14 @@ class Delivery(EngineIncoming):
 
     def accept(self, *, transaction: Transactional | None = None) -> None:
         """Say that the message was processed (3.4.2)."""
-        self._give(ACCEPTED, transaction)
+        if transaction is not None:
+            transaction.retire(self, ACCEPTED)
+            return
+        try:
+            self.link.session.settlement.accept(self)
+        except LocalProtocolError:
+            if not self._lapses_with(ACCEPTED):
+                raise
 
     def _give(self, state: Outcome, transaction: Transactional | None) -> None:
         if transaction is not None:
@@ -149,10 +156,15 @@ class Delivery(EngineIncoming):
         try:
             self.link.session.settlement.dispose(self, state)
         except LocalProtocolError:
-            # As if it had been said a moment before the transport went: nobody can be sure that it was heard.
-            if self.state is not None or not _owner(self).has_lapsed(self):
+            if not self._lapses_with(state):
                 raise
-            self.state = state
+
+    def _lapses_with(self, state: Outcome) -> bool:
+        """Whether an outcome that could not be said is taken for said a moment before the transport went: nobody can be sure that it was heard."""
+        if self.state is not None or not _owner(self).has_lapsed(self):
+            return False
+        self.state = state
+        return True
 
     def reject(
         self,

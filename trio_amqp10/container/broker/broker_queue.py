@@ -101,14 +101,14 @@ class BrokerQueue(Queue):
         if self.owner is not None and peer is not None and self.owner is not peer:
             raise LockedError(f"{self.address!r} is exclusive to another connection")
 
-    def put(
+    def _hold(
         self,
         content: Content,
         origin: str | None,
         inlet: Inlet | None = None,
         arrival: Arrival | None = None,
-    ) -> bool:
-        return super().put(self._published(content, inlet), origin, inlet, arrival)
+    ) -> Entry | None:
+        return super()._hold(self._published(content, inlet), origin, inlet, arrival)
 
     def _offer(self, entry: Entry) -> None:
         """As of any queue; but a message without any time to live goes to a consumer that can have it now, if there is one."""

@@ -71,11 +71,11 @@ class AvailableMessages:
         entry: Entry | None = None
         if search is None and len(all_blocks) == 1:
             entry = self._open.first()
-            if entry is None or limit is None or entry.length <= limit:
-                if entry is not None:
-                    self._open.pop()
-                    self.octets -= entry.size
-                return entry
+            if entry is None:
+                return None
+            if limit is None or entry.length <= limit:
+                self.octets -= entry.size
+                return self._open.pop()
         mine = [blocks for eligibility, blocks in all_blocks.items() if eligibility.admits(consumer.key)]
         if search is None:
             firsts = [first for blocks in mine if (first := blocks.first()) is not None]

@@ -269,7 +269,9 @@ class HeldMessages:
 
     def forget(self, entry: Entry) -> None:
         """A message is gone for good."""
-        _end(entry)
+        entry.ended = True
+        if entry.timer is not None:
+            entry.timer.cancel()
         if entry.queue_store is not None:
             entry.queue_store.erase(entry)
         self.length -= 1

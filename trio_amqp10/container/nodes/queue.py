@@ -19,6 +19,9 @@ lost              the outcome that its source has by default (3.5.3); without on
 After a failed attempt the policy may have a message wait before it is available again, and its receiver may say until when, with
 the annotation ``x-opt-delivery-time`` of ``modified``, as RabbitMQ 4.3 reads it.
 
+Messages that came together are held, then placed in their order, then accepted. In a queue with a bound each is placed and accepted
+before the next is looked at.
+
 An outlet that is ready and finds nothing waits in turn. So either none waits, or no available
 message may go to those that do; a message that becomes available is offered to them first: to those of the highest
 priority (``SubscriptionTerms.priority``), round robin, then to those of the next.
@@ -211,28 +214,46 @@ class Queue(Node):
         if held.deadlines.places or held.delayed.places:  # their lengths would be calls for each message
             self.sweep()
         origin = self._origins.get(inlet) or origin_of(inlet.peer)
-        while not self._closed:
-            full = self._bounded and held.is_full()
-            if (full or held.queue_store is not None) and self._must_wait(
-                full and self.policy.overflow == "wait"
-            ):
-                self._blocked[inlet] = self.on_arrivals
-                return
-            arrival = inlet.take()
-            if arrival is None:
-                self._blocked.pop(inlet, None)
-                return
-            if full and self.policy.overflow != "wait" and not self._make_room():
-                held.figures["refused"] += 1
-                self._turn_away(arrival.content, inlet)
-                refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, f"{self.address!r} is full")
-                continue
-            content = arrival.content
-            if content.durable and self.refuses_durable:
-                held.figures["refused"] += 1
-                refuse_durable(inlet, arrival, self.address)
-            elif self.put(content, origin, inlet, arrival):
-                accept(arrival)
+        run: list[tuple[Entry, Arrival]] = []
+        try:
+            while not self._closed:
+                full = self._bounded and held.is_full()
+                if (full or held.queue_store is not None) and self._must_wait(
+                    full and self.policy.overflow == "wait"
+                ):
+                    self._place_all(run)  # before what comes later, once there is room
+                    self._blocked[inlet] = self.on_arrivals
+                    return
+                arrival = inlet.take()
+                if arrival is None:
+                    self._blocked.pop(inlet, None)
+                    return
+                if full and self.policy.overflow != "wait" and not self._make_room():
+                    held.figures["refused"] += 1
+                    self._turn_away(arrival.content, inlet)
+                    refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, f"{self.address!r} is full")
+                    continue
+                content = arrival.content
+                if content.durable and self.refuses_durable:
+                    self._place_all(run)  # before its link may end
+                    held.figures["refused"] += 1
+                    refuse_durable(inlet, arrival, self.address)
+                elif (entry := self._hold(content, origin, inlet, arrival)) is not None:
+                    run.append((entry, arrival))
+                    if self._bounded:
+                        self._place_all(run)
+        finally:
+            self._place_all(run)
+
+    def _place_all(self, run: list[tuple[Entry, Arrival]]) -> None:
+        """Place messages that came together, then accept them: they are held here. None is left in ``run``."""
+        placed = run.copy()
+        run.clear()
+        for entry, _ in placed:
+            if not self._closed:
+                self._place(entry)
+        for _, arrival in placed:
+            accept(arrival)
 
     def _must_wait(self, full: bool) -> bool:
         queue_store = self.held.queue_store
@@ -259,18 +280,24 @@ class Queue(Node):
         self._blocked.pop(inlet, None)
         self.check_used()
 
-    def put(
+    def put(self, content: Content, origin: str | None) -> None:
+        """Hold a message that came from this origin."""
+        entry = self._hold(content, origin)
+        if entry is not None:
+            self._place(entry)
+
+    def _hold(
         self,
         content: Content,
         origin: str | None,
         inlet: Inlet | None = None,
         arrival: Arrival | None = None,
-    ) -> bool:
-        """Hold a message that came from this origin.
+    ) -> Entry | None:
+        """Hold a message, which is then to be placed.
 
         Returns:
-            Whether it is held. If not, it is on its way to the disk, and ``arrival`` gets its answer when it is
-            there, or cannot be.
+            None if it is on its way to the disk: when it is there, it is placed, and ``arrival`` gets its answer then or
+            when it cannot be there.
         """
         held = self.held
         entry = held.enter(content, origin)
@@ -279,13 +306,18 @@ class Queue(Node):
         ):
             if arrival is not None and entry.queue_store is not None:
                 arrival.record_acceptance()
-            return False
-        if entry.deadline is None and entry.group is None and self._dispatch(entry):
-            if self._active is None and self.policy.single_active:
-                self._activate()
-        else:
+            return None
+        return entry
+
+    def _place(self, entry: Entry) -> None:
+        """Give what has come to a consumer that waits for it, or make it available."""
+        if entry.deadline is not None or entry.group is not None:
             self._offer(entry)
-        return True
+        elif not self._dispatch(entry):
+            self._available.add(entry)
+            self._look_at(entry)
+        elif self._active is None and self.policy.single_active:
+            self._activate()
 
     def _on_stored(
         self, entry: Entry, inlet: Inlet | None, arrival: Arrival | None, failure: StoreError | None
@@ -359,10 +391,16 @@ class Queue(Node):
             self._groups.enter(entry.group, entry)
         elif not self._dispatch(entry):
             self._available.add(entry)
-        self._show_to_browsers(entry)
+        self._look_at(entry)
+
+    def _look_at(self, entry: Entry) -> None:
+        """It is in the queue now, perhaps available: for browsers, for a bound, for the next active consumer."""
+        if self._browsers:
+            self._show_to_browsers(entry)
         if self._bounded and self.policy.holds_nothing:
             self._drop_excess()
-        self._on_change()
+        if self._active is None and self.policy.single_active:
+            self._activate()
 
     def _show_to_browsers(self, entry: Entry) -> None:
         """It is in the queue, perhaps available."""
@@ -742,7 +780,8 @@ class Queue(Node):
         if entry.group is not None:
             self._groups.ended(entry.group)
         self.held.forget(entry)
-        self._on_change()
+        if self._active is None and self.policy.single_active:
+            self._activate()
 
     def reject(self, entry: Entry, condition: str | None, description: str | None) -> None:
         """A lease has ended, and with it its message: it is no good."""
@@ -771,7 +810,8 @@ class Queue(Node):
 
     def on_gone(self, entry: Entry) -> None:  # noqa: ARG002
         """A message is gone for good."""
-        self._on_room()
+        if self._blocked or self._kept_by is not None:
+            self._on_room()
 
     def _on_room(self) -> None:
         if self._blocked:

@@ -163,9 +163,9 @@ class Account:
         self.unsettled += 1
         self.octets += size
 
-    def remove_unsettled(self, size: int) -> None:
-        """A delivery has its outcome."""
-        self.unsettled -= 1
+    def remove_unsettled(self, size: int, count: int = 1) -> None:
+        """So many deliveries, of ``size`` octets together, have their outcomes."""
+        self.unsettled -= count
         self.octets -= size
         if self._waiting and not self.is_full:
             waiting, self._waiting = self._waiting, {}

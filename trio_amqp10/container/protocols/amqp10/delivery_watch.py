@@ -114,14 +114,17 @@ class WatchedWork(Protocol):
 class DeliveryWatch:
     """Woken by the connection when the peer speaks of a delivery, or its link is gone.
 
+    Deliveries that are accepted and settled, as nearly all are, are listed by the link instead (``SenderLink.accepted``).
+
     Attributes:
         outlet: that it went through.
         delivery: which.
+        size: octets that it counts while its outcome is not known.
         lease: on what went out; None if its outcome does not matter.
         work: the transaction that is to decide on it, while there is one.
     """
 
-    __slots__ = ("_size", "delivery", "lease", "outlet", "touched", "work")
+    __slots__ = ("delivery", "lease", "outlet", "size", "touched", "work")
 
     def __init__(
         self, outlet: WatchedOutlet, delivery: OutgoingDelivery, size: int, lease: Lease | None
@@ -130,7 +133,7 @@ class DeliveryWatch:
         self.outlet: WatchedOutlet = outlet
         self.delivery: OutgoingDelivery = delivery
         self.work: WatchedWork | None = None
-        self._size = size
+        self.size: int = size
         self.lease: Final = lease
         outlet.peer.add_unsettled(size)
 
@@ -163,6 +166,15 @@ class DeliveryWatch:
                 return  # its link may come back
         self._finish()
 
+    def accept(self) -> None:
+        """The peer has accepted the delivery and settled it. What counts for the peer, ``size``, is the caller's to take off."""
+        self.delivery.watcher = None
+        if self.lease is not None:
+            try:
+                self.lease.accepted()
+            except Exception as failure:
+                self._refusal(failure)
+
     def _confirm(self) -> None:
         """The receiver settles second, and waits for our word on its outcome."""
         delivery = self.delivery
@@ -178,9 +190,9 @@ class DeliveryWatch:
 
     def move(self, outlet: WatchedOutlet) -> None:
         """The delivery goes on there."""
-        self.outlet.peer.remove_unsettled(self._size)
+        self.outlet.peer.remove_unsettled(self.size)
         self.outlet = outlet
-        outlet.peer.add_unsettled(self._size)
+        outlet.peer.add_unsettled(self.size)
 
     def expire(self) -> None:
         """The delivery's link will not come back, and what is said of it from now on does not count."""
@@ -198,7 +210,7 @@ class DeliveryWatch:
         """Tell the lease; returns what it has against that."""
         delivery, outlet, lease = self.delivery, self.outlet, self.lease
         delivery.watcher = None  # nothing more is to be heard of it, however often it is touched
-        outlet.peer.remove_unsettled(self._size)
+        outlet.peer.remove_unsettled(self.size)
         if lease is None:
             return None
         try:
@@ -208,14 +220,21 @@ class DeliveryWatch:
                 outlet.verdict(delivery, lease)
             else:
                 outlet.lose(lease)
-        except RefusedError as refusal:
-            return refusal
-        except LocalProtocolError as gone:  # a node that hands outcomes through finds its arrival's link gone
-            _log.debug("%r: %s", outlet, gone)
-        except Exception:
-            _log.exception("the outcome of a delivery of %r was not taken", outlet)
-            return _FAILED
+        except Exception as failure:
+            return self._refusal(failure)
         return None
+
+    def _refusal(self, failure: Exception) -> RefusedError | None:
+        """What the lease has against an outcome, on which it raised this."""
+        if isinstance(failure, RefusedError):
+            return failure
+        if isinstance(
+            failure, LocalProtocolError
+        ):  # a node that hands outcomes through finds its arrival's link gone
+            _log.debug("%r: %s", self.outlet, failure)
+            return None
+        _log.error("the outcome of a delivery of %r was not taken", self.outlet, exc_info=failure)
+        return _FAILED
 
     # -- what the end of a transaction means for it (4.4.4) ---------------------------------
 

@@ -125,7 +125,8 @@ class ReceiverInlet(LinkEnd["ReceiverLink"]):
 
     def take(self) -> Arriving | None:
         """The next delivery that came. What came whole is handed out even when its link is gone."""
-        while self._link.queue and not self.peer.resting:
+        link = self._link
+        while link.queue and not self.peer.resting:
             delivery = self._take()
             if delivery.remote_state.__class__ is not TransactionalState:
                 return delivery

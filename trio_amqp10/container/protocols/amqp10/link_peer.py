@@ -100,8 +100,8 @@ class LinkPeer(Peer, Protocol):
         """The peer was given one more delivery, of ``size`` octets, that waits for its outcome."""
         ...
 
-    def remove_unsettled(self, size: int) -> None:
-        """A delivery of ``size`` octets has its outcome."""
+    def remove_unsettled(self, size: int, count: int = 1) -> None:
+        """So many deliveries, of ``size`` octets together, have their outcomes."""
         ...
 
     def is_full(self, outlet: Wakeable) -> bool:

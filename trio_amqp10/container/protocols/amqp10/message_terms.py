@@ -12,7 +12,17 @@ from trio_amqp10.container.nodes.content import USUAL, Terms
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.message import Message
 
-__all__ = ["CONDITION", "DEATHS", "DESCRIPTION", "REASON", "SOURCE", "for_next_hop", "is_durable", "terms_of"]
+__all__ = [
+    "CONDITION",
+    "DEATHS",
+    "DESCRIPTION",
+    "REASON",
+    "SOURCE",
+    "for_next_hop",
+    "is_durable",
+    "terms_of",
+    "usual_durability",
+]
 
 SOURCE: Final = "x-opt-deadletter-source"
 REASON: Final = "x-opt-deadletter-reason"
@@ -35,39 +45,44 @@ _FIELDS_BEFORE_PRIORITY: Final = 1
 _FIELDS_BEFORE_EXPIRY: Final = 8
 
 
-def terms_of(payload: bytes) -> Terms:
-    """The terms of a message in sections; the usual ones if it cannot be decoded."""
-    try:
-        if _has_usual_terms(payload):
-            return USUAL
-    except IndexError:  # it ends early: no section of it can be read
-        pass
-    return _read(Message.from_payload(payload))
+def usual_durability(payload: bytes) -> bool | None:
+    """Whether a message in sections is durable that has the usual terms and no delivery-annotations.
 
-
-def _has_usual_terms(payload: bytes) -> bool:
-    """False also for what is not seen at a glance."""
+    None for one that has others, and for what is not seen at a glance.
+    """
     pos = 0
     head = payload[:3]
-    if head == _HEADER:
-        code = payload[3]
-        if code == _LIST0:
-            pos = 4
-        elif code == _LIST8 and payload[5] <= _FIELDS_BEFORE_PRIORITY:
-            pos = 5 + payload[4]
-        else:
-            return False
-        head = payload[pos : pos + 3]
-    if head == _ANNOTATIONS and payload[pos + 3] == _MAP8:
-        pos += 5 + payload[pos + 4]
-        head = payload[pos : pos + 3]
-    if head == _PROPERTIES:
-        code = payload[pos + 3]
-        return code == _LIST0 or (code == _LIST8 and payload[pos + 5] <= _FIELDS_BEFORE_EXPIRY)
-    return head in _AFTER_PROPERTIES
+    durable = False
+    try:
+        if head == _HEADER:
+            code = payload[3]
+            if code == _LIST0:
+                pos = 4
+            elif code == _LIST8 and payload[5] <= _FIELDS_BEFORE_PRIORITY:
+                pos = 5 + payload[4]
+                if payload[5]:
+                    durable = payload[6] == _TRUE
+                    if not durable and payload[6] not in _FALSE:
+                        return None
+            else:
+                return None
+            head = payload[pos : pos + 3]
+        if head == _ANNOTATIONS and payload[pos + 3] == _MAP8:
+            pos += 5 + payload[pos + 4]
+            head = payload[pos : pos + 3]
+        if head == _PROPERTIES:
+            code = payload[pos + 3]
+            if code == _LIST0 or (code == _LIST8 and payload[pos + 5] <= _FIELDS_BEFORE_EXPIRY):
+                return durable
+            return None
+    except IndexError:  # it ends early: no section of it can be read
+        return None
+    return durable if head in _AFTER_PROPERTIES else None
 
 
-def _read(message: Message) -> Terms:
+def terms_of(payload: bytes) -> Terms:
+    """The terms of a message in sections; the usual ones if it cannot be decoded."""
+    message = Message.from_payload(payload)
     terms = USUAL
     try:
         terms = Terms(message.priority, message.ttl)

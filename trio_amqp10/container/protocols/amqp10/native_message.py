@@ -28,7 +28,16 @@ from trio_amqp10.peer.delivery import Delivery
 
 from .annotations import merged
 from .death_annotations import deaths_of, to_annotations
-from .message_terms import CONDITION, DESCRIPTION, REASON, SOURCE, for_next_hop, is_durable, terms_of
+from .message_terms import (
+    CONDITION,
+    DESCRIPTION,
+    REASON,
+    SOURCE,
+    for_next_hop,
+    is_durable,
+    terms_of,
+    usual_durability,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,10 +68,11 @@ class Sections(Content):
     def __init__(self, octets: bytes, message: Message | None = None) -> None:
         self.number = 0
         self._standard = message
-        if octets[:3] in _BODY:
+        durable = False if octets[:3] in _BODY else usual_durability(octets)
+        if durable is not None:
             self.octets: bytes = octets
             self.terms: Terms = USUAL
-            self.durable: bool = False
+            self.durable: bool = durable
         else:
             self.octets = for_next_hop(octets)
             if self.octets is not octets:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from trio_amqp10.container.nodes.content import Content
 from trio_amqp10.container.nodes.older_leases import completed
 from trio_amqp10.container.protocols.amqp10.native_message import to_transfer
 from trio_amqp10.engine.delivery import OUTCOMES
@@ -27,7 +28,6 @@ from .pending_sends import PendingSends
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trio_amqp10.container.nodes.content import Content
     from trio_amqp10.container.nodes.form_registry import Wants
     from trio_amqp10.container.nodes.node import Lease, Node, SubscriptionTerms
     from trio_amqp10.engine.delivery import OutgoingDelivery
@@ -85,6 +85,7 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         self._pending_sends: PendingSends | None = None
         self._sender: Sender | None = None
         link.confirms = node.may_refuse_outcomes
+        link.accepted = []
 
     def _enter_node(self) -> None:
         self._node.add_outlet(self)
@@ -169,8 +170,12 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         link = self._link
         work: TransactionalWork | None = None
         try:
-            payload, message_format = to_transfer(content)
-            link.check_size(len(payload))
+            if isinstance(content, Content) and content.number >= 0:
+                payload, message_format = content.octets, content.number
+            else:
+                payload, message_format = to_transfer(content)
+            if link.size_limit is not None and len(payload) > link.size_limit:
+                raise MessageSizeError(len(payload), link.size_limit)
             if lease is not None:
                 if not hasattr(lease, "delete_in_commit"):
                     lease = completed(lease)
@@ -259,13 +264,30 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         """Whether a task waits in the sender: it goes first."""
         return self._sender is not None and self._sender.waiting > 0
 
+    def _take_accepted(self, accepted: list[OutgoingDelivery]) -> None:
+        """The peer has accepted these deliveries and settled them."""
+        size = count = 0
+        for delivery in accepted:
+            watch = delivery.watcher
+            if isinstance(watch, DeliveryWatch) and watch.work is None:
+                size += watch.size
+                count += 1
+                watch.accept()
+            elif watch is not None:  # a task, a transaction; None: it was told at once
+                watch.wake()
+        if count:
+            self.peer.remove_unsettled(size, count)
+
     def wake(self) -> None:
+        link = self._link
+        if link.accepted:
+            accepted, link.accepted = link.accepted, []
+            self._take_accepted(accepted)
         waited = self._waiting
         if waited:
             self.sender.wake()
         if self._over:
             return
-        link = self._link
         try:
             attached = link.state is _ATTACHED
             if attached and self._pending_sends:
