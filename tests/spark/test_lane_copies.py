@@ -52,6 +52,9 @@ class Objects:
     def names(self, folder: str) -> list[str]:
         return [name for name in self.held if name.startswith(folder)]
 
+    def times(self, folder: str) -> dict[str, float]:
+        return dict.fromkeys(self.names(folder), 0.0)
+
     def delete(self, name: str) -> None:
         self.held.pop(name, None)
 
@@ -152,7 +155,8 @@ class Lanes:
         )
 
     def messages(self, segment: str) -> list[int]:
-        return json.loads(self.objects.held[segment])
+        found: list[int] = json.loads(self.objects.held[segment])
+        return found
 
     # -- the queue --------------------------------------------------------------------------
 

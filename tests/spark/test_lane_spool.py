@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -212,6 +213,15 @@ def test_store_without_room_is_full_and_nothing_has_changed(
     assert numbers(rows, {}, rows.ends({})) == [1, 2, 3]
 
 
+def test_full_store_after_a_failure_is_a_failure(tmp_path: Path, opened: Callable[..., LaneSpool]) -> None:
+    """What failed may be there all the same, and a longer segment in its place would have its rows twice."""
+    failing = Failing(FolderStore(tmp_path), [OSError(errno.EIO, "no"), SpoolFullError("full")], "manifests")
+    spool = opened("", store=failing)
+    with pytest.raises(OSError, match="full"):
+        put(spool, 1, 2)
+    assert not spool.full
+
+
 def test_disk_without_room_is_told_from_one_that_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,6 +263,70 @@ def test_receiver_that_dies_leaves_a_segment_whole_or_none(
     rows = LaneRows(open_store(where))
     found = numbers(rows, {}, rows.ends({}))
     assert found == ([0, 1, 2, 3, 2, 3] if place == "published" else [0, 1, 2, 3])
+
+
+def test_segment_that_was_never_published_is_deleted_after_a_day(
+    where: str, opened: Callable[..., LaneSpool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dying(here: str) -> None:
+        if here == "written":
+            raise Died
+
+    spool = opened(where)
+    put(spool, 0, 1)
+    with monkeypatch.context() as patch, pytest.raises(Died):
+        patch.setattr(lane_spool, "passing", dying)
+        put(spool, 2, 3)
+    store = open_store(where)
+    (orphan,) = {*store.names("segments")} - {
+        each.segment for each in map(Manifest.parse, store.names("manifests")) if each
+    }
+    rows = LaneRows(store)
+    rows.release(rows.ends({}))
+    assert orphan in store.names("segments")
+    put(opened(where, "b"), 4)
+    monkeypatch.setattr(lane_rows, "_ORPHANED", -1.0)
+    rows.release(rows.ends({}))
+    assert orphan in store.names("segments")  # it has looked a moment ago
+    rows = LaneRows(store)
+    put(opened(where, "c"), 5)
+    rows.release(rows.ends({}))
+    assert orphan not in store.names("segments")
+    assert sorted(numbers(rows, {}, rows.ends({}))) == [0, 1, 4, 5]
+
+
+def test_age_of_a_segment_is_told_by_newer_ones(tmp_path: Path, opened: Callable[..., LaneSpool]) -> None:
+    spool = opened(str(tmp_path))
+    orphan, other = tmp_path / "segments/a/x.arrow", tmp_path / "segments/b/tmp-1-y.arrow"
+    for path in (orphan, other):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        os.utime(path, (1000, 1000))
+    rows = LaneRows(FolderStore(tmp_path))
+    rows.release({"nobody": 1})
+    assert orphan.exists()
+    put(spool, 0)
+    rows = LaneRows(FolderStore(tmp_path))
+    rows.release(rows.ends({}))
+    assert not orphan.exists()
+    assert not other.exists()
+    assert len(FolderStore(tmp_path).names("segments")) == 1
+
+
+@pytest.mark.parametrize("place", ["written", "published"])
+def test_segment_that_takes_too_long_is_not_accepted(
+    where: str, place: str, opened: Callable[..., LaneSpool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process may be stopped for a day, and wake up when what it stored is deleted."""
+
+    def sleeping(here: str) -> None:
+        if here == place:
+            monkeypatch.setattr(lane_spool, "_PUBLISHED", -1.0)
+
+    monkeypatch.setattr(lane_spool, "passing", sleeping)
+    with pytest.raises(SpoolError, match="under way for too long"):
+        put(opened(where), 0, 1)
+    assert len(open_store(where).names("manifests")) == (place == "published")
 
 
 @pytest.mark.parametrize("place", ["consumed", "deleted"])

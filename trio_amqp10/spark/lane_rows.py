@@ -47,6 +47,10 @@ _AGE: Final = 1.0
 _LISTINGS: Final = 3
 """How often a gap is looked for again."""
 _DELETERS: Final = 8
+_ORPHANED: Final = 24 * 3600.0
+"""Seconds after which a segment without a manifest gets none: far more than a receiver takes to publish it (``lane_spool``)."""
+_SWEPT: Final = 3600.0
+"""Seconds between two looks for such segments."""
 _MOST_MARKS: Final = 64
 """Listings whose order is remembered while their rows wait."""
 
@@ -74,6 +78,7 @@ class LaneRows:
         self._window = window
         self._reader = str(uuid.uuid4())
         self._listed_at: float | None = None
+        self._swept_at: float | None = None
         self._catalog = Catalog(())
         self._marks: list[Positions] = []
         self._ids: dict[Manifest, list[str | None]] = {}
@@ -277,6 +282,7 @@ class LaneRows:
         self._note(consumed)
         self.consumed = consumed
         passing("consumed")
+        self._sweep()
         kept = {part.manifest for part in self._catalog.last(self.consumed, max(1, self._window))}
         gone = [
             each
@@ -293,6 +299,23 @@ class LaneRows:
                 self._delete(each)
         left = {*self._catalog.manifests()}.difference(gone)
         self._catalog = Catalog([each.name for each in left])
+
+    def _sweep(self) -> None:
+        """Delete what receivers left that died before they published it.
+
+        How old a segment is, is told by newer ones: so only the clock of the store counts, and if nothing new comes, nothing is deleted.
+        """
+        now = time.monotonic()
+        if self._swept_at is not None and now - self._swept_at < _SWEPT:
+            return
+        self._swept_at = now
+        times = self._store.times("segments")
+        published = {each.segment for each in Catalog(self._store.names("manifests")).manifests()}
+        newest = max(times.values(), default=0.0)
+        for name, written in times.items():
+            if newest - written > _ORPHANED and name not in published:
+                _log.warning("%s in %s was never published, and is deleted", name, self._store.where)
+                self._store.delete(name)
 
     def _delete(self, manifest: Manifest) -> None:
         """The segment first: what has no manifest, nobody would find again."""
