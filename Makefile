@@ -140,7 +140,7 @@ steady: $(VENV)/.test ## load a container for MINUTES, and see that memory, desc
 hostile: $(VENV)/.test ## HOSTILE peers of ten kinds beside good ones: are those served, and what does it cost in memory
 	$(BIN)/python -m tests.soak.hostile --hostile $(HOSTILE)
 
-soak-spark: $(SPARK_VENV)/.test ## kill Spark, the program and the reader by turns, KILLS times, and count; PEER=stored, rabbitmq; SPOOL=lanes, objects
+soak-spark: $(SPARK_VENV)/.test ## kill Spark, the program and the reader by turns, KILLS times, and count; PEER=stored, rabbitmq; SPOOL=lanes, objects, external
 	$(SPARK_BIN)/python -m tests.spark.kills --kills $(KILLS) --peer $(PEER) --spool $(SPOOL)
 
 conformance: $(VENV)/.test ## remove what each row of the conformance page says, in turn, and see its tests fail

@@ -7,7 +7,7 @@ a segment on the disk and its settlement, and around a discharge, are made long 
 what arrived is counted: nothing may be missing, and come twice only what the options allow.
 
 ``--spool lanes`` receives in two lanes, ``--spool objects`` in two that store in an object store (S3 by moto): then their processes are killed too,
-in turns with the others.
+in turns with the others. ``--spool external`` has two programs ``amqp10 spool`` receive there, which go on while Spark is down, and are victims themselves.
 ``--peer stored`` has the container keep all of it on disk, and be killed in its turn; ``--peer rabbitmq`` is
 RabbitMQ 4 in its place.
 """
@@ -22,28 +22,25 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import trio
 
-import trio_amqp10 as amqp
-from tests.interop import rabbitmq
-from tests.interop.peers import PEERS
-from trio_amqp10.spark import Ledger, prepare
+from trio_amqp10.spark import prepare
 from trio_amqp10.spark.failure_points import HOOKS
 
+from .homes import Container, Home, Producer, RabbitMQ, StoredContainer, take
 from .objects import ObjectServer
-from .peers import take_all
 
 CREDIT = 500
 LANES = 2
 LANE = "trio_amqp10.spark.lane_program"
+EXTERNAL = "external"
 VICTIMS = {"jvm": "org.apache.spark", "script": "", "reader": "python_streaming_source_runner"}
 PROGRAM = """
 import sys
@@ -68,133 +65,6 @@ query = writer.start()
 print("started", flush=True)
 query.awaitTermination()
 """.replace("CREDIT", str(CREDIT))
-
-
-# Where the messages are, and who sends them ---------------------------------------------------------
-
-
-class Home:
-    """The queue that is read.
-
-    Attributes:
-        url: where it is.
-        address: of the queue.
-    """
-
-    url: str
-    address = "q"
-    mortal = False
-    """Whether it may be killed, and comes back with what it had."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def __enter__(self) -> Self:
-        raise NotImplementedError
-
-    def __exit__(self, *_: object) -> None:
-        raise NotImplementedError
-
-    def kill(self) -> None:
-        """Kill it, and start it again."""
-        raise NotImplementedError
-
-
-class Container(Home):
-    """Ours, with a ledger and a queue to send to."""
-
-    _arguments: tuple[str, ...] = ("tests.spark.kills", "--role", "peer")
-
-    def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", *self._arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert self._process.stdout is not None
-        self.url = self._process.stdout.readline().removeprefix("listening ").strip()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.terminate()
-        self._process.communicate(timeout=10)
-
-
-class StoredContainer(Container):
-    """``amqp10 serve --store``, which is killed like everything else."""
-
-    mortal = True
-
-    def __enter__(self) -> Self:
-        listen = getattr(self, "url", "amqp://127.0.0.1:0")  # at the port that it had
-        store = str(self._folder / "container.db")
-        self._arguments = ("trio_amqp10", "serve", "--listen", listen, "--store", store, "--queue", "q")
-        return super().__enter__()
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.communicate()
-        self.__enter__()
-
-
-class RabbitMQ(Home):
-    """A node of RabbitMQ 4."""
-
-    def __enter__(self) -> Self:
-        self._broker = rabbitmq.start(4, peers=PEERS)
-        self.url = self._broker.url
-        self.address = self._broker.new_queue()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._broker.stop()
-
-
-async def serve() -> None:
-    """A process of its own."""
-    container = amqp.Container("peer")
-    for name in ("q", "out"):
-        container.add_queue(name)
-    container.add_node(Ledger("ledger"))
-    async with trio.open_nursery() as nursery:
-        listeners: list[amqp.Listener] = await nursery.start(container.serve, "amqp://127.0.0.1:0")
-        print(listeners[0].url, flush=True)
-
-
-class Producer:
-    """Sends numbered messages, about so many a second, until told to stop; each of them once, if its peer may die."""
-
-    def __init__(self, home: Home, rate: int) -> None:
-        self.sent = 0
-        self._home = home
-        self._rate = rate
-        self._enough = threading.Event()
-        self._thread = threading.Thread(target=trio.run, args=(self._run,), daemon=True)
-        self._thread.start()
-
-    async def _run(self) -> None:
-        mortal = self._home.mortal
-        guarantee: amqp.Guarantee = "exactly-once" if mortal else "at-least-once"
-        async with (
-            amqp.open_connection(self._home.url, reconnect=mortal or None) as connection,
-            connection.open_sender(self._home.address, guarantee=guarantee) as sender,
-        ):
-            while not self._enough.is_set():
-                for _ in range(self._rate // 10):
-                    message = amqp.Message(b"%d" % self.sent, message_id=self.sent, durable=mortal)
-                    await sender.transmit(message)
-                    self.sent += 1
-                await trio.sleep(0.1)
-            await sender.flush()
-
-    def stop(self) -> int:
-        self._enough.set()
-        self._thread.join()
-        return self.sent
-
-
-async def take(url: str, name: str) -> list[bytes]:
-    """The bodies of all that a queue has."""
-    async with amqp.open_connection(url) as connection:
-        return [message.body for message in await take_all(connection, name)]
 
 
 # Processes ----------------------------------------------------------------------------------------
@@ -230,6 +100,59 @@ def wait_for(holds: Any, seconds: float) -> None:
         time.sleep(0.05)
 
 
+class Programs:
+    """``amqp10 spool`` of a queue, one for each lane.
+
+    Args:
+        home: whose queue.
+        where: the store.
+        dedup: as the query has it.
+        env: for each of them.
+    """
+
+    def __init__(self, home: Home, where: str, dedup: str, env: dict[str, str]) -> None:
+        self._target = f"{home.url}/{home.address}"
+        self._arguments = ["--to", where, "--option", f"dedup={dedup}", "--option", f"credit={CREDIT}"]
+        self._env = env
+        self._running = {f"lane-{number}": self._start(f"lane-{number}") for number in range(LANES)}
+
+    def _start(self, lane: str, *more: str) -> subprocess.Popen[str]:
+        command = [
+            sys.executable,
+            "-m",
+            "trio_amqp10",
+            "spool",
+            self._target,
+            "--lane",
+            lane,
+            *self._arguments,
+            *more,
+        ]
+        process = subprocess.Popen(command, env=self._env, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("spooling ")
+        return process
+
+    def kill(self, chance: random.Random) -> None:
+        """Kill one, and start another in its place."""
+        lane = chance.choice([*self._running])
+        process = self._running[lane]
+        assert process.poll() is None, "it has ended by itself"
+        process.kill()
+        process.communicate()
+        self._running[lane] = self._start(lane)
+
+    def finish(self) -> None:
+        """End them, and have one receive what is left."""
+        for process in self._running.values():
+            process.terminate()
+            process.communicate(timeout=60)
+            assert process.returncode == 0
+        last = self._start("lane-0", "--until-empty")
+        last.communicate(timeout=300)
+        assert last.returncode == 0
+
+
 @dataclass
 class Count:
     """What came of it all."""
@@ -255,7 +178,7 @@ class Ordeal:
         home: type[Home] = Container,
         seed: int = 10,
         spool: str | None = None,
-        lanes: int = 1,
+        lanes: int | str = 1,
     ) -> None:
         self._folder = folder
         self._spool = str(folder / "spool") if spool is None else spool
@@ -267,6 +190,7 @@ class Ordeal:
         self._hooks = folder / "hooks"
         self._hooks.mkdir(parents=True)
         (folder / "scratch").mkdir()
+        self._env = os.environ | {HOOKS: str(self._hooks)}
 
     def run(self, kills: int, rate: int = 600, tell: Any = None) -> Count:
         """Kill so often, let it finish, and count."""
@@ -274,7 +198,10 @@ class Ordeal:
             for place, seconds in {"synced": 0.1, "sent": 0.1, "discharged": 0.1, "committed": 0.1}.items():
                 (self._hooks / f"delay-{place}").write_text(str(seconds))
             producer = Producer(home, rate)
-            victims = [*VICTIMS, *["container"] * home.mortal, *["lane"] * (self._lanes > 1)]
+            if self._lanes == EXTERNAL:
+                self._programs = Programs(home, self._spool, self._dedup, self._env)
+            own: list[str] = {1: [], LANES: ["lane"], EXTERNAL: ["program", "program"]}[self._lanes]
+            victims = [*VICTIMS, *["container"] * home.mortal, *own]
             for number in range(kills):
                 victim = victims[number % len(victims)]
                 self._kill(victim)
@@ -283,6 +210,8 @@ class Ordeal:
             sent = producer.stop()
             for left in self._hooks.glob("delay-*"):
                 left.unlink()
+            if self._lanes == EXTERNAL:
+                self._programs.finish()
             script = self._start("now")
             assert script.wait(300) == 0, "the last run failed"
             script.communicate()
@@ -294,7 +223,7 @@ class Ordeal:
         given += [self._spool, str(self._lanes)]
         script = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, *given],
-            env=os.environ | {HOOKS: str(self._hooks)},
+            env=self._env,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
@@ -317,6 +246,10 @@ class Ordeal:
             before = self._committed()
             lanes = [each for each in sorted(children(script.pid)) if LANE in command(each)]
             os.kill(self._chance.choice(lanes), signal.SIGKILL)
+            wait_for(lambda: self._committed() > before + 1, 120)
+        if victim == "program":
+            before = self._committed()
+            self._programs.kill(self._chance)
             wait_for(lambda: self._committed() > before + 1, 120)
         family = children(script.pid)
         pid = script.pid
@@ -386,19 +319,22 @@ def main() -> None:
     )
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--rate", type=int, default=600)
+    parser.add_argument(
+        "--dedup", choices=["none", "message-id", "link"], help="Only this way, of those that are tried."
+    )
     parser.add_argument("--peer", choices=HOMES, default="container")
-    parser.add_argument("--spool", choices=["folder", "lanes", "objects"], default="folder")
-    parser.add_argument("--role", help=argparse.SUPPRESS)
+    parser.add_argument("--spool", choices=["folder", "lanes", "objects", EXTERNAL], default="folder")
     given = parser.parse_args()
-    if given.role == "peer":
-        trio.run(serve)
-        return
     prepare()
     failed = False
     home, ways = HOMES[given.peer]
     with ExitStack() as stack:
-        objects = stack.enter_context(ObjectServer()) if given.spool == "objects" else None
+        remote = given.spool in ("objects", EXTERNAL)
+        objects = stack.enter_context(ObjectServer()) if remote else None
+        lanes: int | str = {"folder": 1, EXTERNAL: EXTERNAL}.get(given.spool, LANES)
         for dedup, sink in ways:
+            if given.dedup not in (None, dedup):
+                continue
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             ordeal = Ordeal(
                 folder,
@@ -406,7 +342,7 @@ def main() -> None:
                 sink=sink,
                 home=home,
                 spool=None if objects is None else objects.uri(folder.name),
-                lanes=1 if given.spool == "folder" else LANES,
+                lanes=lanes,
             )
             found = ordeal.run(given.kills, given.rate, print)
             links = 1 if given.spool == "folder" else LANES

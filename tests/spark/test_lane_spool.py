@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -212,6 +213,15 @@ def test_store_without_room_is_full_and_nothing_has_changed(
     assert numbers(rows, {}, rows.ends({})) == [1, 2, 3]
 
 
+def test_full_store_after_a_failure_is_a_failure(tmp_path: Path, opened: Callable[..., LaneSpool]) -> None:
+    """What failed may be there all the same, and a longer segment in its place would have its rows twice."""
+    failing = Failing(FolderStore(tmp_path), [OSError(errno.EIO, "no"), SpoolFullError("full")], "manifests")
+    spool = opened("", store=failing)
+    with pytest.raises(OSError, match="full"):
+        put(spool, 1, 2)
+    assert not spool.full
+
+
 def test_disk_without_room_is_told_from_one_that_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,6 +263,70 @@ def test_receiver_that_dies_leaves_a_segment_whole_or_none(
     rows = LaneRows(open_store(where))
     found = numbers(rows, {}, rows.ends({}))
     assert found == ([0, 1, 2, 3, 2, 3] if place == "published" else [0, 1, 2, 3])
+
+
+def test_segment_that_was_never_published_is_deleted_after_a_day(
+    where: str, opened: Callable[..., LaneSpool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dying(here: str) -> None:
+        if here == "written":
+            raise Died
+
+    spool = opened(where)
+    put(spool, 0, 1)
+    with monkeypatch.context() as patch, pytest.raises(Died):
+        patch.setattr(lane_spool, "passing", dying)
+        put(spool, 2, 3)
+    store = open_store(where)
+    (orphan,) = {*store.names("segments")} - {
+        each.segment for each in map(Manifest.parse, store.names("manifests")) if each
+    }
+    rows = LaneRows(store)
+    rows.release(rows.ends({}))
+    assert orphan in store.names("segments")
+    put(opened(where, "b"), 4)
+    monkeypatch.setattr(lane_rows, "_ORPHANED", -1.0)
+    rows.release(rows.ends({}))
+    assert orphan in store.names("segments")  # it has looked a moment ago
+    rows = LaneRows(store)
+    put(opened(where, "c"), 5)
+    rows.release(rows.ends({}))
+    assert orphan not in store.names("segments")
+    assert sorted(numbers(rows, {}, rows.ends({}))) == [0, 1, 4, 5]
+
+
+def test_age_of_a_segment_is_told_by_newer_ones(tmp_path: Path, opened: Callable[..., LaneSpool]) -> None:
+    spool = opened(str(tmp_path))
+    orphan, other = tmp_path / "segments/a/x.arrow", tmp_path / "segments/b/tmp-1-y.arrow"
+    for path in (orphan, other):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        os.utime(path, (1000, 1000))
+    rows = LaneRows(FolderStore(tmp_path))
+    rows.release({"nobody": 1})
+    assert orphan.exists()
+    put(spool, 0)
+    rows = LaneRows(FolderStore(tmp_path))
+    rows.release(rows.ends({}))
+    assert not orphan.exists()
+    assert not other.exists()
+    assert len(FolderStore(tmp_path).names("segments")) == 1
+
+
+@pytest.mark.parametrize("place", ["written", "published"])
+def test_segment_that_takes_too_long_is_not_accepted(
+    where: str, place: str, opened: Callable[..., LaneSpool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process may be stopped for a day, and wake up when what it stored is deleted."""
+
+    def sleeping(here: str) -> None:
+        if here == place:
+            monkeypatch.setattr(lane_spool, "_PUBLISHED", -1.0)
+
+    monkeypatch.setattr(lane_spool, "passing", sleeping)
+    with pytest.raises(SpoolError, match="under way for too long"):
+        put(opened(where), 0, 1)
+    assert len(open_store(where).names("manifests")) == (place == "published")
 
 
 @pytest.mark.parametrize("place", ["consumed", "deleted"])
@@ -390,24 +464,44 @@ def test_batch_is_cut_by_rows_and_octets_from_each_lane(where: str, opened: Call
     assert rows.octets({}).keys() == {"a", "b"}
 
 
-def test_batch_has_first_what_a_receiver_left_that_has_gone(
+def test_batch_has_first_what_was_listed_first_and_of_a_lane_what_was_written_first(
     where: str, opened: Callable[..., LaneSpool]
 ) -> None:
-    """Or its last messages, which came again, would be compared when their copies are out of the window."""
     one = opened(where)
-    put(one, *range(30))
-    one.close()
-    put(opened(where), *range(30, 90))
-    put(opened(where, "b"), *range(90, 100))
+    put(one, *range(10))
     rows = LaneRows(open_store(where))
+    assert rows.rows({}, rows.ends({})) == 10
+    one.close()
+    put(opened(where), *range(10, 50))
+    put(opened(where, "b"), *range(50, 70))
     end = rows.ends({})
-    first = rows.cut({}, end, 20, None)
-    assert sorted(numbers(rows, {}, first)) == [*range(20)]
-    second = rows.cut(first, end, 24, None)
-    assert rows.rows(first, second) == 24
-    found = numbers(rows, first, second)
-    assert {*range(20, 30)} <= {*found}
-    assert {90, 91} <= {*found}
+    first = rows.cut({}, end, 4, None)
+    assert numbers(rows, {}, first) == [*range(4)]
+    second = rows.cut(first, end, 12, None)
+    assert numbers(rows, first, second) == [*range(4, 14), 50, 51]
+    again = LaneRows(open_store(where))  # which knows no order
+    assert numbers(again, first, again.cut(first, again.ends(first), 12, None)) == [
+        *range(4, 12),
+        *range(50, 54),
+    ]
+
+
+def test_order_of_many_listings_is_remembered_roughly(
+    where: str, opened: Callable[..., LaneSpool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane_rows, "_MOST_MARKS", 4)
+    one, two = opened(where), opened(where, "b")
+    rows = LaneRows(open_store(where))
+    for number in range(6):
+        put(one, 2 * number)
+        put(two, 2 * number + 1)
+        end = rows.ends({})
+    position: Positions = {}
+    for number in range(3):
+        last = rows.cut(position, end, 4, None)
+        assert sorted(numbers(rows, position, last)) == [*range(4 * number, 4 * number + 4)]
+        position = last
+    assert position == end
 
 
 def test_newer_notes_are_refused_and_half_written_ones_waited_for(where: str) -> None:

@@ -47,6 +47,12 @@ _AGE: Final = 1.0
 _LISTINGS: Final = 3
 """How often a gap is looked for again."""
 _DELETERS: Final = 8
+_ORPHANED: Final = 24 * 3600.0
+"""Seconds after which a segment without a manifest gets none: far more than a receiver takes to publish it (``lane_spool``)."""
+_SWEPT: Final = 3600.0
+"""Seconds between two looks for such segments."""
+_MOST_MARKS: Final = 64
+"""Listings whose order is remembered while their rows wait."""
 
 
 class LaneRows:
@@ -72,7 +78,9 @@ class LaneRows:
         self._window = window
         self._reader = str(uuid.uuid4())
         self._listed_at: float | None = None
+        self._swept_at: float | None = None
         self._catalog = Catalog(())
+        self._marks: list[Positions] = []
         self._ids: dict[Manifest, list[str | None]] = {}
         self._key = RecentIds(0).key
         found = read_consumed(store)
@@ -111,6 +119,12 @@ class LaneRows:
         with self._patiently():
             self._catalog = Catalog(self._store.names("manifests"))
         self._listed_at = time.monotonic()
+        ends = self._catalog.ends({})
+        known = self._marks[-1] if self._marks else {}
+        if any(row > known.get(key, 0) for key, row in ends.items()):
+            if len(self._marks) == _MOST_MARKS:
+                del self._marks[::2]
+            self._marks.append(ends)
 
     @contextmanager
     def _patiently(self) -> Generator[None]:
@@ -141,7 +155,11 @@ class LaneRows:
         return found
 
     def cut(self, start: Positions, end: Positions, rows: int | None, octets: int | None) -> Positions:
-        """A position with about so many rows and octets behind ``start``, and at least one row; of each lane its share."""
+        """A position with about so many rows and octets behind ``start``, and at least one row.
+
+        Rows are taken in the order of the listings that had them first, and of what one listing had, from each lane its share. So a
+        message and what came again of it are read as far apart as they came, however much waits in any lane.
+        """
         parts = self._catalog.parts(start, end)
         total = _count(parts)
         left = total if rows is None else min(total, rows)
@@ -152,24 +170,33 @@ class LaneRows:
             return end
         left = max(1, left)
         position = self._catalog.begun(start)
-        held: dict[str, list[Part]] = {}
-        for each in parts:
-            held.setdefault(each.manifest.key, []).append(each)
-        newest = {key.partition("/")[0]: key for key in sorted(position)}
-        # What a receiver left that has gone is first: its last messages may have come again, and ids are compared within a window.
-        for key in [key for key in held if key not in newest.values()]:
-            log = held.pop(key)
-            taken = min(log[-1].stop - log[0].start, left)
-            position[key] = log[0].start + taken
-            left -= taken
-        total = sum([log[-1].stop - log[0].start for log in held.values()])
-        share = left / max(1, total)
-        for count, (key, log) in enumerate(held.items()):
-            here = log[-1].stop - log[0].start
-            wanted = max(1, int(here * share)) if count < len(held) - 1 else left
-            taken = min(here, wanted, left)
-            position[key] = log[0].start + taken
-            left -= taken
+        self._marks = [
+            mark for mark in self._marks if any(row > position.get(key, row) for key, row in mark.items())
+        ]
+        for mark in (*self._marks, end):
+            goal = {key: max(at, min(end.get(key, at), mark.get(key, at))) for key, at in position.items()}
+            count = self.rows(position, goal)
+            if count > left:
+                break
+            position, left = goal, left - count
+        return self._shared(position, goal, left)
+
+    def _shared(self, start: Positions, end: Positions, rows: int) -> Positions:
+        """So many of the rows between two positions: of each lane its share."""
+        lanes: defaultdict[str, list[Part]] = defaultdict(list)
+        for part in self._catalog.parts(start, end):
+            lanes[part.manifest.lane].append(part)
+        total, left = self.rows(start, end), rows
+        position = dict(start)
+        for place, parts in enumerate(lanes.values(), 1):
+            here = _count(parts)
+            wanted = left if place == len(lanes) else max(1, here * rows // total)
+            room = min(here, wanted, left)
+            left -= room
+            for manifest, at, stop in parts:
+                if room > 0:
+                    position[manifest.key] = min(stop, at + room)
+                room -= stop - at
         return position
 
     # -- reading ----------------------------------------------------------------------------
@@ -255,6 +282,7 @@ class LaneRows:
         self._note(consumed)
         self.consumed = consumed
         passing("consumed")
+        self._sweep()
         kept = {part.manifest for part in self._catalog.last(self.consumed, max(1, self._window))}
         gone = [
             each
@@ -271,6 +299,23 @@ class LaneRows:
                 self._delete(each)
         left = {*self._catalog.manifests()}.difference(gone)
         self._catalog = Catalog([each.name for each in left])
+
+    def _sweep(self) -> None:
+        """Delete what receivers left that died before they published it.
+
+        How old a segment is, is told by newer ones: so only the clock of the store counts, and if nothing new comes, nothing is deleted.
+        """
+        now = time.monotonic()
+        if self._swept_at is not None and now - self._swept_at < _SWEPT:
+            return
+        self._swept_at = now
+        times = self._store.times("segments")
+        published = {each.segment for each in Catalog(self._store.names("manifests")).manifests()}
+        newest = max(times.values(), default=0.0)
+        for name, written in times.items():
+            if newest - written > _ORPHANED and name not in published:
+                _log.warning("%s in %s was never published, and is deleted", name, self._store.where)
+                self._store.delete(name)
 
     def _delete(self, manifest: Manifest) -> None:
         """The segment first: what has no manifest, nobody would find again."""

@@ -14,6 +14,7 @@ Knows a store and its names; neither links nor Spark.
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import logging
@@ -49,6 +50,8 @@ _LONGEST_PAUSE: Final = 5.0
 _REST: Final = 1.0
 """Seconds until a disk that was full may have room again."""
 _EPOCHS_KEPT: Final = 4
+_PUBLISHED: Final = 3600.0
+"""Seconds from the beginning of a segment to its manifest, at most; after a day a segment without one is deleted (``lane_rows``)."""
 
 
 class _Written(NamedTuple):
@@ -160,8 +163,14 @@ class LaneSpool:
 
         Raises:
             SpoolFullError: there is no room for it; nothing has changed.
+            SpoolError: it took more than an hour, as in a process that was stopped meanwhile. What was stored may be deleted by now, and is not to
+                be accepted; nothing more may be written to this epoch.
             OSError: it could not be written; nothing more may be written to this epoch.
         """
+        clocks = (
+            time.time(),
+            time.monotonic(),
+        )  # one may be set, the other may stand still while the machine sleeps
         octets = io.BytesIO()
         fill(octets)
         made = octets.getvalue()
@@ -171,34 +180,47 @@ class LaneSpool:
         try:
             self._persist(manifest.segment, made)
             passing("written")
+            self._check_time(*clocks)
             self._persist(manifest.name, json.dumps(said).encode())
         except SpoolFullError:
             self._rested = time.monotonic() + _REST
             raise
         passing("published")
+        self._check_time(*clocks)
         with self._guard:
             self._rested = 0.0
             self._written.append(_Written(manifest, time.time()))
             self._size += manifest.octets
             self.end = manifest.end
 
+    def _check_time(self, wall: float, steady: float) -> None:
+        if max(time.time() - wall, time.monotonic() - steady) > _PUBLISHED:
+            raise SpoolError(
+                f"{self.where}: a segment was under way for too long, and is given up; its messages come again"
+            )
+
     def _persist(self, name: str, octets: bytes) -> None:
         """Put it, again and again until it is there, or for as long as may be."""
         deadline = time.monotonic() + self._patience
         pause = _FIRST_PAUSE
+        failure: OSError | None = None
         while True:
             try:
                 self._store.put(name, octets)
-            except SpoolFullError:
-                raise
-            except OSError as wrong:
-                if time.monotonic() + pause > deadline:
+            except SpoolFullError as full:
+                if failure is None:
                     raise
-                _log.warning("%s: %s; trying again in %.1f s", self.where, wrong, pause)
-                time.sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
+                # The attempt before may have written it all the same: no other segment may begin where it does.
+                failure = OSError(errno.ENOSPC, str(full))
+            except OSError as wrong:
+                failure = wrong
             else:
                 return
+            if time.monotonic() + pause > deadline:
+                raise failure
+            _log.warning("%s: %s; trying again in %.1f s", self.where, failure, pause)
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
 
     def noted(self, name: str) -> str | None:
         """What a small file of the lane says; None where there is none."""

@@ -69,6 +69,14 @@ class Store(Protocol):
         """
         ...
 
+    def times(self, folder: str) -> dict[str, float]:
+        """All names below a folder, and when each was written: in seconds since 1970, by the clock of the store.
+
+        Raises:
+            OSError: they cannot be listed.
+        """
+        ...
+
     def delete(self, name: str) -> None:
         """Delete a name, if it is there.
 
@@ -204,6 +212,14 @@ class FolderStore:
             found += [f"{here}/{name}" for name in files]
         return found
 
+    def times(self, folder: str) -> dict[str, float]:
+        """As ``Store.times``."""
+        found: dict[str, float] = {}
+        for name in self.names(folder):
+            with suppress(FileNotFoundError):  # deleted meanwhile
+                found[name] = (self._folder / name).stat().st_mtime
+        return found
+
     def delete(self, name: str) -> None:
         """As ``Store.delete``."""
         (self._folder / name).unlink(missing_ok=True)
@@ -273,11 +289,19 @@ class ObjectStore:
 
     def names(self, folder: str) -> list[str]:
         """As ``Store.names``."""
+        return [*self.times(folder)]
+
+    def times(self, folder: str) -> dict[str, float]:
+        """As ``Store.times``."""
         from pyarrow import fs
 
         chosen = fs.FileSelector(f"{self._root}/{folder}", recursive=True, allow_not_found=True)
         found = self._filesystem.get_file_info(chosen)
-        return [each.path.removeprefix(f"{self._root}/") for each in found if each.type == fs.FileType.File]
+        return {
+            each.path.removeprefix(f"{self._root}/"): each.mtime_ns / 1e9
+            for each in found
+            if each.type == fs.FileType.File
+        }
 
     def delete(self, name: str) -> None:
         """As ``Store.delete``."""

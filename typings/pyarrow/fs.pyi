@@ -10,6 +10,7 @@ class FileType(Enum):
 
 class FileInfo:
     path: str
+    mtime_ns: int
     type: FileType
     size: int | None
 
