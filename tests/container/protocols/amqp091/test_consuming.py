@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
+from trio_amqp10 import SqliteStore
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.container import Container
 from trio_amqp10.container.protocols.amqp091.consuming import _Replies
@@ -16,6 +17,7 @@ from .script import Client, Heard, dialled, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 
 async def filled(client: Client, *bodies: bytes, name: str = "q", **arguments: Any) -> None:
@@ -234,14 +236,46 @@ async def test_cancelled_consumer_gets_no_more_and_may_still_acknowledge() -> No
         assert (await client.ask(spec.BasicCancel(consumer_tag="unknown"))).name == "basic.cancel-ok"
 
 
-async def test_consumer_is_cancelled_by_the_server_when_its_queue_is_deleted() -> None:
-    async with opened() as client:
+async def test_consumer_is_cancelled_by_the_server_behind_the_answer_to_who_deletes_its_queue() -> None:
+    """Clients raise what they hear while they wait for that answer; RabbitMQ has this order too."""
+    container = Container()
+    async with opened(container) as client, opened(container) as other:
         await filled(client)
         await consuming(client)
-        cancel = await client.ask(spec.QueueDelete(queue="q"))
+        await consuming(other)
+        assert (await client.ask(spec.QueueDelete(queue="q"))).name == "queue.delete-ok"
+        for each in (client, other):
+            cancel = await each.hear()
+            assert cancel is not None
+            assert (cancel.name, cancel) == ("basic.cancel", {"consumer_tag": b"c", "no_wait": True})
+
+
+async def test_consumer_is_cancelled_by_the_server_behind_an_answer_that_waits_for_the_store(
+    tmp_path: Path,
+) -> None:
+    with SqliteStore(tmp_path / "store") as store:
+        async with opened(Container(store=store)) as client:
+            await client.ask(spec.QueueDeclare(queue="q", durable=True))
+            await consuming(client)
+            assert (await client.ask(spec.QueueDelete(queue="q"))).name == "queue.delete-ok"
+            assert (cancel := await client.hear()) is not None
+            assert cancel.name == "basic.cancel"
+            await client.ask(spec.QueueDeclare(queue="q", durable=True))
+            await consuming(client)  # the tag is free again
+
+
+async def test_consumer_is_cancelled_by_the_server_behind_an_answer_that_waits_for_permission() -> None:
+    async def authorise(_access: object) -> bool:
+        await trio.lowlevel.checkpoint()
+        return True
+
+    container = Container(authorise=authorise)
+    async with opened(container) as client, opened(container) as other:
+        await filled(other)
+        await consuming(client)
+        assert (await client.ask(spec.QueueDelete(queue="q"))).name == "queue.delete-ok"
+        assert (cancel := await client.hear()) is not None
         assert cancel.name == "basic.cancel"
-        assert cancel == {"consumer_tag": b"c", "no_wait": True}
-        assert (await client.hear()).name == "queue.delete-ok"  # type: ignore[union-attr]
 
 
 async def test_consumer_that_knows_no_cancel_by_the_server_is_not_told() -> None:

@@ -88,6 +88,7 @@ class ServerChannel:
     __slots__ = (
         "_closing",
         "_method",
+        "_notices",
         "_running",
         "_transaction",
         "_waits",
@@ -113,6 +114,7 @@ class ServerChannel:
         self._running = False
         self._waits = 0
         self._method: Method | None = None
+        self._notices: tuple[Method, ...] = ()
         engine.on_touch = self.run
 
     @property
@@ -165,7 +167,11 @@ class ServerChannel:
             return
         self._running = True
         try:
-            while not self._waits and (arrival := self.engine.next_arrival()) is not None:
+            while not self._waits:
+                if self._notices:
+                    self._send_notices()
+                if (arrival := self.engine.next_arrival()) is None:
+                    break
                 if not self.over:
                     self._method = arrival.method
                     try:
@@ -231,6 +237,18 @@ class ServerChannel:
         if self.engine.state is ChannelState.OPEN:
             self.engine.send(method, content)
 
+    def notify(self, notice: Method) -> None:
+        """Send a method that answers none: behind the answer to the one that is under way, as clients wait for that first."""
+        if self._running or self._waits:
+            self._notices += (notice,)
+        else:
+            self.reply(notice)
+
+    def _send_notices(self) -> None:
+        notices, self._notices = self._notices, ()
+        for notice in notices:
+            self.reply(notice)
+
     # -- what a method may wait for ---------------------------------------------------------
 
     def ask(self, wish: Wish, then: Callable[[], object]) -> None:
@@ -270,10 +288,10 @@ class ServerChannel:
         self._resume(do_or_raise, method)
 
     def _resume(self, call: Callable[[], object], method: Method | None) -> None:
-        self._waits -= 1
         if not self.over:
             self._method = method
             self.attempt(call)
+        self._waits -= 1
         self.run()
 
     # -- transactions -----------------------------------------------------------------------

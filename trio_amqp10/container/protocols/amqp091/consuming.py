@@ -225,7 +225,7 @@ class Consuming:
         else:
             return
         if channel.peer.engine.capabilities.get("consumer_cancel_notify") is True:
-            channel.reply(spec.BasicCancel(consumer_tag=tag, no_wait=True))
+            channel.notify(spec.BasicCancel(consumer_tag=tag, no_wait=True))
             channel.peer.pump.wake_writer()
         else:
             channel.engine.numbers.consumers.pop(tag, None)
