@@ -65,7 +65,9 @@ def parse_queue(value: str) -> tuple[str, dict[str, Any]]:
         rule, _, text = part.partition("=")
         read = _RULES.get(rule)
         if read is None:
-            raise click.BadParameter(f"{part!r} is no rule of a queue; one of {', '.join(sorted(_RULES))} is")
+            raise click.BadParameter(
+                f"{part!r} is no rule of a queue; the rules are {', '.join(sorted(_RULES))}"
+            )
         try:
             rules[rule.replace("-", "_")] = read(text)
         except ValueError:
