@@ -118,7 +118,7 @@ async def write_out(octets: bytes) -> None:
         # Or the interpreter would complain once more when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise CommandError(
-            "nobody reads the output any more; what was not written was not accepted"
+            "the output was closed; messages that were not written were not accepted"
         ) from None
 
 

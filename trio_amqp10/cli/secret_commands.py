@@ -21,21 +21,21 @@ _HOSTS: Final = ("localhost", "127.0.0.1", "::1")
 @click.command("passwd")
 @click.argument("words", metavar="[FILE] USER", nargs=-1)
 @click.option("--delete", is_flag=True, help="Delete the user.")
-@click.option("--list", "as_list", is_flag=True, help="Print who is in FILE; then no USER is given.")
-@click.option("--stdin", is_flag=True, help="Read the password from the first line of stdin; do not ask.")
+@click.option("--list", "as_list", is_flag=True, help="Print the users in FILE; takes no USER.")
+@click.option("--stdin", is_flag=True, help="Read the password from the first line of stdin.")
 @click.option(
     "--iterations",
     type=click.IntRange(MIN_ITERATIONS, MAX_ITERATIONS),
     default=DEFAULT_ITERATIONS,
     show_default=True,
-    help="What it costs to try a password.",
+    help="The cost of guessing a password, in iterations of the hash.",
 )
 @click.option(
     "--mechanism",
     "mechanisms",
     type=click.Choice(tuple(HASHES)),
     multiple=True,
-    help=f"What to keep keys for. May be repeated.  [default: {', '.join(DEFAULT_MECHANISMS)}]",
+    help=f"The mechanisms to store keys for. May be repeated.  [default: {', '.join(DEFAULT_MECHANISMS)}]",
 )
 def passwd_command(
     words: tuple[str, ...],
@@ -93,7 +93,7 @@ def passwd_command(
     show_default=True,
     help="How long certificates are valid, and a new authority; none outlives its authority.",
 )
-@click.option("--renew", is_flag=True, help="Replace certificates that are there, but never the authority.")
+@click.option("--renew", is_flag=True, help="Replace existing certificates, but never the authority.")
 def certs_command(
     directory: str, hosts: tuple[str, ...], clients: tuple[str, ...], days: int, renew: bool
 ) -> None:

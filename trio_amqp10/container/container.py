@@ -809,7 +809,7 @@ def _checked_limit(limit: int | Literal["auto"] | None) -> int | None:
     if limit == "auto":
         return default_limit()
     if limit is not None and limit < 1:
-        raise LocalProtocolError(f"memory_limit={limit}: at least 1 octet is possible, or None for no limit")
+        raise LocalProtocolError(f"memory_limit={limit}: expected at least 1 octet, or None for no limit")
     return limit
 
 

@@ -48,7 +48,7 @@ class OpenOptions:
         size = self.effective_limits.max_frame_size
         if size < MIN_MAX_FRAME_SIZE:
             raise LocalProtocolError(
-                f"max_frame_size={size}: at least {MIN_MAX_FRAME_SIZE} octets are due (2.7.1)"
+                f"max_frame_size={size}: expected at least {MIN_MAX_FRAME_SIZE} octets (2.7.1)"
             )
 
     @property
