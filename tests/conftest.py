@@ -30,17 +30,20 @@ JUMPING_LIMIT = 3600.0
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have pytest-trio run each test with a limit of time; it leaves tests that are not async alone."""
+    """Have pytest-trio run each async test with a limit of time, unless the test brings a runner of its own."""
     for item in items:
-        if item.get_closest_marker("trio") is not None:
+        marker = item.get_closest_marker("trio")
+        if marker is not None and "run" not in marker.kwargs:
             item.add_marker(pytest.mark.trio(run=run_limited), append=False)
 
 
-def run_limited(test: Callable[[], Awaitable[Any]], clock: Any = None, **options: Any) -> Any:
+def run_limited(
+    test: Callable[[], Awaitable[Any]], clock: Any = None, *, limit: float = LIMIT, **options: Any
+) -> Any:
     """``trio.run`` that fails if the test is not over in time."""
 
     async def limited() -> Any:
-        with trio.fail_after(JUMPING_LIMIT if isinstance(clock, MockClock) else LIMIT):
+        with trio.fail_after(JUMPING_LIMIT if isinstance(clock, MockClock) else limit):
             return await test()
 
     return trio.run(limited, clock=clock, **options)

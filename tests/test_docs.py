@@ -30,6 +30,8 @@ import trio
 
 import trio_amqp10 as amqp
 
+from .conftest import run_limited
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -194,6 +196,7 @@ def test_blocks_are_of_a_known_kind(page: Path) -> None:
     ],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
+@pytest.mark.trio(run=partial(run_limited, limit=10 * SECONDS))  # each block has SECONDS
 async def test_page_does_what_it_says(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -38,7 +38,7 @@ class Shell:
     def type(self, command: str) -> str:
         """What it prints; of one in the background, the first line where it says anything."""
         command = command.replace("5672", str(self.port))
-        if command == "kill %1":
+        if command == "kill %1; wait":
             self.kill()
             return ""
         if command.endswith(" &"):

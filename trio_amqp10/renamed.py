@@ -5,6 +5,7 @@ Knows names; imports what they mean when one is asked for.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from functools import wraps
 from importlib import import_module
@@ -34,9 +35,11 @@ RENAMED: Final = {
 def __getattr__(name: str) -> Any:
     """What an old name means, for the packages that had it."""
     if name not in RENAMED:
-        raise AttributeError(f"trio_amqp10 has no attribute {name!r}", name=name)
+        package = sys.modules[__package__]  # with it, Python suggests a name that is spelt alike
+        raise AttributeError(f"{__package__} has no attribute {name!r}", name=name, obj=package)
     module, new = RENAMED[name]
-    _warn(name, new, 4)  # the package asks for it with a function of its own
+    advice = "; to catch the library's exceptions, use AmqpError" if name == "Error" else ""
+    _warn(name, new, 4, advice)  # the package asks for it with a function of its own
     return getattr(import_module(module), new)
 
 
@@ -123,5 +126,5 @@ def with_renamed_argument(function: Callable[..., Any], old: str, new: str) -> C
     return renaming
 
 
-def _warn(old: str, new: str, level: int) -> None:
-    warnings.warn(f"trio_amqp10: {old} is {new} now", DeprecationWarning, stacklevel=level)
+def _warn(old: str, new: str, level: int, advice: str = "") -> None:
+    warnings.warn(f"trio_amqp10: {old} is {new} now{advice}", DeprecationWarning, stacklevel=level)

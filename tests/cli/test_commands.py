@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+import types
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,9 +21,11 @@ import trio
 from click.testing import CliRunner
 
 import trio_amqp10 as amqp
-from trio_amqp10 import amqp091
+from tests.peer.helpers import served
+from trio_amqp10 import amqp091, cli
 from trio_amqp10.cli import commands
 from trio_amqp10.cli.demo_round import RELAYS
+from trio_amqp10.cli.lazy_commands import LazyGroup
 from trio_amqp10.cli.node_rules import (
     parse_dialect,
     parse_limit,
@@ -32,6 +35,8 @@ from trio_amqp10.cli.node_rules import (
     parse_size,
     quotas_of,
 )
+from trio_amqp10.cli.progress import Progress
+from trio_amqp10.cli.send import _Flight  # pyright: ignore[reportPrivateUsage]
 
 from .conftest import ENVIRONMENT, SECONDS, amqp10, done, failed, interrupt, read_terminal, serving, start
 
@@ -164,7 +169,7 @@ def test_receive_accepts_nothing_that_nobody_reads(queue: str) -> None:
     receiver = start("receive", queue, "--count", "1", stdout=writer)
     os.close(writer)
     said = receiver.communicate(timeout=20)[1]
-    assert b"nobody reads the output" in said
+    assert b"the output was closed" in said
     assert receiver.returncode == 1
     assert done("receive", queue, "--count", "1") == b"kept\n"
 
@@ -424,7 +429,7 @@ def test_serve_fails_when_the_port_is_taken(url: str) -> None:
 def test_send_fails_in_one_line_when_nobody_listens() -> None:
     said = failed("send", f"amqp://127.0.0.1:{free_port()}/q", "--body", "x")
     assert "refused" in said
-    assert "is something listening there?" in said
+    assert "no program listens there" in said
 
 
 @pytest.mark.parametrize(
@@ -668,3 +673,51 @@ def test_options_of_1_0_are_refused_in_0_9_1(more: tuple[str, ...]) -> None:
     result = amqp10(command, f"amqp091://127.0.0.1:{free_port()}", *others)
     assert result.returncode == 2
     assert b"is of AMQP 1.0" in result.stderr
+
+
+@pytest.mark.parametrize("credit", [0, 10])
+async def test_send_says_once_what_it_waits_for(
+    credit: int, autojump_clock: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A peer without room grants no credit, or keeps what it was sent."""
+
+    async def full(conn: amqp.Connection) -> None:
+        async for link in conn.incoming_links():
+            assert isinstance(link, amqp.IncomingReceiver)
+            async with link.accept(credit=credit):
+                await trio.sleep_forever()
+
+    async with served(full) as conn, conn.open_sender("small") as sender:
+        flight = _Flight(sender, Progress("sending", None, quiet=True))
+        for _ in range(2):
+            with trio.move_on_after(60):
+                await flight.send("tea")
+                await flight.land()
+    assert capsys.readouterr().err == (
+        "amqp10: waiting: 'small' does not take message 1 yet; a full queue takes none until others are received from it\n"
+    )
+
+
+def test_interrupt_of_a_command_that_does_not_take_it_is_reported() -> None:
+    group = LazyGroup("amqp10", lazy={})
+
+    @group.command()
+    def stopped() -> None:
+        raise KeyboardInterrupt
+
+    result = CliRunner().invoke(group, ["stopped"])
+    assert (result.exit_code, result.output) == (130, "amqp10: interrupted\n")
+
+
+def test_interrupt_during_the_start_is_reported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupted(types.ModuleType):
+        def __getattr__(self, name: str) -> object:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "trio_amqp10.cli.commands", Interrupted("commands"))
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "amqp10: interrupted\n"

@@ -283,7 +283,7 @@ async def test_finish_lets_nobody_new_in_and_leaves_who_is_connected() -> None:
             await sender.send("x")
             assert await container.finish()
             for listener in listeners:
-                with pytest.raises(OSError, match="all attempts to connect"):
+                with pytest.raises(OSError, match="cannot connect to"):
                     await amqp.open_connection(listener.url).__aenter__()
             waiting = await sender.transmit("y")
             await trio.testing.wait_all_tasks_blocked(0.01)
@@ -303,7 +303,7 @@ async def test_listener_listens_no_more_when_it_is_closed() -> None:
         )
         one.close()
         one.close()
-        with pytest.raises(OSError, match="all attempts to connect"):
+        with pytest.raises(OSError, match="cannot connect to"):
             await amqp.open_connection(one.url).__aenter__()
         async with amqp.open_connection(other.url):
             other.close()

@@ -279,7 +279,7 @@ def test_row_3_dialler_without_sasl_is_told_which_layer_the_peer_insists_on(laye
     for first in firsts:
         script << first
     said = str(security_error(script, last + AMQP))
-    assert f"takes nobody without {layer.upper()}" in said
+    assert f"accepts no connection without {layer.upper()}" in said
     assert {"sasl": "dial it with a mechanism, or a user", "tls": "dial it with amqps://"}[layer] in said
     script.expect_event(ConnectionLost)
     aborted(stack, script)

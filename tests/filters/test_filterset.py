@@ -112,7 +112,7 @@ def test_filter_is_dropped_when_it_is_not_understood(value: Any) -> None:
 @pytest.mark.parametrize(
     ("descriptor", "value", "words", "position"),
     [
-        (0x468C00000004, "colour = ", "filter 'x': unexpected the end.* at position 9", 9),
+        (0x468C00000004, "colour = ", "filter 'x': unexpected end.* at position 9", 9),
         (0x120, 5, "an expression is a string, not 5", None),
         (0x468C00000001, 5, "a subject filter", None),
         (0x173, {}, "0 properties", None),

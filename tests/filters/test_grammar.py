@@ -110,10 +110,10 @@ def test_sql_text_becomes_one_canonical_form(text: str, canonical: str) -> None:
 @pytest.mark.parametrize(
     ("text", "position", "words"),
     [
-        ("a =", 3, "unexpected the end: a value can stand here"),
+        ("a =", 3, "unexpected end: a value can stand here"),
         ("a = 'x", 4, "a string that does not end"),
         ("a = ~", 4, "unexpected '~'"),
-        ("(a", 2, "unexpected the end: )"),
+        ("(a", 2, "unexpected end: )"),
         ("a b", 2, "unexpected 'b'"),
         ("a LIKE 5", 7, "a string can stand here"),
         ("a LIKE 'x!' ESCAPE '!'", 19, "ends with its escape character"),

@@ -53,9 +53,15 @@ WRONG = [
     ("localhost", "has to begin with"),
     ("localhost:5672", "has to begin with"),
     ("http://h", "has to begin with"),
-    ("amqp://h?heartbeat=30", "what follows \\? is not known here; options are arguments"),
-    ("amqp://h:5672?heartbeat=30", "^'amqp://h:5672': what follows"),
-    ("amqps://u:p@h?x", "is not known here"),
+    (
+        "amqp://h?heartbeat=30",
+        "the URL of a connection has no options, and here follows \\?heartbeat; options are arguments",
+    ),
+    ("amqp://h:5672?heartbeat=30", "^'amqp://h:5672': the URL of a connection has no options"),
+    (
+        "amqps://u:p@h?x=secret&y",
+        r"^'amqps://\*\*\*@h': the URL of a connection has no options, and here follows \?x, y; options",
+    ),
     ("amqp:/h", "has to begin with"),
     ("amqp://", "names no host, as in amqp://localhost:5672"),
     ("amqp:///q", "names no host"),

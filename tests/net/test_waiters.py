@@ -6,15 +6,12 @@ from __future__ import annotations
 
 import itertools
 import time
-from typing import TYPE_CHECKING
 
+import pytest
 import trio
 from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 
-from trio_amqp10.net.waiters import CheckpointThrottle, OneShotEvent, Waiter
-
-if TYPE_CHECKING:
-    import pytest
+from trio_amqp10.net.waiters import CheckpointThrottle, OneShotEvent, Waiter, interrupts_unwrapped
 
 
 async def test_waiter_wakes_all_who_wait() -> None:
@@ -179,3 +176,9 @@ async def test_pace_counts_for_each_task() -> None:
         nursery.start_soon(work, "a")
         nursery.start_soon(work, "b")
     assert len(turns) >= 6
+
+
+def test_interrupt_beside_another_exception_stays_in_its_group() -> None:
+    with pytest.raises(BaseExceptionGroup) as raised, interrupts_unwrapped():
+        raise BaseExceptionGroup("", [KeyboardInterrupt(), ValueError()])
+    assert len(raised.value.exceptions) == 2

@@ -161,7 +161,7 @@ async def test_dialling_raises_what_is_wrong_with_the_answer(
 async def test_dialling_says_which_layer_the_peer_insists_on(layer: str, autojump_clock: MockClock) -> None:
     ours, theirs = memory_stream_pair()
     await theirs.send_all(header(layer))
-    with pytest.raises(amqp.SecurityError, match=f"takes nobody without {layer.upper()}"):
+    with pytest.raises(amqp.SecurityError, match=f"accepts no connection without {layer.upper()}"):
         await dial(ours)
     await theirs.aclose()
 
@@ -247,7 +247,7 @@ async def test_sasl_says_what_the_service_offers_when_nothing_of_it_will_do() ->
 
 async def test_sasl_is_needed_when_there_are_users() -> None:
     async with listening(never, sasl=USERS) as [listener]:
-        with pytest.raises(amqp.SecurityError, match="takes nobody without SASL"):
+        with pytest.raises(amqp.SecurityError, match="accepts no connection without SASL"):
             await dial(listener.url, sasl=False)
 
 

@@ -310,7 +310,7 @@ async def test_settle_modes_of_the_standard_may_be_given(autojump_clock: MockClo
     ("options", "said"),
     [
         ({"guarantee": "twice"}, "one of at-most-once, at-least-once, exactly-once"),
-        ({"credit": -1}, "a number of messages is possible"),
+        ({"credit": -1}, "expected a number of messages"),
     ],
 )
 async def test_wrong_options_are_refused_before_anything_is_done(options: Any, said: str) -> None:

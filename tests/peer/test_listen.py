@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import select
+import signal
 import socket
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -23,7 +24,7 @@ from trio_amqp10.net.transports import peer_place
 from .helpers import Node, acceptor, idle, listening, never, served
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Awaitable, Callable
     from pathlib import Path
 
     from trio_amqp10.peer.connection import Connection
@@ -472,3 +473,18 @@ async def test_serve_refuses_dialects_that_are_only_named() -> None:
 
     with pytest.raises(amqp.LocalProtocolError, match=r"only Container\.serve knows"):
         await amqp.serve(nothing, "amqp://127.0.0.1:0", dialects="0-9-1")
+
+
+class _Interrupting:
+    """Presses Ctrl-C as soon as the service listens."""
+
+    def started(self, _listeners: list[amqp.Listener]) -> None:
+        trio.lowlevel.current_trio_token().run_sync_soon(signal.raise_signal, signal.SIGINT)
+
+
+@pytest.mark.parametrize(
+    "serve", [partial(amqp.serve, idle), amqp.Container("shop").serve], ids=["serve", "container"]
+)
+def test_interrupt_leaves_a_service_as_itself(serve: Callable[..., Awaitable[None]]) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        trio.run(partial(serve, "amqp://127.0.0.1:0", task_status=_Interrupting()))

@@ -8,13 +8,21 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import trio
 
 import trio_amqp10 as amqp
 from trio_amqp10 import amqp091, amqp_fast
+from trio_amqp10.testing import open_container
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
+
+
+@pytest.fixture
+async def conn() -> AsyncIterator[amqp.Connection]:
+    async with open_container() as container, container.connect() as conn:
+        yield conn
 
 
 async def enter(opening: Any) -> None:
@@ -44,7 +52,9 @@ def test_without_trio_it_is_said_that_trio_is_missing(use: Callable[[], Awaitabl
 
 @pytest.mark.parametrize("where", [None, 5, b"amqp://127.0.0.1", [None], ["amqp://127.0.0.1", 7]])
 def test_what_is_no_url_is_named(where: Any) -> None:
-    with pytest.raises(TypeError, match=r"cannot dial .*: a URL as 'amqp://localhost:5672'") as caught:
+    with pytest.raises(
+        TypeError, match=r"cannot dial .*: give a URL such as 'amqp://localhost:5672'"
+    ) as caught:
         amqp.open_connection(where)
     assert repr(where) in str(caught.value)
 
@@ -84,10 +94,55 @@ async def test_all_addresses_that_were_tried_are_named() -> None:
 
 
 def test_error_of_a_peer_has_no_name_that_could_be_caught() -> None:
-    with pytest.warns(DeprecationWarning, match="Error is ErrorInfo now"):
+    with pytest.warns(DeprecationWarning, match="Error is ErrorInfo now; to catch .* use AmqpError"):
         assert amqp.Error is amqp.ErrorInfo  # type: ignore[attr-defined]
     assert all(
         issubclass(value, Exception)
         for name in amqp.__all__  # type: ignore[attr-defined]
         if name.endswith("Error") and isinstance(value := getattr(amqp, name), type)
     )
+
+
+@pytest.mark.parametrize("option", ["idle_timeout", "max_frame_size", "channel_max"])
+def test_option_that_is_no_number_is_refused_at_once(option: str) -> None:
+    with pytest.raises(amqp.LocalProtocolError, match=f"{option}='3': a number or None is expected"):
+        amqp.open_connection("amqp://localhost", **{option: "3"})  # type: ignore[arg-type]
+
+
+async def test_what_was_not_entered_says_how_to_enter_it(conn: amqp.Connection) -> None:
+    openings: list[Any] = [
+        amqp.open_connection("amqp://localhost"),
+        conn.open_sender("orders"),
+        conn.open_receiver("orders"),
+        conn.open_requester("orders"),
+        conn.open_transaction(),
+    ]
+    for opening in openings:
+        with pytest.raises(AttributeError, match="no attribute 'send'; it is opened first: async with"):
+            opening.send("tea")
+
+
+async def test_argument_that_is_missing_is_missing_from_the_function_that_was_called(
+    conn: amqp.Connection,
+) -> None:
+    with pytest.raises(TypeError, match=r"^open_receiver\(\): missing a required argument: 'address'$"):
+        conn.open_receiver()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^open_connection\(\): missing a required argument: 'where'$"):
+        amqp.open_connection()  # type: ignore[call-arg]
+
+
+async def test_refused_connection_says_so_in_class_and_message() -> None:
+    with trio.socket.socket() as taken:  # bound, and not listening: nobody else gets the port
+        await taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        with pytest.raises(
+            ConnectionRefusedError, match=rf"cannot connect to localhost:{port}: Connection refused"
+        ):
+            await enter(amqp.open_connection(f"amqp://localhost:{port}"))
+
+
+def test_address_that_is_taken_is_named() -> None:
+    container = amqp.Container()
+    container.add_queue("orders")
+    with pytest.raises(amqp.LocalProtocolError, match="the address 'orders' is taken, by <Queue 'orders'"):
+        container.add_queue("orders")

@@ -204,7 +204,7 @@ async def test_row_03_dialler_sends_nothing_to_a_peer_that_would_go_on_without_s
     downgrade = amqp.sasl.SecurityDowngradeError
     await dials(header(), downgrade, "answered with protocol id 0")
     await dials(header() + OPEN, downgrade, "answered with protocol id 0")
-    await dials(header("tls"), amqp.SecurityError, "takes nobody without TLS")
+    await dials(header("tls"), amqp.SecurityError, "accepts no connection without TLS")
 
 
 ANSWERS: dict[str, tuple[bytes, str]] = {
@@ -376,7 +376,7 @@ GOES_WRONG: dict[str, Case] = {
     "weaker header than TLS": (
         IN_BAND, serving,
         Between(there=replacing(header("tls"), PLAINLY), back=replacing(header("tls"), PLAINLY)), "s3cret",
-        amqp.sasl.SecurityDowngradeError, "go on with AMQP in the clear", "nobody gets in without TLS",
+        amqp.sasl.SecurityDowngradeError, "continue with AMQP in the clear", "this listener requires TLS",
     ),
     "weaker header than SASL": (
         (), serving, Between(there=replacing(SASL, PLAINLY), back=replacing(SASL, PLAINLY)), "s3cret",

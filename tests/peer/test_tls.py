@@ -289,8 +289,8 @@ async def test_tls_goes_over_any_stream(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("octets", "error", "said"),
     [
-        (header(), amqp.sasl.SecurityDowngradeError, "go on with AMQP in the clear"),
-        (header("sasl"), amqp.sasl.SecurityDowngradeError, "go on with SASL in the clear"),
+        (header(), amqp.sasl.SecurityDowngradeError, "continue with AMQP in the clear"),
+        (header("sasl"), amqp.sasl.SecurityDowngradeError, "continue with SASL in the clear"),
         (b"HTTP/1.1 400\r\n", amqp.RemoteProtocolError, "expected an AMQP 1.0 protocol header"),
         (header("tls") + header() + frame("open", container_id="x"), amqp.SecurityError, "is not TLS"),
         (b"", amqp.ConnectionClosedError, "ended the transport before its protocol header"),
@@ -340,7 +340,7 @@ async def test_handshake_begins_when_no_header_answers_ours(
 @pytest.mark.parametrize(
     ("octets", "error", "said"),
     [
-        (header(), amqp.sasl.SecurityDowngradeError, "go on with AMQP in the clear"),
+        (header(), amqp.sasl.SecurityDowngradeError, "continue with AMQP in the clear"),
         (b"HTTP/1.1 400", amqp.RemoteProtocolError, "expected an AMQP 1.0 protocol header"),
         (b"\x15\x03\x03\x00\x02\x02\x28", amqp.SecurityError, "refused our side"),
         (b"", amqp.ConnectionClosedError, "ended the transport"),
@@ -422,7 +422,7 @@ async def test_row_02_weaker_header_is_shown_that_of_tls(name: str, caplog: pyte
         await peer.send(header(name), frame("open", container_id="x"))
         await peer.expect_header("tls")
         await peer.expect_eof()
-    assert "where nobody gets in without TLS" in caplog.text
+    assert "and this listener requires TLS" in caplog.text
 
 
 @pytest.mark.parametrize("octets", [b"GET / HTTP/1.1\r\n", b"AMQP\0\0\x09\x01", b"\x16\x03\x01"])
@@ -440,7 +440,7 @@ async def test_row_01_stranger_is_shown_the_header_of_tls_where_that_is_taken(oc
 async def test_row_03_dialler_without_tls_is_told_that_the_peer_insists_on_it() -> None:
     async with listening(never, url("amqp+tls"), ssl_context=serving()) as [listener]:
         for sasl in (None, False):
-            with pytest.raises(amqp.SecurityError, match="takes nobody without TLS"):
+            with pytest.raises(amqp.SecurityError, match="accepts no connection without TLS"):
                 await dial(listener.url.replace("amqp+tls", "amqp"), sasl=sasl)
 
 

@@ -509,7 +509,7 @@ async def test_octets_behind_the_answer_are_heard(autojump_clock: MockClock) -> 
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve)
-        with pytest.raises(amqp.SecurityError, match="takes nobody without SASL"):
+        with pytest.raises(amqp.SecurityError, match="accepts no connection without SASL"):
             await dial(ours, layers=["websocket"])
 
 

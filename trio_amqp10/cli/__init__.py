@@ -23,6 +23,10 @@ def main() -> None:
             f"amqp10 needs {' and '.join(missing)}; install them with: pip install 'trio-amqp10[cli]'\n"
         )
         sys.exit(2)
-    from .commands import amqp10
+    try:
+        from .commands import amqp10
 
-    amqp10(prog_name="amqp10")
+        amqp10(prog_name="amqp10")
+    except KeyboardInterrupt:  # while modules are imported; a command that runs has its own answer
+        sys.stderr.write("amqp10: interrupted\n")
+        sys.exit(130)

@@ -80,7 +80,7 @@ def amqp091_options(
         made = click.option(
             "--dialect",
             type=click.Choice(["1.0", _DIALECT]),
-            help="What to speak at amqp:// and its like; amqp091:// is 0-9-1.",
+            help="The protocol for amqp:// URLs; amqp091:// always means 0-9-1.",
         )(made)
         made = click.argument("queue", metavar="[QUEUE]", required=False)(made)
         metavar = "URL/ADDRESS" if required else "[URL/ADDRESS]"

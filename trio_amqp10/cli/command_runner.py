@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 import trio
 
 from trio_amqp10.errors import AmqpError, SecurityError
+from trio_amqp10.sasl.errors import AuthenticationError, NoAcceptableMechanismError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable, Generator, Sequence
@@ -117,7 +118,7 @@ async def write_out(octets: bytes) -> None:
         # Or the interpreter would complain once more when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise CommandError(
-            "nobody reads the output any more; what was not written was not accepted"
+            "the output was closed; messages that were not written were not accepted"
         ) from None
 
 
@@ -213,7 +214,9 @@ def explain(failure: BaseException) -> str | None:
         return None if None in texts else "; ".join(sorted(text for text in texts if text))
     if isinstance(failure, SecurityError) or isinstance(failure.__cause__, SecurityError):
         why = failure if isinstance(failure, SecurityError) else failure.__cause__
-        return _one_line(f"not authenticated: {why} ({_CREDENTIALS})")
+        if isinstance(why, (AuthenticationError, NoAcceptableMechanismError)):
+            return _one_line(f"not authenticated: {why} ({_CREDENTIALS})")
+        return _one_line(str(why))
     if isinstance(failure, AmqpError):
         hint = _HINTS.get(str(getattr(failure, "condition", None)))
         return _one_line(f"{failure} ({hint})" if hint else str(failure))
@@ -223,11 +226,7 @@ def explain(failure: BaseException) -> str | None:
 
 
 def _os_error(failure: OSError) -> str:
-    """What the system said, also where trio tried several addresses and gathered what each said."""
-    cause = failure.__cause__
-    if failure.strerror is None and cause is not None:
-        reasons = sorted({getattr(leaf, "strerror", None) or str(leaf) for leaf in _parts(cause)})
-        return f"{failure}: {', '.join(reasons)}; is something listening there?"
+    """The reason, after the name of the file if there is one."""
     where = f"{failure.filename}: " if failure.filename else ""
     return f"{where}{failure.strerror or failure}"
 

@@ -149,7 +149,7 @@ def amqp10() -> None:
     type=click.Choice(["1.0", "all"]),
     default="1.0",
     show_default=True,
-    help="all: send one message round through every protocol that a container serves.",
+    help="all: send one message through every protocol that a container serves.",
 )
 def demo_command(frames: bool, dialect: str) -> None:
     """A container, a sender and a receiver in one process, with real messages between them."""
@@ -166,13 +166,13 @@ def demo_command(frames: bool, dialect: str) -> None:
     metavar="URL",
     type=_as_listen_url,
     multiple=True,
-    help="Where to listen; port 0 is any that is free. At amqp091:// AMQP 0-9-1 is served alone. May be repeated.  "
+    help="The URL to listen on; port 0 chooses a free port. amqp091:// serves AMQP 0-9-1 only. May be repeated.  "
     "[default: amqp://127.0.0.1:5672]",
 )
 @click.option(
     "--allow-plaintext-password",
     is_flag=True,
-    help="Take passwords from peers elsewhere, where somebody could read along.",
+    help="Accept passwords over connections that are not encrypted, also from other machines.",
 )
 @click.option(
     "--queue",
@@ -180,14 +180,14 @@ def demo_command(frames: bool, dialect: str) -> None:
     metavar="NAME[,RULE=VALUE...]",
     type=parsed_by("parse_queue"),
     multiple=True,
-    help="A queue to begin with, and its rules, as in orders,max-length=1000,dead-letter=dead. May be repeated.",
+    help="A queue and its rules, as in orders,max-length=1000,dead-letter=dead. May be repeated.",
 )
 @click.option("--topic", "topics", metavar="NAME", multiple=True, help="A topic. May be repeated.")
 @click.option(
     "--store",
     metavar="FILE",
     type=click.Path(dir_okay=False),
-    help="Keep durable messages in this file, so that they outlive the process; made if there is none.",
+    help="Keep durable messages in this file, which is created if necessary.",
 )
 @click.option(
     "--user",
@@ -195,7 +195,7 @@ def demo_command(frames: bool, dialect: str) -> None:
     metavar="NAME:PASSWORD",
     type=_as_user,
     multiple=True,
-    help="Somebody who may connect; without any, everybody may. May be repeated.",
+    help="A user who may connect; without any, everyone may. May be repeated.",
 )
 @click.option(
     "--users",
@@ -208,19 +208,21 @@ def demo_command(frames: bool, dialect: str) -> None:
     "--tls-cert",
     metavar="FILE",
     type=_FILE,
-    help="Our certificate, for amqps:// and its like; read again on SIGHUP.",
+    help="The server certificate, for amqps:// and other URLs with TLS; read again on SIGHUP.",
 )
-@click.option("--tls-key", metavar="FILE", type=_FILE, help="Its key, if it is not in the same file.")
+@click.option(
+    "--tls-key", metavar="FILE", type=_FILE, help="The key of the certificate, if it is not in the same file."
+)
 @click.option(
     "--tls-client-ca",
     metavar="FILE",
     type=_FILE,
-    help="Authorities of clients' certificates; a client without one is sent away, and EXTERNAL goes by the name in it.",
+    help="Require client certificates from these authorities; EXTERNAL uses the name in the certificate.",
 )
 @click.option(
     "--strict",
     is_flag=True,
-    help="Refuse addresses that nobody named here, rather than make a queue of them.",
+    help="Refuse unknown addresses; without it, a queue is created on first use.",
 )
 @click.option(
     "--quota",
@@ -228,7 +230,7 @@ def demo_command(frames: bool, dialect: str) -> None:
     metavar="[USER:]NAME=VALUE",
     type=parsed_by("parse_quota"),
     multiple=True,
-    help="What one identity may have at most, or one node, as in links=100 or ada:connections=5. May be repeated.",
+    help="A limit for each identity or node, as in links=100 or ada:connections=5. May be repeated.",
 )
 @click.option(
     "--max-failures",
@@ -236,7 +238,7 @@ def demo_command(frames: bool, dialect: str) -> None:
     type=parsed_by("parse_limit"),
     default="10",
     show_default=True,
-    help="Failed log-ins of one user from one host before it has to wait, ten times as many of one host; or none.",
+    help="Failed log-ins of a user from one host before the user is blocked there; a host is blocked after ten times as many. Or none.",
 )
 @click.option(
     "--memory-limit",
@@ -244,7 +246,7 @@ def demo_command(frames: bool, dialect: str) -> None:
     type=parsed_by("parse_memory_limit"),
     default="auto",
     show_default=True,
-    help="Octets that messages may take in memory, as in 512MiB; auto is 40 % of what the process may use; or none.",
+    help="Limit for messages in memory, as in 512MiB; auto is 40 % of the memory available to the process; or none.",
 )
 @click.option(
     "--max-partial",
@@ -252,12 +254,12 @@ def demo_command(frames: bool, dialect: str) -> None:
     type=parsed_by("parse_size"),
     default="256MiB",
     show_default=True,
-    help="Octets of deliveries that are not complete, on all connections together, or none.",
+    help="Limit for incomplete deliveries, on all connections together, in octets; or none.",
 )
 @click.option(
     "--refuse-durable",
     is_flag=True,
-    help="Without --store, reject messages that are to survive, rather than keep them in memory alone.",
+    help="Without --store, reject durable messages instead of keeping them in memory.",
 )
 @click.option("--management", is_flag=True, help="Let peers create and delete nodes, at $management.")
 @click.option(
@@ -266,7 +268,7 @@ def demo_command(frames: bool, dialect: str) -> None:
     multiple=True,
     metavar="NAME[,OPTION=VALUE...]",
     type=parsed_by("parse_dialect"),
-    help="Serve this protocol too, beside AMQP 1.0 on the same URLs, as in 0-9-1,heartbeat=30; or all. May be repeated.",
+    help="Serve this protocol as well as AMQP 1.0, on the same URLs, as in 0-9-1,heartbeat=30; or all. May be repeated.",
 )
 def serve_command(
     urls: tuple[str, ...],
@@ -325,13 +327,13 @@ def serve_command(
 
 @amqp10.command("send")
 @amqp091_options(as_target, publishes=True)
-@click.option("--body", metavar="TEXT", help="One message with this body.")
+@click.option("--body", metavar="TEXT", help="Send one message with this body.")
 @click.option(
     "--file",
     type=click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True),
     help="One message for each line of this file; without it and --body, of stdin.",
 )
-@click.option("--count", type=_COUNT, help="Send the body so many times, or the first so many lines.")
+@click.option("--count", type=_COUNT, help="Send the body this many times, or this many lines.")
 @click.option("--binary", is_flag=True, help="Bodies are data sections, not strings.")
 @click.option("--durable", is_flag=True, help="The messages must survive the loss of a broker.")
 @click.option(
@@ -342,12 +344,16 @@ def serve_command(
     multiple=True,
     help="An application property, as a string. May be repeated.",
 )
-@click.option("--subject", metavar="TEXT", help="What the messages are about.")
-@click.option("--ttl", metavar="SECONDS", type=_SECONDS, help="How long they are worth delivering.")
-@click.option("--priority", type=click.IntRange(0, 255), help="Urgent ones first; 4 is usual.")
-@click.option("--message-id", metavar="TEXT", help="The id of a message; for one message only.")
-@click.option("--correlation-id", metavar="TEXT", help="The id of the message that they are about.")
-@click.option("--reply-to", metavar="ADDRESS", help="Where replies are to be sent.")
+@click.option("--subject", metavar="TEXT", help="The subject of the messages.")
+@click.option("--ttl", metavar="SECONDS", type=_SECONDS, help="Time to live of the messages.")
+@click.option(
+    "--priority",
+    type=click.IntRange(0, 255),
+    help="The priority; higher is delivered first, the default is 4.",
+)
+@click.option("--message-id", metavar="TEXT", help="The id of the message; for one message only.")
+@click.option("--correlation-id", metavar="TEXT", help="The id of the message that this one answers.")
+@click.option("--reply-to", metavar="ADDRESS", help="The address for replies.")
 @click.option(
     "--content-type", metavar="TYPE", help="The media type of the bodies, as in text/csv; for --binary."
 )
@@ -412,14 +418,16 @@ def send_command(
 
 @amqp10.command("receive")
 @amqp091_options(as_target)
-@click.option("--count", type=_COUNT, help="So many messages; without it, until interrupted.")
-@click.option("--timeout", metavar="SECONDS", type=_SECONDS, help="Stop after so much silence.")
+@click.option("--count", type=_COUNT, help="Receive this many messages; without it, until interrupted.")
+@click.option(
+    "--timeout", metavar="SECONDS", type=_SECONDS, help="Stop when no message has come for this time."
+)
 @_json
 @_filter
 @click.option(
     "--credit",
     type=_COUNT,
-    help="How many messages may be here that are not printed, at most; in AMQP 0-9-1 the prefetch.  [default: 1000]",
+    help="How many messages may wait to be printed, at most; in AMQP 0-9-1 the prefetch.  [default: 1000]",
 )
 @_guarantee
 @dialling
@@ -462,14 +470,14 @@ def receive_command(
 
 @amqp10.command("browse")
 @_target
-@click.option("--count", type=_COUNT, help="The first so many; without it, all that are there.")
+@click.option("--count", type=_COUNT, help="Print this many messages; without it, all of them.")
 @click.option(
     "--timeout",
     metavar="SECONDS",
     type=_SECONDS,
     default=10.0,
     show_default=True,
-    help="How long the peer may take to say that there are no more.",
+    help="How long to wait for the peer's answer that there are no more messages.",
 )
 @_json
 @_filter
@@ -499,7 +507,7 @@ def browse_command(
 
 @amqp10.command("request")
 @amqp091_options(as_target, publishes=True)
-@click.option("--body", metavar="TEXT", required=True, help="What to ask.")
+@click.option("--body", metavar="TEXT", required=True, help="The body of the request.")
 @click.option("--timeout", metavar="SECONDS", type=_SECONDS, default=30.0, show_default=True)
 @_json
 @dialling
@@ -530,17 +538,17 @@ def request_command(
     "--spool",
     metavar="FOLDER",
     type=click.Path(exists=True, file_okay=False),
-    help="Watch the spool of a query of Spark, in place of a container.",
+    help="Watch the spool of a Spark query instead of a container.",
 )
 @click.option("--interval", metavar="SECONDS", type=_SECONDS, default=1.0, show_default=True)
 @click.option(
     "--timeout",
     metavar="SECONDS",
     type=_SECONDS,
-    help="With --spool: stop after so much silence of its receivers.",
+    help="With --spool: stop when its receivers have been silent for this time.",
 )
-@click.option("--once", is_flag=True, help="Show it once, and end.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, each time.")
+@click.option("--once", is_flag=True, help="Print once, and end.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line, each time.")
 @dialling
 def top_command(
     url: str | None,
@@ -590,7 +598,9 @@ def disconnect_command(url: str, identities: tuple[str, ...], dial: DialOptions)
 @amqp10.command("bench")
 @amqp091_options(as_target, required=False)
 @click.option("--count", type=_COUNT, default=100_000, show_default=True, help="Messages.")
-@click.option("--size", type=click.IntRange(min=8), default=100, show_default=True, help="Octets of a body.")
+@click.option(
+    "--size", type=click.IntRange(min=8), default=100, show_default=True, help="Octets in each body."
+)
 @click.option(
     "--presettled",
     is_flag=True,
@@ -601,7 +611,7 @@ def disconnect_command(url: str, identities: tuple[str, ...], dial: DialOptions)
     type=_COUNT,
     default=1000,
     show_default=True,
-    help="What the receiver keeps granted; in AMQP 0-9-1 its prefetch, and the publisher's window of confirms.",
+    help="The credit of the receiver; in AMQP 0-9-1 its prefetch, and the number of unconfirmed publishes.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 def bench_command(
@@ -643,15 +653,27 @@ def bench_command(
     "--html",
     metavar="OUT",
     type=click.Path(dir_okay=False, allow_dash=True),
-    help="Write one page of HTML to this file, which needs nothing else: lanes, deliveries, credit, errors; - is stdout.",
+    help="Write a self-contained HTML page to this file, with a sequence diagram of frames, deliveries, credit and errors; - is stdout.",
 )
-@click.option("--octets", is_flag=True, help="Every octet too.")
+@click.option("--octets", is_flag=True, help="Show the octets too.")
 @click.option(
-    "--listen", metavar="URL", type=_as_proxy_url, help="Listen here, and show what passes to --to."
+    "--listen",
+    metavar="URL",
+    type=_as_proxy_url,
+    help="Run a proxy: listen on this URL, pass everything on to --to, and show it.",
 )
-@click.option("--to", metavar="URL", type=_as_proxy_url, help="Where to pass on what comes to --listen.")
-@click.option("--listen-cert", metavar="FILE", type=_FILE, help="Our certificate, for amqps:// at --listen.")
-@click.option("--listen-key", metavar="FILE", type=_FILE, help="Its key, if it is not in the same file.")
+@click.option(
+    "--to", metavar="URL", type=_as_proxy_url, help="The URL that --listen passes everything on to."
+)
+@click.option(
+    "--listen-cert", metavar="FILE", type=_FILE, help="The server certificate, for amqps:// at --listen."
+)
+@click.option(
+    "--listen-key",
+    metavar="FILE",
+    type=_FILE,
+    help="The key of the certificate, if it is not in the same file.",
+)
 @tls_dialling
 def trace_command(
     files: tuple[str, ...],

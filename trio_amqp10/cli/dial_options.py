@@ -74,7 +74,7 @@ def dialling(command: Callable[..., None]) -> Callable[..., None]:
     return click.option(
         "--allow-plaintext-password",
         is_flag=True,
-        help="Send a password where somebody could read along (it is always sent to this machine).",
+        help="Allow sending a password over a connection that is not encrypted (to this machine it is always allowed).",
     )(tls_dialling(command))
 
 
@@ -82,14 +82,22 @@ def tls_dialling(command: Callable[..., None]) -> Callable[..., None]:
     """As ``dialling``, for a command that sends no password of its own: the options of TLS alone."""
 
     @click.option(
-        "--tls-ca", metavar="FILE", type=_FILE, help="Authorities to believe, in place of the system's."
+        "--tls-ca",
+        metavar="FILE",
+        type=_FILE,
+        help="Certificate authorities to trust, instead of the system's.",
     )
     @click.option(
-        "--tls-cert", metavar="FILE", type=_FILE, help="A certificate of our own; may hold its key."
+        "--tls-cert",
+        metavar="FILE",
+        type=_FILE,
+        help="The client certificate; the file may also have its key.",
     )
     @click.option("--tls-key", metavar="FILE", type=_FILE, help="The key of --tls-cert.")
     @click.option(
-        "--insecure", is_flag=True, help="Verify no certificate: anybody may then answer in the peer's name."
+        "--insecure",
+        is_flag=True,
+        help="Do not verify the certificate; anyone could then pretend to be the peer.",
     )
     @click.option("--cafile", type=_FILE, hidden=True)
     @click.option("--cert", type=_FILE, hidden=True)

@@ -29,6 +29,13 @@ class LazyGroup(click.Group):
         super().__init__(*args, **options)
         self._lazy = lazy
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # click itself would say "Aborted!", and exit with 1
+            click.echo("amqp10: interrupted", err=True)
+            ctx.exit(130)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*super().list_commands(ctx), *self._lazy})
 

@@ -65,7 +65,9 @@ def parse_queue(value: str) -> tuple[str, dict[str, Any]]:
         rule, _, text = part.partition("=")
         read = _RULES.get(rule)
         if read is None:
-            raise click.BadParameter(f"{part!r} is no rule of a queue; one of {', '.join(sorted(_RULES))} is")
+            raise click.BadParameter(
+                f"{part!r} is no rule of a queue; the rules are {', '.join(sorted(_RULES))}"
+            )
         try:
             rules[rule.replace("-", "_")] = read(text)
         except ValueError:
@@ -110,7 +112,7 @@ def parse_dialect(value: str) -> dict[str, dict[str, Any]]:
                 limits[option.replace("-", "_")] = int(text)
             else:
                 known = ", ".join((*_NUMBERS, *_SIZES, _NO_LOCAL))
-                raise click.BadParameter(f"{part!r} is no option of a dialect; one of {known} is")
+                raise click.BadParameter(f"{part!r} is no option of a dialect; the options are {known}")
         except ValueError:
             raise click.BadParameter(f"{option}={text!r}: that is not possible") from None
     if limits:
@@ -130,7 +132,7 @@ def parse_limit(value: str) -> int | None:
     if value == "none":
         return None
     if not value.isdecimal() or not int(value):
-        raise click.BadParameter(f"{value!r}: a number from 1 is possible, or none for no limit")
+        raise click.BadParameter(f"{value!r}: expected a number of at least 1, or none for no limit")
     return int(value)
 
 
@@ -179,7 +181,7 @@ def parse_quota(value: str) -> tuple[str | None, str, int]:
             f"{rule!r} is no quota; NAME=VALUE is, with {', '.join(_QUOTAS)} for the name"
         )
     if not text.isdecimal() or not int(text):
-        raise click.BadParameter(f"{name}={text!r}: a number from 1 is possible")
+        raise click.BadParameter(f"{name}={text!r}: expected a number of at least 1")
     return user or None, name.replace("-", "_"), int(text)
 
 

@@ -94,7 +94,7 @@ def _prepared(user: str) -> str:
 
 def _ask(name: str) -> str:
     if not sys.stdin.isatty():
-        raise CommandError("there is nobody to ask for a password; --stdin reads it from stdin")
+        raise CommandError("no terminal to ask for a password; --stdin reads it from stdin")
     password = getpass.getpass(f"password of {name}: ")
     if getpass.getpass("once more: ") != password:
         raise CommandError("these are two passwords; nothing was changed")

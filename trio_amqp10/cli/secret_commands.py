@@ -21,21 +21,21 @@ _HOSTS: Final = ("localhost", "127.0.0.1", "::1")
 @click.command("passwd")
 @click.argument("words", metavar="[FILE] USER", nargs=-1)
 @click.option("--delete", is_flag=True, help="Delete the user.")
-@click.option("--list", "as_list", is_flag=True, help="Print who is in FILE; then no USER is given.")
-@click.option("--stdin", is_flag=True, help="Read the password from the first line of stdin; do not ask.")
+@click.option("--list", "as_list", is_flag=True, help="Print the users in FILE; takes no USER.")
+@click.option("--stdin", is_flag=True, help="Read the password from the first line of stdin.")
 @click.option(
     "--iterations",
     type=click.IntRange(MIN_ITERATIONS, MAX_ITERATIONS),
     default=DEFAULT_ITERATIONS,
     show_default=True,
-    help="What it costs to try a password.",
+    help="The cost of guessing a password, in iterations of the hash.",
 )
 @click.option(
     "--mechanism",
     "mechanisms",
     type=click.Choice(tuple(HASHES)),
     multiple=True,
-    help=f"What to keep keys for. May be repeated.  [default: {', '.join(DEFAULT_MECHANISMS)}]",
+    help=f"The mechanisms to store keys for. May be repeated.  [default: {', '.join(DEFAULT_MECHANISMS)}]",
 )
 def passwd_command(
     words: tuple[str, ...],
@@ -47,15 +47,16 @@ def passwd_command(
 ) -> None:
     """Add USER to a file for "amqp10 serve --users", or give USER another password.
 
-    FILE is "amqp10-users" if it is not given. It holds salted keys, from which no password comes
-    back; keep it to yourself all the same, for who has it can try passwords and pretend to be the server.
+    FILE is "amqp10-users" if it is not given. It holds salted keys, from which no password can be
+    recovered. Keep it private: whoever has it can guess passwords offline and pretend to be the server.
     """
     if as_list:
         if len(words) > 1 or delete or stdin:
             raise click.UsageError("--list takes a FILE, and nothing else.")
         run_plain(lambda: list_users(words[0] if words else DEFAULT_FILE))
     if not 1 <= len(words) <= 2:
-        raise click.UsageError("One USER is due, and a FILE before it if you like.")
+        missing = "Missing argument 'USER'." if not words else "Only [FILE] USER may be given."
+        raise click.UsageError(missing)
     if delete and stdin:
         raise click.UsageError("--delete needs no password.")
     options = PasswdOptions(
@@ -83,23 +84,23 @@ def passwd_command(
     "clients",
     metavar="NAME",
     multiple=True,
-    help="Whom to make a certificate for. May be repeated.  [default: client]",
+    help="A client to make a certificate for. May be repeated.  [default: client]",
 )
 @click.option(
     "--days",
     type=click.IntRange(1, 3650),
     default=365,
     show_default=True,
-    help="How long certificates are good for; a new authority too, and none longer than it.",
+    help="How long certificates are valid, and a new authority; none outlives its authority.",
 )
-@click.option("--renew", is_flag=True, help="Replace certificates that are there, but never the authority.")
+@click.option("--renew", is_flag=True, help="Replace existing certificates, but never the authority.")
 def certs_command(
     directory: str, hosts: tuple[str, ...], clients: tuple[str, ...], days: int, renew: bool
 ) -> None:
-    """Make an authority for development in DIR, and certificates by it for a server and its clients.
+    """Make a certificate authority for development in DIR, and certificates for a server and its clients.
 
-    Prints the files that it wrote. An authority that is there already is used again. Keys are for
-    their owner alone to read.
+    Prints the names of the files. An authority that exists in DIR is used again. Only the owner can
+    read the keys.
     """
     run_plain(partial(_certs, directory, hosts or _HOSTS, clients or ("client",), days, renew))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
@@ -13,19 +14,24 @@ import trio_amqp10 as amqp
 from trio_amqp10.peer.delivery import raise_unless_accepted
 from trio_amqp10.peer.errors import DeliveryError
 
-from .command_runner import CommandError, Interrupts, write_out
+from .command_runner import CommandError, Interrupts, say, write_out
 from .dial_options import DialOptions
 from .progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from trio_amqp10.peer.link_options import Guarantee
 
 __all__ = ["SendOptions", "bodies_of", "send"]
 
+T = TypeVar("T")
+
 _IN_FLIGHT = 1000
 """Deliveries whose outcome may be outstanding: enough to keep a distant peer busy, little enough to hold."""
+
+_SILENCE = 2.0
+"""Seconds after which the command says what it waits for."""
 
 _READ = 65_536
 _PASSED_ON = ("subject", "priority", "message_id", "correlation_id", "reply_to", "content_type")
@@ -125,9 +131,11 @@ class _Flight:
         self.waiting: deque[amqp.OutgoingDelivery] = deque()
         self._sender = sender
         self._progress = progress
+        self._noted = False
 
     async def send(self, message: amqp.Message | bytes | str) -> None:
-        self.waiting.append(await self._sender.transmit(message))
+        transmit = partial(self._sender.transmit, message)
+        self.waiting.append(await (transmit() if self._sender.credit else self._patiently(transmit)))
         while self.waiting and (self.waiting[0].settled or len(self.waiting) > _IN_FLIGHT):
             await self._settle_oldest()
 
@@ -138,9 +146,23 @@ class _Flight:
 
     async def _settle_oldest(self) -> None:
         delivery = self.waiting[0]
-        raise_unless_accepted(await delivery.outcome(), delivery)
+        raise_unless_accepted(
+            await (delivery.outcome() if delivery.settled else self._patiently(delivery.outcome)), delivery
+        )
         self.waiting.popleft()
         self._progress.advance()
+
+    async def _patiently(self, wait: Callable[[], Awaitable[T]]) -> T:
+        """Wait for the peer; once, if it takes long, say so: a full queue looks like a program that hangs."""
+        if not self._noted:
+            with trio.move_on_after(_SILENCE):
+                return await wait()
+            self._noted = True
+            say(
+                f"amqp10: waiting: {self._sender.address!r} does not take message {self._progress.count + 1} yet; a full queue "
+                "takes none until others are received from it"
+            )
+        return await wait()
 
 
 class _Copies:

@@ -25,13 +25,13 @@ __all__ = ["spool_command"]
     "where",
     metavar="FOLDER-OR-URI",
     required=True,
-    help="Where Spark reads: a folder, or a URI that pyarrow knows, as in s3://bucket/orders?region=eu-west-1.",
+    help="The spool that Spark reads: a folder, or a URI that pyarrow supports, as in s3://bucket/orders?region=eu-west-1.",
 )
 @click.option(
     "--lane",
     metavar="NAME",
     required=True,
-    help="Which lane of it this is. Each has one receiver at a time: a name of its own for each pod.",
+    help="The name of the lane. Each lane has one receiver at a time, so give each pod its own name.",
 )
 @click.option(
     "--filter", "selector", metavar="SELECTOR", help="Only messages for which this selector of JMS is true."
@@ -42,9 +42,9 @@ __all__ = ["spool_command"]
     metavar="NAME=VALUE",
     type=as_pair,
     multiple=True,
-    help="An option of Spark's source about receiving, as in dedup=message-id or spool.maxBytes=4g. May be repeated.",
+    help="An option of the Spark source that concerns receiving, as in dedup=message-id or spool.maxBytes=4g. May be repeated.",
 )
-@click.option("--until-empty", is_flag=True, help="Take what is there, and end.")
+@click.option("--until-empty", is_flag=True, help="Receive the messages that are in the queue, then end.")
 @dialling
 def spool_command(
     target: tuple[str, str],

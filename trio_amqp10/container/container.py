@@ -19,7 +19,7 @@ from weakref import WeakSet
 import trio
 
 from trio_amqp10.errors import Condition, LocalProtocolError
-from trio_amqp10.net.waiters import check_trio
+from trio_amqp10.net.waiters import check_trio, interrupts_unwrapped
 from trio_amqp10.peer.dialling import Dialling
 from trio_amqp10.peer.listen import Acceptor, Listener, serve
 from trio_amqp10.peer.option_signatures import takes_as, takes_on
@@ -217,7 +217,9 @@ class Container(HandlerDecorators):
         if not node.address:
             raise LocalProtocolError("a node needs an address that is not empty")
         if node.address in self.nodes:
-            raise LocalProtocolError(f"{self.nodes[node.address]!r} has that address already")
+            raise LocalProtocolError(
+                f"the address {node.address!r} is taken, by {self.nodes[node.address]!r}"
+            )
         node.container = self._nodes_peer
         node.count_in(self.watermark)
         node.refuses_durable = node.refuses_durable or self._refuses_durable
@@ -683,15 +685,16 @@ class Container(HandlerDecorators):
         runner = TaskRunner(self)
         check_trio()
         try:
-            async with trio.open_nursery() as nursery:
-                self._join(runner, nursery)
-                try:
-                    started = _Started(self._listening, task_status)
-                    await serve(self.handle, *urls, task_status=started, **options)
-                except Exception as raised:
-                    failure = raised  # raised in here, it would come out as a group
-                finally:
-                    self._connections.part(runner, self._timers)
+            with interrupts_unwrapped():
+                async with trio.open_nursery() as nursery:
+                    self._join(runner, nursery)
+                    try:
+                        started = _Started(self._listening, task_status)
+                        await serve(self.handle, *urls, task_status=started, **options)
+                    except Exception as raised:
+                        failure = raised  # raised in here, it would come out as a group
+                    finally:
+                        self._connections.part(runner, self._timers)
         finally:
             await self.flush(patience)
         if failure is not None:
@@ -806,7 +809,7 @@ def _checked_limit(limit: int | Literal["auto"] | None) -> int | None:
     if limit == "auto":
         return default_limit()
     if limit is not None and limit < 1:
-        raise LocalProtocolError(f"memory_limit={limit}: at least 1 octet is possible, or None for no limit")
+        raise LocalProtocolError(f"memory_limit={limit}: expected at least 1 octet, or None for no limit")
     return limit
 
 

@@ -59,7 +59,7 @@ class HandlerNode(Node):
     def __init__(self, address: str, concurrency: int) -> None:
         super().__init__(address)
         if concurrency < 1:
-            raise LocalProtocolError(f"concurrency={concurrency}: at least 1 is possible")
+            raise LocalProtocolError(f"concurrency={concurrency}: expected at least 1")
         self.around: Around | None = None
         self._concurrency = concurrency
         self._figures = {"handled": 0, "failed": 0}

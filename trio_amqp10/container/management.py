@@ -329,7 +329,7 @@ def _names_in(body: Any) -> list[str]:
     if not isinstance(asked, (list, tuple)) or not all(
         isinstance(each, str) for each in cast("list[Any]", asked)
     ):
-        raise _FaultError(400, f"attributeNames={_shown.repr(asked)}: a list of strings is possible")
+        raise _FaultError(400, f"attributeNames={_shown.repr(asked)}: expected a list of strings")
     names = cast("list[str]", asked)
     if len(names) > _MOST_NAMES or any(len(name) > _LONGEST for name in names):
         raise _FaultError(
@@ -388,7 +388,7 @@ def _map(body: Any) -> Mapping[Any, Any]:
         return {}
     if isinstance(body, dict):
         return dict(body)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    raise _FaultError(400, f"the body is {type(body).__name__}: a map is possible")
+    raise _FaultError(400, f"the body is {type(body).__name__}: expected a map")
 
 
 def _wishes(body: Any, known: dict[str, type]) -> dict[str, Any]:
@@ -401,7 +401,7 @@ def _wishes(body: Any, known: dict[str, type]) -> dict[str, Any]:
         taken = (int, float) if kind is float else kind
         fits = isinstance(value, taken) and (kind is bool) == isinstance(value, bool)
         if not fits and (value is not None or kind is bool):
-            raise _FaultError(400, f"{name}={_shown.repr(value)}: {kind.__name__} is possible")
+            raise _FaultError(400, f"{name}={_shown.repr(value)}: expected {kind.__name__}")
         wishes[str(name).replace("-", "_")] = value if value is None else kind(value)
     return wishes
 
@@ -410,7 +410,7 @@ def _text(asked: Mapping[str, Any], name: str) -> str:
     value = asked.get(name)
     if not isinstance(value, str) or not value:
         raise _FaultError(
-            400, f"{name}={_shown.repr(value)} in the application-properties: a string is possible"
+            400, f"{name}={_shown.repr(value)} in the application-properties: expected a string"
         )
     if len(value) > _LONGEST:
         raise _FaultError(400, f"{name} has {len(value)} characters: at most {_LONGEST} are possible")
@@ -421,6 +421,6 @@ def _number(asked: Mapping[str, Any], name: str, default: int) -> int:
     value = asked.get(name, default)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise _FaultError(
-            400, f"{name}={_shown.repr(value)} in the application-properties: a number from 0 is possible"
+            400, f"{name}={_shown.repr(value)} in the application-properties: expected a number of at least 0"
         )
     return int(value)

@@ -247,7 +247,7 @@ class Stack:
     def _look_at_answer(self, data: bytes) -> None:
         self._in = head = (self._in + data)[:HEADER_SIZE]
         if head in _INSISTING:
-            reason = f"the peer takes nobody without {_INSISTING[head]}"
+            reason = f"the peer accepts no connection without {_INSISTING[head]}"
             self._die(reason)
             raise SecurityError(reason)
         self._looks = any(header.startswith(head) for header in _INSISTING)
@@ -320,10 +320,10 @@ class Stack:
         elif protocol_id == AMQP_ID:
             raise SecurityDowngradeError(
                 "we asked for SASL (protocol id 3), and the peer answered with protocol id 0: "
-                "it would have us go on without authentication"
+                "it wants to continue without authentication"
             )
         else:
-            raise SecurityError(f"the peer takes nobody without {_INSISTING[TLS_HEADER]}")
+            raise SecurityError(f"the peer accepts no connection without {_INSISTING[TLS_HEADER]}")
 
     def _accept(self, protocol_id: int, rest: bytes, now: float) -> None:
         if protocol_id == SASL_ID and self._accept_sasl is not None:

@@ -25,7 +25,7 @@ class OpenOptions:
     """Options of a connection, the same for the end that dials and the end that accepts.
 
     Raises:
-        LocalProtocolError: a frame size below the least that peers have to take (2.7.1).
+        LocalProtocolError: an option that is not a number, or a frame size below the minimum (2.7.1).
     """
 
     idle_timeout: float | None = 60.0
@@ -42,10 +42,13 @@ class OpenOptions:
     def __post_init__(self) -> None:
         for name in _SYMBOLS:  # an iterator can be read only once
             object.__setattr__(self, name, symbols(getattr(self, name)))
+        _check_number("idle_timeout", self.idle_timeout)
+        _check_number("max_frame_size", self.max_frame_size)
+        _check_number("channel_max", self.channel_max)
         size = self.effective_limits.max_frame_size
         if size < MIN_MAX_FRAME_SIZE:
             raise LocalProtocolError(
-                f"max_frame_size={size}: at least {MIN_MAX_FRAME_SIZE} octets are due (2.7.1)"
+                f"max_frame_size={size}: expected at least {MIN_MAX_FRAME_SIZE} octets (2.7.1)"
             )
 
     @property
@@ -64,6 +67,12 @@ class OpenOptions:
 
 
 _SYMBOLS = ("desired_capabilities", "offered_capabilities", "outgoing_locales", "incoming_locales")
+
+
+def _check_number(name: str, value: object) -> None:
+    """Refuse what a caller without a type checker may pass, e.g. a str from the environment."""
+    if value is not None and not isinstance(value, (int, float)):
+        raise LocalProtocolError(f"{name}={value!r}: a number or None is expected")
 
 
 class OpenKeywords(TypedDict, total=False):

@@ -141,7 +141,7 @@ class ReceiverLink(Link):
             LocalProtocolError: not attached, or a credit outside 0 to 2**31 - 1.
         """
         if not 0 <= credit <= FAR:
-            raise LocalProtocolError(f"link credit of {credit}: 0 to {FAR} is possible")
+            raise LocalProtocolError(f"link credit of {credit}: expected 0 to {FAR}")
         if self.state is not LinkState.ATTACHED and self.state is not LinkState.ATTACH_SENT:
             raise LocalProtocolError(f"cannot give credit: this link is {self.state.name}")
         # What the peer may have in flight by any older credit still comes in. A peer that reads every

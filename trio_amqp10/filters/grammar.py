@@ -179,7 +179,7 @@ def _explained(text: str, error: UnexpectedInput) -> FilterError:
         return FilterError(f"unexpected {text[position]!r}", position)
     assert isinstance(error, UnexpectedToken)
     token = cast("Token", error.token)
-    found = "the end" if token.type == "$END" else excerpt(str(token))
+    found = "end" if token.type == "$END" else excerpt(str(token))
     position = len(text) if token.type == "$END" else position
     possible = {_NAMES[name] for name in error.accepts or error.expected}
     if "a value" in possible:  # with all that a value can begin with

@@ -46,9 +46,7 @@ class Backoff:
                 f"{self!r}: initial >= 0, factor >= 1 and maximum >= initial are possible"
             )
         if self.attempts is not None and self.attempts < 1:
-            raise LocalProtocolError(
-                f"attempts={self.attempts}: at least 1 is possible, or None for any number"
-            )
+            raise LocalProtocolError(f"attempts={self.attempts}: expected at least 1, or None for any number")
         if self.give_up_after is not None and not self.give_up_after > 0:
             raise LocalProtocolError(
                 f"give_up_after={self.give_up_after}: seconds above 0 are possible, or None for any time"

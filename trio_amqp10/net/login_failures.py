@@ -55,7 +55,7 @@ class LoginFailures:
     def __init__(self, most: int | None, clock: Callable[[], float], *, numbers: int = _NUMBERS) -> None:
         if most is not None and most < 1:
             raise LocalProtocolError(
-                f"max_failures={most} would let in nobody: at least 1, or None for no limit"
+                f"max_failures={most} would refuse every user: expected at least 1, or None for no limit"
             )
         self._most = most
         self._clock = clock

@@ -202,8 +202,8 @@ def check_client_context(context: ssl.SSLContext, *, insecure: bool) -> None:
     if not insecure and (context.verify_mode is not ssl.CERT_REQUIRED or not context.check_hostname):
         what = "host names" if context.verify_mode is ssl.CERT_REQUIRED else "certificates"
         raise LocalProtocolError(
-            f"this ssl_context does not verify {what}, so anybody could answer in the peer's name: "
-            "use tls.client_context(cafile=...), or say insecure=True"
+            f"this ssl_context does not verify {what}, so anyone could pretend to be the peer: "
+            "use tls.client_context(cafile=...), or set insecure=True"
         )
     _check(context)
 

@@ -65,7 +65,7 @@ class _Answer(trio.abc.Stream):
                 name = "AMQP" if protocol_id == AMQP_ID else "SASL"
                 raise SecurityDowngradeError(
                     f"we asked for TLS (protocol id 2), and the peer answered with protocol id {protocol_id}: "
-                    f"it would have us go on with {name} in the clear"
+                    f"it wants to continue with {name} in the clear"
                 )
             self._done, self._head = True, b""
 

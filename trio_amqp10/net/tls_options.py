@@ -75,11 +75,13 @@ class TlsOptions:
         if self.asks_for_tls and not has_tls(layers):
             where = "a stream without layers" if url is None else url
             raise LocalProtocolError(
-                f"{where} has no TLS, and ssl_context, cafile, certfile, server_hostname and insecure are "
-                "about nothing else: dial amqps://, or name the layers, as in layers=['tls']"
+                f"{where} has no TLS, so ssl_context, cafile, certfile, server_hostname and insecure have "
+                "no meaning: use amqps://, or name the layers, as in layers=['tls']"
             )
         if has_tls(layers) and not self.insecure and not (self.server_hostname or (url and url.host)):
-            raise LocalProtocolError("say whom the peer's certificate has to name: server_hostname='...'")
+            raise LocalProtocolError(
+                "set server_hostname='...' to the name that the peer's certificate must have"
+            )
         return layers
 
     def make_context(self) -> ssl.SSLContext:

@@ -246,7 +246,7 @@ class AcceptedLayers:
             if None not in nexts:
                 await part(stream, TLS_HEADER)  # the header that it should have sent (2.2)
                 raise SecurityError(
-                    f"the peer began with protocol id {protocol_id}, where nobody gets in without TLS"
+                    f"the peer began with protocol id {protocol_id}, and this listener requires TLS"
                 )
         elif None not in nexts:
             raise RemoteProtocolError(

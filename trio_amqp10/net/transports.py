@@ -40,7 +40,10 @@ _HINTS: Final = {
     errno.EADDRNOTAVAIL: " (no interface of this machine has that address)",
     errno.EACCES: " (ports below 1024 and the directories of others need rights)",
 }
-"""What to do, for whoever wants to listen."""
+"""What to do, by the error of a listener."""
+
+_DIAL_HINTS: Final = {errno.ECONNREFUSED: " (no program listens there)"}
+"""What it means, by the error of a connection."""
 
 _UNIX: Final[int | None] = getattr(socket, "AF_UNIX", None)
 """The family of Unix sockets; None where Python has none, as on Windows."""
@@ -50,7 +53,7 @@ _CREDENTIALS: Final = struct.Struct("3i")
 
 
 async def connect(url: Url) -> trio.abc.Stream:
-    """Dial a URL. Raises OSError, which names it, where nobody answers.
+    """Dial a URL. Raises OSError, which names the host and the reason, if no address of the host can be reached.
 
     Cancelled: nothing stays open.
     """
@@ -70,9 +73,24 @@ def _named(failure: OSError, url: Url, hint: str = "") -> OSError:
     if isinstance(failure, socket.gaierror):
         return socket.gaierror(failure.errno, f"host {url.host!r}: {failure.strerror}")
     if failure.errno is None:
-        return failure  # trio has tried several addresses, and names them
+        return _unreachable(failure, url)
     named = OSError(failure.errno, f"{failure.strerror}{hint}", str(url))
     return named if type(named) is type(failure) else failure
+
+
+def _unreachable(failure: OSError, url: Url) -> OSError:
+    """What trio raised after all addresses of the host failed, with the reasons in its message.
+
+    Its class is that of the reason, if all addresses failed for the same one.
+    """
+    group = failure.__cause__
+    leaves = group.exceptions if isinstance(group, ExceptionGroup) else ()
+    codes = sorted({leaf.errno for leaf in leaves if isinstance(leaf, OSError) and leaf.errno is not None})
+    if not codes:
+        return failure
+    reasons = ", ".join(f"{os.strerror(code)}{_DIAL_HINTS.get(code, '')}" for code in codes)
+    text = f"cannot connect to {url.host}:{url.port}: {reasons}"
+    return OSError(codes[0], text) if len(codes) == 1 else OSError(text)
 
 
 def keep_alive(stream: trio.abc.Stream) -> None:

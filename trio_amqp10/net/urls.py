@@ -118,9 +118,10 @@ def parse_url(url: str, schemes: Mapping[str, str] | None = None) -> Url:
     userinfo, at, host = authority.rpartition("@")
     username, colon, password = userinfo.partition(":")
     if "?" in host:
+        names = ", ".join(option.partition("=")[0] for option in host.partition("?")[2].split("&"))
         raise LocalProtocolError(
-            f"{_shown(url.partition('?')[0])}: what follows ? is not known here; options are arguments, as in "
-            "open_connection(url, idle_timeout=30)"
+            f"{_shown(url.partition('?')[0])}: the URL of a connection has no options, and here follows ?{names}; options are "
+            "arguments, as in open_connection(url, idle_timeout=30)"
         )
     host, port = _host_and_port(url, host)
     return Url(
@@ -160,7 +161,9 @@ def _host_and_port(url: str, text: str) -> tuple[str, int | None]:
     else:
         host, _, port = text.partition(":")
     if not host:
-        raise LocalProtocolError(f"{_shown(url)} names no host, as in amqp://localhost:5672")
+        raise LocalProtocolError(
+            f"{_shown(url)} names no host, as in amqp://localhost:5672 or, with an IPv6 address, amqp://[::1]:5672"
+        )
     if not port:
         return unquote(host), None
     if not _PORT.fullmatch(port) or int(port) > 65535:

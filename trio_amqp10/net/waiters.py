@@ -5,6 +5,7 @@ Knows trio's scheduler, and nothing of AMQP.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,9 +13,28 @@ import trio
 from trio.lowlevel import Abort, RaiseCancelT, Task, current_task, reschedule, wait_task_rescheduled
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Generator
 
-__all__ = ["CheckpointThrottle", "OneShotEvent", "Waiter", "check_trio"]
+__all__ = [
+    "CheckpointThrottle",
+    "EnteredWithAsync",
+    "OneShotEvent",
+    "Waiter",
+    "check_trio",
+    "interrupts_unwrapped",
+]
+
+
+@contextmanager
+def interrupts_unwrapped() -> Generator[None, None, None]:
+    """Raise the ``KeyboardInterrupt`` of a nursery as itself: in a group of one, Python would not end the process by it."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        interrupts, others = group.split(KeyboardInterrupt)
+        if interrupts is None or others is not None:
+            raise
+        raise KeyboardInterrupt from None
 
 
 def check_trio() -> None:
@@ -30,6 +50,20 @@ def check_trio() -> None:
             "trio_amqp10 needs trio, which does not run here: start the program with trio.run(main). "
             "From asyncio, or without either, use trio_amqp10.blocking in a thread"
         ) from None
+
+
+class EnteredWithAsync:
+    """What is entered with ``async with`` and used only then: other uses are answered with that advice."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # type checkers know the attributes that there are
+
+        def __getattr__(self, name: str) -> Any:
+            advice = "" if name.startswith("_") else "; it is opened first: async with ... as name"
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}{advice}", name=name, obj=self
+            )
 
 
 class Waiter:

@@ -132,6 +132,6 @@ def _id_of(delivery: Delivery) -> Any:
     name = delivery.message.message_id
     if name is None:
         raise LocalProtocolError(
-            "a message without a message_id cannot be moved exactly once: nobody could know it again"
+            "a message without a message_id cannot be moved exactly once: it could not be recognised"
         )
     return name

@@ -22,6 +22,7 @@ import trio
 
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
+from trio_amqp10.net.waiters import EnteredWithAsync
 from trio_amqp10.peer.delivery import Delivery, OutgoingDelivery, raise_unless_accepted
 from trio_amqp10.peer.errors import ConnectionClosedError
 from trio_amqp10.peer.link_options import RequesterOptions
@@ -241,7 +242,7 @@ class Requester:
         return f"<Requester of {self._sender.address!r} waiting={len(self._pending)}>"
 
 
-class RequesterOpening:
+class RequesterOpening(EnteredWithAsync):
     """A requester that is yet to be opened: enter it with ``async with``.
 
     Raises (on entering):

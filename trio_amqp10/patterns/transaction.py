@@ -20,6 +20,7 @@ import trio
 
 from trio_amqp10.errors import AmqpError, LocalProtocolError
 from trio_amqp10.message import Message, Value
+from trio_amqp10.net.waiters import EnteredWithAsync
 from trio_amqp10.peer.errors import (
     LinkDetachedError,
     TransactionError,
@@ -291,7 +292,7 @@ def _inner(state: Any) -> Any:
     return state.outcome if isinstance(state, TransactionalState) else state
 
 
-class TransactionOpening:
+class TransactionOpening(EnteredWithAsync):
     """A transaction that is yet to be declared: enter it with ``async with``.
 
     Raises (on entering):

@@ -23,7 +23,7 @@ from trio_amqp10.net.redial import Redial
 from trio_amqp10.net.transport_layers import has_tls
 from trio_amqp10.net.transports import connect, is_private
 from trio_amqp10.net.urls import Url, parse_url
-from trio_amqp10.net.waiters import check_trio
+from trio_amqp10.net.waiters import EnteredWithAsync, check_trio
 from trio_amqp10.sasl import ClientMechanism, SaslClient, check_allowed, default_mechanisms
 from trio_amqp10.sasl.layer import sasl_frame_size
 from trio_amqp10.spec.transport import Error
@@ -61,7 +61,7 @@ _SETTLED: Final = 60.0
 """Seconds after which a redirect does not count as following upon the one before."""
 
 
-class Dialling:
+class Dialling(EnteredWithAsync):
     """A connection that is yet to be made: enter it with ``async with``."""
 
     __slots__ = (
@@ -389,7 +389,7 @@ def _texts(where: Any) -> list[str]:
     texts: list[Any] = [where] if single else list(cast("Iterable[Any]", where))
     if not all(isinstance(text, str) for text in texts):
         raise TypeError(
-            f"cannot dial {where!r}: a URL as 'amqp://localhost:5672', several of them, or a stream of trio is possible"
+            f"cannot dial {where!r}: give a URL such as 'amqp://localhost:5672', a list of URLs, or a stream of trio"
         )
     return texts
 

@@ -12,6 +12,7 @@ import trio
 
 from trio_amqp10.engine.unsettled_state import SenderTerminus
 from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.net.waiters import EnteredWithAsync
 from trio_amqp10.spec.transport import ReceiverSettleMode, Role
 
 from .errors import GuaranteeNotSupportedError, LinkRefusedError
@@ -59,7 +60,7 @@ async def recall(
     return ResumableLinkState(terminus, options, store, key)
 
 
-class LinkOpening(Generic[L]):
+class LinkOpening(EnteredWithAsync, Generic[L]):
     """A link that is yet to be attached: enter it with ``async with``.
 
     Entering raises ``LinkRefusedError`` where the peer refuses, ``GuaranteeNotSupportedError`` where it settles weaker

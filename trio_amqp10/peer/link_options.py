@@ -64,7 +64,7 @@ def settle_modes(guarantee: str) -> tuple[SenderSettleMode, ReceiverSettleMode]:
     try:
         return _MODES[guarantee]
     except KeyError:
-        raise LocalProtocolError(f"guarantee {guarantee!r}: one of {', '.join(_MODES)} is possible") from None
+        raise LocalProtocolError(f"guarantee {guarantee!r}: expected one of {', '.join(_MODES)}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

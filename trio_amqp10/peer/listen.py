@@ -27,7 +27,7 @@ from trio_amqp10.net.tls import check_server_context
 from trio_amqp10.net.transport_layers import AcceptedLayers, check_layers, has_tls, layers_of, no_less_secret
 from trio_amqp10.net.transports import bind, listener_url
 from trio_amqp10.net.urls import Url, parse_url, schemes_of
-from trio_amqp10.net.waiters import check_trio
+from trio_amqp10.net.waiters import check_trio, interrupts_unwrapped
 from trio_amqp10.protocol_headers import header_id
 from trio_amqp10.sasl import Server
 from trio_amqp10.sasl.layer import sasl_frame_size
@@ -354,10 +354,11 @@ async def serve(
                 reached = listener_url(place.url, listener)
                 url = place.scheme + reached.removeprefix(place.url.scheme)
                 listening.append(Listener(url, parse_url(reached).port, listener.socket.close))
-        async with trio.open_nursery() as nursery:
-            for listener, reception in sockets:
-                nursery.start_soon(accept_loop, listener, reception, admit, doors, nursery)
-            task_status.started(listening)
+        with interrupts_unwrapped():
+            async with trio.open_nursery() as nursery:
+                for listener, reception in sockets:
+                    nursery.start_soon(accept_loop, listener, reception, admit, doors, nursery)
+                task_status.started(listening)
     finally:
         doors.close()
         for listener, _ in sockets:

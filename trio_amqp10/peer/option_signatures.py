@@ -89,7 +89,12 @@ def _show(function: F, parameters: Iterable[Parameter], returning: Callable[...,
 def _made(
     options: Callable[P, OptionsT], call: Callable[..., object], *args: P.args, **kwargs: P.kwargs
 ) -> OptionsT:
-    """The options object. Raises TypeError for a parameter that there is not, in the name of the function."""
-    for name in kwargs.keys() - signature(options).parameters.keys():
+    """The options object. Raises TypeError for arguments that do not fit, in the name of the function."""
+    expected = signature(options)
+    for name in kwargs.keys() - expected.parameters.keys():
         raise TypeError(f"{call.__name__}() got an unexpected keyword argument {name!r}")
+    try:
+        expected.bind(*args, **kwargs)
+    except TypeError as misfit:
+        raise TypeError(f"{call.__name__}(): {misfit}") from None
     return options(*args, **kwargs)

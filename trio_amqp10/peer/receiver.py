@@ -147,7 +147,7 @@ class Receiver(Link["ReceiverLink"]):
             LinkDetachedError, trio.ClosedResourceError, ...: the link is gone.
         """
         if credit <= 0:
-            raise LocalProtocolError(f"grant({credit}): a number of messages, at least 1, is possible")
+            raise LocalProtocolError(f"grant({credit}): expected a number of messages, at least 1,")
         self.check_alive()
         if transaction is not None:
             if self._window.size:
@@ -474,9 +474,7 @@ def open_receiver(
         # What was prefetched at most once is lost with the link, so nothing is, unless asked for.
         credit = 0 if options.guarantee == "at-most-once" else default_credit(streaming)
     if credit < 0:
-        raise LocalProtocolError(
-            f"credit={credit}: a number of messages is possible, and 0 for none but by grant()"
-        )
+        raise LocalProtocolError(f"credit={credit}: expected a number of messages; 0 for none but by grant()")
     said = options.for_link(
         connection.recovering,
         options.address,
@@ -498,7 +496,7 @@ def check_prefetch(prefetch: int | None, credit: int | None, octets: int | None 
         return
     if prefetch < 1:
         raise LocalProtocolError(
-            f"prefetch={prefetch}: a number of unsettled deliveries, at least 1, is possible"
+            f"prefetch={prefetch}: expected a number of unsettled deliveries, at least 1,"
         )
     if credit is not None or octets is not None:
         raise LocalProtocolError(

@@ -82,7 +82,7 @@ def redirected(place: DialTarget, error: ConnectionRedirectError | LinkRedirectE
     if place.url is None or not place.url.port:
         raise LocalProtocolError(f"a redirect cannot be followed from {place}: it needs a URL with a host")
     if host is None:
-        raise LocalProtocolError(f"the peer redirects, and does not say where to: {error}")
+        raise LocalProtocolError(f"the peer redirects without an address: {error}")
     port = place.url.port if error.port is None else error.port
     return DialTarget(replace(place.url, host=host, port=port), error.hostname or host)
 
@@ -91,7 +91,5 @@ def hops_of(follow: bool | int) -> int:
     """How many redirects to follow in a row."""
     hops = (FOLLOWED if follow else 0) if isinstance(follow, bool) else follow
     if hops < 0:
-        raise LocalProtocolError(
-            f"follow_redirects={follow}: a number of redirects is possible, True or False"
-        )
+        raise LocalProtocolError(f"follow_redirects={follow}: expected a number of redirects, True or False")
     return hops

@@ -52,7 +52,7 @@ def sole_properties(policy: SolePolicy | None) -> dict[Any, Any]:
     if policy is None:
         return {}
     if policy not in _POLICIES:
-        raise LocalProtocolError(f"sole_connection={policy!r}: one of {', '.join(_POLICIES)} is possible")
+        raise LocalProtocolError(f"sole_connection={policy!r}: expected one of {', '.join(_POLICIES)}")
     return {Symbol(POLICY): UInt(_POLICIES[policy])}
 
 

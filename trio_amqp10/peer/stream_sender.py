@@ -63,7 +63,7 @@ class StreamSender(trio.abc.SendStream):
     ) -> None:
         """``begin`` is given the first octets, how many the message will have at least, and its format."""
         if length is not None and length < 0:
-            raise LocalProtocolError(f"length={length}: a number of octets is possible, or None")
+            raise LocalProtocolError(f"length={length}: expected a number of octets, or None")
         self.message: Message = Message() if message is None else message
         self._sender = sender
         self._begin = begin
@@ -85,9 +85,7 @@ class StreamSender(trio.abc.SendStream):
 
     def _begun(self) -> Outgoing:
         if self._out is None:
-            raise LocalProtocolError(
-                "a stream begins where it is entered: async with sender.stream() as body"
-            )
+            raise LocalProtocolError("a stream is opened first: async with sender.stream() as body")
         return self._out
 
     async def __aenter__(self) -> Self:

@@ -51,7 +51,7 @@ class Server:
 
     Raises:
         LocalProtocolError: ``users`` with ``verify`` or ``credentials``, two mechanisms of one name, a
-            SCRAM mechanism that is not known or that not all credentials have, or nobody could connect.
+            SCRAM mechanism that is not known or that not all credentials have, or no peer could connect.
     """
 
     __slots__ = ("_anonymous", "_credentials", "_mechanisms", "_scram", "_users", "_verify")
@@ -80,7 +80,7 @@ class Server:
         names = [check_name(mechanism.name) for mechanism in self._permitted(True)]
         if not names:
             raise LocalProtocolError(
-                "neither users, nor verify, nor credentials, nor mechanisms, nor anonymous: nobody could connect"
+                "neither users, nor verify, nor credentials, nor mechanisms, nor anonymous: no peer could connect"
             )
         if len(names) != len(set(names)):
             raise LocalProtocolError(f"a mechanism is offered twice: {', '.join(names)}")

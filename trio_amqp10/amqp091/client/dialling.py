@@ -143,7 +143,7 @@ class DiallingBase(Generic[C]):
                 assert url is not None
                 stream = await connect(url)
             return stream, await tls.put_on(stream, url)
-        raise connection_lost(f"nobody answered within {seconds:g} s")
+        raise connection_lost(f"no answer within {seconds:g} s")
 
     def _mechanisms(
         self, place: Place | None, stream: trio.abc.Stream, transport: Transport

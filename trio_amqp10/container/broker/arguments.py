@@ -89,14 +89,16 @@ def check_arguments(
     if kind == "stream":
         raise UnsupportedError("streams are not implemented here")
     if kind not in (_CLASSIC, _QUORUM):
-        raise PreconditionError(f"invalid x-queue-type {kind!r}: classic or quorum is possible")
+        raise PreconditionError(f"invalid x-queue-type {kind!r}: expected classic or quorum")
     if kind == _QUORUM and (not durable or exclusive or server_named):
         raise PreconditionError("a quorum queue is durable, not exclusive, and named by the client")
     for name in _NUMBERS:
         if name in arguments and not _is_whole(arguments[name], 0):
-            raise PreconditionError(f"invalid {name} {arguments[name]!r}: a number from 0 is possible")
+            raise PreconditionError(f"invalid {name} {arguments[name]!r}: expected a number of at least 0")
     if "x-expires" in arguments and not _is_whole(arguments["x-expires"], 1):
-        raise PreconditionError(f"invalid x-expires {arguments['x-expires']!r}: a number from 1 is possible")
+        raise PreconditionError(
+            f"invalid x-expires {arguments['x-expires']!r}: expected a number of at least 1"
+        )
     if arguments.get("x-max-priority", 0) > _MOST_PRIORITY:
         raise PreconditionError(f"invalid x-max-priority: {_MOST_PRIORITY} is possible at most")
     for name in _TEXTS:

@@ -268,7 +268,7 @@ class Headed:
     def check(self, arguments: Mapping[str, Any]) -> None:
         match = arguments.get(_MATCH, "all")
         if match not in _MATCHES:
-            raise PreconditionError(f"invalid x-match {match!r}: one of {', '.join(_MATCHES)} is possible")
+            raise PreconditionError(f"invalid x-match {match!r}: expected one of {', '.join(_MATCHES)}")
 
     def add(self, binding: Binding) -> None:
         self._all[binding] = _Wanted(binding.arguments)

@@ -388,7 +388,7 @@ class Topology:
         name, given = name.translate(_DROPPED), dict(arguments or {})
         _check_default(name)
         if kind not in KINDS:
-            raise PreconditionError(f"invalid exchange type {kind!r}: one of {', '.join(KINDS)} is possible")
+            raise PreconditionError(f"invalid exchange type {kind!r}: expected one of {', '.join(KINDS)}")
         if not isinstance(given.get(ALTERNATE, ""), str):
             raise PreconditionError(f"{ALTERNATE} is a string")
         there = self.exchanges.get(name)

@@ -87,11 +87,9 @@ class QueuePolicy:
             limit = getattr(self, name)
             least = 1 if name == "delivery_limit" or self.overflow == "wait" else 0
             if limit is not None and limit < least:
-                raise LocalProtocolError(
-                    f"{name}={limit}: at least {least} is possible, or None for any number"
-                )
+                raise LocalProtocolError(f"{name}={limit}: expected at least {least}, or None for any number")
         if self.ttl is not None and self.ttl < 0:
-            raise LocalProtocolError(f"ttl={self.ttl}: at least 0 is possible, or None for no limit")
+            raise LocalProtocolError(f"ttl={self.ttl}: expected at least 0, or None for no limit")
         if self.max_priority is not None and not 0 <= self.max_priority <= 255:
             raise LocalProtocolError(f"max_priority={self.max_priority}: 0 to 255 are possible, or None")
         for name in ("redelivery_delay", "max_redelivery_delay"):
@@ -101,22 +99,20 @@ class QueuePolicy:
         multiplier = self.redelivery_delay_multiplier
         if multiplier is not None and not 1 <= multiplier < math.inf:
             raise LocalProtocolError(
-                f"redelivery_delay_multiplier={multiplier}: at least 1 is possible, or None"
+                f"redelivery_delay_multiplier={multiplier}: expected at least 1, or None"
             )
         if self.expires is not None and not self.expires > 0:
             raise LocalProtocolError(
                 f"expires={self.expires}: more than 0 seconds are possible, or None for never"
             )
         if self.bound not in _BOUNDS:
-            raise LocalProtocolError(
-                f"bound={self.bound!r}: one of {', '.join(map(repr, _BOUNDS))} is possible"
-            )
+            raise LocalProtocolError(f"bound={self.bound!r}: expected one of {', '.join(map(repr, _BOUNDS))}")
         if self.overflow not in _OVERFLOWS:
             raise LocalProtocolError(
-                f"overflow={self.overflow!r}: one of {', '.join(map(repr, _OVERFLOWS))} is possible"
+                f"overflow={self.overflow!r}: expected one of {', '.join(map(repr, _OVERFLOWS))}"
             )
         if self.dead_letter == "":
-            raise LocalProtocolError("dead_letter='': an address is possible, or None for none")
+            raise LocalProtocolError("dead_letter='': expected an address, or None for none")
 
     @property
     def is_bounded(self) -> bool:

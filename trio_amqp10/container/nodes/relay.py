@@ -251,5 +251,5 @@ class Relay(Node):
 
 def _address(content: Content) -> str:
     if content.to is None:
-        raise RefusedError(Condition.NOT_FOUND, "a message without `to`: nobody knows where it goes")
+        raise RefusedError(Condition.NOT_FOUND, "a message without `to`, which the anonymous relay needs")
     return content.to

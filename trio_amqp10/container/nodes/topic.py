@@ -99,10 +99,10 @@ class Topic(Node):
         super().__init__(address)
         for name, limit in (("max_backlog", max_backlog), ("max_subscriptions", max_subscriptions)):
             if limit is not None and limit < 1:
-                raise LocalProtocolError(f"{name}={limit}: at least 1 is possible, or None for any number")
+                raise LocalProtocolError(f"{name}={limit}: expected at least 1, or None for any number")
         if overflow not in _SPILLS:
             raise LocalProtocolError(
-                f"overflow={overflow!r}: one of {', '.join(map(repr, _SPILLS))} is possible"
+                f"overflow={overflow!r}: expected one of {', '.join(map(repr, _SPILLS))}"
             )
         self.max_backlog = max_backlog
         self.overflow: Spill = overflow

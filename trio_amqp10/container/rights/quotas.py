@@ -76,7 +76,7 @@ class Quotas:
                 limit = getattr(self, each.name)
                 if limit is not None and limit < 1:
                     raise LocalProtocolError(
-                        f"{each.name}={limit}: at least 1 is possible, or None for any number"
+                        f"{each.name}={limit}: expected at least 1, or None for any number"
                     )
         for user, quotas in self.users.items():
             if quotas.users or any(getattr(quotas, name) is not None for name in _OF_NODES):

@@ -72,7 +72,7 @@ class SqliteStore:
         self.path: Final = os.fspath(path)
         if max_octets is not None and max_octets < 65_536:
             raise LocalProtocolError(
-                f"max_octets={max_octets}: at least 65536 is possible, or None for as large as the disk"
+                f"max_octets={max_octets}: expected at least 65536, or None for as large as the disk"
             )
         self._thread: threading.Thread | None = None
         self._room: DiskSpace | None = None

@@ -41,7 +41,7 @@ class EntityOptions:
             if seconds is not None and not seconds > 0:
                 raise LocalProtocolError(f"{name}={seconds}: more than 0 seconds are possible")
         if self.max_delivery_count < 1:
-            raise LocalProtocolError(f"max_delivery_count={self.max_delivery_count}: at least 1 is possible")
+            raise LocalProtocolError(f"max_delivery_count={self.max_delivery_count}: expected at least 1")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,12 +66,10 @@ class HubOptions:
     def __post_init__(self) -> None:
         for name in ("partition_count", "max_events"):
             if getattr(self, name) < 1:
-                raise LocalProtocolError(f"{name}={getattr(self, name)}: at least 1 is possible")
+                raise LocalProtocolError(f"{name}={getattr(self, name)}: expected at least 1")
         if self.message_retention is not None and not self.message_retention > 0:
             raise LocalProtocolError(
                 f"message_retention={self.message_retention}: more than 0 seconds are possible"
             )
         if isinstance(self.consumer_groups, str) or not all(self.consumer_groups):
-            raise LocalProtocolError(
-                f"consumer_groups={self.consumer_groups!r}: a tuple of names is possible"
-            )
+            raise LocalProtocolError(f"consumer_groups={self.consumer_groups!r}: expected a tuple of names")

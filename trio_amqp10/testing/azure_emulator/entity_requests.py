@@ -278,14 +278,14 @@ def _items(asked: Mapping[Any, Any], name: str, kind: type) -> list[Any]:
 def _number(asked: Mapping[Any, Any], name: str) -> int:
     value: Any = asked.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise RefusedError(ARGUMENT_ERROR, f"{name}={value!r}: a number from 0 is possible")
+        raise RefusedError(ARGUMENT_ERROR, f"{name}={value!r}: expected a number of at least 0")
     return int(value)
 
 
 def _text(asked: Mapping[Any, Any], name: str) -> str:
     value: Any = asked.get(name)
     if not isinstance(value, str):
-        raise RefusedError(ARGUMENT_ERROR, f"{name}={value!r}: a string is possible")
+        raise RefusedError(ARGUMENT_ERROR, f"{name}={value!r}: expected a string")
     return value
 
 

@@ -60,7 +60,7 @@ def _epoch(link: IncomingSender) -> int | None:
     if said is None:
         return None
     if not isinstance(said, int) or isinstance(said, bool) or said < 0:
-        raise RefusedError(ARGUMENT_ERROR, f"{EPOCH} {said!r}: a number from 0 is possible")
+        raise RefusedError(ARGUMENT_ERROR, f"{EPOCH} {said!r}: expected a number of at least 0")
     return int(said)
 
 

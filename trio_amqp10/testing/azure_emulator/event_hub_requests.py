@@ -58,7 +58,7 @@ class HubManagement(RequestResponseNode):
         if operation != "READ" or kind not in (_HUB, _PARTITION):
             raise RefusedError(
                 Condition.NOT_IMPLEMENTED,
-                f"{operation!r} of {kind!r}: READ of {_HUB} and {_PARTITION} is possible",
+                f"{operation!r} of {kind!r}: expected READ of {_HUB} and {_PARTITION}",
             )
         hub = self._find(str(asked.get("name")))
         if not isinstance(hub, Hub):

@@ -104,7 +104,7 @@ class Namespace:
             LocalProtocolError: there is no such key.
         """
         if key_name not in self._keys:
-            raise LocalProtocolError(f"no key {key_name!r}: one of {', '.join(self._keys)} is possible")
+            raise LocalProtocolError(f"no key {key_name!r}: expected one of {', '.join(self._keys)}")
         return (
             f"Endpoint=sb://127.0.0.1:{port};SharedAccessKeyName={key_name};"
             f"SharedAccessKey={self._keys[key_name][0]};UseDevelopmentEmulator=true;"

@@ -197,9 +197,7 @@ def _rewritten_piece(piece: re.Match[str]) -> str:
     if scope == "sys":
         field = _SYSTEM.get(name.lower())
         if field is None:
-            raise FilterError(
-                f"sys.{name} is not known here: one of {', '.join(sorted(_SYSTEM))} is possible"
-            )
+            raise FilterError(f"sys.{name} is not known here: expected one of {', '.join(sorted(_SYSTEM))}")
         return f"amqp.{field}"
     if not scope and word is not None and word.upper() in KEYWORDS:
         return word

@@ -315,7 +315,7 @@ class Amqp10Connection(ConnectedPeerBase):
         if asked.distribution_mode not in (None, DistributionMode.MOVE, DistributionMode.COPY):
             raise RefusedError(
                 Condition.NOT_IMPLEMENTED,
-                f"distribution-mode {asked.distribution_mode!r}: move or copy is possible",
+                f"distribution-mode {asked.distribution_mode!r}: expected move or copy",
             )
         copying = asked.distribution_mode == DistributionMode.COPY
         made = link.remote.source is not None and _is_to_be_made(asked)
@@ -610,7 +610,7 @@ def _is_to_be_made(asked: Source | Target) -> bool:
 def _checked(address: object) -> str:
     if not isinstance(address, str):
         raise RefusedError(
-            Condition.INVALID_FIELD, f"an address of type {type(address).__name__}: string is possible"
+            Condition.INVALID_FIELD, f"an address of type {type(address).__name__}: expected string"
         )
     return address
 
