@@ -102,7 +102,7 @@ class RemoteProtocolError(AmqpError):
         condition: the error condition that the standard gives it.
         scope: how much of the conversation the fault ends.
         info: the ``info`` map that goes with the error, if any.
-        rule: the name of the rule that was broken; None where a mechanism or an application has its own.
+        rule: the name of the rule that was broken; None if a mechanism or an application has its own.
     """
 
     def __init__(

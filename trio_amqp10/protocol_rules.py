@@ -74,25 +74,25 @@ class Strict:
     elsewhere. ``Strict.all(True)`` and ``Strict.all(False)`` are the two ends.
 
     Attributes:
-        sasl_frame_size: frames of the SASL layer have 512 octets at most (5.3.1); else 8,192, for tokens
+        sasl_frame_size: frames of the SASL layer have 512 octets at most (5.3.1); otherwise 8,192, for tokens
             are longer.
-        open_frame_size: an open that comes before ours is out has 512 octets at most (2.4.1); else 8,192, for
+        open_frame_size: an open that comes before ours is out has 512 octets at most (2.4.1); otherwise 8,192, for
             property maps are longer.
-        permitted_outcome: an outcome that the source does not permit ends the link (3.5.3); else the
+        permitted_outcome: an outcome that the source does not permit ends the link (3.5.3); otherwise the
             default outcome takes its place.
-        initial_delivery_count: a sender's attach has to name it (2.7.3); else nothing means 0.
-        duplicate_map_keys: a map with the same key twice is none (1.6.23); else the last one counts. In
+        initial_delivery_count: a sender's attach has to name it (2.7.3); otherwise nothing means 0.
+        duplicate_map_keys: a map with the same key twice is none (1.6.23); otherwise the last one counts. In
             performatives and in messages.
         annotation_keys: an annotation that is not known here, which is every one whose key does not begin with
-            ``x-opt-``, ends the link (3.2.10); else they are kept and passed on. Not where a message is
+            ``x-opt-``, ends the link (3.2.10); otherwise they are kept and passed on. Not where a message is
             read while it comes in.
-        section_order: the sections of a message come in their order (3.2); else in any, each once. Not
+        section_order: the sections of a message come in their order (3.2); otherwise in any, each once. Not
             where a message is read while it comes in.
-        incoming_window: a transfer beyond our window ends the session (2.5.6); else as many again are
+        incoming_window: a transfer beyond our window ends the session (2.5.6); otherwise as many again are
             taken.
-        link_credit: a delivery beyond its credit ends the link (2.6.7); else it is taken while no more than
+        link_credit: a delivery beyond its credit ends the link (2.6.7); otherwise it is taken while no more than
             ``Limits.incoming_window`` deliveries wait.
-        handle_max: a handle above what we announced closes the connection (2.7.2); else it is taken, while
+        handle_max: a handle above what we announced closes the connection (2.7.2); otherwise it is taken, while
             there are handles of ours for the answers.
         attach_after_error: after a detach of ours with an error that did not close the link, its name comes back
             with an unsettled map only (2.6.5); otherwise an attach without one is that of a new link.

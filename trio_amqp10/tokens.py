@@ -36,7 +36,7 @@ class Token:
     Attributes:
         value: the token; a secret, which no repr shows.
         type: ``"jwt"``, ``"servicebus.windows.net:sastoken"``, or what else the peer takes.
-        expires: seconds since 1970; None where it does not say.
+        expires: seconds since 1970; None if it does not say.
     """
 
     value: str = field(repr=False)

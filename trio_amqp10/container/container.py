@@ -92,8 +92,8 @@ class Container(HandlerDecorators):
 
     Args:
         name: the container id that peers see (2.4.1); a fresh UUID if None.
-        strict: refuse addresses that were not added; otherwise they are queues, made when first
-            used, and forgotten when neither links nor messages are left.
+        strict: refuse addresses that were not added; otherwise a queue is created on first use, and deleted when it has
+            neither links nor messages.
         max_unsettled_octets: octets of messages that one connection may hold unsettled; None for no limit. Once
             it holds so many, its links get no more until it settles some; one message may be larger by itself. As
             many may wait for the commit of one transaction, and one that goes beyond is rolled back. Where the peer
@@ -102,14 +102,13 @@ class Container(HandlerDecorators):
         transaction_timeout: seconds that a transaction may take before it is rolled back with
             ``amqp:transaction:timeout``; None for any time.
         wall_clock: seconds since 1970; messages with an absolute expiry time are measured by it once, when they come.
-        authorise: who may do what: a function, or an async one, of an ``Access`` that returns True to
-            permit it, e.g. ``Rules(...)``; None permits everything. What is refused gets
-            ``amqp:unauthorized-access``; raise ``RefusedError`` for other words. Anything else that it
-            raises is logged, and refuses with ``amqp:internal-error``.
+        authorise: a function of an ``Access``, async or not, that returns True to permit it, e.g. ``Rules(...)``; None
+            permits everything. Otherwise the answer is ``amqp:unauthorized-access``; raise ``RefusedError`` for another
+            condition. Any other exception is logged, and answered with ``amqp:internal-error``.
         store: keeps durable messages (3.2.1) and subscriptions (3.5.5) so that they outlive the process: a
-            ``SqliteStore``. A message is accepted once it is there. It is the caller's to close, when ``serve``
-            has ended. None: what nodes hold is gone with the process.
-        quotas: how much one identity may have; None for any number.
+            ``SqliteStore``. A message is accepted once it is stored. The caller closes the store, after ``serve``
+            has ended. None: messages are lost when the process ends.
+        quotas: limits for each identity; None for none.
         max_terminus_age: seconds that the state of a link is kept at most while the link is not attached, whatever its
             peer asks for (3.5.6); a day. A peer that asks for the expiry policy ``never`` is answered
             ``connection-close`` and this time. None for no limit.
@@ -658,7 +657,7 @@ class Container(HandlerDecorators):
         task_status: trio.TaskStatus[list[Listener]] = trio.TASK_STATUS_IGNORED,
         **options: Any,
     ) -> None:
-        """Listen, and serve the nodes to all who dial; see ``trio_amqp10.serve`` for the options.
+        """Listen, and serve the nodes to every peer that connects; see ``trio_amqp10.serve`` for the options.
 
         ``await nursery.start(partial(container.serve, url, sasl=...))`` gives a ``Listener`` for each address.
         ``dialects=`` names protocols to serve beside AMQP 1.0 on the same URLs: ``"all"``, or a list of names

@@ -108,7 +108,7 @@ class VirtualHosts:
         task_status: trio.TaskStatus[list[Listener]] = trio.TASK_STATUS_IGNORED,
         **options: Any,
     ) -> None:
-        """Listen, and serve all who dial; see ``trio_amqp10.serve`` for the options, and ``Container.serve`` for ``dialects``.
+        """Listen, and serve every peer that connects; see ``trio_amqp10.serve`` for the options, and ``Container.serve`` for ``dialects``.
 
         Peers are turned away before the connection is open, and see the container that they asked for. A virtual host of AMQP
         0-9-1 is the container of that name; ``/``, for which clients ask that want none in particular, is the one whose name

@@ -137,7 +137,7 @@ class BodyReader:
             self._held.append(octets)
 
     def _read_section(self, octets: bytes, pos: int, end: int) -> int | None:
-        """Behind the section, or behind the head of one with data; None where more has to come."""
+        """Behind the section, or behind the head of one with data; None if more has to come."""
         self._need = 0
         try:
             if octets[pos] == codes.DESCRIBED:

@@ -204,9 +204,7 @@ class Field(_Property, Generic[Got, Given]):
             fields[index] = checked
             message._replace(place, fields)
 
-        otherwise = (
-            f", {default!r} where nothing is said" if default is not None else "; None where there is none"
-        )
+        otherwise = f", {default!r} where nothing is said" if default is not None else "; None if absent"
         where = "header (3.2.1)" if header else "properties (3.2.4)"
         value_of.__doc__ = f"The field {name.replace('_', '-')} of the {where}{otherwise}."
         super().__init__(value_of, replace)

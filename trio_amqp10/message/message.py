@@ -404,7 +404,7 @@ class Message:
     # -- for the attributes
 
     def _load(self, place: int) -> Any:
-        """What is in the section, None where there is none."""
+        """What is in the section, None if absent."""
         value = self._sections[place]
         if value is not _UNREAD:
             return value

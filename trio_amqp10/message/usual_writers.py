@@ -26,7 +26,7 @@ __all__ = ["usual_payload"]
 
 
 def usual_payload(sections: list[Any]) -> bytes | None:
-    """The octets of a message by its sections, whose fields were checked; None where anything is unusual."""
+    """The octets of a message by its sections, whose fields were checked; None if anything is unusual."""
     header, delivery_annotations, annotations, properties, application_properties, body, footer = sections
     parts: list[bytes] = []
     append = parts.append

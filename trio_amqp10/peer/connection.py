@@ -82,11 +82,11 @@ class Connection(Waiter, trio.abc.AsyncResource):
     """One connection; either side may open links to the other.
 
     Attributes:
-        identity: who the peer proved to be, on the accepting side; or None.
-        server_name, sasl_hostname: whom the peer asked for in TLS (SNI) and SASL, on the accepting side; or None.
-        host: the IP address that the peer has dialled from, on the accepting side; None in memory or on a Unix socket.
-        vet: asked whether the peer may come in, before we open too; an error that it returns turns the peer away.
-        turned_away: whether it did.
+        identity: the authenticated identity of the peer, on the accepting side; or None.
+        server_name, sasl_hostname: the host that the peer named in TLS (SNI) and SASL, on the accepting side; or None.
+        host: the IP address of the peer, on the accepting side; None in memory or on a Unix socket.
+        vet: called before we open too; if it returns an error, the connection is closed with it.
+        turned_away: whether it returned one.
         close_timeout: seconds to wait for the peer's answer when something is closed.
         kinds: what its links and deliveries are made of; see ``use``.
         pace: checkpoints for calls that are cheaper than one.
@@ -212,7 +212,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
 
     @property
     def sole_connection(self) -> Literal["strong", "weak"] | None:
-        """How sure the peer is that there is no other connection of our container; None where it does not see to that."""
+        """How sure the peer is that there is no other connection of our container; None if it does not see to that."""
         return detection_of(self.remote)
 
     @property
@@ -524,7 +524,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         return self._default_session
 
     def new_name(self) -> str:
-        """A link name that nobody else has."""
+        """A new, unique link name."""
         return str(uuid.uuid4())
 
     def forget_sessions(self) -> None:
@@ -547,7 +547,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
     def incoming_links(self) -> IncomingLinks:
         """The links that the peer opens to us, to be accepted or refused one by one.
 
-        Links that nobody iterates over are refused with ``amqp:not-allowed``.
+        If the program does not iterate, links are refused with ``amqp:not-allowed``.
         """
         self._iterated = True
         return IncomingLinks(self)
@@ -724,7 +724,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
                 await self.pump.abort()
 
     def close_now(self, error: Error | None = None) -> None:
-        """Begin to close, without waiting for anything; ``aclose`` waits. Nothing happens where we have closed."""
+        """Begin to close, without waiting for anything; ``aclose`` waits. Nothing happens if we have closed."""
         if self._closed:
             return
         self._closed = True

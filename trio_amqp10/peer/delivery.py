@@ -327,7 +327,7 @@ class OutgoingDelivery(EngineOutgoing):
     __slots__ = ()
 
     async def outcome(self) -> Outcome | None:
-        """Wait for what the receiver makes of the message; None where it was sent settled.
+        """Wait for what the receiver makes of the message; None if it was sent settled.
 
         Inside a transaction it is the outcome that a commit will have.
 

@@ -89,7 +89,7 @@ class _RedirectError(GoneError):
 
     @property
     def network_host(self) -> str | None:
-        """The name or address of the machine; None where ``hostname`` is that too."""
+        """The name or address of the machine; None if ``hostname`` is that too."""
         return self._told("network-host", str) or None
 
     @property
@@ -104,7 +104,7 @@ class ConnectionRedirectError(ConnectionClosedError, _RedirectError):
 
     Attributes:
         hostname: what to name in ``open``, SASL and TLS, or None.
-        network_host: the name or address of the machine; None where ``hostname`` is that too.
+        network_host: the name or address of the machine; None if ``hostname`` is that too.
         port: where it listens; None: where the last one did.
     """
 

@@ -72,7 +72,7 @@ class IncomingLink:
         return self.engine.state is LinkState.ATTACH_RCVD
 
     def refuse_now(self, condition: str | Error, description: str | None = None) -> None:
-        """Refuse without waiting; nothing happens where the peer is gone already.
+        """Refuse without waiting; nothing happens if the peer is gone already.
 
         Raises:
             LocalProtocolError: the error is longer than a frame of the peer's.

@@ -271,28 +271,27 @@ async def serve(
 
     Args:
         handler: an async function of a ``Connection``.
-        urls: as for ``open_connection``; port 0 is any that is free. A WebSocket's path, if there is one, is
-            the only one where it can be asked for.
-        container_id: who we are (2.4.1); a fresh UUID if None.
-        sasl: whom to accept. Without one, or without users in it, everybody: with SASL
-            ANONYMOUS, or without a SASL layer.
-        allow_plaintext_password: take passwords where somebody could read along.
+        urls: as for ``open_connection``; port 0 chooses a free port. If the URL of a WebSocket has a path, requests for
+            other paths are refused.
+        container_id: our container id (2.4.1); a fresh UUID if None.
+        sasl: the mechanisms and users to accept. If None, or without users, every peer may connect, with SASL ANONYMOUS
+            or without a SASL layer.
+        allow_plaintext_password: accept passwords over connections that are not encrypted.
         ssl_context: our certificate, as ``tls.server_context`` makes it; TLS needs one. Renegotiation is
             switched off in it.
-        layers: as for ``open_connection``: for every URL, in place of what its scheme says.
-        detect: take on each URL whatever is no less secret than what its scheme says, and tell it
-            by the first octets: on ``amqp://`` everything, on ``amqps://`` everything with TLS.
-        origins: of which pages scripts may ask for a WebSocket, e.g. ``"https://example.org"``; ``"*"`` for
-            any. Programs that are no browsers name no page, and are not asked.
-        admit: called with the IP address of everybody who dials (None: a Unix socket), before anything
-            is read; who gets False is sent away.
-        vet: called with each connection whose peer has opened it, before we open it too; returns None to let it in, or
-            an error, e.g. ``redirect(url)``, that our close then brings right behind our open.
-        max_connections: above this, those who dial wait; None for no limit. Peers that have not opened their connection
-            count, but give way: the oldest of the host that has most goes for each newcomer.
-        max_handshakes: how many may be in the handshakes at a time; None for no limit. The others wait for
-            their turn, but a peer of a host that has fewer than another gets in at once, in place of the oldest of the host
-            that has most. A host is an IPv4 address, the /64 of an IPv6 address, or a user of this machine at a Unix socket.
+        layers: as for ``open_connection``: for every URL, instead of those of its scheme.
+        detect: recognise the transport by the first octets, and accept every one that is at least as secret as that of the
+            URL: on ``amqp://`` all, on ``amqps://`` all with TLS.
+        origins: the origins whose pages may open a WebSocket, e.g. ``"https://example.org"``; ``"*"`` for any. Programs
+            other than browsers send no origin, and are accepted.
+        admit: a function of the peer's IP address (None: a Unix socket), called before anything is read; if it returns
+            False, the connection is closed.
+        vet: a function of the connection, called when the peer has opened it and before we do; it returns None to accept
+            the connection, or an error, e.g. ``redirect(url)``, which our close then carries right after our open.
+        max_connections: above this number further peers wait; None for no limit. Peers that have not opened their
+            connection count too, but are replaced: for each new peer, the oldest of the host that has most of them.
+        max_handshakes: how many may be in the handshakes at a time; None for no limit. Further peers wait,
+            unless another host has more of these places: then the new peer replaces the oldest of the host that has most. A host is an IPv4 address, the /64 of an IPv6 address, or a user of this machine at a Unix socket.
         max_failures: failed authentications of one user from one host (an IP address, or the same /64 of IPv6) after
             which neither right nor wrong credentials of that user count from there; and ten times as many for all
             users of that host. One is forgiven each ``300 / max_failures`` seconds. Meanwhile the outcome is ``sys-temp``
@@ -301,8 +300,8 @@ async def serve(
         max_partial_octets: of deliveries that began and are not complete, on all connections together: above it the
             largest of the connection that has most goes, and its link is detached with
             ``amqp:resource-limit-exceeded``. None for no limit but that of each connection (``Limits.partial_octets``).
-        dialects: protocols to serve beside AMQP 1.0 on the same URLs, above the same layers. The first octets tell which:
-            each is asked in turn, and AMQP 1.0 gets those that none of them claims. ``sasl``, ``max_handshakes``,
+        dialects: protocols to serve beside AMQP 1.0 on the same URLs, above the same layers. The first octets decide:
+            each protocol is asked in turn, and AMQP 1.0 gets the connections that no other recognises. ``sasl``, ``max_handshakes``,
             ``max_failures``, ``limits.header_timeout`` and ``limits.handshake_timeout`` hold for all of them; ``handler``, ``vet`` and all
             that an open says are of AMQP 1.0. Names are for ``Container.serve``, which has the dialects.
         dialect_schemes: protocols that are served alone, on URLs of their own: with ``{"amqp091": dialect}``, ``amqp091://`` is

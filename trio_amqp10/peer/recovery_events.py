@@ -23,7 +23,7 @@ class Change:
 
     Attributes:
         kind: ``"lost"``; ``"failed"``, an attempt to dial it; ``"restored"``; or ``"stopped"`` for good.
-        reason: why it was lost or stopped, or what the attempt failed with; None where it was restored or closed here.
+        reason: why it was lost or stopped, or what the attempt failed with; None if it was restored or closed here.
         url: where it leads now, once restored.
     """
 

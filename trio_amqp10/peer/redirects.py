@@ -62,7 +62,7 @@ class DialTarget:
 
     Attributes:
         url: None for a stream that is connected already.
-        hostname: what the redirect that leads here says to ask for; None where nobody was redirected.
+        hostname: what the redirect that leads here says to ask for; None if nobody was redirected.
     """
 
     url: Url | None

@@ -82,22 +82,24 @@ class Sender(Link["SenderLink"]):
     ) -> Outcome | None:
         """Send a message and wait until the peer has accepted it.
 
+        As long as the peer takes no more, for example because a queue is full, it waits.
+
         Args:
             message: bytes, str, any AMQP value, or a ``Message``.
-            tag: at most 32 octets that name the delivery, and no other that is unsettled; made here if None.
-            settled: do not wait for an outcome, at most once (on a link that leaves the choice).
-            transaction: send as part of it: the message is there for others once it commits (4.4.1).
+            tag: the delivery tag, at most 32 octets, unique among unsettled deliveries; generated if None.
+            settled: do not wait for an outcome: at most once (on a link that leaves the choice).
+            transaction: send as part of it: other receivers get the message when it commits (4.4.1).
 
         Returns:
-            The accepted outcome; None where the delivery was sent settled.
+            The accepted outcome; None if the delivery was sent settled.
 
         Raises:
             DeliveryRejectedError, DeliveryReleasedError, DeliveryModifiedError: it was not accepted.
-            LinkDetachedError, SessionEndedError, ConnectionClosedError: the link is gone; if the
-                message was under way already, whether it arrived is not known.
+            LinkDetachedError, SessionEndedError, ConnectionClosedError: the link has ended; if the message was already on
+                its way, it is unknown whether it arrived.
             LocalProtocolError: it cannot be encoded; nothing was sent.
 
-        Cancelled: the outcome is unknown. Use ``transmit`` and keep the delivery, if that matters.
+        Cancelled: the outcome is unknown. If it matters, use ``transmit``, and await the outcome of its delivery.
         """
         delivery = await self.transmit(message, tag=tag, settled=settled, transaction=transaction)
         outcome = await delivery.outcome()
@@ -243,7 +245,7 @@ class Sender(Link["SenderLink"]):
     def give_back(self) -> None:
         """There is nothing to send now: what credit a ``draining`` receiver gave is given back (2.6.7).
 
-        Done for you but after ``wait_sendable`` and ``send_nowait``. Nothing happens where the
+        Done for you but after ``wait_sendable`` and ``send_nowait``. Nothing happens if the
         receiver does not ask for it.
         """
         self._link.drained()

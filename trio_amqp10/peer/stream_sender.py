@@ -237,7 +237,7 @@ class StreamSender(trio.abc.SendStream):
     def abort(self) -> None:
         """Take the message back: the receiver drops what it has of it (2.7.5).
 
-        Nothing happens where it has gone out already, or never began.
+        Nothing happens if it has gone out already, or never began.
         """
         self._closed = True
         if self._out is not None:

@@ -56,7 +56,7 @@ class TerminusStore(ABC):
 
     @abstractmethod
     async def discard(self, key: LinkKey) -> None:
-        """The link was closed for good: forget it. Nothing happens where it is not known.
+        """The link was closed for good: forget it. Nothing happens if it is not known.
 
         Cancelled: it is forgotten, or not; call it again.
         """

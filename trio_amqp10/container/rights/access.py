@@ -56,8 +56,8 @@ class Access:
 
     Attributes:
         action: ``"open"``, ``"send"``, ``"receive"``, ``"create"`` or ``"transact"``; as seen from the peer.
-        address: of the node, for ``send`` and ``receive``; else None.
-        identity: who the peer proved to be; None without a SASL layer.
+        address: of the node, for ``send`` and ``receive``; otherwise None.
+        identity: the authenticated identity of the peer; None without a SASL layer.
         container_id: what the peer calls itself, and has not proved.
         claims: what tokens that it put to ``$cbs`` say, as long as they are good.
     """

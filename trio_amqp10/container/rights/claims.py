@@ -57,7 +57,7 @@ class TokenOffer:
     Attributes:
         audience: what the peer wants it to be good for.
         token: the token; its ``expires`` is what the peer says of it, or None.
-        identity: who the peer proved to be; None without a SASL layer.
+        identity: the authenticated identity of the peer; None without a SASL layer.
         now: seconds since 1970.
     """
 
