@@ -1,4 +1,5 @@
-// RabbitMQ's client for Java, one scenario at a time: java JavaPeer.java URL SCENARIO; exits with 1 where an assertion fails.
+// RabbitMQ's client for Java, one scenario at a time: java JavaPeer.java URL SCENARIO [CAFILE]; exits with 1 where an assertion
+// fails. With a file of authorities, the certificate of the broker has to be by one of them, and for the host of the URL.
 // Each public method is a scenario; one whose name ends in after_a_restart has the broker restarted meanwhile.
 
 import com.rabbitmq.client.AMQP;
@@ -16,10 +17,15 @@ import com.rabbitmq.client.Recoverable;
 import com.rabbitmq.client.RecoveryListener;
 import com.rabbitmq.client.ReturnListener;
 import com.rabbitmq.client.ShutdownSignalException;
+import java.io.FileInputStream;
 import java.io.IOException;
+import java.io.InputStream;
 import java.lang.reflect.InvocationTargetException;
 import java.math.BigDecimal;
 import java.nio.charset.StandardCharsets;
+import java.security.KeyStore;
+import java.security.cert.Certificate;
+import java.security.cert.CertificateFactory;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Date;
@@ -30,9 +36,14 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLParameters;
+import javax.net.ssl.SSLSocket;
+import javax.net.ssl.TrustManagerFactory;
 
 public class JavaPeer {
   static final long SECONDS = 20;
+  static String authorities;
 
   // -- what the scenarios share
 
@@ -52,7 +63,29 @@ public class JavaPeer {
     ConnectionFactory factory = new ConnectionFactory();
     factory.setUri(url);
     factory.setAutomaticRecoveryEnabled(false);
+    if (authorities != null) checkCertificates(factory);
     return factory;
+  }
+
+  static void checkCertificates(ConnectionFactory factory) throws Exception {
+    KeyStore believed = KeyStore.getInstance(KeyStore.getDefaultType());
+    believed.load(null, null);
+    try (InputStream file = new FileInputStream(authorities)) {
+      for (Certificate each : CertificateFactory.getInstance("X.509").generateCertificates(file))
+        believed.setCertificateEntry("authority " + believed.size(), each);
+    }
+    TrustManagerFactory trust = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+    trust.init(believed);
+    SSLContext context = SSLContext.getInstance("TLS");
+    context.init(null, trust.getTrustManagers(), null);
+    factory.useSslProtocol(context);
+    factory.setSocketConfigurator(
+        socket -> {
+          socket.setTcpNoDelay(true);
+          SSLParameters parameters = ((SSLSocket) socket).getSSLParameters();
+          parameters.setEndpointIdentificationAlgorithm("HTTPS"); // the name in the certificate
+          ((SSLSocket) socket).setSSLParameters(parameters);
+        });
   }
 
   static Connection connect(String url) throws Exception {
@@ -511,6 +544,7 @@ public class JavaPeer {
   }
 
   public static void main(String[] arguments) throws Exception {
+    if (arguments.length > 2) authorities = arguments[2];
     try {
       JavaPeer.class.getMethod(arguments[1], String.class).invoke(null, arguments[0]);
     } catch (InvocationTargetException failure) {

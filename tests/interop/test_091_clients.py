@@ -15,22 +15,27 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
 
+import trio_amqp10 as amqp
+from tests.peer.authority import authority, serving
 from trio_amqp10.testing import rabbitmq, running_container
+from trio_amqp10.testing.rabbitmq_emulator import RabbitMQ
+from trio_amqp10.testing.threads import in_thread
 
 from .conftest import need
 from .peers import JARS, PEERS, Process
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import AsyncGenerator, Callable, Generator
 
     from .rabbitmq import Broker
 
@@ -173,6 +178,60 @@ def test_celery_finds_what_it_expects(pool: str, backend: str, target: tuple[str
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     wrong = json.loads(done.stdout)
     assert not wrong, "\n".join(f"{scenario}: {what}" for scenario, what in wrong.items())
+
+
+# -- over TLS ---------------------------------------------------------------------------------------
+
+JAVA = next(each for each in PROGRAMS if each.file == "JavaPeer.java")
+OVER_TLS = (
+    "confirms",
+    "large_body_in_small_frames",
+    "prefetch_and_acknowledgements",
+    "wrong_password",
+    "heartbeats",
+)
+
+
+@asynccontextmanager
+async def served_with_tls(name: str) -> AsyncGenerator[str]:
+    broker = RabbitMQ()
+    if name == "emulator":
+        serve = partial(broker.container.serve, **broker.serve_options)
+    else:
+        serve = partial(amqp.Container().serve, sasl=amqp.sasl.Server({"guest": "guest"}), dialects=["0-9-1"])
+    async with trio.open_nursery() as nursery:
+        (listener,) = await nursery.start(partial(serve, "amqps://127.0.0.1:0", ssl_context=serving()))
+        yield f"amqps://guest:guest@localhost:{listener.port}"
+        nursery.cancel_scope.cancel()
+
+
+@pytest.fixture(scope="module", params=["container", "emulator", "rabbitmq4"])
+def tls_url(request: pytest.FixtureRequest) -> Generator[str]:
+    """The URL of a broker with TLS, as ``localhost``, by ``authority()``."""
+    if request.param == "rabbitmq4":
+        broker: Broker = request.getfixturevalue(request.param)
+        yield f"amqps://guest:guest@localhost:{broker.tls_port}"
+    else:
+        with in_thread(served_with_tls(request.param), "amqp10 tls") as url:
+            yield url
+
+
+def java_over_tls(url: str, scenario: str, believed: str) -> subprocess.CompletedProcess[str]:
+    need(JAVA.peer)
+    command = [*JAVA.command, url, scenario, str(authority(believed).cafile)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+
+
+@pytest.mark.parametrize("scenario", OVER_TLS)
+def test_java_finds_what_it_expects_over_tls(scenario: str, tls_url: str) -> None:
+    done = java_over_tls(tls_url, scenario, "believed")
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+
+
+def test_java_is_not_served_where_it_does_not_believe_the_certificate(tls_url: str) -> None:
+    done = java_over_tls(tls_url, "confirms", "clients")
+    assert done.returncode == 1
+    assert "SSLHandshakeException" in done.stderr
 
 
 # -- through a restart of the broker ----------------------------------------------------------------
