@@ -280,5 +280,5 @@ def test_declared_queue_has_its_rules_from_its_arguments() -> None:
     "rules", [{"ttl": -1}, {"max_priority": -1}, {"max_priority": 256}, {"expires": 0}, {"bound": "all"}]
 )
 def test_rules_that_make_no_sense_are_refused(rules: dict[str, Any]) -> None:
-    with pytest.raises(LocalProtocolError, match="possible"):
+    with pytest.raises(LocalProtocolError, match="expected"):
         QueuePolicy(**rules)

@@ -33,7 +33,7 @@ def dial(container: Container, who: Any = None, **options: Any) -> LocalConnecti
 
 @pytest.mark.parametrize("name", ["connections", "links", "unsettled", "unsettled_octets", "node_senders"])
 def test_quota_that_would_permit_nothing_is_an_error(name: str) -> None:
-    with pytest.raises(amqp.LocalProtocolError, match=f"{name}=0: at least 1"):
+    with pytest.raises(amqp.LocalProtocolError, match=f"{name}=0: expected at least 1"):
         Quotas(**{name: 0})
 
 

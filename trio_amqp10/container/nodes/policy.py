@@ -91,11 +91,11 @@ class QueuePolicy:
         if self.ttl is not None and self.ttl < 0:
             raise LocalProtocolError(f"ttl={self.ttl}: expected at least 0, or None for no limit")
         if self.max_priority is not None and not 0 <= self.max_priority <= 255:
-            raise LocalProtocolError(f"max_priority={self.max_priority}: 0 to 255 are possible, or None")
+            raise LocalProtocolError(f"max_priority={self.max_priority}: expected 0 to 255, or None")
         for name in ("redelivery_delay", "max_redelivery_delay"):
             delay = getattr(self, name)
             if delay is not None and not 0 < delay < math.inf:
-                raise LocalProtocolError(f"{name}={delay}: more than 0 seconds are possible, or None")
+                raise LocalProtocolError(f"{name}={delay}: expected more than 0 seconds, or None")
         multiplier = self.redelivery_delay_multiplier
         if multiplier is not None and not 1 <= multiplier < math.inf:
             raise LocalProtocolError(
@@ -103,7 +103,7 @@ class QueuePolicy:
             )
         if self.expires is not None and not self.expires > 0:
             raise LocalProtocolError(
-                f"expires={self.expires}: more than 0 seconds are possible, or None for never"
+                f"expires={self.expires}: expected more than 0 seconds, or None for never"
             )
         if self.bound not in _BOUNDS:
             raise LocalProtocolError(f"bound={self.bound!r}: expected one of {', '.join(map(repr, _BOUNDS))}")
