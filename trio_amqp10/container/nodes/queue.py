@@ -311,11 +311,8 @@ class Queue(Node):
 
     def _place(self, entry: Entry) -> None:
         """Give what has come to a consumer that waits for it, or make it available."""
-        if entry.deadline is not None or entry.group is not None:
+        if entry.deadline is not None or entry.group is not None or not self._dispatch(entry):
             self._offer(entry)
-        elif not self._dispatch(entry):
-            self._available.add(entry)
-            self._look_at(entry)
         elif self._active is None and self.policy.single_active:
             self._activate()
 
@@ -391,10 +388,6 @@ class Queue(Node):
             self._groups.enter(entry.group, entry)
         elif not self._dispatch(entry):
             self._available.add(entry)
-        self._look_at(entry)
-
-    def _look_at(self, entry: Entry) -> None:
-        """It is in the queue now, perhaps available: for browsers, for a bound, for the next active consumer."""
         if self._browsers:
             self._show_to_browsers(entry)
         if self._bounded and self.policy.holds_nothing:
