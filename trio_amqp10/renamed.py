@@ -35,8 +35,8 @@ RENAMED: Final = {
 def __getattr__(name: str) -> Any:
     """What an old name means, for the packages that had it."""
     if name not in RENAMED:
-        package = sys.modules[__package__]  # with it, Python suggests a name that is spelt alike
-        raise AttributeError(f"{__package__} has no attribute {name!r}", name=name, obj=package)
+        package = sys.modules["trio_amqp10"]  # with it, Python suggests a name that is spelt alike
+        raise AttributeError(f"trio_amqp10 has no attribute {name!r}", name=name, obj=package)
     module, new = RENAMED[name]
     advice = "; to catch the library's exceptions, use AmqpError" if name == "Error" else ""
     _warn(name, new, 4, advice)  # the package asks for it with a function of its own

@@ -314,8 +314,8 @@ async def test_serve_holds_identities_to_their_quotas() -> None:
 @pytest.mark.parametrize(
     ("quota", "why"),
     [
-        ("links", "links='': a number from 1"),
-        ("ada:links=0", "links='0': a number from 1"),
+        ("links", "links='': expected a number of at least 1"),
+        ("ada:links=0", "links='0': expected a number of at least 1"),
         ("cheese=3", "'cheese=3' is no quota"),
         ("ada:node-senders=3", "for all, not for one of them"),
     ],

@@ -48,7 +48,7 @@ def test_frame_size_and_channel_max_go_before_limits_when_given() -> None:
 
 @pytest.mark.parametrize("options", [{"max_frame_size": 511}, {"limits": Limits(max_frame_size=511)}])
 def test_frame_size_is_refused_when_below_the_least(options: Any) -> None:
-    with pytest.raises(LocalProtocolError, match="max_frame_size=511: at least 512 octets"):
+    with pytest.raises(LocalProtocolError, match="max_frame_size=511: expected at least 512 octets"):
         OpenOptions(**options)
 
 

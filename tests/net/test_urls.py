@@ -55,12 +55,12 @@ WRONG = [
     ("http://h", "has to begin with"),
     (
         "amqp://h?heartbeat=30",
-        "the URL of a connection has no options, and here follows \\?heartbeat; options are arguments",
+        "the URL of a connection has no options, but this one has \\?heartbeat; options are arguments",
     ),
     ("amqp://h:5672?heartbeat=30", "^'amqp://h:5672': the URL of a connection has no options"),
     (
         "amqps://u:p@h?x=secret&y",
-        r"^'amqps://\*\*\*@h': the URL of a connection has no options, and here follows \?x, y; options",
+        r"^'amqps://\*\*\*@h': the URL of a connection has no options, but this one has \?x, y; options",
     ),
     ("amqp:/h", "has to begin with"),
     ("amqp://", "names no host, as in amqp://localhost:5672"),

@@ -166,7 +166,7 @@ def test_place_without_a_host_leads_nowhere(url: str | None) -> None:
 
 def test_redirect_to_no_host_leads_nowhere() -> None:
     error = amqp.ConnectionRedirectError("go", amqp.ErrorInfo(condition="amqp:connection:redirect"))
-    with pytest.raises(amqp.LocalProtocolError, match="does not say where"):
+    with pytest.raises(amqp.LocalProtocolError, match="redirects without an address"):
         redirected(DialTarget(parse_url("amqp://a.example")), error)
 
 

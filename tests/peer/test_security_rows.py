@@ -380,7 +380,7 @@ GOES_WRONG: dict[str, Case] = {
     ),
     "weaker header than SASL": (
         (), serving, Between(there=replacing(SASL, PLAINLY), back=replacing(SASL, PLAINLY)), "s3cret",
-        amqp.sasl.SecurityDowngradeError, "go on without authentication", "protocol id 0 is not taken here",
+        amqp.sasl.SecurityDowngradeError, "continue without authentication", "protocol id 0 is not taken here",
     ),
     "weaker list": (
         (), serving, Between(back=lambda octets: octets.replace(b"SCRAM-SHA", b"WORSE-SHA")), "s3cret",

@@ -486,7 +486,7 @@ async def test_stream_raises_when_it_is_used_wrongly() -> None:
     async with sink() as (sender, _service):
         with pytest.raises(amqp.LocalProtocolError, match="length=-1"):
             sender.stream(-1)
-        with pytest.raises(amqp.LocalProtocolError, match="where it is entered"):
+        with pytest.raises(amqp.LocalProtocolError, match="is opened first"):
             await sender.stream().send_all(b"m")
         await sender.stream().aclose()
         with pytest.raises(amqp.LocalProtocolError, match="without a body"):

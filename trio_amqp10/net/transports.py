@@ -12,7 +12,7 @@ import os
 import socket
 import stat
 import struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import trio
 
@@ -84,7 +84,7 @@ def _unreachable(failure: OSError, url: Url) -> OSError:
     Its class is that of the reason, if all addresses failed for the same one.
     """
     group = failure.__cause__
-    leaves = group.exceptions if isinstance(group, ExceptionGroup) else ()
+    leaves = cast("ExceptionGroup[Exception]", group).exceptions if isinstance(group, ExceptionGroup) else ()
     codes = sorted({leaf.errno for leaf in leaves if isinstance(leaf, OSError) and leaf.errno is not None})
     if not codes:
         return failure

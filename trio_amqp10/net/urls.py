@@ -120,7 +120,7 @@ def parse_url(url: str, schemes: Mapping[str, str] | None = None) -> Url:
     if "?" in host:
         names = ", ".join(option.partition("=")[0] for option in host.partition("?")[2].split("&"))
         raise LocalProtocolError(
-            f"{_shown(url.partition('?')[0])}: the URL of a connection has no options, and here follows ?{names}; options are "
+            f"{_shown(url.partition('?')[0])}: the URL of a connection has no options, but this one has ?{names}; options are "
             "arguments, as in open_connection(url, idle_timeout=30)"
         )
     host, port = _host_and_port(url, host)

@@ -126,7 +126,7 @@ async def test_queue_is_declared_shown_purged_and_deleted() -> None:
         ("PUT", "/queues/q", {"durable": "yes"}, 400, "bad queue property 'durable'"),
         ("PUT", "/queues/q", {"arguments": {"x-queue-type": "stream"}}, 501, "streams"),
         ("PUT", "/queues/q", {"arguments": {"x-queue-type": "odd"}}, 400, "'odd'"),
-        ("PUT", "/queues/q", {"arguments": {"x-max-length": -1}}, 400, "a number from 0"),
+        ("PUT", "/queues/q", {"arguments": {"x-max-length": -1}}, 400, "expected a number of at least 0"),
         ("PUT", "/queues/q", {"arguments": {"x-overflow": "odd"}}, 400, "reject-publish"),
         ("PUT", "/queues/q", {"arguments": {"x-dead-letter-exchange": 1}}, 400, "are strings"),
         ("DELETE", "/queues/q/messages", None, 400, "no queue 'q'"),
