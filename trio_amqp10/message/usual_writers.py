@@ -16,11 +16,11 @@ from typing import Any, Final
 from trio_amqp10.spec import messaging as standard
 from trio_amqp10.wire.bounded_memo import BoundedMemo
 from trio_amqp10.wire.codes import BINARY8, BINARY32, DOUBLE, FALSE, LONG, MAP8, SMALL_LONG, TRUE
-from trio_amqp10.wire.composite import plan_of
-from trio_amqp10.wire.unrolled import ENCODED_STRINGS, STRING_HEADS, WRITE_FAULTS, list_writer
+from trio_amqp10.wire.usual import ENCODED_STRINGS, STRING_HEADS, WRITE_FAULTS
 
 from .section_writers import SECTION_WRITERS
 from .sections import ANNOTATIONS, BODY, DELIVERY_ANNOTATIONS, FOOTER, HEADER
+from .straight import write_properties
 
 __all__ = ["usual_payload"]
 
@@ -38,7 +38,7 @@ def usual_payload(sections: list[Any]) -> bytes | None:
         if annotations:
             append(_general(ANNOTATIONS, annotations))
         if properties is not None:
-            octets = _properties(properties)
+            octets = write_properties(properties)
             if octets is None:
                 return None
             append(octets)
@@ -69,11 +69,9 @@ def _general(place: int, value: Any) -> bytes:
 
 
 _FAULTS: Final = (*WRITE_FAULTS, OverflowError)
-_HEADERS: Final = BoundedMemo[tuple[Any, ...], bytes](lambda fields: _general(HEADER, fields))
+_HEADERS: Final = BoundedMemo[tuple[Any, ...], bytes](lambda fields: _general(HEADER, list(fields)))
 _DATA8: Final = [standard.DATA.prefix + bytes((BINARY8, size)) for size in range(256)]
 _DATA32: Final = standard.DATA.prefix + bytes((BINARY32,))
-
-_properties: Final = list_writer(plan_of(standard.Properties))
 
 
 def _application_properties(properties: Any) -> bytes | None:

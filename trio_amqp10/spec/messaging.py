@@ -80,8 +80,8 @@ class Header:
     delivery_count: uint = 0
 
 
-DELIVERY_ANNOTATIONS: Final = Section("amqp:delivery-annotations:map", 0x71)
-MESSAGE_ANNOTATIONS: Final = Section("amqp:message-annotations:map", 0x72)
+DELIVERY_ANNOTATIONS: Final[Section] = Section("amqp:delivery-annotations:map", 0x71)
+MESSAGE_ANNOTATIONS: Final[Section] = Section("amqp:message-annotations:map", 0x72)
 
 
 @composite("amqp:properties:list", 0x73, provides=["section"])
@@ -103,11 +103,11 @@ class Properties:
     reply_to_group_id: string | None = None
 
 
-APPLICATION_PROPERTIES: Final = Section("amqp:application-properties:map", 0x74)
-DATA: Final = Section("amqp:data:binary", 0x75)
-AMQP_SEQUENCE: Final = Section("amqp:amqp-sequence:list", 0x76)
-AMQP_VALUE: Final = Section("amqp:amqp-value:*", 0x77)
-FOOTER: Final = Section("amqp:footer:map", 0x78)
+APPLICATION_PROPERTIES: Final[Section] = Section("amqp:application-properties:map", 0x74)
+DATA: Final[Section] = Section("amqp:data:binary", 0x75)
+AMQP_SEQUENCE: Final[Section] = Section("amqp:amqp-sequence:list", 0x76)
+AMQP_VALUE: Final[Section] = Section("amqp:amqp-value:*", 0x77)
+FOOTER: Final[Section] = Section("amqp:footer:map", 0x78)
 
 MESSAGE_FORMAT: Final = 0
 

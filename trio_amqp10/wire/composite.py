@@ -34,7 +34,7 @@ The class is statically frozen and dynamically plain: type checkers refuse assig
 time it is a dataclass with slots, since a frozen one takes five times as long to construct. A plan
 decodes an attach in a few microseconds without any code made for it. What must be faster than that has
 a short way beside it: transfer and disposition by hand, in the engine; the header and the properties of
-messages by straight code that ``unrolled`` makes of their plans.
+messages by the straight code of ``message.straight``.
 
 Two habits of the wire are deliberate. An empty composite is written ``c0 01 00`` and never ``45``,
 which some peers cannot read; both are understood. And a registry reads with its own types in the
@@ -84,9 +84,9 @@ class Section:
     __slots__ = ("code", "name", "prefix")
 
     def __init__(self, name: str, code: int) -> None:
-        self.name: Final = Symbol(name)
-        self.code: Final = ULong(code)
-        self.prefix: Final = descriptor_octets(code)
+        self.name: Final[Symbol] = Symbol(name)
+        self.code: Final[ULong] = ULong(code)
+        self.prefix: Final[bytes] = descriptor_octets(code)
 
     def __repr__(self) -> str:
         return f"Section({str(self.name)!r}, {int(self.code):#04x})"

@@ -48,7 +48,7 @@ def check_class(value: Any, classes: Any, what: str) -> None:
 
 def check_integer(value: Any, name: str) -> None:
     """Refuse what is not an int; a bool is none here, whatever Python says."""
-    if not isinstance(value, int) or value.__class__ is bool:
+    if isinstance(value, bool) or not isinstance(value, int):
         raise LocalProtocolError(f"{value!r} is not {name}: it takes an int")
 
 
