@@ -55,6 +55,7 @@ assert subprocess.run([command, "--version"], capture_output=True, text=True, ch
 """
 SPOOL = """
 import subprocess, sys
+import trio_amqp10.spark.lane_program
 from trio_amqp10.testing import running_container
 with running_container(queues=["orders"]) as url:
     command = [sys.executable, "-m", "trio_amqp10", "spool", f"{url}/orders", "--to", "spool", "--lane", "a", "--until-empty"]
@@ -91,7 +92,6 @@ WORKS = {
     "selector": "from trio_amqp10.filters import Selector; Selector('a = 1')",
     "otel": "import trio_amqp10.otel",
     "spool": SPOOL,
-    "spool": "import trio_amqp10.spark.lane_program",
     "cli": CLI,
     "test": TEST,
 }

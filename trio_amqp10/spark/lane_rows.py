@@ -173,6 +173,7 @@ class LaneRows:
         self._marks = [
             mark for mark in self._marks if any(row > position.get(key, row) for key, row in mark.items())
         ]
+        goal = position
         for mark in (*self._marks, end):
             goal = {key: max(at, min(end.get(key, at), mark.get(key, at))) for key, at in position.items()}
             count = self.rows(position, goal)
