@@ -331,7 +331,7 @@ def main() -> None:
     with ExitStack() as stack:
         remote = given.spool in ("objects", EXTERNAL)
         objects = stack.enter_context(ObjectServer()) if remote else None
-        lanes: int | str = {"folder": 1, EXTERNAL: EXTERNAL}.get(given.spool, LANES)
+        lanes: int | str = EXTERNAL if given.spool == EXTERNAL else 1 if given.spool == "folder" else LANES
         for dedup, sink in ways:
             if given.dedup not in (None, dedup):
                 continue

@@ -21,7 +21,7 @@ import uuid
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from .failure_points import passing
 from .first_copies import Identified
@@ -32,12 +32,14 @@ from .segments import keys
 from .spool import Slice, SpoolError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from .manifests import Manifest, Part, Positions
     from .storage import Store
 
 __all__ = ["LaneRows"]
+
+Result = TypeVar("Result")
 
 _log = logging.getLogger("trio_amqp10.spark")
 
@@ -46,7 +48,8 @@ _AGE: Final = 1.0
 """Seconds for which a listing of an object store is believed to be new: Spark asks a hundred times a second."""
 _LISTINGS: Final = 3
 """How often a gap is looked for again."""
-_DELETERS: Final = 8
+_REQUESTS: Final = 8
+"""To an object store, at a time."""
 _ORPHANED: Final = 24 * 3600.0
 """Seconds after which a segment without a manifest gets none: far more than a receiver takes to publish it (``lane_spool``)."""
 _SWEPT: Final = 3600.0
@@ -173,7 +176,7 @@ class LaneRows:
         self._marks = [
             mark for mark in self._marks if any(row > position.get(key, row) for key, row in mark.items())
         ]
-        goal = position
+        goal = end
         for mark in (*self._marks, end):
             goal = {key: max(at, min(end.get(key, at), mark.get(key, at))) for key, at in position.items()}
             count = self.rows(position, goal)
@@ -237,15 +240,21 @@ class LaneRows:
         self.batch(start, end)
         before, batch = self._catalog.last(start, self._window), self._catalog.parts(start, end)
         wanted = {part.manifest for part in (*before, *batch)}
-        self._ids = {each: ids for each, ids in self._ids.items() if each in wanted}
+        known = {each: ids for each, ids in self._ids.items() if each in wanted}
+        unknown = [each for each in wanted if each not in known]
+        self._ids = known | dict(zip(unknown, self._for_each(self._read_ids, unknown), strict=True))
         return [self._identified(part) for part in before], [self._identified(part) for part in batch]
 
     def _identified(self, part: Part) -> Identified:
-        manifest = part.manifest
-        ids = self._ids.get(manifest)
-        if ids is None:
-            ids = self._ids[manifest] = self._read_ids(manifest)
-        return Identified(self._slice(part), ids[part.start - manifest.first : part.stop - manifest.first])
+        first = part.manifest.first
+        return Identified(self._slice(part), self._ids[part.manifest][part.start - first : part.stop - first])
+
+    def _for_each(self, call: Callable[[Manifest], Result], manifests: list[Manifest]) -> list[Result]:
+        """The results of requests, several of which are under way at a time: a query that begins reads many manifests."""
+        if not self._store.remote:
+            return [call(each) for each in manifests]
+        with ThreadPoolExecutor(_REQUESTS) as pool:
+            return list(pool.map(call, manifests))
 
     def _read_ids(self, manifest: Manifest) -> list[str | None]:
         said = json.loads(self._store.get(manifest.name) or b"{}")
@@ -292,12 +301,7 @@ class LaneRows:
         ]
         if not gone:
             return
-        if self._store.remote:
-            with ThreadPoolExecutor(_DELETERS) as pool:
-                list(pool.map(self._delete, gone))
-        else:
-            for each in gone:
-                self._delete(each)
+        self._for_each(self._delete, gone)
         left = {*self._catalog.manifests()}.difference(gone)
         self._catalog = Catalog([each.name for each in left])
 
