@@ -61,7 +61,7 @@ def test_expression_passes_what_it_says(sql: str, wanted: tuple[bool, bool]) -> 
     ("sql", "complaint"),
     [
         ("price >", "rule 'one': 'price >'"),
-        ("sys.Nothing = 1", "sys.Nothing is not known here: one of contenttype"),
+        ("sys.Nothing = 1", "sys.Nothing is not known here: expected one of contenttype"),
         ("other.price = 1", "the scope of a name is sys or user"),
     ],
 )
