@@ -37,6 +37,12 @@ def test_iterator_of_symbols_is_read_once_when_given() -> None:
         assert Connection("x", **options.keywords()).local.desired_capabilities == ("a", "b")
 
 
+@pytest.mark.parametrize("name", ["idle_timeout", "max_frame_size", "channel_max"])
+def test_option_that_is_no_number_is_refused(name: str) -> None:
+    with pytest.raises(LocalProtocolError, match=f"{name}='3': a number or None is expected"):
+        OpenOptions(**{name: "3"})  # type: ignore[arg-type]  # as from the environment
+
+
 def test_frame_size_and_channel_max_go_before_limits_when_given() -> None:
     limits = Limits(max_frame_size=4096, channel_max=3, handle_max=9)
     local = Connection("x", limits=limits).local

@@ -70,7 +70,16 @@ REQUIREMENTS = [
         "its credit goes down as its count goes up",
         "send_writes_a_transfer_and_counts",
         "begin_sends_the_first_transfer_and_takes_credit",
-        mutant=Change("self.credit -= 1\n        self.delivery_count", "self.delivery_count"),
+        mutants=(
+            Change(
+                "        session.next_delivery_id = (delivery_id + 1) & MASK\n        self.credit -= 1\n",
+                "        session.next_delivery_id = (delivery_id + 1) & MASK\n",
+            ),
+            Change(
+                "self.session.next_delivery_id = (delivery_id + 1) & MASK\n        self.credit -= 1\n",
+                "self.session.next_delivery_id = (delivery_id + 1) & MASK\n",
+            ),
+        ),
     ),
     need(
         "2.6.7-9",

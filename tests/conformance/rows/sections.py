@@ -18,8 +18,8 @@ _UNKNOWN = "annotation_that_is_not_known_ends_the_link_when_strict_only"
 def _encoding(name: str) -> Change:
     """Every message says this content-encoding, unless its program says another."""
     return Change(
-        "            content_encoding,\n            absolute_expiry_time,",
-        f"            content_encoding or {name!r},\n            absolute_expiry_time,",
+        "        properties: list[Any] = [\n",
+        f"        content_encoding = content_encoding or {name!r}\n        properties: list[Any] = [\n",
     )
 
 
