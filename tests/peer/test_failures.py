@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any
 
 import pytest
@@ -150,11 +151,13 @@ async def test_row_16_user_that_guesses_waits_and_is_told_and_others_of_its_host
             assert caught.value.temporary
         await dial(listener.url, amqp.sasl.Scram("bob", "b0b"))
     told = [
-        each.message for each in caplog.records if each.levelno >= logging.INFO and "'ann'" in each.message
+        re.sub(r"\b(100|[789]\d) s", "N s", each.message)  # of 100 s; a busy machine has spent some of them
+        for each in caplog.records
+        if each.levelno >= logging.INFO and "'ann'" in each.message
     ]
     failed = "a peer at 127.0.0.1 failed to authenticate as 'ann'"
-    away = "'ann' does not get in from 127.0.0.1 for the next 100 s: too many failures"
-    waits = "a peer at 127.0.0.1 does not get in as 'ann': it has to wait 100 s, it failed too often"
+    away = "'ann' does not get in from 127.0.0.1 for the next N s: too many failures"
+    waits = "a peer at 127.0.0.1 does not get in as 'ann': it has to wait N s, it failed too often"
     assert told == [failed, failed, failed, away, waits, waits]
 
 
