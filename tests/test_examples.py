@@ -25,6 +25,7 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 ELSEWHERE = {
     "spark_join": "spark/test_examples.py",
     "spark_pipeline": "spark/test_examples.py",
+    "spark_rabbitmq_stream": "spark/test_examples.py",
     "spark_redrive": "spark/test_examples.py",
     "test_azure": "interop/test_azure.py",
     "test_event_hubs": "interop/test_azure.py",
@@ -32,8 +33,8 @@ ELSEWHERE = {
 }
 """Examples that need more than these tests may ask for, and who runs them."""
 LINES = 40
-LONGER = {"spark_join": 120, "spark_pipeline": 110, "spark_redrive": 120}
-"""Spark's own part of a pipeline takes room; these make their data, too."""
+LONGER = {"spark_join": 120, "spark_pipeline": 110, "spark_rabbitmq_stream": 120, "spark_redrive": 120}
+"""Spark's own part takes room, and these make their data, too."""
 LOCALHOST = "amqp://127.0.0.1:0"
 AMQP10 = [sys.executable, "-m", "trio_amqp10"]
 NEEDS_AN_ARGUMENT = sorted(

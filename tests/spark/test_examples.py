@@ -19,6 +19,8 @@ from .peers import lacks
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.interop.rabbitmq import Broker
+
     from .server import Server
 
 MINUTES = timedelta(minutes=10)
@@ -45,6 +47,8 @@ def run(name: str, *args: str) -> list[str]:
         ("spark_join.py", ["amqp://localhost", "more"], "[URL]"),
         ("spark_redrive.py", ["amqp://127.0.0.1:1", "dead", "folder", "n = 1"], "[URL QUEUE FOLDER FILTER]"),
         ("spark_redrive.py", ["amqp://localhost", "dead"], "[URL QUEUE FOLDER FILTER]"),
+        ("spark_rabbitmq_stream.py", [], "URL"),
+        ("spark_rabbitmq_stream.py", ["amqp://127.0.0.1:1"], "URL"),
     ],
 )
 def test_wrong_argument_prints_what_is_wanted(name: str, args: list[str], usage: str) -> None:
@@ -132,3 +136,20 @@ def test_redrive_sends_the_same_octets_and_goes_on_in_its_folder(
         )
     left = server.take("dead")
     assert [each.body for each in left] == ["of nowhere", *range(0, 24, 2)]
+
+
+def test_stream_of_rabbitmq_is_read_once_and_sent_on(java: None, broker: Broker) -> None:
+    queues = "[Name || {resource, _, queue, Name} <- rabbit_amqqueue:list_names()]"
+    before = broker.evaluate(queues)
+    runs_on, *said = run("spark_rabbitmq_stream.py", broker.url)
+    assert runs_on.startswith("Spark runs on Java ")
+    assert said == [
+        "read from the stream: 500 clicks",
+        "read from the stream: 100 clicks",
+        "in Parquet: 600 clicks, numbers 0 to 599",
+        "sent to the other stream: 240 clicks, the last of them:",
+        "237 is click 593",
+        "238 is click 595",
+        "239 is click 598",
+    ]
+    assert broker.evaluate(queues) == before
