@@ -23,18 +23,23 @@ if TYPE_CHECKING:
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 ELSEWHERE = {
-    "spark_pipeline": "spark/test_docs.py",
+    "spark_join": "spark/test_examples.py",
+    "spark_pipeline": "spark/test_examples.py",
+    "spark_rabbitmq_stream": "spark/test_examples.py",
+    "spark_redrive": "spark/test_examples.py",
     "test_azure": "interop/test_azure.py",
     "test_event_hubs": "interop/test_azure.py",
     "test_rabbitmq": "interop/test_rabbitmq_client.py",
 }
 """Examples that need more than these tests may ask for, and who runs them."""
 LINES = 40
-LONGER = {"spark_pipeline": 110}
-"""Spark's own part of a pipeline takes room; this one makes its data, too."""
+LONGER = {"spark_join": 120, "spark_pipeline": 110, "spark_rabbitmq_stream": 120, "spark_redrive": 120}
+"""Spark's own part takes room, and these make their data, too."""
 LOCALHOST = "amqp://127.0.0.1:0"
 AMQP10 = [sys.executable, "-m", "trio_amqp10"]
-NEEDS_AN_ARGUMENT = sorted(path.stem for path in EXAMPLES.glob("*.py") if "usage: " in path.read_text())
+NEEDS_AN_ARGUMENT = sorted(
+    path.stem for path in EXAMPLES.glob("*.py") if re.search(r"usage: python \w+\.py [A-Z]", path.read_text())
+)
 
 
 def load(name: str) -> ModuleType:

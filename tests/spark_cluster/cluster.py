@@ -1,7 +1,7 @@
 """A standalone cluster: a master and workers as processes on 127.0.0.1, each ended by its own id.
 
 A worker may be kept from seeing folders, as another machine would be: it runs in a mount namespace of its own, where they are
-empty. That needs root, or the right to make one.
+empty. That needs root, or a kernel that permits user namespaces.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -20,7 +21,7 @@ import pyspark
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["WORKERS", "Cluster", "can_hide"]
+__all__ = ["WORKERS", "Cluster", "hiding"]
 
 SPARK_HOME = Path(pyspark.__file__).parent
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,12 +31,13 @@ _SECONDS = 120.0
 _DEPLOY = "org.apache.spark.deploy"
 
 
-def can_hide() -> bool:
-    """Whether folders can be hidden from a process here."""
-    tried = subprocess.run(
-        ["unshare", "--mount", "true"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
-    )
-    return tried.returncode == 0
+@cache
+def hiding() -> list[str] | None:
+    """The command that gives a process mounts of its own, by root or in a user namespace; None if neither is permitted."""
+    for command in (["unshare", "--mount"], ["unshare", "--user", "--map-root-user", "--mount"]):
+        if subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0:
+            return command
+    return None
 
 
 class Cluster:
@@ -101,7 +103,7 @@ class Cluster:
         run = [str(SPARK_HOME / "bin" / "spark-class"), command[0], "--webui-port", "0", *command[1:]]
         if hide:
             mounts = " && ".join(f"mount -t tmpfs none '{each}'" for each in hide)
-            run = ["unshare", "--mount", "sh", "-c", f'{mounts} && exec "$@"', "sh", *run]
+            run = [*(hiding() or []), "sh", "-c", f'{mounts} && exec "$@"', "sh", *run]
         with (self._folder / f"{name}.log").open("wb") as log:
             return subprocess.Popen(run, env=environment, stdout=log, stderr=log, start_new_session=True)
 

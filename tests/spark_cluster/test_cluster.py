@@ -18,7 +18,7 @@ from tests.spark.server import Server
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.spark import prepare
 
-from .cluster import ROOT, WORKERS, Cluster, can_hide
+from .cluster import ROOT, WORKERS, Cluster, hiding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,8 +52,8 @@ def hidden(java: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def cluster(hidden: Path, tmp_path: Path) -> Iterator[Cluster]:
-    if not can_hide():
-        skip("a worker cannot be kept from seeing a folder here: unshare --mount is not permitted")
+    if hiding() is None:
+        skip("a worker cannot be kept from seeing a folder here: neither root nor a user namespace may mount")
     with Cluster(tmp_path, hide=[hidden]) as running:
         yield running
 
