@@ -134,8 +134,10 @@ def codec(job: SimpleNamespace) -> dict[str, float]:
     """Microseconds to make and encode a message, and to decode all of one, each with its own ids."""
     body = bytes(job.size)
     made = Span()
-    payloads = [make(job, body, number).encode() for number in range(job.count)]
+    for number in range(job.count):
+        make(job, body, number).encode()
     encoded = made.end(job.count)["us"]
+    payloads = [make(job, body, number).encode() for number in range(job.count)]
     read_span = Span()
     for octets in payloads:
         message = Message()
