@@ -11,7 +11,8 @@ body                     one data section, or one short string
 =======================  ====================================================================
 
 A reader takes the octets of a message, and where its section begins and ends. It is believed only if what it
-reads ends there, and a map only if no key came twice.
+reads ends there, and a map only if no key came twice. Before it, what looks like the messages before is read in one
+step: see ``learned``.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from trio_amqp10.wire.decode_budget import Budget
 from trio_amqp10.wire.readers import SCALARS
 from trio_amqp10.wire.usual import READ_FAULTS, SYMBOLS
 
+from .learned import Learned, LearnedSpans
 from .straight import read_header, read_properties
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ _PLACES: Final = {
 """The place of a section, by four octets that are nearly always its first: then the fifth is the size of the rest."""
 
 
-def usual_spans(payload: bytes) -> list[tuple[int, int] | None] | None:
+def _read_spans(payload: bytes) -> list[tuple[int, int] | None] | None:
     """Where the sections are, (start, end) for each place or None, where each is short, there once and in order."""
     spans: list[tuple[int, int] | None] = [None] * 7
     pos = 0
@@ -73,6 +75,9 @@ def usual_spans(payload: bytes) -> list[tuple[int, int] | None] | None:
     except (KeyError, IndexError):
         pass
     return None
+
+
+usual_spans: Final = LearnedSpans(_read_spans).find
 
 
 def _read_application_properties(buf: bytes, start: int, end: int) -> dict[str, Any] | None:
@@ -154,11 +159,11 @@ _DATA32: Final = standard.DATA.prefix + bytes((BINARY32,))
 _TEXT8: Final = standard.AMQP_VALUE.prefix + bytes((STRING8,))
 USUAL_READERS: Final[tuple[Callable[[bytes, int, int], Any], ...]] = (
     read_header,
-    _read_annotations,
-    _read_annotations,
-    read_properties,
-    _read_application_properties,
+    Learned(_read_annotations).read,
+    Learned(_read_annotations).read,
+    Learned(read_properties).read,
+    Learned(_read_application_properties).read,
     short_body,
-    _read_annotations,
+    Learned(_read_annotations).read,
 )
 """By place; each gives what ``sections.read_section`` gives for that place, or None."""

@@ -1,0 +1,216 @@
+"""Sections that look like ones before, read in one step (3.2).
+
+The messages of a sender differ in an id or a number, and little else. Where two sections have the same octets but for
+the values of some fields, what they have in common is kept as a *shape*: which octets are fixed, and where the others are,
+each with a constructor and a size that are fixed too. A section that fits a shape has the fields of the section that the
+shape was made of, except for those values. Everything else is read by the reader that was there before. Knows
+nothing of what a section means.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from trio_amqp10.wire import codes
+from trio_amqp10.wire.decode_budget import Budget
+from trio_amqp10.wire.readers import SCALARS
+from trio_amqp10.wire.usual import READ_FAULTS, SYMBOLS
+from trio_amqp10.wire.values import Timestamp, ULong
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["MOST_MISSES", "Learned", "LearnedSpans"]
+
+MOST_MISSES: Final = 1_024
+"""A shape is made of the second section of a size, and then again behind 2, 4, 8 and so on to so many that did not fit, and
+from 2 on again: so what never fits costs little, and what changes is learned again."""
+
+_NO_BUDGET: Final = Budget()
+"""Scalars spend nothing."""
+
+_HEAD: Final = 6
+"""Octets before the first item: ``00``, the descriptor, then constructor, size and count of one octet each."""
+
+
+_BOOLEANS: Final = {bytes((codes.TRUE,)): True, bytes((codes.FALSE,)): False}
+_new_int: Final[Any] = int.__new__
+_KINDS: Final[dict[int, tuple[int, str, Callable[[Any], Any] | None]]] = {
+    codes.TRUE: (0, "s", _BOOLEANS.__getitem__),
+    codes.FALSE: (0, "s", _BOOLEANS.__getitem__),
+    codes.STRING8: (2, "s", bytes.decode),
+    codes.SYMBOL8: (2, "s", SYMBOLS.__getitem__),
+    codes.BINARY8: (2, "s", None),
+    codes.ULONG: (1, "Q", partial(_new_int, ULong)),
+    codes.TIMESTAMP: (1, "q", partial(_new_int, Timestamp)),
+    codes.LONG: (1, "q", None),
+    codes.SMALL_LONG: (1, "b", None),
+    codes.DOUBLE: (1, "d", None),
+}
+"""How a value that differs is read, by its constructor: how many octets before it are fixed, its format to ``struct``,
+and what makes the value of that, unless it is that. Others of a fixed width: see ``_kind``."""
+
+
+def _kind(code: int) -> tuple[int, str, Callable[[Any], Any] | None] | None:
+    if 0x50 <= code < 0xA0:  # of a width that the constructor tells (1.2)
+        read = SCALARS[code]
+        return 1, "s", lambda octets: read(octets, 0, _NO_BUDGET)[0]
+    return None
+
+
+_MOST_FREE: Final = 3
+"""Values of a section that may differ: an id, the id of another message, a time."""
+
+_Shape = tuple[Any, Any, bytes, Any, Any, bytes, Any, Any, bytes, Any, Any, bytes]
+"""What takes a section apart into fixed and free parts by turns; the values of a section that fits; the first fixed part;
+then thrice the place of a free part among the values, or None, what makes a value of it, and the fixed part behind it."""
+
+
+def _shape(before: bytes, octets: bytes, values: Any) -> _Shape | None:
+    """The shape of two sections of one size, the second of which gave these values; None if there is none.
+
+    What fits it has the constructors and sizes of that one, wherever it came from: ``before`` only tells what is free.
+    """
+    keyed = values.__class__ is dict
+    form = ">"
+    shape: list[Any] = []
+    place: Any = -1
+    pos, begun = _HEAD, 0
+    while pos < len(octets):
+        if keyed:
+            place, pos = SCALARS[octets[pos]](octets, pos + 1, _NO_BUDGET)
+        else:
+            place += 1
+        code = octets[pos]
+        stop = SCALARS[code](octets, pos + 1, _NO_BUDGET)[1]
+        if before[pos:stop] != octets[pos:stop]:
+            kind = _KINDS.get(code) or _kind(code)
+            if kind is None:
+                return None
+            width, letter, make = kind
+            fixed = octets[begun : pos + width]
+            form += f"{len(fixed)}s{stop - pos - width if letter == 's' else ''}{letter}"
+            shape += (fixed, place, make)
+            begun = stop
+        pos = stop
+    shape.append(octets[begun:])
+    free = len(shape) // 3
+    if free > _MOST_FREE:
+        return None
+    shape += (None, None, b"") * (_MOST_FREE - free)
+    form += f"{len(octets) - begun}s" + "0s0s" * (_MOST_FREE - free)
+    return cast("_Shape", (Struct(form).unpack_from, values.copy(), *shape))
+
+
+class _Paced:
+    """Where nothing fits, one in 65 is looked at, and the others are the reader's at once."""
+
+    __slots__ = ("_pause", "_row")
+
+    def __init__(self) -> None:
+        self._row = 0  # how many in a row did not fit, up to 10
+        self._pause = 0  # how many are not looked at from here on
+
+    def _missed(self) -> None:
+        """From the fourth in a row on a pause follows, of 1, 2, 4 and so on to 64."""
+        row = self._row = min(self._row + 1, 10)
+        self._pause = 1 << row >> 4
+
+
+class Learned(_Paced):
+    """Reads the sections of one place in the message, by what it learned of the ones before.
+
+    Args:
+        read: reads a section: the list of its fields or a dict of its pairs, all of them scalars in a ``list8`` or ``map8``
+            behind a ``smallulong``; None for any other.
+    """
+
+    __slots__ = ("_met", "_read", "_shapes")
+
+    def __init__(self, read: Callable[[bytes, int, int], Any]) -> None:
+        super().__init__()
+        self._read = read
+        self._shapes: dict[int, _Shape] = {}  # by the size of the section: at most 260
+        self._met: dict[int, tuple[int, bytes]] = {}  # by size: how many did not fit, and the last of them
+
+    def read(self, buf: bytes, start: int, end: int) -> Any:
+        """What the reader gives for this section."""
+        if self._pause:
+            self._pause -= 1
+            return self._read(buf, start, end)
+        shape = self._shapes.get(end - start)
+        if shape is not None:
+            split, values, a, place1, make1, b, place2, make2, c, place3, make3, d = shape
+            try:
+                at_a, free1, at_b, free2, at_c, free3, at_d = split(buf, start)
+                if at_a == a and at_b == b and at_c == c and at_d == d:
+                    self._row = 0
+                    values = values.copy()
+                    if place1 is not None:
+                        values[place1] = free1 if make1 is None else make1(free1)
+                        if place2 is not None:
+                            values[place2] = free2 if make2 is None else make2(free2)
+                            if place3 is not None:
+                                values[place3] = free3 if make3 is None else make3(free3)
+                    return values
+            except READ_FAULTS:
+                pass  # of a free value: the reader tells
+        values = self._read(buf, start, end)
+        self._missed()
+        if values is not None:
+            self._meet(buf[start:end], values)
+        return values
+
+    def _meet(self, octets: bytes, values: Any) -> None:
+        size = len(octets)
+        misses, before = self._met.get(size, (0, b""))
+        self._met[size] = misses % MOST_MISSES + 1, octets
+        if misses & (misses - 1) == 0 and before:
+            shape = _shape(before, octets, values)
+            if shape is not None:
+                self._shapes[size] = shape
+
+
+class LearnedSpans(_Paced):
+    """Finds the sections of messages whose sections begin where those of one before did, which had as many octets.
+
+    Args:
+        find: finds the sections of a message, (start, end) for each place or None, where each has a size of one octet
+            behind a head of four; None for any other message.
+    """
+
+    __slots__ = ("_find", "_met", "_shapes")
+
+    def __init__(self, find: Callable[[bytes], list[tuple[int, int] | None] | None]) -> None:
+        super().__init__()
+        self._find = find
+        self._shapes: dict[int, tuple[Any, Any, list[tuple[int, int] | None]]] = {}
+        self._met: dict[int, int] = {}
+
+    def find(self, payload: bytes) -> list[tuple[int, int] | None] | None:
+        """What ``find`` gives for this message."""
+        if self._pause:
+            self._pause -= 1
+            return self._find(payload)
+        shape = self._shapes.get(len(payload))
+        if shape is not None:
+            split, heads, spans = shape
+            if split(payload) == heads:
+                self._row = 0
+                return spans.copy()
+        found = self._find(payload)
+        self._missed()
+        if found is not None:
+            self._meet(payload, found)
+        return found
+
+    def _meet(self, payload: bytes, spans: list[tuple[int, int] | None]) -> None:
+        size = len(payload)
+        misses = self._met.get(size, 0)
+        self._met[size] = misses % MOST_MISSES + 1
+        if misses and misses & (misses - 1) == 0:
+            form = "".join([f"5s{span[1] - span[0] - 5}x" for span in spans if span is not None])
+            split = Struct(f">{form}").unpack_from
+            self._shapes[size] = split, split(payload), spans.copy()
