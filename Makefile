@@ -79,7 +79,7 @@ demo-spark: $(SPARK_VENV)/.test ## an access log through Spark: queue, counts in
 test-spark: $(SPARK_VENV)/.test ## the data pipeline, with a real Spark, and RabbitMQ where .peers has it; WHOLE=1 for kill -9 and the like
 	AMQP10_SPARK_WHOLE=$(WHOLE) $(SPARK_BIN)/python -m pytest tests/spark
 
-test-spark-cluster: $(SPARK_VENV)/.test ## the data pipeline on a master and three workers, one of which sees no spool; kills; QUICK=1 without them
+test-spark-cluster: $(SPARK_VENV)/.test ## the data pipeline on a master and three workers, one of which sees no spool; kills; QUICK=1 for two workers and no kills
 	$(SPARK_BIN)/python -m pytest tests/spark_cluster $(if $(QUICK),-k sees_no_spool)
 
 lint: $(VENV)/.lint $(VENV)/.docs ## style, types, and whether the manual can be built

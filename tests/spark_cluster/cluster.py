@@ -41,15 +41,17 @@ def hiding() -> list[str] | None:
 
 
 class Cluster:
-    """``with Cluster(folder, hide=[spool]) as cluster``: a master at ``cluster.url``, and three workers of one core each.
+    """``with Cluster(folder, hide=[spool]) as cluster``: a master at ``cluster.url``, and workers of one core each.
 
     Args:
         folder: for logs and work.
         hide: folders that the worker ``hidden`` does not see.
+        workers: their names.
     """
 
-    def __init__(self, folder: Path, hide: Sequence[Path] = ()) -> None:
+    def __init__(self, folder: Path, hide: Sequence[Path] = (), workers: Sequence[str] = WORKERS) -> None:
         self._folder = folder
+        self._names = workers
         self._hide = hide
         self._master: subprocess.Popen[bytes] | None = None
         self._workers: dict[str, subprocess.Popen[bytes]] = {}
@@ -61,9 +63,9 @@ class Cluster:
                 "master", [f"{_DEPLOY}.master.Master", "--host", "127.0.0.1", "--port", "0"]
             )
             self.url = self._logged("master", re.compile(r"Starting Spark master at (spark://\S+)"))[1]
-            for name in WORKERS:
+            for name in self._names:
                 self.start_worker(name)
-            for name in WORKERS:
+            for name in self._names:
                 self._logged(name, re.compile("Successfully registered with master"))
         except BaseException:
             self.__exit__()

@@ -11,7 +11,7 @@ from typing import Any
 from trio_amqp10.spark import prepare
 
 
-def session(master: str, root: str) -> Any:
+def session(master: str, root: str, cores: int) -> Any:
     """A session on a cluster."""
     from pyspark.sql import SparkSession
 
@@ -24,10 +24,10 @@ def session(master: str, root: str) -> Any:
         "spark.executor.cores": "1",
         "spark.executorEnv.PYTHONPATH": root,
         "spark.locality.wait": "0s",
-        "spark.sql.shuffle.partitions": "3",
+        "spark.sql.shuffle.partitions": str(cores),
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
-        "spark.cores.max": "3",
+        "spark.cores.max": str(cores),
     }
     return SparkSession.builder.master(master).config(map=settings).getOrCreate()
 
@@ -36,7 +36,7 @@ def main() -> None:
     """Take what is in a queue, row by row with some rest, keep which worker had it, and perhaps send it on."""
     given = json.load(sys.stdin)
     prepare()
-    spark = session(given["master"], given["root"])
+    spark = session(given["master"], given["root"], given["cores"])
     from pyspark.sql import functions as f
 
     @f.udf("string")

@@ -51,10 +51,16 @@ def hidden(java: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def cluster(hidden: Path, tmp_path: Path) -> Iterator[Cluster]:
+def workers() -> tuple[str, ...]:
+    """Their names, for a test to have others."""
+    return WORKERS
+
+
+@pytest.fixture
+def cluster(hidden: Path, tmp_path: Path, workers: tuple[str, ...]) -> Iterator[Cluster]:
     if hiding() is None:
         skip("a worker cannot be kept from seeing a folder here: neither root nor a user namespace may mount")
-    with Cluster(tmp_path, hide=[hidden]) as running:
+    with Cluster(tmp_path, hide=[hidden], workers=workers) as running:
         yield running
 
 
@@ -90,6 +96,7 @@ def driving(master: str, server: Server, folder: Path, hidden: Path, **given: An
     said = {
         "master": master,
         "root": str(ROOT),
+        "cores": len(WORKERS),
         "pause": 0.05,
         "source": {
             "url": server.url,
@@ -132,13 +139,14 @@ def until(holds: Callable[[], Any], seconds: float = 120.0) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.parametrize("workers", [("one", "hidden")], ids=["two-workers"])
 def test_rows_travel_with_the_plan_to_a_worker_that_sees_no_spool(
-    cluster: Cluster, server: Server, tmp_path: Path, hidden: Path
+    cluster: Cluster, server: Server, tmp_path: Path, hidden: Path, workers: tuple[str, ...]
 ) -> None:
-    with driving(cluster.url, server, tmp_path, hidden) as driver:
+    with driving(cluster.url, server, tmp_path, hidden, cores=len(workers)) as driver:
         rows = driver.rows()
     assert sorted(number for number, _ in rows) == list(range(ROWS))
-    assert {worker for _, worker in rows} == {*WORKERS}
+    assert {worker for _, worker in rows} == {*workers}
     assert server.held("q") == 0
 
 
