@@ -85,7 +85,8 @@ def test_script_does_the_same_each_time(name: str) -> None:
     octets = target.octets(random.Random(3))
     attempt(target, octets)  # what is made once for all is made
     first = steps(lambda: attempt(target, octets))
-    assert first == steps(lambda: attempt(target, octets))
+    # Nearly: a section that looks like ones before is read in fewer steps (``message.learned``).
+    assert steps(lambda: attempt(target, octets)) == pytest.approx(first, rel=0.01)
 
 
 def test_failure_of_a_script_is_kept_when_it_is_made_smaller() -> None:

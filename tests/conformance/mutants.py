@@ -45,7 +45,10 @@ _DONE = "done"
 """The last line of the report of a run that came to its end."""
 
 _TIMEOUT = 120.0
-"""Seconds after which a run is ended: a mutant that makes its tests hang shows nothing."""
+"""Seconds after which a run is ended: of a run that has not come to its end nothing is known."""
+
+_LIMIT = 20.0
+"""Seconds after which a test fails: many mutants have a test wait for what does not come."""
 
 
 @cache
@@ -118,6 +121,7 @@ def _child(nodes: list[str], mutant: Mutant, report: Path) -> None:
     """Run the tests with the change; write a line for each that failed, and at the end that all were run."""
     assert "trio_amqp10" not in sys.modules, "what is imported already cannot be changed"
     sys.meta_path.insert(0, _ChangedFinder(changed_sources(mutant)))
+    os.environ["AMQP10_TEST_LIMIT"] = str(_LIMIT)
     failures = _Failures()
     arguments = ["-q", "-p", "no:cacheprovider", "--assert=plain", *nodes]
     code = pytest.main(arguments, plugins=[failures])

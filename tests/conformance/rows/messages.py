@@ -98,8 +98,8 @@ REQUIREMENTS = [
         "queue_has_durable_messages_again_when_the_container_starts_again",
         "queue_accepts_and_gives_a_durable_message_only_when_it_is_stored",
         mutant=Change(
-            "        if head[3] == _TRUE:\n            return True",
-            "        if head[3] == _TRUE:\n            return False",
+            "            self.durable: bool = durable\n",
+            "            self.durable: bool = False\n",
         ),
         gap="in a container with a store",
     ),

@@ -57,10 +57,9 @@ REQUIREMENTS = [
         _HOP,
         mutants=(
             Change(
-                "        if start and payload[start : start + 3] in _LATER:\n            return payload",
-                "        if start and payload[start : start + 3] in _LATER:\n"
-                "            message = Message.from_payload(payload)\n"
-                "            message.annotations = None\n            return message.to_payload()",
+                "            self.octets: bytes = octets\n",
+                "            message = Message.from_payload(octets)\n"
+                "            message.annotations = None\n            self.octets = message.to_payload()\n",
             ),
             Change(
                 "            message.delivery_annotations = None\n            return",

@@ -33,10 +33,7 @@ REQUIREMENTS = [
         MUST_NOT,
         "a source sends a message again that was accepted",
         "queue_gives_an_accepted_message_to_nobody_again",
-        mutant=Change(
-            "if isinstance(outcome, Accepted):\n        lease.accepted()",
-            "if isinstance(outcome, Accepted):\n        lease.released()",
-        ),
+        mutant=Change("                self.lease.accepted()\n", "                self.lease.released()\n"),
     ),
     need(
         "3.5.2-2",
