@@ -47,7 +47,7 @@ _DONE = "done"
 _TIMEOUT = 120.0
 """Seconds after which a run is ended: of a run that has not come to its end nothing is known."""
 
-_LIMIT = 20.0
+_LIMIT = 10.0
 """Seconds after which a test fails: many mutants have a test wait for what does not come."""
 
 

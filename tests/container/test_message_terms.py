@@ -45,6 +45,7 @@ def test_terms_are_those_that_the_message_has(fields: dict[str, Any], body: Any)
     message = amqp.Message.from_payload(amqp.Message(body, **fields).to_payload())
     terms = (message.priority, message.ttl, message.absolute_expiry_time, message.group_id)
     assert terms_of(message.to_payload()) == terms
+    assert terms[0] == fields.get("priority", 4)
     message.annotations = {**message.annotations, "x-opt-deadletter-reason": "expired"}
     dead = terms_of(message.to_payload())
     assert (dead.priority, dead.ttl, dead.expiry) == (message.priority, None, None)

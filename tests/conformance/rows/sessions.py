@@ -274,7 +274,10 @@ REQUIREMENTS = [
         "remote_window_equals_the_naive_sum_after_each_flow",
         "session_sends_no_more_transfers_than_the_window_of_the_peer_has_room_for",
         mutants=(
-            Change("        self.remote_incoming_window -= 1", "        self.remote_incoming_window -= 0"),
+            Change(
+                "            windows.remote_incoming_window -= 1",
+                "            windows.remote_incoming_window -= 0",
+            ),
             Change("self.remote_incoming_window = distance(", "_ = distance("),
         ),
     ),
@@ -368,7 +371,13 @@ REQUIREMENTS = [
         "no transfer is sent beyond the peer's incoming-window",
         "session_sends_no_more_transfers_than_the_window_of_the_peer_has_room_for",
         "large_message_goes_through_a_window_of_one_and_the_smallest_frames",
-        mutant=Change("        self.remote_incoming_window -= 1", "        self.remote_incoming_window -= 0"),
+        mutants=(
+            Change(
+                "            windows.remote_incoming_window -= 1",
+                "            windows.remote_incoming_window -= 0",
+            ),
+            Change("        self.remote_incoming_window -= 1", "        self.remote_incoming_window -= 0"),
+        ),
     ),
     need(
         "2.5.6-14",
