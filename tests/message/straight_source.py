@@ -57,7 +57,7 @@ from struct import Struct
 from typing import Any, Final
 
 from trio_amqp10.wire.codes import ({codes})
-from trio_amqp10.wire.decode_budget import Budget
+from trio_amqp10.wire.decode_budget import NO_BUDGET
 from trio_amqp10.wire.encode import encode
 from trio_amqp10.wire.readers import SCALARS
 from trio_amqp10.wire.usual import (
@@ -72,9 +72,6 @@ from trio_amqp10.wire.usual import (
 from trio_amqp10.wire.values import ULong
 
 __all__ = ["read_header", "read_properties", "write_properties"]
-
-_NO_BUDGET: Final = Budget()
-"""Scalars spend nothing."""
 
 _new_int: Final[Any] = int.__new__
 _unpack_ulong: Final[Any] = Struct(">Q").unpack_from
@@ -101,7 +98,7 @@ if count > {index}:
     code = buf[pos]
 {inlined}\
     else:
-        {name}, pos = _{table}_READERS[code](buf, pos + 1, _NO_BUDGET)
+        {name}, pos = _{table}_READERS[code](buf, pos + 1, NO_BUDGET)
 """
 INLINED = {
     codes.STRING8: """\

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire.strategies import same, scalars
-from trio_amqp10.message import Message, usual_readers
+from trio_amqp10.message import Message, sections, usual_readers
 from trio_amqp10.message.learned import MOST_MISSES, Learned, LearnedSpans
 from trio_amqp10.message.straight import read_properties
 from trio_amqp10.wire import codes
@@ -27,7 +27,7 @@ READERS = {
     0x73: read_properties,
     0x74: usual_readers._read_application_properties,
 }
-read_spans = usual_readers._read_spans
+read_spans = sections._read_usual_spans
 
 
 class Counted:

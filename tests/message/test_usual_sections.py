@@ -54,7 +54,7 @@ def general() -> Iterator[None]:
     with ExitStack() as stack:
         for module, name, value in (
             (sections, "USUAL_READERS", (nothing,) * len(USUAL_READERS)),
-            (sections, "usual_spans", nothing),
+            (sections, "_usual_spans", nothing),
             (message_module, "USUAL_READERS", (nothing,) * len(USUAL_READERS)),
             (message_module, "short_body", nothing),
             (message_module, "usual_payload", nothing),

@@ -145,11 +145,9 @@ class Settlement:
             if is_terminal(state):
                 link.terminus.record_outcome(delivery.tag, state, lambda: None)
             return
-        if state is ACCEPTED:
-            delivery.state = state
-        else:
+        if state is not ACCEPTED:
             self._check(state)
-            _give(delivery, state)
+        _give(delivery, state)
         mode = link.rcv_settle_mode
         if self.modes:
             mode = self.modes.get(delivery_id, mode)

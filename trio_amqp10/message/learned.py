@@ -14,7 +14,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from trio_amqp10.wire import codes
-from trio_amqp10.wire.decode_budget import Budget
+from trio_amqp10.wire.decode_budget import NO_BUDGET
 from trio_amqp10.wire.readers import SCALARS
 from trio_amqp10.wire.usual import READ_FAULTS, SYMBOLS
 from trio_amqp10.wire.values import Timestamp, ULong
@@ -27,9 +27,6 @@ __all__ = ["MOST_MISSES", "Learned", "LearnedSpans"]
 MOST_MISSES: Final = 1_024
 """A shape is made of the second section of a size, and then again behind 2, 4, 8 and so on to so many that did not fit, and
 from 2 on again: so what never fits costs little, and what changes is learned again."""
-
-_NO_BUDGET: Final = Budget()
-"""Scalars spend nothing."""
 
 _HEAD: Final = 6
 """Octets before the first item: ``00``, the descriptor, then constructor, size and count of one octet each."""
@@ -56,7 +53,7 @@ and what makes the value of that, unless it is that. Others of a fixed width: se
 def _kind(code: int) -> tuple[int, str, Callable[[Any], Any] | None] | None:
     if 0x50 <= code < 0xA0:  # of a width that the constructor tells (1.2)
         read = SCALARS[code]
-        return 1, "s", lambda octets: read(octets, 0, _NO_BUDGET)[0]
+        return 1, "s", lambda octets: read(octets, 0, NO_BUDGET)[0]
     return None
 
 
@@ -80,11 +77,11 @@ def _shape(before: bytes, octets: bytes, values: Any) -> _Shape | None:
     pos, begun = _HEAD, 0
     while pos < len(octets):
         if keyed:
-            place, pos = SCALARS[octets[pos]](octets, pos + 1, _NO_BUDGET)
+            place, pos = SCALARS[octets[pos]](octets, pos + 1, NO_BUDGET)
         else:
             place += 1
         code = octets[pos]
-        stop = SCALARS[code](octets, pos + 1, _NO_BUDGET)[1]
+        stop = SCALARS[code](octets, pos + 1, NO_BUDGET)[1]
         if before[pos:stop] != octets[pos:stop]:
             kind = _KINDS.get(code) or _kind(code)
             if kind is None:

@@ -19,12 +19,14 @@ from trio_amqp10.protocol_rules import BODY_SECTIONS, SECTION_ORDER, SECTIONS, P
 from trio_amqp10.spec import messaging as standard
 from trio_amqp10.wire import codes
 from trio_amqp10.wire.composite import Plan, Registry, Section, plan_of
+from trio_amqp10.wire.composite_plan import descriptor_octets
 from trio_amqp10.wire.decode import decode
 from trio_amqp10.wire.decode_budget import MAX_NODES, Budget
 from trio_amqp10.wire.pair_map import PairMap
 from trio_amqp10.wire.values import Symbol, Timestamp, UByte, UInt, ULong
 
-from .usual_readers import USUAL_READERS, short_body, usual_spans
+from .learned import LearnedSpans
+from .usual_readers import USUAL_READERS, short_body
 
 __all__ = [
     "ANNOTATIONS",
@@ -198,7 +200,36 @@ def scan(payload: bytes, in_order: bool = True) -> list[Span | None]:
     Raises:
         RemoteProtocolError: unknown, repeated or misplaced sections, or octets that are none (3.2).
     """
-    return usual_spans(payload) or _scan_unusual(payload, in_order)
+    return _usual_spans(payload) or _scan_unusual(payload, in_order)
+
+
+_USUAL: Final = {
+    descriptor_octets(code) + bytes((constructor,)): place
+    for code, place in PLACES.items()
+    for constructor in (codes.LIST8, codes.MAP8, codes.BINARY8, codes.STRING8)
+}
+"""The place of a section, by four octets that are nearly always its first: then the fifth is the size of the rest."""
+
+
+def _read_usual_spans(payload: bytes) -> list[Span | None] | None:
+    """Where the sections are, where each is short, there once and in order; None for any other message."""
+    spans: list[Span | None] = [None] * 7
+    pos = 0
+    end = len(payload)
+    last_place = -1
+    try:
+        while (place := _USUAL[payload[pos : pos + 4]]) > last_place:
+            stop = pos + 5 + payload[pos + 4]
+            spans[place] = (pos, stop)
+            if stop == end:
+                return spans
+            last_place, pos = place, stop
+    except (KeyError, IndexError):
+        pass
+    return None
+
+
+_usual_spans: Final = LearnedSpans(_read_usual_spans).find
 
 
 def _scan_unusual(payload: bytes, in_order: bool) -> list[Span | None]:

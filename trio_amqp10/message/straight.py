@@ -42,7 +42,7 @@ from trio_amqp10.wire.codes import (
     ULONG0,
     UUID,
 )
-from trio_amqp10.wire.decode_budget import Budget
+from trio_amqp10.wire.decode_budget import NO_BUDGET
 from trio_amqp10.wire.encode import encode
 from trio_amqp10.wire.readers import SCALARS
 from trio_amqp10.wire.usual import (
@@ -57,9 +57,6 @@ from trio_amqp10.wire.usual import (
 from trio_amqp10.wire.values import ULong
 
 __all__ = ["read_header", "read_properties", "write_properties"]
-
-_NO_BUDGET: Final = Budget()
-"""Scalars spend nothing."""
 
 _new_int: Final[Any] = int.__new__
 _unpack_ulong: Final[Any] = Struct(">Q").unpack_from
@@ -109,19 +106,19 @@ def read_header(buf: bytes, start: int, end: int) -> list[Any] | None:
             elif code == NULL:
                 pos += 1
             else:
-                durable, pos = _BOOLEAN_READERS[code](buf, pos + 1, _NO_BUDGET)
+                durable, pos = _BOOLEAN_READERS[code](buf, pos + 1, NO_BUDGET)
             if count > 1:
                 code = buf[pos]
                 if code == NULL:
                     pos += 1
                 else:
-                    priority, pos = _UBYTE_READERS[code](buf, pos + 1, _NO_BUDGET)
+                    priority, pos = _UBYTE_READERS[code](buf, pos + 1, NO_BUDGET)
                 if count > 2:
                     code = buf[pos]
                     if code == NULL:
                         pos += 1
                     else:
-                        ttl, pos = _UINT_READERS[code](buf, pos + 1, _NO_BUDGET)
+                        ttl, pos = _UINT_READERS[code](buf, pos + 1, NO_BUDGET)
                     if count > 3:
                         code = buf[pos]
                         if code == TRUE:
@@ -130,13 +127,13 @@ def read_header(buf: bytes, start: int, end: int) -> list[Any] | None:
                         elif code == NULL:
                             pos += 1
                         else:
-                            first_acquirer, pos = _BOOLEAN_READERS[code](buf, pos + 1, _NO_BUDGET)
+                            first_acquirer, pos = _BOOLEAN_READERS[code](buf, pos + 1, NO_BUDGET)
                         if count > 4:
                             code = buf[pos]
                             if code == NULL:
                                 pos += 1
                             else:
-                                delivery_count, pos = _UINT_READERS[code](buf, pos + 1, _NO_BUDGET)
+                                delivery_count, pos = _UINT_READERS[code](buf, pos + 1, NO_BUDGET)
 
     except READ_FAULTS:
         return None
@@ -176,13 +173,13 @@ def read_properties(buf: bytes, start: int, end: int) -> list[Any] | None:
                 message_id = _new_int(ULong, _unpack_ulong(buf, pos + 1)[0])
                 pos += 9
             else:
-                message_id, pos = _ID_READERS[code](buf, pos + 1, _NO_BUDGET)
+                message_id, pos = _ID_READERS[code](buf, pos + 1, NO_BUDGET)
             if count > 1:
                 code = buf[pos]
                 if code == NULL:
                     pos += 1
                 else:
-                    user_id, pos = _BINARY_READERS[code](buf, pos + 1, _NO_BUDGET)
+                    user_id, pos = _BINARY_READERS[code](buf, pos + 1, NO_BUDGET)
                 if count > 2:
                     code = buf[pos]
                     if code == STRING8:
@@ -192,7 +189,7 @@ def read_properties(buf: bytes, start: int, end: int) -> list[Any] | None:
                     elif code == NULL:
                         pos += 1
                     else:
-                        to, pos = _STRING_READERS[code](buf, pos + 1, _NO_BUDGET)
+                        to, pos = _STRING_READERS[code](buf, pos + 1, NO_BUDGET)
                     if count > 3:
                         code = buf[pos]
                         if code == STRING8:
@@ -202,7 +199,7 @@ def read_properties(buf: bytes, start: int, end: int) -> list[Any] | None:
                         elif code == NULL:
                             pos += 1
                         else:
-                            subject, pos = _STRING_READERS[code](buf, pos + 1, _NO_BUDGET)
+                            subject, pos = _STRING_READERS[code](buf, pos + 1, NO_BUDGET)
                         if count > 4:
                             code = buf[pos]
                             if code == STRING8:
@@ -212,7 +209,7 @@ def read_properties(buf: bytes, start: int, end: int) -> list[Any] | None:
                             elif code == NULL:
                                 pos += 1
                             else:
-                                reply_to, pos = _STRING_READERS[code](buf, pos + 1, _NO_BUDGET)
+                                reply_to, pos = _STRING_READERS[code](buf, pos + 1, NO_BUDGET)
                             if count > 5:
                                 code = buf[pos]
                                 if code == STRING8:
@@ -225,7 +222,7 @@ def read_properties(buf: bytes, start: int, end: int) -> list[Any] | None:
                                     correlation_id = _new_int(ULong, _unpack_ulong(buf, pos + 1)[0])
                                     pos += 9
                                 else:
-                                    correlation_id, pos = _ID_READERS[code](buf, pos + 1, _NO_BUDGET)
+                                    correlation_id, pos = _ID_READERS[code](buf, pos + 1, NO_BUDGET)
                                 if count > 6:
                                     code = buf[pos]
                                     if code == SYMBOL8:
@@ -235,7 +232,7 @@ def read_properties(buf: bytes, start: int, end: int) -> list[Any] | None:
                                     elif code == NULL:
                                         pos += 1
                                     else:
-                                        content_type, pos = _SYMBOL_READERS[code](buf, pos + 1, _NO_BUDGET)
+                                        content_type, pos = _SYMBOL_READERS[code](buf, pos + 1, NO_BUDGET)
                                     if count > 7:
                                         code = buf[pos]
                                         if code == SYMBOL8:
@@ -246,7 +243,7 @@ def read_properties(buf: bytes, start: int, end: int) -> list[Any] | None:
                                             pos += 1
                                         else:
                                             content_encoding, pos = _SYMBOL_READERS[code](
-                                                buf, pos + 1, _NO_BUDGET
+                                                buf, pos + 1, NO_BUDGET
                                             )
                                         if count > 8:
                                             code = buf[pos]
@@ -254,7 +251,7 @@ def read_properties(buf: bytes, start: int, end: int) -> list[Any] | None:
                                                 pos += 1
                                             else:
                                                 absolute_expiry_time, pos = _TIMESTAMP_READERS[code](
-                                                    buf, pos + 1, _NO_BUDGET
+                                                    buf, pos + 1, NO_BUDGET
                                                 )
                                             if count > 9:
                                                 code = buf[pos]
@@ -262,7 +259,7 @@ def read_properties(buf: bytes, start: int, end: int) -> list[Any] | None:
                                                     pos += 1
                                                 else:
                                                     creation_time, pos = _TIMESTAMP_READERS[code](
-                                                        buf, pos + 1, _NO_BUDGET
+                                                        buf, pos + 1, NO_BUDGET
                                                     )
                                                 if count > 10:
                                                     code = buf[pos]
@@ -274,7 +271,7 @@ def read_properties(buf: bytes, start: int, end: int) -> list[Any] | None:
                                                         pos += 1
                                                     else:
                                                         group_id, pos = _STRING_READERS[code](
-                                                            buf, pos + 1, _NO_BUDGET
+                                                            buf, pos + 1, NO_BUDGET
                                                         )
                                                     if count > 11:
                                                         code = buf[pos]
@@ -282,7 +279,7 @@ def read_properties(buf: bytes, start: int, end: int) -> list[Any] | None:
                                                             pos += 1
                                                         else:
                                                             group_sequence, pos = _UINT_READERS[code](
-                                                                buf, pos + 1, _NO_BUDGET
+                                                                buf, pos + 1, NO_BUDGET
                                                             )
                                                         if count > 12:
                                                             code = buf[pos]
@@ -297,7 +294,7 @@ def read_properties(buf: bytes, start: int, end: int) -> list[Any] | None:
                                                             else:
                                                                 reply_to_group_id, pos = _STRING_READERS[
                                                                     code
-                                                                ](buf, pos + 1, _NO_BUDGET)
+                                                                ](buf, pos + 1, NO_BUDGET)
 
     except READ_FAULTS:
         return None

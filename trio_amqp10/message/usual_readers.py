@@ -24,9 +24,7 @@ from trio_amqp10.spec import messaging as standard
 from trio_amqp10.wire.codes import (
     BINARY8,
     BINARY32,
-    DESCRIBED,
     FALSE,
-    LIST8,
     LONG,
     MAP8,
     SMALL_LONG,
@@ -35,49 +33,19 @@ from trio_amqp10.wire.codes import (
     SYMBOL8,
     TRUE,
 )
-from trio_amqp10.wire.decode_budget import Budget
+from trio_amqp10.wire.decode_budget import NO_BUDGET
 from trio_amqp10.wire.readers import SCALARS
 from trio_amqp10.wire.usual import READ_FAULTS, SYMBOLS
 
-from .learned import Learned, LearnedSpans
+from .learned import Learned
 from .straight import read_header, read_properties
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["USUAL_READERS", "short_body", "usual_spans"]
+__all__ = ["USUAL_READERS", "short_body"]
 
 _I64: Final = Struct(">q")
-_PLACES: Final = {
-    bytes((DESCRIBED, SMALL_ULONG, code, constructor)): place
-    for place, sections in enumerate(
-        ((0x70,), (0x71,), (0x72,), (0x73,), (0x74,), (0x75, 0x76, 0x77), (0x78,))
-    )
-    for code in sections
-    for constructor in (LIST8, MAP8, BINARY8, STRING8)
-}
-"""The place of a section, by four octets that are nearly always its first: then the fifth is the size of the rest."""
-
-
-def _read_spans(payload: bytes) -> list[tuple[int, int] | None] | None:
-    """Where the sections are, (start, end) for each place or None, where each is short, there once and in order."""
-    spans: list[tuple[int, int] | None] = [None] * 7
-    pos = 0
-    end = len(payload)
-    last_place = -1
-    try:
-        while (place := _PLACES[payload[pos : pos + 4]]) > last_place:
-            stop = pos + 5 + payload[pos + 4]
-            spans[place] = (pos, stop)
-            if stop == end:
-                return spans
-            last_place, pos = place, stop
-    except (KeyError, IndexError):
-        pass
-    return None
-
-
-usual_spans: Final = LearnedSpans(_read_spans).find
 
 
 def _read_application_properties(buf: bytes, start: int, end: int) -> dict[str, Any] | None:
@@ -110,7 +78,7 @@ def _read_application_properties(buf: bytes, start: int, end: int) -> dict[str, 
                 pairs[key] = False
                 pos = stop + 1
             else:
-                pairs[key], pos = SCALARS[code](buf, stop + 1, _NO_BUDGET)
+                pairs[key], pos = SCALARS[code](buf, stop + 1, NO_BUDGET)
     except READ_FAULTS:
         return None
     return pairs if pos == end and buf[start + 5] == 2 * len(pairs) else None
@@ -128,14 +96,10 @@ def _read_annotations(buf: bytes, start: int, end: int) -> dict[str, Any] | None
                 return None
             stop = pos + 2 + buf[pos + 1]
             key = SYMBOLS[buf[pos + 2 : stop]]
-            pairs[key], pos = SCALARS[buf[stop]](buf, stop + 1, _NO_BUDGET)
+            pairs[key], pos = SCALARS[buf[stop]](buf, stop + 1, NO_BUDGET)
     except READ_FAULTS:
         return None
     return pairs if pos == end and buf[start + 5] == 2 * len(pairs) else None
-
-
-_NO_BUDGET: Final = Budget()
-"""Scalars spend nothing."""
 
 
 def short_body(buf: bytes, start: int, end: int) -> bytes | str | None:

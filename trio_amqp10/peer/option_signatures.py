@@ -90,11 +90,14 @@ def _made(
     options: Callable[P, OptionsT], call: Callable[..., object], *args: P.args, **kwargs: P.kwargs
 ) -> OptionsT:
     """The options object. Raises TypeError for arguments that do not fit, in the name of the function."""
-    expected = signature(options)
-    for name in kwargs.keys() - expected.parameters.keys():
-        raise TypeError(f"{call.__name__}() got an unexpected keyword argument {name!r}")
     try:
-        expected.bind(*args, **kwargs)
-    except TypeError as misfit:
-        raise TypeError(f"{call.__name__}(): {misfit}") from None
-    return options(*args, **kwargs)
+        return options(*args, **kwargs)
+    except TypeError:
+        expected = signature(options)
+        for name in kwargs.keys() - expected.parameters.keys():
+            raise TypeError(f"{call.__name__}() got an unexpected keyword argument {name!r}") from None
+        try:
+            expected.bind(*args, **kwargs)
+        except TypeError as misfit:
+            raise TypeError(f"{call.__name__}(): {misfit}") from None
+        raise

@@ -147,7 +147,7 @@ class Receiver(Link["ReceiverLink"]):
             LinkDetachedError, trio.ClosedResourceError, ...: the link is gone.
         """
         if credit <= 0:
-            raise LocalProtocolError(f"grant({credit}): expected a number of messages, at least 1,")
+            raise LocalProtocolError(f"grant({credit}): expected a number of messages, at least 1")
         self.check_alive()
         if transaction is not None:
             if self._window.size:
@@ -496,7 +496,7 @@ def check_prefetch(prefetch: int | None, credit: int | None, octets: int | None 
         return
     if prefetch < 1:
         raise LocalProtocolError(
-            f"prefetch={prefetch}: expected a number of unsettled deliveries, at least 1,"
+            f"prefetch={prefetch}: expected a number of unsettled deliveries, at least 1"
         )
     if credit is not None or octets is not None:
         raise LocalProtocolError(

@@ -167,10 +167,8 @@ class LaneSpool:
                 be accepted; nothing more may be written to this epoch.
             OSError: it could not be written; nothing more may be written to this epoch.
         """
-        clocks = (
-            time.time(),
-            time.monotonic(),
-        )  # one may be set, the other may stand still while the machine sleeps
+        # One may be set, the other may stand still while the machine sleeps.
+        clocks = time.time(), time.monotonic()
         octets = io.BytesIO()
         fill(octets)
         made = octets.getvalue()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_DEPTH",
     "MAX_NODES",
+    "NO_BUDGET",
     "Budget",
     "Types",
     "check_compound",
@@ -66,6 +67,10 @@ class Budget:
         self.depth: int = depth
         self.types: Types | None = types
         self.allow_duplicate_keys: Final = allow_duplicate_keys
+
+
+NO_BUDGET: Final = Budget()
+"""For readers of scalars, which spend nothing."""
 
 
 def read_fault(error: Exception) -> RemoteProtocolError:

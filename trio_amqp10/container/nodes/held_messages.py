@@ -269,9 +269,7 @@ class HeldMessages:
 
     def forget(self, entry: Entry) -> None:
         """A message is gone for good."""
-        entry.ended = True
-        if entry.timer is not None:
-            entry.timer.cancel()
+        _end(entry)
         if entry.queue_store is not None:
             entry.queue_store.erase(entry)
         self.length -= 1

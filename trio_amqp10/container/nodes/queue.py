@@ -392,8 +392,7 @@ class Queue(Node):
             self._show_to_browsers(entry)
         if self._bounded and self.policy.holds_nothing:
             self._drop_excess()
-        if self._active is None and self.policy.single_active:
-            self._activate()
+        self._on_change()
 
     def _show_to_browsers(self, entry: Entry) -> None:
         """It is in the queue, perhaps available."""
@@ -773,8 +772,7 @@ class Queue(Node):
         if entry.group is not None:
             self._groups.ended(entry.group)
         self.held.forget(entry)
-        if self._active is None and self.policy.single_active:
-            self._activate()
+        self._on_change()
 
     def reject(self, entry: Entry, condition: str | None, description: str | None) -> None:
         """A lease has ended, and with it its message: it is no good."""
@@ -803,8 +801,7 @@ class Queue(Node):
 
     def on_gone(self, entry: Entry) -> None:  # noqa: ARG002
         """A message is gone for good."""
-        if self._blocked or self._kept_by is not None:
-            self._on_room()
+        self._on_room()
 
     def _on_room(self) -> None:
         if self._blocked:

@@ -99,6 +99,6 @@ class Subscription(Queue):
     def end_link(self, link: NodeLink) -> None:
         self._end_link(link)
 
-    def on_gone(self, entry: Entry) -> None:
-        super().on_gone(entry)
+    def _on_room(self) -> None:
+        super()._on_room()
         self._tell_room()

@@ -228,9 +228,8 @@ class DeliveryWatch:
         """What the lease has against an outcome, on which it raised this."""
         if isinstance(failure, RefusedError):
             return failure
-        if isinstance(
-            failure, LocalProtocolError
-        ):  # a node that hands outcomes through finds its arrival's link gone
+        if isinstance(failure, LocalProtocolError):
+            # A node that hands outcomes through finds its arrival's link gone.
             _log.debug("%r: %s", self.outlet, failure)
             return None
         _log.error("the outcome of a delivery of %r was not taken", self.outlet, exc_info=failure)
