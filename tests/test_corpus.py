@@ -85,7 +85,7 @@ def test_script_does_the_same_each_time(name: str) -> None:
     octets = target.octets(random.Random(3))
     attempt(target, octets)  # what is made once for all is made
     first = steps(lambda: attempt(target, octets))
-    # Nearly: a section that looks like ones before is read in fewer steps (``message.learned``).
+    # Nearly: a section that looks like ones before is read in fewer steps (``message.section_shapes``).
     assert steps(lambda: attempt(target, octets)) == pytest.approx(first, rel=0.01)
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from trio_amqp10.compiled import mypyc_attr
 from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.mypyc_attributes import mypyc_attr
 from trio_amqp10.spec.messaging import Modified, Rejected
 from trio_amqp10.spec.transport import Error, ReceiverSettleMode
 

@@ -14,9 +14,9 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from trio_amqp10 import protocol_rules as rules
-from trio_amqp10.compiled import mypyc_attr
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.frames import AMQP_FRAME, FRAME_HEADER_SIZE, parse_frame
+from trio_amqp10.mypyc_attributes import mypyc_attr
 from trio_amqp10.protocol_headers import AMQP_ID, HEADER_SIZE, header_id
 
 from .fast_codec import DISPOSITION, TRANSFER

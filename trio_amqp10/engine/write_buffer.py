@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from trio_amqp10.compiled import mypyc_attr
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.frames import EMPTY_FRAME, FRAME_HEADER_SIZE, MIN_MAX_FRAME_SIZE
+from trio_amqp10.mypyc_attributes import mypyc_attr
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -25,7 +25,7 @@ from trio_amqp10.wire.decode_budget import MAX_NODES, Budget
 from trio_amqp10.wire.pair_map import PairMap
 from trio_amqp10.wire.values import Symbol, Timestamp, UByte, UInt, ULong
 
-from .learned import LearnedSpans
+from .section_shapes import LearnedSpans
 from .usual_readers import USUAL_READERS, short_body
 
 __all__ = [

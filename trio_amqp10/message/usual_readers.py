@@ -5,14 +5,14 @@ shape gives None, and the general way takes over, which decides whether it is wr
 everything works, slower.
 
 =======================  ====================================================================
-header, properties       ``list8`` of null and scalars: see ``straight``
+header, properties       ``list8`` of null and scalars: see ``header_and_properties``
 maps                     ``map8`` of scalars by short strings, or by short symbols
 body                     one data section, or one short string
 =======================  ====================================================================
 
 A reader takes the octets of a message, and where its section begins and ends. It is believed only if what it
 reads ends there, and a map only if no key came twice. Before it, what looks like the messages before is read in one
-step: see ``learned``.
+step: see ``section_shapes``.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.spec import messaging as standard
+from trio_amqp10.wire.codec_memos import READ_FAULTS, SYMBOLS
 from trio_amqp10.wire.codes import (
     BINARY8,
     BINARY32,
@@ -35,10 +36,9 @@ from trio_amqp10.wire.codes import (
 )
 from trio_amqp10.wire.decode_budget import NO_BUDGET
 from trio_amqp10.wire.readers import SCALARS
-from trio_amqp10.wire.usual import READ_FAULTS, SYMBOLS
 
-from .learned import Learned
-from .straight import read_header, read_properties
+from .header_and_properties import read_header, read_properties
+from .section_shapes import Learned
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,12 +15,12 @@ from typing import Any, Final
 
 from trio_amqp10.spec import messaging as standard
 from trio_amqp10.wire.bounded_memo import BoundedMemo
+from trio_amqp10.wire.codec_memos import ENCODED_STRINGS, STRING_HEADS, WRITE_FAULTS
 from trio_amqp10.wire.codes import BINARY8, BINARY32, DOUBLE, FALSE, LONG, MAP8, SMALL_LONG, TRUE
-from trio_amqp10.wire.usual import ENCODED_STRINGS, STRING_HEADS, WRITE_FAULTS
 
+from .header_and_properties import write_properties
 from .section_writers import SECTION_WRITERS
 from .sections import ANNOTATIONS, BODY, DELIVERY_ANNOTATIONS, FOOTER, HEADER
-from .straight import write_properties
 
 __all__ = ["usual_payload"]
 

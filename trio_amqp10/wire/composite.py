@@ -34,7 +34,7 @@ The class is statically frozen and dynamically plain: type checkers refuse assig
 time it is a dataclass with slots, since a frozen one takes five times as long to construct. A plan
 decodes an attach in a few microseconds without any code made for it. What must be faster than that has
 a short way beside it: transfer and disposition by hand, in the engine; the header and the properties of
-messages by the straight code of ``message.straight``.
+messages by the straight code of ``message.header_and_properties``.
 
 Two habits of the wire are deliberate. An empty composite is written ``c0 01 00`` and never ``45``,
 which some peers cannot read; both are understood. And a registry reads with its own types in the

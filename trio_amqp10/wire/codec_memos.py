@@ -1,7 +1,7 @@
 """What the short ways of reading and writing have in common: their faults, and the octets that they remember.
 
 Strings and symbols of declared fields are few in practice, and remembered; ids are not. Knows no section: see
-``message.straight``, ``message.usual_readers`` and ``message.usual_writers``.
+``message.header_and_properties``, ``message.usual_readers`` and ``message.usual_writers``.
 """
 
 from __future__ import annotations

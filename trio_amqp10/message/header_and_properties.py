@@ -1,6 +1,6 @@
 """Straight code for the lists that are in most messages: header and properties (3.2.1, 3.2.4).
 
-Written by ``python -m tests.message.straight_source`` from the declarations in ``spec.messaging``: change those, or that,
+Written by ``python -m tests.message.header_and_properties_source`` from the declarations in ``spec.messaging``: change those, or that,
 and not this. A function knows the usual shape only, and gives None for any other: then the general codec takes over,
 which decides whether that is wrong, and how. Tests hold both equal.
 
@@ -19,6 +19,15 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
+from trio_amqp10.wire.codec_memos import (
+    ENCODED_STRINGS,
+    ENCODED_SYMBOLS,
+    READ_FAULTS,
+    STRING_HEADS,
+    SYMBOLS,
+    WRITE_FAULTS,
+    encoder,
+)
 from trio_amqp10.wire.codes import (
     BINARY8,
     BINARY32,
@@ -45,15 +54,6 @@ from trio_amqp10.wire.codes import (
 from trio_amqp10.wire.decode_budget import NO_BUDGET
 from trio_amqp10.wire.encode import encode
 from trio_amqp10.wire.readers import SCALARS
-from trio_amqp10.wire.usual import (
-    ENCODED_STRINGS,
-    ENCODED_SYMBOLS,
-    READ_FAULTS,
-    STRING_HEADS,
-    SYMBOLS,
-    WRITE_FAULTS,
-    encoder,
-)
 from trio_amqp10.wire.values import ULong
 
 __all__ = ["read_header", "read_properties", "write_properties"]

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from tests.wire.strategies import same, scalars
 from trio_amqp10.message import Message, sections, usual_readers
-from trio_amqp10.message.learned import MOST_MISSES, Learned, LearnedSpans
-from trio_amqp10.message.straight import read_properties
+from trio_amqp10.message.header_and_properties import read_properties
+from trio_amqp10.message.section_shapes import MOST_MISSES, Learned, LearnedSpans
 from trio_amqp10.wire import codes
 from trio_amqp10.wire.encode import encode
 from trio_amqp10.wire.values import Symbol, ULong
 
-from .test_straight import PROPERTIES
+from .test_header_and_properties import PROPERTIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.wire.strategies import SCALARS, same
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.message.straight import read_header, read_properties, write_properties
+from trio_amqp10.message.header_and_properties import read_header, read_properties, write_properties
 from trio_amqp10.spec import messaging as standard
 from trio_amqp10.wire import codes
 from trio_amqp10.wire.composite import plan_of
@@ -19,7 +19,7 @@ from trio_amqp10.wire.decode import decode
 from trio_amqp10.wire.encode import encode
 from trio_amqp10.wire.values import Symbol, Timestamp, ULong
 
-from .straight_source import MODULE, source
+from .header_and_properties_source import MODULE, source
 
 IDS = st.one_of([SCALARS[each] for each in ("ulong", "uuid", "binary", "string")])
 HEADER = [SCALARS[each] for each in ("boolean", "ubyte", "uint", "boolean", "uint")]
@@ -35,7 +35,7 @@ LISTS = {0x70: (HEADER, read_header), 0x73: (PROPERTIES, read_properties)}
 def test_module_is_what_the_declarations_make() -> None:
     """In all but layout, which is the formatter's."""
     assert ast.dump(ast.parse(MODULE.read_text())) == ast.dump(ast.parse(source())), (
-        "run python -m tests.message.straight_source"
+        "run python -m tests.message.header_and_properties_source"
     )
 
 

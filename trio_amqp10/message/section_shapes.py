@@ -14,9 +14,9 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from trio_amqp10.wire import codes
+from trio_amqp10.wire.codec_memos import READ_FAULTS, SYMBOLS
 from trio_amqp10.wire.decode_budget import NO_BUDGET
 from trio_amqp10.wire.readers import SCALARS
-from trio_amqp10.wire.usual import READ_FAULTS, SYMBOLS
 from trio_amqp10.wire.values import Timestamp, ULong
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The source of ``trio_amqp10.message.straight``, made from the declarations: ``python -m tests.message.straight_source`` writes it.
+"""The source of ``trio_amqp10.message.header_and_properties``, made from the declarations: ``python -m tests.message.header_and_properties_source`` writes it.
 
 Each function there reads or writes the list of one composite field by field, which costs half of what a loop over the
 fields of its plan costs. The frequent encodings of a field are in line, the others go through the tables of ``readers``
@@ -23,7 +23,7 @@ from trio_amqp10.wire.readers import SCALARS
 if TYPE_CHECKING:
     from trio_amqp10.wire.composite_plan import Field, Plan
 
-MODULE: Final = Path(message.__file__).with_name("straight.py")
+MODULE: Final = Path(message.__file__).with_name("header_and_properties.py")
 CODES: Final = {
     value: name for name, value in vars(codes).items() if name.isupper() and isinstance(value, int)
 }
@@ -37,7 +37,7 @@ def types(field: Field) -> list[str]:
 HEAD = '''\
 """Straight code for the lists that are in most messages: header and properties (3.2.1, 3.2.4).
 
-Written by ``python -m tests.message.straight_source`` from the declarations in ``spec.messaging``: change those, or that,
+Written by ``python -m tests.message.header_and_properties_source`` from the declarations in ``spec.messaging``: change those, or that,
 and not this. A function knows the usual shape only, and gives None for any other: then the general codec takes over,
 which decides whether that is wrong, and how. Tests hold both equal.
 
@@ -56,11 +56,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from trio_amqp10.wire.codes import ({codes})
-from trio_amqp10.wire.decode_budget import NO_BUDGET
-from trio_amqp10.wire.encode import encode
-from trio_amqp10.wire.readers import SCALARS
-from trio_amqp10.wire.usual import (
+from trio_amqp10.wire.codec_memos import (
     ENCODED_STRINGS,
     ENCODED_SYMBOLS,
     READ_FAULTS,
@@ -69,6 +65,10 @@ from trio_amqp10.wire.usual import (
     WRITE_FAULTS,
     encoder,
 )
+from trio_amqp10.wire.codes import ({codes})
+from trio_amqp10.wire.decode_budget import NO_BUDGET
+from trio_amqp10.wire.encode import encode
+from trio_amqp10.wire.readers import SCALARS
 from trio_amqp10.wire.values import ULong
 
 __all__ = ["read_header", "read_properties", "write_properties"]
