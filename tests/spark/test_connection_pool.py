@@ -49,7 +49,7 @@ def test_connection_that_was_lost_meanwhile_is_not_used(peer: Peer) -> None:
     first = run_in_pool(use, options(peer))
     peer.down()
     until(lambda: first.closed)
-    with pytest.raises(OSError, match="failed"):
+    with pytest.raises(OSError, match="refused"):
         run_in_pool(use, options(peer))
     peer.up()
     assert run_in_pool(use, options(peer)) is not first
