@@ -270,8 +270,10 @@ async def test_cancelled_wait_is_passed_over() -> None:
 async def test_slice_is_charged_with_a_millisecond_at_most() -> None:
     seconds = [0.0]
     turn = ReadTurn(ReadTurns(lambda: seconds[0]))
-    began = turn.began()
-    seconds[0] = 5.0
-    turn.charge(began)
-    assert turn.account == pytest.approx(0.001)
+    for number in (1, 2):
+        assert not turn.due  # it may have had 2 ms more than others
+        began = turn.began()
+        seconds[0] += 5.0
+        turn.charge(began)
+        assert turn.account == pytest.approx(number / 1000)
     assert turn.due

@@ -52,6 +52,9 @@ __all__ = ["KINDS", "Latencies", "Report", "processor_clock", "run"]
 _WORST: Final = 1.0
 """Seconds between two doings of one peer, good or hostile."""
 _LONGEST: Final = 30.0
+_ALL_STARTED: Final = "all started"
+"""What the process of the hostile peers says when each of them has begun."""
+
 _MOST: Final = 1024 * 1024
 """Octets of memory that a hostile peer may cost."""
 
@@ -275,6 +278,7 @@ async def _all_hostile(port: int, kinds: Sequence[str], count: int, seconds: flo
                 kind = kinds[number % len(kinds)]
                 nursery.start_soon(_hostile, kind, f"127.0.1.{number % len(kinds) + 1}", port, dialled)
                 await trio.sleep(_WORST / count)
+            print(_ALL_STARTED, flush=True)
     print(json.dumps(dialled))
 
 
@@ -296,10 +300,13 @@ async def run(
         command += ["--hostile", str(hostile), "--seconds", str(seconds + 5)]
         command += [f"--kind={kind}" for kind in kinds]
         process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE)
-        await trio.sleep(2)
+        assert process.stdout is not None
+        with trio.fail_after(60):
+            said = await process.stdout.receive_some()
+        assert said.decode().strip() == _ALL_STARTED, said
+        await trio.sleep(_WORST)
         beside = await _all_good(server, good, seconds)
         grown = resident(server.pid) - before
-        assert process.stdout is not None
         said = b""
         with trio.fail_after(seconds + 60):
             while more := await process.stdout.receive_some():

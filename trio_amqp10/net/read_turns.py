@@ -27,8 +27,12 @@ if TYPE_CHECKING:
 
 __all__ = ["ReadTurn", "ReadTurns"]
 
-_AHEAD: Final = 0.0005
-"""Seconds of work that a connection may have had more than others before it waits for its turn: about a slice."""
+_AHEAD: Final = 0.002
+"""Seconds of work that a connection may have had more than others before it waits for its turn: a few slices.
+
+What it takes to open a connection and some links, or to send a message and settle another, must be less. Where five
+hundred busy connections wait, the clock takes as long to move on by this as all of them to do so much work: about a second.
+"""
 
 _MOST: Final = 0.001
 """Seconds that one slice may be charged with: what is longer was not the work of the peer's frames alone."""
