@@ -41,6 +41,8 @@ CREDIT = 500
 LANES = 2
 LANE = "trio_amqp10.spark.lane_program"
 EXTERNAL = "external"
+_LONGEST = 1800
+"""Seconds that taking up all that is left may take: on a slow machine, of half a million messages."""
 VICTIMS = {"jvm": "org.apache.spark", "script": "", "reader": "python_streaming_source_runner"}
 PROGRAM = """
 import sys
@@ -149,7 +151,7 @@ class Programs:
             process.communicate(timeout=60)
             assert process.returncode == 0
         last = self._start("lane-0", "--until-empty")
-        last.communicate(timeout=300)
+        last.communicate(timeout=_LONGEST)
         assert last.returncode == 0
 
 
@@ -213,7 +215,7 @@ class Ordeal:
             if self._lanes == EXTERNAL:
                 self._programs.finish()
             script = self._start("now")
-            assert script.wait(300) == 0, "the last run failed"
+            assert script.wait(_LONGEST) == 0, "the last run failed"
             script.communicate()
             return self._count(kills, sent)
 
