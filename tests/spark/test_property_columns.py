@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import trio_amqp10 as amqp
 from tests.wire import strategies as wire
 from trio_amqp10.spark.message_encoder import encode_batch
-from trio_amqp10.spark.options import _TYPES, OptionError, QueueOptions, SinkOptions
+from trio_amqp10.spark.option_values import COLUMN_TYPES
+from trio_amqp10.spark.options import OptionError, QueueOptions, SinkOptions
 from trio_amqp10.spark.property_columns import KINDS
 from trio_amqp10.spark.schema import check_sink, read_schema
 from trio_amqp10.spark.typed_json import UnfitError
@@ -37,7 +38,7 @@ def read(declared: str, **properties: Any) -> dict[str, Any]:
 
 
 def test_types_of_the_option_are_those_of_the_columns() -> None:
-    assert set(_TYPES) == KINDS
+    assert set(COLUMN_TYPES) == KINDS
 
 
 @pytest.mark.parametrize(

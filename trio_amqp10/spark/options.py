@@ -4,23 +4,21 @@ Names are those of Spark's habit (camelCase, case does not matter). A name that 
 error, for Spark itself would pass over a slip of the pen in silence. Passwords come from the
 environment or from a file, so that no plan shows them; a URL is never shown with its credentials.
 
-Knows neither Spark nor Arrow.
-Longer than 400 lines: the options are as many as they are.
+Knows neither Spark nor Arrow. What the text of an option may be stands in ``option_values``.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import re
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, cast
 from urllib.parse import quote
 
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.net.urls import Url, parse_url, schemes_of
+
+from . import option_values as values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,142 +37,9 @@ __all__ = [
 _SPARKS_OWN: Final = frozenset({"checkpointlocation"})
 """Options that Spark puts among ours."""
 
-_DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m)?", re.ASCII)
-_SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, None: 1.0}
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_SIZE: Final = re.compile(r"([0-9]+)\s*([kmg]?)(?:i?b)?", re.ASCII | re.IGNORECASE)
-_OCTETS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
-
 
 class OptionError(LocalProtocolError):
     """An option that does not exist, is missing, or has a value that it may not have."""
-
-
-# What a value may be --------------------------------------------------------------------------
-
-
-def _text(value: str) -> str:
-    if not value:
-        raise ValueError("it is empty")
-    return value
-
-
-def _boolean(value: str) -> bool:
-    try:
-        return {"true": True, "false": False}[value.strip().lower()]
-    except KeyError:
-        raise ValueError("true or false is possible") from None
-
-
-def _duration(value: str) -> float:
-    found = _DURATION.fullmatch(value.strip())
-    if found is None:
-        raise ValueError("a number with ms, s or m is possible, e.g. 500ms; without a unit it is seconds")
-    return float(found[1]) * _SECONDS[found[2]]
-
-
-def _octets(least: int) -> Callable[[str], int]:
-    def parse(value: str) -> int:
-        found = _SIZE.fullmatch(value.strip())
-        number = least - 1 if found is None else int(found[1]) * _OCTETS[found[2].lower()]
-        if number < least:
-            raise ValueError(f"a number of octets, at least {least}, is possible, e.g. 1048576, 64m or 1g")
-        return number
-
-    return parse
-
-
-def _count(least: int) -> Callable[[str], int]:
-    def parse(value: str) -> int:
-        try:
-            number = int(value)
-        except ValueError:
-            number = least - 1
-        if number < least:
-            raise ValueError(f"a whole number, at least {least}, is possible")
-        return number
-
-    return parse
-
-
-def _lanes(value: str) -> int | Literal["external"]:
-    if value.strip().lower() == "external":
-        return "external"
-    try:
-        return int(_count(1)(value))
-    except ValueError:
-        raise ValueError("a whole number, at least 1, or external is possible") from None
-
-
-def _one_of(*names: str) -> Callable[[str], str]:
-    def parse(value: str) -> str:
-        if value.strip().lower() not in names:
-            raise ValueError(f"one of {', '.join(names)} is possible")
-        return value.strip().lower()
-
-    return parse
-
-
-def _names(value: str) -> tuple[str, ...]:
-    names = tuple([name.strip() for name in value.split(",")])
-    if not all(names) or len(set(names)) < len(names):
-        raise ValueError("names with commas between them are possible, each once")
-    return names
-
-
-def _offsets(value: str) -> str | int | dict[str, int]:
-    if value.strip().lower() in ("earliest", "latest"):
-        return value.strip().lower()
-    try:
-        found = json.loads(value)
-    except ValueError:
-        found = None
-    numbers: list[Any] = list(cast("dict[str, Any]", found).values()) if isinstance(found, dict) else [found]
-    if not all(isinstance(each, int) and not isinstance(each, bool) and each >= 0 for each in numbers):
-        raise ValueError("earliest, latest, a number, or JSON with a number for each address is possible")
-    return cast("int | dict[str, int]", found)
-
-
-_COLUMN: Final = re.compile(r"(?:`([^`]+)`|([^\s`]+))\s+([a-z]+)", re.ASCII | re.IGNORECASE)
-_TYPES: Final = (
-    *("boolean", "byte", "short", "int", "long", "ubyte", "ushort", "uint", "ulong"),
-    *("float", "double", "string", "symbol", "uuid", "binary", "timestamp"),
-)
-"""Of property columns: see ``property_columns``."""
-_SAME: Final = {"tinyint": "byte", "smallint": "short", "integer": "int", "bigint": "long", "real": "float"}
-"""Spark's other names of these."""
-
-
-def _typed(value: str) -> tuple[tuple[str, str], ...]:
-    found: dict[str, str] = {}
-    for each in value.split(","):
-        column = _COLUMN.fullmatch(each.strip())
-        kind = "" if column is None else column[3].lower()
-        kind = _SAME.get(kind, kind)
-        key = "" if column is None else column[1] or column[2]
-        if kind not in _TYPES or key.lower() in map(str.lower, found):
-            raise ValueError(
-                "keys with their types are possible, each once, as in 'n int, `the kind` string'; the types are "
-                + ", ".join(_TYPES)
-            )
-        found[key] = kind
-    return tuple(found.items())
-
-
-def _moment(value: str) -> int:
-    """Milliseconds since 1970."""
-    text = value.strip()
-    if text.isascii() and text.isdigit():
-        return int(text)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise ValueError(
-            "milliseconds since 1970, or a time with its zone, is possible, e.g. 2026-11-23T12:00:00Z"
-        )
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 def _option(name: str, parse: Callable[[str], Any], default: Any = None, *, secret: bool = False) -> Any:
@@ -188,22 +53,22 @@ def _option(name: str, parse: Callable[[str], Any], default: Any = None, *, secr
 class PeerOptions:
     """How to reach the peer; common to all."""
 
-    url: str = _option("url", _text, secret=True)
-    address: str | None = _option("address", _text)
-    sasl_mechanism: str | None = _option("sasl.mechanism", _text)
-    username: str | None = _option("username", _text)
-    secret_env: str | None = _option("secretEnv", _text)
-    secret_file: str | None = _option("secretFile", _text)
-    allow_plaintext_password: bool = _option("allowPlaintextPassword", _boolean, False)
-    token: str | None = _option("token", _one_of("sas"))
-    tls_ca: str | None = _option("tls.ca", _text)
-    tls_cert: str | None = _option("tls.cert", _text)
-    tls_key: str | None = _option("tls.key", _text)
-    container_id: str | None = _option("containerId", _text)
-    idle_timeout: float = _option("idleTimeout", _duration, 60.0)
-    max_frame_size: int | None = _option("maxFrameSize", _octets(512))
-    connect_timeout: float = _option("connectTimeout", _duration, 15.0)
-    reconnect_timeout: float = _option("reconnect.timeout", _duration, 60.0)
+    url: str = _option("url", values.text, secret=True)
+    address: str | None = _option("address", values.text)
+    sasl_mechanism: str | None = _option("sasl.mechanism", values.text)
+    username: str | None = _option("username", values.text)
+    secret_env: str | None = _option("secretEnv", values.text)
+    secret_file: str | None = _option("secretFile", values.text)
+    allow_plaintext_password: bool = _option("allowPlaintextPassword", values.boolean, False)
+    token: str | None = _option("token", values.one_of("sas"))
+    tls_ca: str | None = _option("tls.ca", values.text)
+    tls_cert: str | None = _option("tls.cert", values.text)
+    tls_key: str | None = _option("tls.key", values.text)
+    container_id: str | None = _option("containerId", values.text)
+    idle_timeout: float = _option("idleTimeout", values.seconds, 60.0)
+    max_frame_size: int | None = _option("maxFrameSize", values.octets(512))
+    connect_timeout: float = _option("connectTimeout", values.seconds, 15.0)
+    reconnect_timeout: float = _option("reconnect.timeout", values.seconds, 60.0)
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> Self:
@@ -213,7 +78,7 @@ class PeerOptions:
             OptionError: one is unknown, missing, or has a value that it may not have. No value of a secret is shown.
         """
         known = {each.metadata["name"].lower(): each for each in fields(cls)}
-        values: dict[str, Any] = {}
+        chosen: dict[str, Any] = {}
         for name, value in given.items():
             found = known.get(name.lower())
             if found is None:
@@ -221,11 +86,11 @@ class PeerOptions:
                     continue
                 raise OptionError(f"no option {name!r} here; there are {_shown(known)}")
             try:
-                values[found.name] = found.metadata["parse"](value)
+                chosen[found.name] = found.metadata["parse"](value)
             except ValueError as wrong:
                 shown = "" if not found.repr else f" is {value!r}:"
                 raise OptionError(f"option {found.metadata['name']!r}{shown} {wrong}") from None
-        options = cls(**values)
+        options = cls(**chosen)
         options._check()
         return options
 
@@ -312,16 +177,18 @@ class PeerOptions:
 class ReadOptions(PeerOptions):
     """What streams and batches that read have in common."""
 
-    mode: str | None = _option("mode", _one_of("queue", "log", "browse"))
-    credit: int = _option("credit", _count(1), 4000)
-    selector: str | None = _option("selector", _text)
-    include_raw: bool = _option("includeRaw", _boolean, False)
-    property_types: bool = _option("propertyTypes", _boolean, False)
-    body_json: bool = _option("bodyJson", _boolean, False)
-    maps: bool = _option("maps", _boolean, True)
-    columns: tuple[str, ...] | None = _option("columns", _names)
-    property_columns: tuple[tuple[str, str], ...] = _option("propertyColumns", _typed, ())
-    on_decode_error: str = _option("onDecodeError", _one_of("fail", "reject", "deadletter-column"), "fail")
+    mode: str | None = _option("mode", values.one_of("queue", "log", "browse"))
+    credit: int = _option("credit", values.count(1), 4000)
+    selector: str | None = _option("selector", values.text)
+    include_raw: bool = _option("includeRaw", values.boolean, False)
+    property_types: bool = _option("propertyTypes", values.boolean, False)
+    body_json: bool = _option("bodyJson", values.boolean, False)
+    maps: bool = _option("maps", values.boolean, True)
+    columns: tuple[str, ...] | None = _option("columns", values.names)
+    property_columns: tuple[tuple[str, str], ...] = _option("propertyColumns", values.typed_columns, ())
+    on_decode_error: str = _option(
+        "onDecodeError", values.one_of("fail", "reject", "deadletter-column"), "fail"
+    )
 
     def _check(self) -> None:
         super()._check()
@@ -337,26 +204,26 @@ class ReadOptions(PeerOptions):
 class QueueOptions(ReadOptions):
     """``readStream``: a queue is emptied into a spool, and read from there."""
 
-    spool: str = _option("spool", _text, secret=True)
-    lanes: int | Literal["external"] = _option("lanes", _lanes, 1)
-    spool_max_bytes: int = _option("spool.maxBytes", _octets(1), 2**30)
-    credit_max_bytes: int = _option("credit.maxBytes", _octets(1), 16 * 2**20)
-    spool_flush_rows: int = _option("spool.flushRows", _count(1), 2000)
-    spool_flush_interval: float = _option("spool.flushInterval", _duration, 0.1)
-    spool_transport: str = _option("spool.transport", _one_of("file", "inline"), "file")
-    links: int = _option("links", _count(1), 1)
-    link_name: str | None = _option("linkName", _text)
-    durable: bool = _option("durable", _boolean, False)
-    dedup: str = _option("dedup", _one_of("none", "message-id", "link"), "none")
-    dedup_window: int = _option("dedup.window", _count(1), 20_000)
-    max_rows: int | None = _option("maxRowsPerTrigger", _count(1))
-    max_bytes: int | None = _option("maxBytesPerTrigger", _octets(1))
-    min_rows: int | None = _option("minRowsPerTrigger", _count(1))
-    max_trigger_delay: float = _option("maxTriggerDelay", _duration, 900.0)
-    backlog_delay: float = _option("backlogDelay", _duration, 2.0)
-    min_partitions: int = _option("minPartitions", _count(1), 1)
-    available_now_idle: float = _option("availableNowIdle", _duration, 5.0)
-    available_now_timeout: float = _option("availableNowTimeout", _duration, 600.0)
+    spool: str = _option("spool", values.text, secret=True)
+    lanes: int | Literal["external"] = _option("lanes", values.lanes, 1)
+    spool_max_bytes: int = _option("spool.maxBytes", values.octets(1), 2**30)
+    credit_max_bytes: int = _option("credit.maxBytes", values.octets(1), 16 * 2**20)
+    spool_flush_rows: int = _option("spool.flushRows", values.count(1), 2000)
+    spool_flush_interval: float = _option("spool.flushInterval", values.seconds, 0.1)
+    spool_transport: str = _option("spool.transport", values.one_of("file", "inline"), "file")
+    links: int = _option("links", values.count(1), 1)
+    link_name: str | None = _option("linkName", values.text)
+    durable: bool = _option("durable", values.boolean, False)
+    dedup: str = _option("dedup", values.one_of("none", "message-id", "link"), "none")
+    dedup_window: int = _option("dedup.window", values.count(1), 20_000)
+    max_rows: int | None = _option("maxRowsPerTrigger", values.count(1))
+    max_bytes: int | None = _option("maxBytesPerTrigger", values.octets(1))
+    min_rows: int | None = _option("minRowsPerTrigger", values.count(1))
+    max_trigger_delay: float = _option("maxTriggerDelay", values.seconds, 900.0)
+    backlog_delay: float = _option("backlogDelay", values.seconds, 2.0)
+    min_partitions: int = _option("minPartitions", values.count(1), 1)
+    available_now_idle: float = _option("availableNowIdle", values.seconds, 5.0)
+    available_now_timeout: float = _option("availableNowTimeout", values.seconds, 600.0)
 
     def _check(self) -> None:
         super()._check()
@@ -400,8 +267,8 @@ class QueueOptions(ReadOptions):
 class BrowseOptions(ReadOptions):
     """``spark.read``: look at what is in a queue, and leave it there."""
 
-    browse_limit: int | None = _option("browseLimit", _count(1))
-    browse_timeout: float = _option("browseTimeout", _duration, 10.0)
+    browse_limit: int | None = _option("browseLimit", values.count(1))
+    browse_timeout: float = _option("browseTimeout", values.seconds, 10.0)
 
     def _check(self) -> None:
         super()._check()
@@ -421,22 +288,22 @@ class BrowseOptions(ReadOptions):
 class LogOptions(ReadOptions):
     """``mode=log``: the peer keeps its messages, numbered, and gives them again from any number on."""
 
-    addresses: tuple[str, ...] | None = _option("addresses", _names)
-    address_pattern: str | None = _option("addressPattern", _text)
-    super_streams: tuple[str, ...] | None = _option("superStreams", _names)
-    partition_keys: tuple[str, ...] | None = _option("partitionKeys", _names)
-    dialect: str = _option("dialect", _one_of("rabbitmq", "event-hubs"), "rabbitmq")
-    consumer_group: str | None = _option("consumerGroup", _text)
-    starting_offsets: str | int | Mapping[str, int] | None = _option("startingOffsets", _offsets)
-    starting_timestamp: int | None = _option("startingTimestamp", _moment)
-    ending_offsets: str | int | Mapping[str, int] | None = _option("endingOffsets", _offsets)
-    ending_timestamp: int | None = _option("endingTimestamp", _moment)
-    fail_on_data_loss: bool = _option("failOnDataLoss", _boolean, True)
-    max_rows: int | None = _option("maxRowsPerTrigger", _count(1))
-    min_rows: int | None = _option("minRowsPerTrigger", _count(1))
-    max_trigger_delay: float = _option("maxTriggerDelay", _duration, 900.0)
-    min_partitions: int = _option("minPartitions", _count(1), 1)
-    read_timeout: float = _option("readTimeout", _duration, 30.0)
+    addresses: tuple[str, ...] | None = _option("addresses", values.names)
+    address_pattern: str | None = _option("addressPattern", values.text)
+    super_streams: tuple[str, ...] | None = _option("superStreams", values.names)
+    partition_keys: tuple[str, ...] | None = _option("partitionKeys", values.names)
+    dialect: str = _option("dialect", values.one_of("rabbitmq", "event-hubs"), "rabbitmq")
+    consumer_group: str | None = _option("consumerGroup", values.text)
+    starting_offsets: str | int | Mapping[str, int] | None = _option("startingOffsets", values.offsets)
+    starting_timestamp: int | None = _option("startingTimestamp", values.milliseconds)
+    ending_offsets: str | int | Mapping[str, int] | None = _option("endingOffsets", values.offsets)
+    ending_timestamp: int | None = _option("endingTimestamp", values.milliseconds)
+    fail_on_data_loss: bool = _option("failOnDataLoss", values.boolean, True)
+    max_rows: int | None = _option("maxRowsPerTrigger", values.count(1))
+    min_rows: int | None = _option("minRowsPerTrigger", values.count(1))
+    max_trigger_delay: float = _option("maxTriggerDelay", values.seconds, 900.0)
+    min_partitions: int = _option("minPartitions", values.count(1), 1)
+    read_timeout: float = _option("readTimeout", values.seconds, 30.0)
 
     def _check(self) -> None:
         super()._check()
@@ -543,19 +410,19 @@ def _check_only_looks(options: ReadOptions) -> None:
 class SinkOptions(PeerOptions):
     """``writeStream`` and ``write``: each row is a message."""
 
-    max_in_flight: int = _option("maxInFlight", _count(1), 1000)
-    dedup_id: str = _option("dedup.id", _one_of("deterministic", "artemis", "none"), "deterministic")
-    transactions: str = _option("transactions", _one_of("none", "task", "ledger"), "none")
-    ledger: str | None = _option("ledger", _text)
-    on_reject: str = _option("onReject", _one_of("fail", "drop"), "fail")
-    body_type: str = _option("bodyType", _one_of("auto", "data", "value"), "auto")
-    durable: bool | None = _option("durable", _boolean)
-    ttl: float | None = _option("ttl", _duration)
-    property_columns: tuple[tuple[str, str], ...] = _option("propertyColumns", _typed, ())
-    ignore_unknown_columns: bool = _option("ignoreUnknownColumns", _boolean, False)
-    txn_app: str | None = _option("txn.app", _text)
-    txn_version: int | None = _option("txn.version", _count(0))
-    send_timeout: float = _option("sendTimeout", _duration, 60.0)
+    max_in_flight: int = _option("maxInFlight", values.count(1), 1000)
+    dedup_id: str = _option("dedup.id", values.one_of("deterministic", "artemis", "none"), "deterministic")
+    transactions: str = _option("transactions", values.one_of("none", "task", "ledger"), "none")
+    ledger: str | None = _option("ledger", values.text)
+    on_reject: str = _option("onReject", values.one_of("fail", "drop"), "fail")
+    body_type: str = _option("bodyType", values.one_of("auto", "data", "value"), "auto")
+    durable: bool | None = _option("durable", values.boolean)
+    ttl: float | None = _option("ttl", values.seconds)
+    property_columns: tuple[tuple[str, str], ...] = _option("propertyColumns", values.typed_columns, ())
+    ignore_unknown_columns: bool = _option("ignoreUnknownColumns", values.boolean, False)
+    txn_app: str | None = _option("txn.app", values.text)
+    txn_version: int | None = _option("txn.version", values.count(0))
+    send_timeout: float = _option("sendTimeout", values.seconds, 60.0)
 
     def _check(self) -> None:
         super()._check()
