@@ -12,8 +12,9 @@ export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 
 # The modules below net/ are pure, and their branches are covered to the last. Coverage is slow on Python 3.11,
-# so it is measured over the tests of just those modules, and not where all there is to try is tried, or costs are
-# counted: that covers nothing that simpler tests do not.
+# so it is measured over the tests of just those modules, with a few examples of each property, and not where all there
+# is to try is tried, or costs are counted: that covers nothing that simpler tests do not. Properties are tried with all
+# their examples where nothing is measured.
 PURE_TESTS := $(wildcard tests/wire tests/spec tests/sasl tests/engine tests/amqp091/test_*.py tests/amqp_fast/test_*.py tests/amqp_10_3/test_*.py tests/draft_2010/test_*.py tests/filters tests/message tests/typed tests/trace \
 	$(addsuffix .py,$(addprefix tests/test_,frames json_values interrupted_transfers protocol_headers reply_codes timer_heap tokens)))
 EXHAUSTIVE_TESTS := $(addprefix tests/,engine/test_chunks.py engine/test_cost.py engine/test_exactly_once.py engine/test_hostile.py \
@@ -48,7 +49,7 @@ QUICK ?=
 COMPILED_VENV := .venv-compiled
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark dist-check wheel-compiled test-compiled sbom test test-others test-pure test-exhaustive test-container test-spark test-spark-cluster lint format interop bench bench-quick bench-spark steady-spark fuzz mutants soak steady hostile soak-spark conformance docs screenshots clean
+.PHONY: help demo demo-spark dist-check wheel-compiled test-compiled sbom test test-others test-pure test-properties test-exhaustive test-container test-spark test-spark-cluster lint format interop bench bench-quick bench-spark steady-spark fuzz mutants soak steady hostile soak-spark conformance docs screenshots clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F '\t' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -58,7 +59,7 @@ demo: $(VENV)/.cli ## a container, a sender and a receiver in one process
 
 test: $(VENV)/.test ## all tests but those that need real peers, and the coverage gate
 	$(BIN)/coverage erase
-	@$(MAKE) --no-print-directory --keep-going --jobs 3 test-others test-pure test-container test-exhaustive
+	@$(MAKE) --no-print-directory --keep-going --jobs 3 test-others test-pure test-properties test-container test-exhaustive
 	$(BIN)/coverage report --skip-covered
 
 # Three at a time: on two processors, so that some lane has work while another waits. One shows its dots; what the others say
@@ -66,10 +67,12 @@ test: $(VENV)/.test ## all tests but those that need real peers, and the coverag
 test-others:
 	$(BIN)/python -m pytest $(addprefix --ignore=,$(PURE_TESTS) $(CONTAINER_TESTS))
 
-test-pure: RUN := $(BIN)/coverage run -m pytest $(addprefix --ignore=,$(EXHAUSTIVE_TESTS)) $(filter-out $(EXHAUSTIVE_TESTS),$(PURE_TESTS))
+test-pure test-properties: TESTS := $(addprefix --ignore=,$(EXHAUSTIVE_TESTS)) $(filter-out $(EXHAUSTIVE_TESTS),$(PURE_TESTS))
+test-pure: RUN := env HYPOTHESIS_PROFILE=few $(BIN)/coverage run -m pytest $(TESTS)
+test-properties: RUN := $(BIN)/python -m pytest -m hypothesis $(TESTS)
 test-exhaustive: RUN := $(BIN)/python -m pytest $(EXHAUSTIVE_TESTS)
 test-container: RUN := $(BIN)/python -m pytest $(CONTAINER_TESTS)
-test-pure test-exhaustive test-container:
+test-pure test-properties test-exhaustive test-container:
 	@$(RUN) > $(VENV)/$@.txt 2>&1 || { cat $(VENV)/$@.txt; exit 1; }
 	@printf '\n%s: %s\n' $@ "$$(tail -n 1 $(VENV)/$@.txt)"
 

@@ -218,6 +218,12 @@ def test_publish_splits_what_a_frame_does_not_take() -> None:
         publish_rest(1, Content(BasicProperties(), b"", bytes(5000)), USUAL, 4088)
 
 
+def test_publish_of_an_empty_body_has_a_header_alone() -> None:
+    content = Content(BasicProperties(), b"", NO_PROPERTIES)
+    rest = b"".join(publish_rest(1, content, USUAL, 4088))
+    assert written(spec.BasicPublish(), 1) + rest == framed(spec.BasicPublish(), content)
+
+
 def test_publish_of_a_channel_is_numbered_and_bounded() -> None:
     pair = connected()
     ours, theirs = pair.channels()
@@ -373,6 +379,14 @@ def test_engine_takes_contents_of_channels_that_are_closed_or_unknown_singly() -
     assert fault.code == 504
 
 
+def test_engine_takes_a_deliver_with_a_name_that_may_not_be_singly() -> None:
+    client, channel = open_client()
+    fault = refusal(client.receive_data, WHOLE.replace(b"\x01c", b"\x01\0"), 0.0)
+    assert fault is not None
+    assert fault.code == 502
+    assert not arrivals_of(channel)
+
+
 def test_engine_takes_answers_with_contents_singly() -> None:
     client, channel = open_client()
     channel.send(spec.BasicGet(queue="q"))
@@ -393,6 +407,7 @@ def test_properties_that_are_absent_cost_nothing() -> None:
         frame(METHOD, 1, b"\0\x3c\0\x3c") + frame(BODY, 1, bytes(30)),
         frame(METHOD, 1, b"\0\x3c\0\x3c") + frame(HEADER, 1, b"\0\x3c" + bytes(10)) + bytes(30),
         frame(METHOD, 1, b"\0\x32\0\x0a" + bytes(40)),
+        WHOLE[:-1] + b"\0",
     ],
 )
 def test_extent_leaves_what_is_no_content_to_the_generic_path(octets: bytes) -> None:

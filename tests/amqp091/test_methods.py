@@ -115,6 +115,12 @@ def test_any_arguments_are_read_or_refused(plan: Plan, octets: bytes) -> None:
         assert (fault.class_id, fault.method_id) == (plan.class_id, plan.method_id)
 
 
+def test_method_that_ends_within_the_size_of_a_table_is_refused() -> None:
+    method = spec.QueueDeclare()
+    payload = method.plan.write(method, USUAL)
+    assert "within 4 octets" in str(refusal(method.plan.read, payload[:-2], USUAL))
+
+
 def test_unknown_method_is_refused_with_503() -> None:
     with pytest.raises(ReplyError, match=r"unknown method 99\.1") as caught:
         spec.METHODS.read(b"\0\x63\0\1", USUAL)

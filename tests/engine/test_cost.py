@@ -19,9 +19,10 @@ from trio_amqp10.protocol_headers import AMQP_HEADER
 from trio_amqp10.spec.messaging import Source, Target
 from trio_amqp10.spec.transport import ReceiverSettleMode
 
-from .helpers import flow
+from .helpers import begun, flow
 from .links import ACCEPTED, Owner, attach, disposition, transfer
 from .steps import steps
+from .test_resume_cost import resume, terminus_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -214,3 +215,14 @@ def test_open_and_close_cost_what_they_have_to_end() -> None:
     one.receive_data(AMQP_HEADER, 0.0)
     octets = frame("open", container_id="peer")
     assert steps(lambda: one.receive_data(octets, 0.0)) < 5_000
+
+
+def test_resumption_of_a_hundred_thousand_deliveries_ends_with_both_maps_whole() -> None:
+    _session, script = begun()
+    terminus = terminus_of(100_000)
+    times = 0
+    while terminus.unsettled:
+        for tag in resume(script, terminus):
+            terminus.forget(tag)  # the sender has resumed it, or settled
+        times += 1
+    assert times > 10

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.naive.codec import Typed, encode
 from tests.naive.performatives import composite, parse_frames, raw_frame
+from tests.scaled import scaled
 from trio_amqp10.engine.delivery import ACCEPTED, RELEASED
 from trio_amqp10.engine.fast_codec import (
     DISPOSITION,
@@ -215,7 +216,7 @@ WRONG = [
 ]
 
 
-@settings(max_examples=500)
+@settings(max_examples=scaled(500))
 @given(broken(), st.tuples(st.binary(max_size=4), st.binary(max_size=30)))
 @example(WRONG[0], (b"", b""))
 @example(WRONG[1], (b"", b""))
@@ -225,7 +226,7 @@ def test_reader_reads_no_broken_octets_that_the_generic_path_refuses(
     check(body, around)
 
 
-@settings(max_examples=300)
+@settings(max_examples=scaled(300))
 @given(
     st.lists(st.sampled_from([body for body in USUAL if body[:3] == TRANSFER]) | transfers(), max_size=3),
     st.data(),

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.scaled import scaled
 from trio_amqp10.engine import session_core as session_module
 from trio_amqp10.engine.connection import Connection
 from trio_amqp10.engine.events import LinkAttached, SessionBegun
@@ -408,7 +409,7 @@ class Machine(RuleBasedStateMachine):
 
 TestMachine = Machine.TestCase
 TestMachine.settings = settings(
-    max_examples=60,
+    max_examples=scaled(60),
     phases=[Phase.generate],
     stateful_step_count=60,
     deadline=None,

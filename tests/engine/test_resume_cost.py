@@ -62,17 +62,6 @@ def test_attaches_that_resume_little_are_as_many_as_the_peer_likes() -> None:
         resume(script, terminus_of(10))
 
 
-def test_resumption_of_a_hundred_thousand_deliveries_ends_with_both_maps_whole() -> None:
-    _session, script = begun()
-    terminus = terminus_of(100_000)
-    times = 0
-    while terminus.unsettled:
-        for tag in resume(script, terminus):
-            terminus.forget(tag)  # the sender has resumed it, or settled
-        times += 1
-    assert times > 10
-
-
 def test_flood_of_deliveries_that_are_aborted_in_a_long_queue_is_ended() -> None:
     _session, script = begun(Limits(churn=20, churn_rate=1.0))
     terminus = terminus_of(4_000)

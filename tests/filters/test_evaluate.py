@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.filters.reference import evaluate
 from tests.filters.strategies import expressions, messages
+from tests.scaled import scaled
 from trio_amqp10.filters import Dialect, Selector
 from trio_amqp10.filters.evaluate import compile_expression
 from trio_amqp10.message import Message
@@ -49,13 +50,13 @@ def same(left: object, right: object) -> bool:
     return left == right and (isinstance(left, int) or type(left) is type(right))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=scaled(300))
 @given(expressions("jms"), messages())
 def test_evaluator_of_jms_equals_a_naive_one(expression: Expression, message: Message) -> None:
     check(expression, message, "jms")
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=scaled(300))
 @given(expressions("sql"), messages())
 def test_evaluator_of_sql_equals_a_naive_one(expression: Expression, message: Message) -> None:
     check(expression, message, "sql")

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.filters.strategies import expressions
+from tests.scaled import scaled
 from trio_amqp10.filters import Dialect, FilterError, Selector
 from trio_amqp10.filters.grammar import parse
 from trio_amqp10.filters.syntax import MAX_DEPTH, Expression, written
@@ -39,7 +40,7 @@ WORDS = (
 words = st.sampled_from(WORDS.split(" "))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=scaled(300))
 @given(st.lists(words | st.text(max_size=3), max_size=12).map(" ".join), st.sampled_from(DIALECTS))
 def test_parser_raises_only_filter_errors_when_the_text_is_garbage(text: str, dialect: Dialect) -> None:
     try:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.filters.reference import like
+from tests.scaled import scaled
 from trio_amqp10.filters.errors import FilterError
 from trio_amqp10.filters.like import compile_like
 
@@ -18,13 +19,13 @@ escaped_patterns = st.lists(st.sampled_from(["a", "b", "%", "_", "!%", "!_", "!!
 )
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=scaled(500))
 @given(patterns, st.text("ab%_", max_size=12))
 def test_like_equals_a_regular_expression(pattern: str, text: str) -> None:
     assert compile_like(pattern)(text) == like(text, pattern, None)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=scaled(200))
 @given(escaped_patterns, st.text("ab%_!", max_size=8))
 def test_like_equals_a_regular_expression_when_characters_are_escaped(pattern: str, text: str) -> None:
     assert compile_like(pattern, "!")(text) == like(text, pattern, "!")

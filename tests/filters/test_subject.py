@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.scaled import scaled
 from trio_amqp10.filters import FilterError
 from trio_amqp10.filters.subject import exact_subject, matching_subject
 from trio_amqp10.message import Message
@@ -29,7 +30,7 @@ def by_regular_expression(pattern: str, subject: str) -> bool:
     return re.fullmatch(made, subject + ".") is not None
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=scaled(300))
 @given(words("ab*#"), words("ab"))
 def test_topic_pattern_equals_a_regular_expression(pattern: str, subject: str) -> None:
     assert matching_subject(pattern)(Message(subject=subject)) == by_regular_expression(pattern, subject)

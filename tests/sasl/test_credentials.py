@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scramp import ScramMechanism  # type: ignore[import-untyped]
 
+from tests.scaled import scaled
 from trio_amqp10 import sasl
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.sasl.scram_messages import HASHES, derive_client_and_server_key
@@ -221,7 +222,7 @@ def test_parse_users_names_the_line_that_is_wrong_and_quotes_nothing(text: str, 
 names = st.text(min_size=1, max_size=8)
 
 
-@settings(max_examples=50)
+@settings(max_examples=scaled(50))
 @given(names=st.lists(names, max_size=4), secret=st.binary(min_size=1, max_size=40))
 def test_parse_users_reads_what_format_users_wrote(names: list[str], secret: bytes) -> None:
     prepared: set[str] = set()

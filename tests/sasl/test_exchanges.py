@@ -26,6 +26,7 @@ from tests.sasl.cases import (
     sides,
 )
 from tests.sasl.frames import carry, converse, settle
+from tests.scaled import scaled
 from trio_amqp10 import sasl
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError, SecurityError
 from trio_amqp10.sasl.server import FAILURE_PENALTY
@@ -226,7 +227,7 @@ def test_row_8_a_long_user_name_fails_locally_in_the_strict_frame() -> None:
         converse(client, server)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 @given(
     name=st.sampled_from(SCRAM),
     username=st.text(min_size=1, max_size=12),

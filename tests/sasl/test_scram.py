@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scramp import ScramMechanism  # type: ignore[import-untyped]
 
 from tests.sasl.frames import settle
+from tests.scaled import scaled
 from trio_amqp10 import sasl
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.spec.security import SaslCode
@@ -290,7 +291,7 @@ def test_scram_takes_no_third_challenge() -> None:
 texts = st.text(alphabet="abz09 ,=\u00fc\u00e9\u05d0", min_size=1, max_size=12)
 
 
-@settings(max_examples=25)
+@settings(max_examples=scaled(25))
 @given(
     mechanism=st.sampled_from(["SCRAM-SHA-1", "SCRAM-SHA-256", "SCRAM-SHA-512"]),
     plus=st.booleans(),

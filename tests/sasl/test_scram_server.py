@@ -12,6 +12,7 @@ from scramp import ScramClient  # type: ignore[import-untyped]
 
 from tests.sasl.frames import settle
 from tests.sasl.test_scram import BINDINGS, SHA_1, SHA_256, VECTORS
+from tests.scaled import scaled
 from trio_amqp10 import sasl
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.sasl import scram_messages as messages
@@ -310,7 +311,7 @@ def test_password_keys_fail_at_the_proof_for_a_password_that_cannot_be(password:
 # By other hands
 
 
-@settings(max_examples=25)
+@settings(max_examples=scaled(25))
 @given(
     mechanism=st.sampled_from(list(HASHES)),
     plus=st.booleans(),

@@ -12,6 +12,7 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.scaled import scaled
 from tests.wire.strategies import modest_values, texts
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.message import Message
@@ -108,7 +109,7 @@ bares = st.builds(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=scaled(150))
 @given(leaves | nodes | bares | points)
 def test_object_comes_back_from_its_value_and_from_its_octets(obj: Any) -> None:
     value = TYPES.to_value(obj)
@@ -142,7 +143,7 @@ hostile = close(st.recursive(PLAIN, close, max_leaves=5)) | modest_values
 ANNOTATIONS = (Leaf, Node, Bare, Point, Node | Leaf | int | None, list[Node | str], dict[str, Leaf], object)
 
 
-@settings(max_examples=300)
+@settings(max_examples=scaled(300))
 @given(hostile, st.sampled_from(ANNOTATIONS))
 def test_value_of_any_kind_is_the_peers_fault_or_an_object_that_can_be_sent(
     value: Any, annotation: Any
@@ -157,7 +158,7 @@ def test_value_of_any_kind_is_the_peers_fault_or_an_object_that_can_be_sent(
     assert (fault.condition, fault.scope) == ("amqp:invalid-field", "link")
 
 
-@settings(max_examples=100)
+@settings(max_examples=scaled(100))
 @given(leaves, st.data())
 def test_octets_that_were_changed_are_the_peers_fault_or_an_object(leaf: Leaf, data: Any) -> None:
     octets = bytearray(encode(leaf))

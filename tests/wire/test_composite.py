@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.naive import performatives as naive
+from tests.scaled import scaled
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.spec import PERFORMATIVES, SASL_PERFORMATIVES, TYPES
 from trio_amqp10.spec.messaging import (
@@ -532,7 +533,7 @@ def test_performative_of_the_second_codec_is_read_as_ours(performative: Any) -> 
 
 
 @given(performatives, st.data())
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=scaled(50))
 def test_damaged_performative_gives_an_object_or_a_remote_error(
     performative: Any, data: st.DataObject
 ) -> None:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.naive import codec as naive
+from tests.scaled import scaled
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.wire.decode import Budget, decode
 from trio_amqp10.wire.encode import encode, encode_into
@@ -68,7 +69,7 @@ def decode_or_refuse(octets: bytes) -> None:
 
 
 @given(values)
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=scaled(50))
 def test_every_truncation_is_refused(value: Any) -> None:
     octets = encode(value)
     for end in range(len(octets)):
@@ -82,7 +83,7 @@ def test_every_truncation_is_refused(value: Any) -> None:
 
 
 @given(values, st.data())
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=scaled(50))
 def test_every_octet_can_be_damaged_without_another_kind_of_error(value: Any, data: st.DataObject) -> None:
     octets = encode(value)
     damage = data.draw(st.integers(1, 255))
