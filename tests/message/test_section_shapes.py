@@ -271,7 +271,7 @@ def found(learned: LearnedSpans, payload: bytes) -> Any:
 
 payloads = st.builds(
     Message,
-    st.binary(max_size=3) | st.text(max_size=3),
+    st.binary(max_size=3) | st.text(max_size=3) | st.sampled_from([bytes(256), bytes(300), "t" * 300]),
     subject=st.none() | st.text("ab", max_size=3),
     durable=st.none() | st.booleans(),
     annotations=st.dictionaries(st.sampled_from("ab"), st.integers(0, 3)),
@@ -306,3 +306,32 @@ def test_sections_that_begin_where_others_did_are_found_in_one_step() -> None:
         found(learned, Message(bytes(number % 200)).to_payload())
     assert len(learned._met) < 30
     found(learned, b"\0\x53\x75\xb0" + struct.pack(">I", 0))
+
+
+@pytest.mark.parametrize("body", [bytes(256), "t" * 70_000])
+def test_body_that_is_not_short_is_found_where_it_is_the_last_section(body: Any) -> None:
+    learned = LearnedSpans(read_spans)
+    payload = Message(body, subject="s", durable=True).to_payload()
+    start = payload.index(encode(body))
+    for _ in range(4):
+        assert found(learned, payload) is not None
+    assert learned.find(payload)[sections.BODY] == (start - 3, len(payload))  # type: ignore[index]
+    for place in range(start, start + 5):  # the constructor, and each octet of the size
+        changed = bytearray(payload)
+        changed[place] ^= 0x10
+        assert found(learned, bytes(changed)) is None
+    assert found(learned, payload + b"\0") is None
+    assert found(learned, Message(body, footer={"a": 1}).to_payload()) is None
+    assert found(learned, payload[: start - 3] * 2 + payload[start - 3 :]) is None
+
+
+def test_sizes_of_messages_that_are_remembered_are_bounded() -> None:
+    learned = LearnedSpans(read_spans)
+    payload = Message(bytes(4_000), subject="s").to_payload()
+    for size in range(3_000):
+        learned._pause = 0
+        for _ in range(2):
+            found(learned, Message(bytes(300 + size), subject="s").to_payload())
+        assert len(learned._met) <= 1_024
+        assert len(learned._shapes) <= 1_024
+    assert found(learned, payload) is not None

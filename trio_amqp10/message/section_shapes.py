@@ -170,11 +170,18 @@ class Learned(_Paced):
                 self._shapes[size] = shape
 
 
+_WIDE: Final = 0x10
+"""The bit of a constructor of variable width that says that its size has four octets, not one (1.2)."""
+
+_MOST_SIZES: Final = 1_024
+"""Sizes of messages that are remembered: all are forgotten when there are more."""
+
+
 class LearnedSpans(_Paced):
     """Finds the sections of messages whose sections begin where those of one before did, which had as many octets.
 
     Args:
-        find: finds the sections of a message, (start, end) for each place or None, where each has a size of one octet
+        find: finds the sections of a message, (start, end) for each place or None, where each has a size of one octet or of four
             behind a head of four; None for any other message.
     """
 
@@ -206,8 +213,15 @@ class LearnedSpans(_Paced):
     def _meet(self, payload: bytes, spans: list[tuple[int, int] | None]) -> None:
         size = len(payload)
         misses = self._met.get(size, 0)
+        if not misses and len(self._met) >= _MOST_SIZES:
+            self._met.clear()
+            self._shapes.clear()
         self._met[size] = misses % MOST_MISSES + 1
         if misses and misses & (misses - 1) == 0:
-            form = "".join([f"5s{span[1] - span[0] - 5}x" for span in spans if span is not None])
-            split = Struct(f">{form}").unpack_from
+            form = ">"
+            for span in spans:
+                if span is not None:
+                    head = 8 if payload[span[0] + 3] & _WIDE else 5
+                    form += f"{head}s{span[1] - span[0] - head}x"
+            split = Struct(form).unpack_from
             self._shapes[size] = split, split(payload), spans.copy()

@@ -210,22 +210,33 @@ _USUAL: Final = {
 }
 """The place of a section, by four octets that are nearly always its first: then the fifth is the size of the rest."""
 
+_LONG_BODIES: Final = (
+    standard.DATA.prefix + bytes((codes.BINARY32,)),
+    standard.AMQP_VALUE.prefix + bytes((codes.STRING32,)),
+)
+"""What a body that is not short nearly always begins with: then four octets are the size of the rest."""
+
 
 def _read_usual_spans(payload: bytes) -> list[Span | None] | None:
-    """Where the sections are, where each is short, there once and in order; None for any other message."""
+    """Where the sections are, where each is there once and in order, and is short or, if it is the body, the last; or None."""
     spans: list[Span | None] = [None] * 7
     pos = 0
     end = len(payload)
     last_place = -1
     try:
-        while (place := _USUAL[payload[pos : pos + 4]]) > last_place:
+        while (place := _USUAL.get(head := payload[pos : pos + 4], -1)) > last_place:
             stop = pos + 5 + payload[pos + 4]
             spans[place] = (pos, stop)
             if stop == end:
                 return spans
             last_place, pos = place, stop
-    except (KeyError, IndexError):
-        pass
+    except IndexError:
+        return None
+    if head in _LONG_BODIES and last_place < BODY:
+        size = int.from_bytes(payload[pos + 4 : pos + 8], "big")
+        if pos + 8 + size == end:
+            spans[BODY] = (pos, end)
+            return spans
     return None
 
 
