@@ -10,6 +10,7 @@ the octets mean.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from trio_amqp10.errors import LocalProtocolError
@@ -167,8 +168,16 @@ class Outgoing:
         return last
 
     def _continuation(self, *, more: bool) -> bytes:
+        handle, state = self._link.handle, self._state
+        if self._settled is None and state is None:
+            return _plain_continuation(handle, more)
         # Every frame of a delivery names its transaction (4.4.1).
-        return encode(Transfer(handle=self._link.handle, more=more, settled=self._settled, state=self._state))
+        return encode(Transfer(handle=handle, more=more, settled=self._settled, state=state))
+
+
+@lru_cache(1024)
+def _plain_continuation(handle: int, more: bool) -> bytes:
+    return encode(Transfer(handle=handle, more=more))
 
 
 def drop_outgoing(link: SenderLink) -> None:
