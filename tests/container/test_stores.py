@@ -208,3 +208,15 @@ async def test_memory_store_fails_when_it_is_told_to() -> None:
     assert await write(store, {THINGS: {1: row(1)}}) is store.failure
     assert list(store.rows(THINGS)) == []
     assert repr(store) == "<MemoryStore rows=0>"
+
+
+@pytest.mark.parametrize("store", ["orders.db", 5])
+async def test_path_in_place_of_a_store_is_refused(store: Any) -> None:
+    with pytest.raises(amqp.LocalProtocolError, match=r"expected a store, such as SqliteStore\(path\)"):
+        amqp.Container(store=store)
+    async with amqp.Container().connect() as conn:
+        with pytest.raises(
+            amqp.LocalProtocolError, match=r"expected a store, such as SqliteTerminusStore\(path\)"
+        ):
+            async with conn.open_receiver("q", name="orders-of-desk-1", store=store):
+                pass

@@ -175,6 +175,7 @@ class Container(HandlerDecorators):
         self.relay: Final = Relay(self.find)
         self.amqp10: Final = Amqp10(self)
         self._around: Around | None = None
+        _check_store(store)
         self._refuses_durable = refuse_durable and store is None
         self.clock: Final = Clock(wall_clock)
         self._reading: Callable[[], AbstractContextManager[None]] = (
@@ -802,6 +803,11 @@ class Container(HandlerDecorators):
 
     def __repr__(self) -> str:
         return f"<Container {self.name!r} nodes={len(self.nodes)} connections={len(self._connections)}>"
+
+
+def _check_store(store: object) -> None:
+    if store is not None and not hasattr(store, "rows"):  # a path, for instance
+        raise LocalProtocolError(f"store={store!r}: expected a store, such as SqliteStore(path), or None")
 
 
 def _checked_limit(limit: int | Literal["auto"] | None) -> int | None:

@@ -107,6 +107,10 @@ class LinkOptions(_Shared):
         self.modes()  # a wrong guarantee is refused before anything is done
         if self.store is not None and self.name is None:
             raise LocalProtocolError("a link in a store needs a name to be found by: open it with name=")
+        if self.store is not None and not hasattr(self.store, "open"):  # a path, for instance
+            raise LocalProtocolError(
+                f"store={self.store!r}: expected a store, such as SqliteTerminusStore(path), or None"
+            )
 
     @property
     def remembers(self) -> bool:
