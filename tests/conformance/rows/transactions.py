@@ -196,7 +196,7 @@ REQUIREMENTS = [
         MUST,
         "all transfers of a delivery name the same transaction",
         "every_part_of_a_message_says_its_state",
-        mutant=Change("settled=self._settled, state=self._state)", "settled=self._settled)"),
+        mutant=Change("settled=self._settled, state=state))", "settled=self._settled))"),
     ),
     need(
         "4.4.1-3",
