@@ -24,7 +24,7 @@ __all__ = ["ServeOptions", "owner_of", "serve"]
 _PATIENCE: Final = 5.0
 """Seconds that deliveries in flight have to be settled once we are to stop."""
 
-_COLLECTIONS: Final = (20_000, 4, 250)
+_COLLECTIONS: Final = (20_000, 1, 20)
 """Objects made and not freed, collections of these, and of those that were left, after which the garbage collector looks further.
 
 Where connections come and go, as many objects are made as are freed, and all that are made are still in use: to look at them
