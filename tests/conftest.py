@@ -17,8 +17,8 @@ from trio.testing import MockClock
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-# The same examples in every run, so that the coverage gate does not depend on luck;
-# HYPOTHESIS_PROFILE=explore looks for new ones.
+# The same examples in every run, so that the coverage gate does not depend on luck, and few of them where it is
+# measured; HYPOTHESIS_PROFILE=explore looks for new ones.
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("few", deadline=None, derandomize=True, max_examples=10)
 settings.register_profile("explore", deadline=None)
