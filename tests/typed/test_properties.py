@@ -158,7 +158,6 @@ def test_value_of_any_kind_is_the_peers_fault_or_an_object_that_can_be_sent(
     assert (fault.condition, fault.scope) == ("amqp:invalid-field", "link")
 
 
-@settings(max_examples=scaled(100))
 @given(leaves, st.data())
 def test_octets_that_were_changed_are_the_peers_fault_or_an_object(leaf: Leaf, data: Any) -> None:
     octets = bytearray(encode(leaf))

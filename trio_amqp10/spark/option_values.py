@@ -91,7 +91,7 @@ def lanes(value: str) -> int | Literal["external"]:
     if value.strip().lower() == "external":
         return "external"
     try:
-        return int(count(1)(value))
+        return count(1)(value)
     except ValueError:
         raise ValueError("a whole number, at least 1, or external is possible") from None
 
