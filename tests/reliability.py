@@ -97,6 +97,34 @@ def _kills(figures: dict[str, Any]) -> str:
     return _pairs((name.replace("_", " "), _count(value)) for name, value in figures.items())
 
 
+def _spark_kills(figures: dict[str, Any]) -> str:
+    head = (
+        "peer",
+        "spool",
+        "told apart by",
+        "into",
+        "killed",
+        "sent",
+        "missing",
+        "came twice",
+        "of these may",
+        "commit",
+    )
+    rows = [
+        (
+            run["peer"],
+            run["spool"],
+            run["dedup"],
+            run["sink"],
+            ", ".join(f"{victim} {count}" for victim, count in run["victims"].items()),
+            *map(_count, (run["sent"], run["missing"], run["repeated"], run["allowed"])),
+            run["commit"],
+        )
+        for run in figures["runs"]
+    ]
+    return table(head, rows, (10, 10, 10, 8, 22, 10, 8, 8, 8, 10))
+
+
 def _comebacks(figures: dict[str, Any]) -> str:
     keys = ("guarantee", "breaks", "attempted", "accepted", "lost", "missing", "duplicated", "raised")
     return table(keys, [[str(run[key]) for key in keys] for run in figures["runs"]], (16, *(12,) * 7))
@@ -206,6 +234,16 @@ _CHAPTERS: Final[dict[str, tuple[str, str, str, Callable[[dict[str, Any]], str]]
         ),
         "python -m tests.soak --kills 20 --dialect 0-9-1 --results docs/results/kills091.json",
         _kills,
+    ),
+    "spark_kills": (
+        "SIGKILL under a Spark query",
+        (
+            "``make soak-spark``. A producer fills a queue, a query moves it into files or into another queue, and somebody is killed:"
+            " the JVM, the program (script), Python's worker that reads, the container, a lane's process, an ``amqp10 spool`` of its own"
+            " (program). An object store (store) is not killed, but refuses connections for up to eight seconds."
+        ),
+        "python -m tests.spark.kills --spool objects --peer stored --kills 120 --results docs/results/spark_kills.json",
+        _spark_kills,
     ),
     "comebacks": (
         "Connections that come back",

@@ -27,6 +27,22 @@ LEFT = {
     },
     "kills": {"kills": 3, "lost": 0},
     "kills091": {"kills": 4, "lost": 0},
+    "spark_kills": {
+        "runs": [
+            {
+                "peer": "stored",
+                "spool": "objects",
+                "dedup": "message-id",
+                "sink": "files",
+                "victims": {"jvm": 20, "store": 19},
+                "sent": 328_800,
+                "missing": 0,
+                "repeated": 0,
+                "allowed": 0,
+                "commit": "abc",
+            }
+        ]
+    },
     "comebacks": {
         "runs": [
             dict.fromkeys(("breaks", "attempted", "accepted", "lost", "missing", "duplicated", "raised"), 0)
@@ -79,7 +95,18 @@ def test_page_shows_the_figures_of_every_run_that_left_some(
         results.write(tmp_path / f"{kind}.json", kind, figures)
     page = reliability.render()
     assert "No figures yet." not in page
-    for figure in ("12,345", "23,456", "90.0 %", "exactly-once", "1,000,000", "7.5", "10.0", "6.25"):
+    for figure in (
+        "12,345",
+        "23,456",
+        "90.0 %",
+        "exactly-once",
+        "1,000,000",
+        "7.5",
+        "10.0",
+        "6.25",
+        "328,800",
+        "jvm 20, store 19",
+    ):
         assert f"- {figure}\n" in page
 
 

@@ -7,9 +7,9 @@ a segment on the disk and its settlement, and around a discharge, are made long 
 what arrived is counted: nothing may be missing, and come twice only what the options allow.
 
 ``--spool lanes`` receives in two lanes, ``--spool objects`` in two that store in an object store (S3 by moto): then their processes are killed too,
-in turns with the others. ``--spool external`` has two programs ``amqp10 spool`` receive there, which go on while Spark is down, and are victims themselves.
+and the store is out of reach for a while, in turns with the others. ``--spool external`` has two programs ``amqp10 spool`` receive there, which go on while Spark is down, and are victims themselves, as the store is.
 ``--peer stored`` has the container keep all of it on disk, and be killed in its turn; ``--peer rabbitmq`` is
-RabbitMQ 4 in its place.
+RabbitMQ 4 in its place. ``--results`` writes a row for each way, in place of those that an earlier run left of it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import trio
 
+from tests.results import add_option, commit, write
 from trio_amqp10.spark import prepare
 from trio_amqp10.spark.failure_points import HOOKS
 
@@ -159,7 +160,7 @@ class Programs:
 class Count:
     """What came of it all."""
 
-    kills: int
+    victims: dict[str, int]
     sent: int
     arrived: int
     missing: int
@@ -179,11 +180,12 @@ class Ordeal:
         sink: str,
         home: type[Home] = Container,
         seed: int = 10,
-        spool: str | None = None,
+        objects: ObjectServer | None = None,
         lanes: int | str = 1,
     ) -> None:
         self._folder = folder
-        self._spool = str(folder / "spool") if spool is None else spool
+        self._objects = objects
+        self._spool = str(folder / "spool") if objects is None else objects.uri(folder.name)
         self._lanes = lanes
         self._dedup = dedup
         self._sink = sink
@@ -203,12 +205,14 @@ class Ordeal:
             if self._lanes == EXTERNAL:
                 self._programs = Programs(home, self._spool, self._dedup, self._env)
             own: list[str] = {1: [], LANES: ["lane"], EXTERNAL: ["program", "program"]}[self._lanes]
-            victims = [*VICTIMS, *["container"] * home.mortal, *own]
+            victims = [*VICTIMS, *["container"] * home.mortal, *own, *["store"] * (self._objects is not None)]
+            killed: Counter[str] = Counter()
             for number in range(kills):
                 victim = victims[number % len(victims)]
                 self._kill(victim)
+                killed[victim] += 1
                 if tell is not None:
-                    tell(f"{number + 1}: {victim} killed, {producer.sent} sent", flush=True)
+                    tell(f"{number + 1}: {victim}, {producer.sent} sent", flush=True)
             sent = producer.stop()
             for left in self._hooks.glob("delay-*"):
                 left.unlink()
@@ -217,7 +221,7 @@ class Ordeal:
             script = self._start("now")
             assert script.wait(_LONGEST) == 0, "the last run failed"
             script.communicate()
-            return self._count(kills, sent)
+            return self._count(killed, sent)
 
     def _start(self, mode: str) -> subprocess.Popen[str]:
         home = self._home
@@ -253,6 +257,11 @@ class Ordeal:
             before = self._committed()
             self._programs.kill(self._chance)
             wait_for(lambda: self._committed() > before + 1, 120)
+        if victim == "store":
+            assert self._objects is not None
+            before = self._committed()
+            self._objects.refuse(self._chance.random() * 8)
+            wait_for(lambda: self._committed() > before + 1, 120)
         family = children(script.pid)
         pid = script.pid
         if VICTIMS.get(victim):
@@ -268,14 +277,14 @@ class Ordeal:
         commits = self._folder / "checkpoint" / "commits"
         return max((int(path.name) for path in commits.glob("[0-9]*")), default=-1)
 
-    def _count(self, kills: int, sent: int) -> Count:
+    def _count(self, killed: Counter[str], sent: int) -> Count:
         arrived = (
             files(self._folder) if self._sink == "files" else Counter(trio.run(take, self._home.url, "out"))
         )
         expected = {b"%d" % number for number in range(sent)}
         assert {*arrived} <= expected, "something arrived that was never sent"
         return Count(
-            kills,
+            dict(killed),
             sent,
             arrived.total(),
             len(expected - {*arrived}),
@@ -315,6 +324,15 @@ HOMES: dict[str, tuple[type[Home], tuple[tuple[str, str], ...]]] = {
 """Where messages come from, and what is tried there."""
 
 
+def _keep(path: Path | None, way: dict[str, str], found: dict[str, Any]) -> None:
+    """Write what came of one way among what earlier runs have left of others."""
+    if path is None:
+        return
+    rows = json.loads(path.read_text())["figures"]["runs"] if path.exists() else []
+    others = [row for row in rows if not row.items() >= way.items()]
+    write(path, "spark_kills", {"runs": [*others, way | found]})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -326,6 +344,7 @@ def main() -> None:
     )
     parser.add_argument("--peer", choices=HOMES, default="container")
     parser.add_argument("--spool", choices=["folder", "lanes", "objects", EXTERNAL], default="folder")
+    add_option(parser)
     given = parser.parse_args()
     prepare()
     failed = False
@@ -343,7 +362,7 @@ def main() -> None:
                 dedup=dedup,
                 sink=sink,
                 home=home,
-                spool=None if objects is None else objects.uri(folder.name),
+                objects=objects,
                 lanes=lanes,
             )
             found = ordeal.run(given.kills, given.rate, print)
@@ -354,6 +373,11 @@ def main() -> None:
                 flush=True,
             )
             failed |= bool(found.missing or found.left or found.repeated > allowed)
+            _keep(
+                given.results,
+                {"peer": given.peer, "spool": given.spool, "dedup": dedup, "sink": sink},
+                asdict(found) | {"allowed": allowed, "commit": commit()},
+            )
     raise SystemExit(failed)
 
 

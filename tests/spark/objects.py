@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from typing import TYPE_CHECKING, Self
 from urllib.parse import quote
 
@@ -32,8 +33,7 @@ class ObjectServer:
     def __enter__(self) -> Self:
         os.environ.update(CREDENTIALS)
         logging.getLogger("werkzeug").setLevel(logging.ERROR)  # or a test that fails shows every request
-        self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-        self._server.start()
+        self._serve(0)
         host, port = self._server.get_host_and_port()
         self.endpoint = f"http://{host}:{port}"
         from pyarrow import fs
@@ -46,6 +46,17 @@ class ObjectServer:
 
     def __exit__(self, *_: object) -> None:
         self._server.stop()
+
+    def _serve(self, port: int) -> None:
+        self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=port, verbose=False)
+        self._server.start()
+
+    def refuse(self, seconds: float) -> None:
+        """Be out of reach for so long, and come back with all that was stored."""
+        _, port = self._server.get_host_and_port()
+        self._server.stop()
+        time.sleep(seconds)
+        self._serve(port)
 
     def uri(self, path: str) -> str:
         """A store in the bucket, for everything that takes one."""

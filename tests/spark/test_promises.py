@@ -38,6 +38,6 @@ def test_kills_lose_nothing_and_repeat_only_what_may_be(
 def test_kills_of_lanes_lose_nothing_and_repeat_nothing_that_has_an_id(
     java: None, objects: ObjectServer, tmp_path: Path, kind: str
 ) -> None:
-    where = None if kind == "folder" else objects.uri(tmp_path.name)
-    found = Ordeal(tmp_path, dedup="message-id", sink="files", spool=where, lanes=2).run(KILLS + 1)
+    store = objects if kind == "objects" else None
+    found = Ordeal(tmp_path, dedup="message-id", sink="files", objects=store, lanes=2).run(KILLS + 2)
     assert (found.missing, found.left, found.repeated) == (0, 0, 0)
