@@ -13,10 +13,11 @@ from trio.testing import MockClock, lockstep_stream_pair, memory_stream_pair, wa
 
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.net.pump import Pump
+from trio_amqp10.net.scheduled_call import ScheduledCall
 from trio_amqp10.net.waiters import Waiter
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
 
 PATIENCE = 10.0
 
@@ -311,6 +312,45 @@ async def test_pump_gives_up_a_peer_that_does_not_read(autojump_clock: MockClock
     assert isinstance(owner.pump.failure, TimeoutError)
     assert "read nothing for 30 s" in str(owner.pump.failure)
     assert 30 <= trio.current_time() - began <= 31.1
+
+
+async def test_pump_gives_each_write_all_of_its_time(autojump_clock: MockClock) -> None:
+    """Though the alarm is set for the second that the writer waited for, or for the write before."""
+    ours, theirs = lockstep_stream_pair()
+    owner = Owner(ours, write_stall=30.0)
+    async with owner.running():
+        await trio.sleep(0.5)
+        for _ in range(3):
+            owner.engine.say(b"word")
+            owner.pump.wake_writer()
+            await trio.sleep(20)
+            assert await read(theirs) == b"word"
+        owner.engine.say(b"word")
+        owner.pump.wake_writer()
+        began = trio.current_time()
+        await owner.pump.finished.wait()
+    assert isinstance(owner.pump.failure, TimeoutError)
+    assert 30 <= trio.current_time() - began <= 31.1
+
+
+async def test_pump_sets_no_alarm_for_each_write_and_leaves_none_behind(
+    mock_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alarms: list[ScheduledCall] = []
+
+    class Counted(ScheduledCall):
+        def __init__(self, deadline: float, call: Callable[[], object]) -> None:
+            super().__init__(deadline, call)
+            alarms.append(self)
+
+    monkeypatch.setattr("trio_amqp10.net.pump.ScheduledCall", Counted)
+    ours, theirs = memory_stream_pair()
+    owner = Owner(ours)
+    async with owner.running():
+        for _ in range(100):
+            await theirs.send_all(b"x\n")
+            assert await read(theirs) == b"X\n"
+    assert [alarm.call for alarm in alarms] == [None]
 
 
 async def test_pump_waits_for_any_time_when_it_is_told_to(autojump_clock: MockClock) -> None:

@@ -13,13 +13,14 @@ The *writer* is the only task that ever calls ``send_all``. It takes what the en
 all of it at once, and writes; where there is nothing, it sleeps until it is woken or until the
 engine's next deadline, and is the timer too. User code changes the engine synchronously and
 wakes the writer; whatever many tasks said until it runs again leaves in one write. Where nobody
-wakes it for a second, the writer ends, and a ``ScheduledCall`` stands in for the timer: the next ``wake_writer``, or
-that call, starts another. So a connection that is idle is one task, the reader.
+wakes it for a second, the writer ends: the next ``wake_writer``, or the engine's deadline, starts another. So a connection
+that is idle is one task, the reader.
 
 Both are shielded from the user's cancellation. ``send_all`` cancelled in the middle leaves a stream that nobody can use, so a
 user's cancel never reaches it: only ``cancel`` does, which the connection calls on its way out, after the close handshake or its
-time-out. The writer has a scope for each single wait, which is shield, time-out and timer in one: scopes are much of what
-a connection costs.
+time-out. The writer has one scope, and all its times are those of one ``ScheduledCall``, the *alarm*: a scope with a deadline for
+each wait and each write would be a fifth of what a message costs that is sent alone. The alarm may come early, never late: when
+it does, it looks when something is due now. So a time that only moves on, as that of a write, costs a number that is stored.
 
 What one read brought may be 256 KiB, and a third of a second's work. So the engine takes it in slices, and
 between two of them all other tasks have their turn, whatever the peer sends. Of all connections that have
@@ -117,8 +118,11 @@ class Pump:
     """
 
     __slots__ = (
+        "_alarm",
+        "_alarm_at",
         "_awaits_eof",
         "_brake",
+        "_due",
         "_ended_at",
         "_engine",
         "_flushed",
@@ -131,9 +135,11 @@ class Pump:
         "_on_over",
         "_reader",
         "_reading",
-        "_scheduled",
+        "_rests",
+        "_sending",
         "_sleeper",
         "_slicing",
+        "_stalled",
         "_stopped",
         "_stream",
         "_totals",
@@ -178,7 +184,12 @@ class Pump:
         self._turn = ReadTurn()
         self._writer: trio.CancelScope | None = None
         self._nursery: trio.Nursery | None = None
-        self._scheduled: ScheduledCall | None = None  # while the writer rests
+        self._rests = False  # there is no writer: it waits for nothing but the alarm
+        self._due = inf  # when the writer must not wait any more, or has written for too long
+        self._alarm: ScheduledCall | None = None
+        self._alarm_at = inf
+        self._sending = False
+        self._stalled = False
         self._stopped = False
         self._ended_at = 0.0  # when it failed, or said its last words
         self.failure: BaseException | None = None
@@ -199,21 +210,39 @@ class Pump:
             return
         if self._held_back:
             self._brake.wake()
-        if self._scheduled is None:
-            self._sleeper.wake()
-        else:
+        if self._rests:
             self._resume(_REST)
+        else:
+            self._sleeper.wake()
 
     def _resume(self, patience: float) -> None:
         """Start a writer where the last one rests."""
-        if self._scheduled is not None:
+        if self._rests:
             assert self._nursery is not None
-            self._scheduled.cancel()
-            self._scheduled = None
+            self._rests = False
             self._nursery.start_soon(self._write, patience)
 
-    def _on_scheduled(self) -> None:
-        self._resume(0.0)
+    def _set_due(self, due: float) -> None:
+        """Have the alarm come at ``due``, or before."""
+        self._due = due
+        if due < self._alarm_at:
+            if self._alarm is not None:
+                self._alarm.cancel()
+            self._alarm_at = due
+            self._alarm = ScheduledCall(due, self._on_alarm)
+
+    def _on_alarm(self) -> None:
+        self._alarm, self._alarm_at = None, inf
+        if trio.current_time() < self._due:
+            self._set_due(self._due)
+        elif self._rests:
+            self._resume(0.0)
+        elif self._sending:
+            self._stalled = True
+            assert self._writer is not None
+            self._writer.cancel()
+        else:
+            self._sleeper.wake()
 
     def cancel(self) -> None:
         """Stop where it stands: nothing more is read or written."""
@@ -364,10 +393,12 @@ class Pump:
                 await self._write_all(patience)
             except Exception as bug:
                 self._break(bug)
-            if self._scheduled is None and self._lingers():
+            if not self._rests and self._lingers():
                 await self._linger()
         finally:
-            if self._scheduled is None:
+            if not self._rests:
+                if self._alarm is not None:
+                    self._alarm.cancel()
                 self._reader.cancel()
                 await self._close_stream()
                 self.feed(self._engine.transport_lost)
@@ -390,31 +421,37 @@ class Pump:
 
     async def _write_all(self, patience: float) -> None:
         """Write until the engine has nothing more to say, ever; or rest, ``patience`` seconds after it was last woken."""
-        while (data := self._octets()) is not None and not self._stopped:
-            if data:
-                if not await self._send(data):
+        with self._shield(inf):
+            while (data := self._octets()) is not None and not self._stopped:
+                if data:
+                    if not await self._send(data):
+                        return
+                elif await self._sleep(patience):
+                    patience = _REST
+                elif self._due_in_engine() <= trio.current_time():
+                    self.feed(self._engine.handle_timer, trio.current_time())
+                else:
+                    self._rests = True
+                    self._set_due(self._due_in_engine())
                     return
-                continue
-            self._idle = True
-            self._flushed.wake()
-            deadline = self._engine.next_deadline()
-            due = inf if deadline is None else deadline
-            with self._shield(min(due, trio.current_time() + patience)):
-                while not self._woken:
-                    await self._sleeper.wait()
-            if self._woken:
-                patience = _REST
-            elif self._stopped:
-                return
-            elif due <= trio.current_time():
-                self.feed(self._engine.handle_timer, trio.current_time())
-            else:
-                self._writer = None
-                self._scheduled = ScheduledCall(due, self._on_scheduled)
-                return
+        if self._stalled and not self._stopped:
+            self._lose(TimeoutError(f"the peer read nothing for {self._write_stall:g} s"))
+
+    async def _sleep(self, patience: float) -> bool:
+        """Wait until the writer is woken, the engine's deadline has come, or for ``patience`` seconds; whether it was woken."""
+        self._idle = True
+        self._flushed.wake()
+        self._set_due(min(self._due_in_engine(), trio.current_time() + patience))
+        while not self._woken and trio.current_time() < self._due:
+            await self._sleeper.wait()
+        return self._woken
+
+    def _due_in_engine(self) -> float:
+        deadline = self._engine.next_deadline()
+        return inf if deadline is None else deadline
 
     def _shield(self, deadline: float) -> trio.CancelScope:
-        """For one wait of the writer: until ``deadline``, or until ``cancel``."""
+        """For what the writer does: until ``deadline``, or until ``cancel``."""
         self._writer = trio.CancelScope(shield=True, deadline=deadline)
         if self._stopped:
             self._writer.cancel()
@@ -438,18 +475,17 @@ class Pump:
 
     async def _send(self, data: bytes) -> bool:
         """Write all of it; False where the transport is of no use any more."""
+        self._set_due(trio.current_time() + self._write_stall)
+        self._sending = True
         try:
-            with self._shield(trio.current_time() + self._write_stall) as patience:
-                await self._stream.send_all(data)
-            self._totals.writes += 1
-            self._totals.octets_out += len(data)
+            await self._stream.send_all(data)
         except Exception as lost:  # as in reading
             self._lose(lost)
             return False
-        if patience.cancelled_caught:
-            if not self._stopped:
-                self._lose(TimeoutError(f"the peer read nothing for {self._write_stall:g} s"))
-            return False
+        finally:
+            self._sending = False
+        self._totals.writes += 1
+        self._totals.octets_out += len(data)
         return True
 
     def _lingers(self) -> bool:
