@@ -63,6 +63,9 @@ class Lines:
     def next_event(self) -> str | None:
         return self._lines.popleft().decode() if self._lines else None
 
+    def has_output(self) -> bool:
+        return bool(self._out) or self.closing
+
     def data_to_send(self) -> bytes | None:
         out, self._out = self._out, b""
         return out if out or not self.closing else None

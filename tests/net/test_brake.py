@@ -77,6 +77,9 @@ class Words:
     def next_event(self) -> None:
         return None
 
+    def has_output(self) -> bool:
+        return bool(self._out) or self._over
+
     def data_to_send(self) -> bytes | None:
         out, self._out = self._out, b""
         return None if self._over and not out else out

@@ -64,6 +64,9 @@ class Slices:
     def next_event(self) -> None:
         return None
 
+    def has_output(self) -> bool:
+        return bool(self.out) or self.over
+
     def data_to_send(self) -> bytes | None:
         out, self.out = self.out, b""
         return None if self.over and not out else out

@@ -78,6 +78,9 @@ class Lines:
         self.maybe_break("next_event")
         return self._events.popleft() if self._events else None
 
+    def has_output(self) -> bool:
+        return bool(self._out) or self._over
+
     def data_to_send(self) -> bytes | None:
         self.maybe_break("data_to_send")
         out, self._out = self._out, b""
@@ -246,6 +249,23 @@ async def test_pump_that_rests_handles_the_timer_and_rests_again(autojump_clock:
         assert await read(theirs) == b"HELLO?\n"
         await wait_all_tasks_blocked()
         assert len(nursery.child_tasks) == 1
+
+
+async def test_pump_that_rests_is_woken_by_a_read_only_if_there_is_something_to_do(
+    autojump_clock: MockClock,
+) -> None:
+    ours, theirs = memory_stream_pair()
+    owner = Owner(ours)
+    async with owner.running() as nursery:
+        await trio.sleep(2)
+        began = trio.current_time()
+        await theirs.send_all(b"nothing that is answered yet, but")  # now there is a deadline
+        await trio.sleep(PATIENCE - 1)
+        await theirs.send_all(b" it moves on")
+        await wait_all_tasks_blocked()
+        assert len(nursery.child_tasks) == 1
+        assert await read(theirs) == b"HELLO?\n"
+        assert trio.current_time() - began == pytest.approx(2 * PATIENCE - 1)
 
 
 async def test_pump_flushes_what_is_to_be_said() -> None:

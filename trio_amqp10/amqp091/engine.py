@@ -271,6 +271,10 @@ class Engine:
         self._queued = 0
         return data
 
+    def has_output(self) -> bool:
+        """Whether ``data_to_send`` may have more than ``b""`` to give."""
+        return bool(self._out) or self.state is ConnectionState.CLOSED
+
     def next_deadline(self) -> float | None:
         """When ``handle_timer`` has something to do; None for never."""
         if self.state is ConnectionState.CLOSED:

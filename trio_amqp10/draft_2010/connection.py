@@ -132,3 +132,7 @@ class DraftConnection(Connection):
             if session.state is SessionState.MAPPED and credit_of(session).is_due():
                 self.frame_writer.tell_credit(session)
         return super().data_to_send()
+
+    def has_output(self) -> bool:
+        """As of ``Connection``; credit that is due is found when it is written."""
+        return True

@@ -495,6 +495,17 @@ class Connection(Lifecycle):
                 session.wake_hungry()
         return octets
 
+    def has_output(self) -> bool:
+        """Whether ``data_to_send`` may have more than ``b""`` to give."""
+        context = self.context
+        return bool(
+            self.write_buffer
+            or context.dirty
+            or context.feeding
+            or self.state is ConnectionState.END
+            or self.inbox.deaf
+        )
+
     # -- events, touched objects, time ------------------------------------------------------
 
     def next_event(self) -> Event | None:

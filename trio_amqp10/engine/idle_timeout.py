@@ -37,10 +37,12 @@ class IdleTimeout:
 
     def deadline(self) -> float | None:
         """When there is something to look at."""
-        deadlines = [] if self._heartbeat_at is None else [self._heartbeat_at]
-        if self._threshold is not None and self.last_received is not None:
-            deadlines.append(self.last_received + self._threshold)
-        return min(deadlines, default=None)
+        if self._threshold is None or self.last_received is None:
+            return self._heartbeat_at
+        silent_at = self.last_received + self._threshold
+        return (
+            silent_at if self._heartbeat_at is None or silent_at < self._heartbeat_at else self._heartbeat_at
+        )
 
     def silent_for(self, now: float) -> float | None:
         """Seconds of silence, if they are too many."""

@@ -209,14 +209,17 @@ class Stack:
             return None
         return out
 
+    def has_output(self) -> bool:
+        """Whether ``data_to_send`` may have more than ``b""`` to give."""
+        return self.layer is not Layer.AMQP or bool(self._out) or self.connection.has_output()
+
     def next_deadline(self) -> float | None:
         """When ``handle_timer`` has something to do; None for never."""
-        below = (self._hold_until, self._header_deadline, self._open_deadline)
-        deadlines = [d for d in below if d is not None]
-        upper = self.connection.next_deadline()
-        if upper is not None:
-            deadlines.append(upper)
-        return min(deadlines, default=None)
+        due = self.connection.next_deadline()
+        for deadline in (self._hold_until, self._header_deadline, self._open_deadline):
+            if deadline is not None and (due is None or deadline < due):
+                due = deadline
+        return due
 
     def handle_timer(self, now: float) -> None:
         """Do what is due.

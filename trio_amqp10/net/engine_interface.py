@@ -53,6 +53,10 @@ class Engine(Protocol):
         """All octets to write now; ``b""`` for none now, None for never again: then the stream is closed."""
         ...
 
+    def has_output(self) -> bool:
+        """Whether ``data_to_send`` may have more than ``b""`` to give; asked after all that happens, so it costs little."""
+        ...
+
     def next_deadline(self) -> float | None:
         """When to call ``handle_timer``; None for never."""
         ...

@@ -294,14 +294,15 @@ class Pump:
             self._break(bug)
 
     def settle(self) -> None:
-        """Tell events, wake what was touched, and then the writer."""
+        """Tell events, wake what was touched, and then the writer, if it has something to do."""
         engine = self._engine
         while (event := engine.next_event()) is not None:
             self._on_event(event)
         while touched := engine.take_touched():  # who is woken may touch others, or itself to go last
             for item in touched:
                 item.wake()
-        self.wake_writer()
+        if self._held_back or engine.has_output() or self._due_in_engine() < self._due:
+            self.wake_writer()
 
     def _fail(self, failure: BaseException) -> None:
         if self.failure is None:
@@ -383,7 +384,8 @@ class Pump:
                 data = b""
         finally:
             self._slicing = False
-            self.wake_writer()
+            if self._woken:
+                self.wake_writer()
         if turn.held:
             await turn.rest()
 
@@ -426,7 +428,9 @@ class Pump:
                 if data:
                     if not await self._send(data):
                         return
-                elif await self._sleep(patience):
+                    if self._woken or self._engine.has_output():
+                        continue
+                if await self._sleep(patience):
                     patience = _REST
                 elif self._due_in_engine() <= trio.current_time():
                     self.feed(self._engine.handle_timer, trio.current_time())

@@ -94,6 +94,10 @@ class ClientEngine(Engine):
             self.unflushed.clear()
         return super().data_to_send()
 
+    def has_output(self) -> bool:
+        """As ``Engine.has_output``."""
+        return bool(self.unflushed) or super().has_output()
+
     def receive_eof(self, now: float) -> None:
         """As ``Engine.receive_eof``."""
         self._note_loss()
