@@ -36,6 +36,22 @@ def error(condition: str) -> tuple[str, dict[str, Any]]:
 # -- attach -------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("repeated", "shared"), [(1, True), (True, False), (2, False)])
+def test_link_holds_once_what_the_peer_repeats_of_its_attach(repeated: object, shared: bool) -> None:
+    session, script = begun()
+    link = session.sender("x")
+    ours = Source(address="s", filter={"f": 1}), Target(address="t")
+    link.attach(source=ours[0], target=ours[1])
+    source = ("source", {"address": "s", "filter": {"f": repeated}})
+    script.send(attach(name="x", handle=0, role=True, source=source, target=TERMINI["target"]))
+    assert link.remote is not None
+    assert link.remote.name is link.name
+    assert link.remote.target is ours[1]
+    assert (link.remote.source is ours[0]) == shared
+    assert [*link.remote.source.filter.values()] == [repeated]
+    assert type(link.remote.source.filter["f"]) is type(repeated)
+
+
 def test_attach_says_all_that_it_was_given() -> None:
     session, script = begun()
     link = session.sender("x")

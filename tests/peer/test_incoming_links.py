@@ -119,9 +119,11 @@ async def test_link_is_answered_once(autojump_clock: MockClock) -> None:
         await peer.send(attach(0), attach(1))
         links = conn.incoming_links()
         first, second = await links.__anext__(), await links.__anext__()
-        await first.accept().__aenter__()
-        with pytest.raises(amqp.LocalProtocolError, match="accepted or refused already"):
-            await first.accept().__aenter__()
+        accepting = first.accept()
+        await accepting.__aenter__()
+        for again in (accepting, first.accept()):
+            with pytest.raises(amqp.LocalProtocolError, match="accepted or refused already"):
+                await again.__aenter__()
         await first.refuse()
         await second.refuse()
         await second.refuse()

@@ -435,7 +435,7 @@ class Pump:
                 elif self._due_in_engine() <= trio.current_time():
                     self.feed(self._engine.handle_timer, trio.current_time())
                 else:
-                    self._rests = True
+                    self._writer, self._rests = None, True
                     self._set_due(self._due_in_engine())
                     return
         if self._stalled and not self._stopped:

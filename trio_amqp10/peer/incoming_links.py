@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 import trio
 
@@ -256,6 +256,9 @@ class IncomingSender(IncomingLink):
         return Accepting(self, lambda: self.connection.kinds.sender(self.session, engine), options)
 
 
+_ENTERED: Final = LinkOptions()
+
+
 class Accepting(Generic[L]):
     """A link about to be accepted: enter it with ``async with``."""
 
@@ -277,11 +280,13 @@ class Accepting(Generic[L]):
         """
         self._incoming.claim()
         link: L = self._make()
+        options, self._options = self._options, _ENTERED  # whoever has a context open holds this
+        self._make = None
         if resumable is not None:
             link.bind_state(resumable)
         link.opened()
         if self._incoming.is_waiting:
-            link.start(self._options)
+            link.start(options)
         else:
             link.missed()
         if resumable is not None:
