@@ -374,7 +374,7 @@ class Connection(Lifecycle):
             if isinstance(performative, Begin):
                 session = self.channels.on_begin(performative, channel, self._make_session)
                 if session.state is SessionState.MAPPED or session.state is SessionState.BEGIN_RCVD:
-                    self.context.events.append(SessionBegun(session))
+                    self.context.tell(SessionBegun(session))
             else:
                 dispatch(self.channels.at(channel), performative, body[pos:])
 
@@ -411,7 +411,7 @@ class Connection(Lifecycle):
             raise rules.PIPELINED_FRAME_SIZE.broken(
                 f"a frame of {too_large} octets was to be sent, and the peer takes {performative.max_frame_size}"
             )
-        self.context.events.append(ConnectionOpened(performative))
+        self.context.tell(ConnectionOpened(performative))
 
     def _on_close(self, performative: Close) -> None:
         if self.state is ConnectionState.OPEN_RCVD:
@@ -421,7 +421,7 @@ class Connection(Lifecycle):
         if self.error is None:
             self.error = performative.error
         if unexpected:
-            self.context.events.append(ConnectionClosed(performative.error))
+            self.context.tell(ConnectionClosed(performative.error))
             self.close()
         self._drop_sessions()
 
@@ -453,7 +453,7 @@ class Connection(Lifecycle):
     def _lose(self, reason: str) -> None:
         if self.state is not ConnectionState.END:
             self._end()
-            self.context.events.append(ConnectionLost(reason))
+            self.context.tell(ConnectionLost(reason))
 
     def _end(self) -> None:
         self.step(Step.LOST)
@@ -510,7 +510,8 @@ class Connection(Lifecycle):
 
     def next_event(self) -> Event | None:
         """What the peer did, oldest first; None when all is told."""
-        return self.context.events.popleft() if self.context.events else None
+        event: Event | None = self.context.next_event()
+        return event
 
     def touch(self, item: Touchable | None) -> None:
         """List ``item`` for ``take_touched``, once."""
@@ -547,7 +548,7 @@ class Connection(Lifecycle):
         exceeded = self._idle.exceeded(now, self.write_buffer.wrote)
         if exceeded is not None:
             reason = f"nothing was written for {exceeded:.0f} s, which is longer than the peer waits (2.4.5)"
-            self.context.events.append(ConnectionLost(reason))
+            self.context.tell(ConnectionLost(reason))
             self.close(Error(condition=Condition.CONNECTION_FORCED.value, description=reason))
             return
         due = self._idle.heartbeat_due(now, self.write_buffer.wrote)

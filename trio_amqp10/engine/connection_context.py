@@ -70,7 +70,6 @@ class Context:
         strict: which rules to hold strictly, of those that can be held otherwise.
         write_buffer: what waits to be written.
         incoming_class, outgoing_class: what deliveries are made of.
-        events: what the peer did, oldest first.
         now: when the caller last said what time it is, in seconds of its clock.
         changed: deliveries that were changed by the frame that is being read.
         awaiting_settlement_octets: octets of received deliveries that have their outcome and wait for their sender to settle.
@@ -84,12 +83,12 @@ class Context:
 
     __slots__ = (
         "_churn",
+        "_events",
         "_partial_octets",
         "_touched",
         "awaiting_settlement_octets",
         "changed",
         "dirty",
-        "events",
         "feeding",
         "hungry",
         "incoming_class",
@@ -116,7 +115,7 @@ class Context:
         self.write_buffer: WriteBuffer = WriteBuffer(limits.output_soft)
         self.incoming_class: type[Any] = incoming_class
         self.outgoing_class: Final = outgoing_class
-        self.events: deque[Any] = deque()
+        self._events: deque[Any] | None = None  # an empty one is 624 octets
         self.now: float = 0.0
         self.changed: int = 0
         self.awaiting_settlement_octets: int = 0
@@ -129,6 +128,23 @@ class Context:
         self._partial_octets = 0
         self._touched: list[Touchable] = []
         self._churn = TokenBucket(limits.churn, limits.churn_rate)
+
+    # -- what is to be told -----------------------------------------------------------------
+
+    def tell(self, event: object) -> None:
+        """Keep ``event`` for ``next_event``."""
+        if self._events is None:
+            self._events = deque()
+        self._events.append(event)
+
+    def next_event(self) -> Any:
+        """What the peer did, oldest first; None when all is told."""
+        if self._events is None:
+            return None
+        event = self._events.popleft()
+        if not self._events:
+            self._events = None
+        return event
 
     # -- what is to be woken, and what is to be written -------------------------------------
 

@@ -205,9 +205,7 @@ class Stack:
         out, self._out = self._out, b""
         if self.sasl is not None:
             out += self.sasl.data_to_send()
-        if not out and self.layer is Layer.DEAD:
-            return None
-        return out
+        return None if not out and self.layer is Layer.DEAD else out
 
     def has_output(self) -> bool:
         """Whether ``data_to_send`` may have more than ``b""`` to give."""
@@ -229,10 +227,9 @@ class Stack:
         """
         if self._hold_until is not None and now >= self._hold_until:
             self._hold_until = None
-        opened = self.connection.remote is not None
         if self.layer is Layer.AMQP and self.connection.inbox.greeted:
             self._header_deadline = None
-        if opened or self.layer is Layer.DEAD:
+        if self.connection.remote is not None or self.layer is Layer.DEAD:
             self._header_deadline = self._open_deadline = None
         for deadline in (self._header_deadline, self._open_deadline):
             if deadline is not None and now >= deadline:

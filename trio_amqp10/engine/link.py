@@ -212,7 +212,6 @@ class Link(Lifecycle):
     def on_attach(self, attach: Attach) -> None:
         """The peer's attach, first or second."""
         self.step(Step.RECV_ATTACH)
-        self._share(attach)
         self.remote = attach
         self.remote_handle = attach.handle
         # Each end's own word is the actual mode; the other end's is what it would like (2.7.3).
@@ -221,14 +220,6 @@ class Link(Lifecycle):
         else:
             self.snd_settle_mode = attach.snd_settle_mode
         self.incomplete = self.incomplete or attach.incomplete_unsettled
-
-    def _share(self, attach: Attach) -> None:
-        """Hold once what the peer's attach repeats of ours: of thousands of links that is a fifth."""
-        for field in ("name", "source", "target"):
-            ours, theirs = getattr(self, field), getattr(attach, field)
-            # What is equal may be of another type still, as 1 and True in a filter.
-            if ours is not None and theirs == ours and encode(theirs) == encode(ours):
-                setattr(attach, field, ours)
 
     def resume(self) -> None:
         """Both ends are attached: take up what is unsettled (2.6.13)."""
