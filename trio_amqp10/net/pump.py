@@ -222,19 +222,18 @@ class Pump:
             self._rests = False
             self._nursery.start_soon(self._write, patience)
 
-    def _set_due(self, due: float) -> None:
-        """Have the alarm come at ``due``, or before."""
-        self._due = due
-        if due < self._alarm_at:
+    def _set_alarm(self, at: float) -> None:
+        """Have the alarm come then, or before."""
+        if at < self._alarm_at:
             if self._alarm is not None:
                 self._alarm.cancel()
-            self._alarm_at = due
-            self._alarm = ScheduledCall(due, self._on_alarm)
+            self._alarm_at = at
+            self._alarm = ScheduledCall(at, self._on_alarm)
 
     def _on_alarm(self) -> None:
         self._alarm, self._alarm_at = None, inf
         if trio.current_time() < self._due:
-            self._set_due(self._due)
+            self._set_alarm(self._due)
         elif self._rests:
             self._resume(0.0)
         elif self._sending:
@@ -436,7 +435,8 @@ class Pump:
                     self.feed(self._engine.handle_timer, trio.current_time())
                 else:
                     self._writer, self._rests = None, True
-                    self._set_due(self._due_in_engine())
+                    self._due = self._due_in_engine()
+                    self._set_alarm(self._due)
                     return
         if self._stalled and not self._stopped:
             self._lose(TimeoutError(f"the peer read nothing for {self._write_stall:g} s"))
@@ -445,7 +445,8 @@ class Pump:
         """Wait until the writer is woken, the engine's deadline has come, or for ``patience`` seconds; whether it was woken."""
         self._idle = True
         self._flushed.wake()
-        self._set_due(min(self._due_in_engine(), trio.current_time() + patience))
+        self._due = min(self._due_in_engine(), trio.current_time() + patience)
+        self._set_alarm(self._due)
         while not self._woken and trio.current_time() < self._due:
             await self._sleeper.wait()
         return self._woken
@@ -479,7 +480,9 @@ class Pump:
 
     async def _send(self, data: bytes) -> bool:
         """Write all of it; False where the transport is of no use any more."""
-        self._set_due(trio.current_time() + self._write_stall)
+        now = trio.current_time()
+        self._due = now + self._write_stall
+        self._set_alarm(min(self._due, now + _REST))  # as the sleep behind it
         self._sending = True
         try:
             await self._stream.send_all(data)
