@@ -7,6 +7,7 @@ time-outs take no time; it may last an hour of that clock. Only over memory stre
 from __future__ import annotations
 
 import os
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,10 @@ from trio.testing import MockClock
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell that starts a job behind its back has it ignore Ctrl-C, and all that the job starts: tests press it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every run, so that the coverage gate does not depend on luck, and few of them where it is
 # measured; HYPOTHESIS_PROFILE=explore looks for new ones.
