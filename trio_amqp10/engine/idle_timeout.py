@@ -40,9 +40,7 @@ class IdleTimeout:
         if self._threshold is None or self.last_received is None:
             return self._heartbeat_at
         silent_at = self.last_received + self._threshold
-        return (
-            silent_at if self._heartbeat_at is None or silent_at < self._heartbeat_at else self._heartbeat_at
-        )
+        return silent_at if self._heartbeat_at is None else min(silent_at, self._heartbeat_at)
 
     def silent_for(self, now: float) -> float | None:
         """Seconds of silence, if they are too many."""

@@ -33,9 +33,7 @@ REQUIREMENTS = [
         "idle_counts_silence_from_the_last_octets",
         mutants=(
             Change("self.context.now = self._idle.last_received = now", "self.context.now = now"),
-            Change(
-                "deadlines.append(self.last_received + self._threshold)", "deadlines.append(self._threshold)"
-            ),
+            Change("silent_at = self.last_received + self._threshold", "silent_at = self._threshold"),
         ),
         gap="from the last octets, whether they complete a frame or not",
     ),
@@ -46,7 +44,10 @@ REQUIREMENTS = [
         "connection_keeps_both_alive_when_both_want_it",
         "idle_looks_at_the_earlier_of_its_two_deadlines",
         mutants=(
-            Change("deadlines.append(self.last_received + self._threshold)", "pass"),
+            Change(
+                "return silent_at if self._heartbeat_at is None else min(silent_at, self._heartbeat_at)",
+                "return self._heartbeat_at",
+            ),
             Change("        if milliseconds:", "        if False:"),
         ),
     ),
