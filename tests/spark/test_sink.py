@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -38,6 +39,16 @@ def test_rows_are_messages(spark: Any, peer: Peer) -> None:
     assert all(message.subject == f"s{message.body}" for message in messages)
     assert all(message.application_properties == {"n": int(message.body)} for message in messages)
     assert len({message.message_id for message in messages}) == 500
+
+
+def test_rows_may_come_from_another_thread_that_has_the_session(spark: Any, peer: Peer) -> None:
+    def write_here() -> None:
+        spark._jvm.SparkSession.setActiveSession(spark._jsparkSession)
+        write(spark.sql("select 'b' body"), peer)
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(write_here).result()
+    assert [message.body for message in peer.take("out")] == ["b"]
 
 
 @lacks("nobody")
