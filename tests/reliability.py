@@ -6,6 +6,7 @@ No figure is written by hand: a run that has left none is told to be missing.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.conformance.rst import ROOT, table, title
@@ -180,12 +181,13 @@ def _flooders(figures: dict[str, Any]) -> str:
 
 
 def _repeat(figures: dict[str, Any]) -> str:
-    return _pairs(
-        [
-            ("runs of all tests", figures["runs"]),
-            ("busy loops beside them", figures["loops"]),
-            ("runs that failed", figures["failed_runs"]),
-        ]
+    runs = Counter((run["commit"], run["loops"]) for run in figures["runs"])
+    bad = Counter((run["commit"], run["loops"]) for run in figures["runs"] if not run["good"])
+    rows = [
+        [commit, str(loops), str(count), str(bad[commit, loops])] for (commit, loops), count in runs.items()
+    ]
+    return table(
+        ("commit", "busy loops beside", "runs of all tests", "runs that failed"), rows, (25, 25, 25, 25)
     )
 
 

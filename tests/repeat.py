@@ -2,11 +2,14 @@
 
 Two processes that do nothing but count keep the cores busy meanwhile. A test that fails in some runs depends on who runs
 first, or on how fast: it is wrong, whatever it tests. Each run is ``make test`` by default; what follows ``--`` runs instead.
+
+With ``--results`` each run is kept as soon as it is over, beside those of other commits that the file has.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import re
 import subprocess
@@ -15,9 +18,9 @@ import time
 from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from tests.results import add_option, write
+from tests.results import add_option, commit, write
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -65,6 +68,14 @@ def _run(command: list[str]) -> tuple[bool, str]:
     return done.returncode == 0, done.stdout
 
 
+def _kept(path: Path | None) -> list[dict[str, Any]]:
+    """The runs that earlier calls have left."""
+    runs: list[dict[str, Any]] = (
+        json.loads(path.read_text())["figures"]["runs"] if path is not None and path.exists() else []
+    )
+    return runs
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -76,6 +87,7 @@ def main() -> int:
     arguments = parser.parse_args()
     failed: Counter[str] = Counter()
     bad = 0
+    kept = _kept(arguments.results)
     with _busy(arguments.loops):
         for number in range(1, arguments.runs + 1):
             began = time.monotonic()
@@ -83,6 +95,8 @@ def main() -> int:
             names = set(_FAILED.findall(said))
             failed.update(names)
             bad += not good
+            kept.append({"commit": commit(), "loops": arguments.loops, "good": good, "failed": sorted(names)})
+            write(arguments.results, "repeat", {"runs": kept})
             print(
                 f"run {number}: {'passed' if good else 'FAILED'} in {time.monotonic() - began:.0f} s",
                 flush=True,
@@ -91,8 +105,6 @@ def main() -> int:
                 print("\n".join(f"    {name}" for name in sorted(names)) or said[-2000:], flush=True)
     for name, count in failed.most_common():
         print(f"{count:>4} of {arguments.runs}  {name}")
-    figures = {"runs": arguments.runs, "failed_runs": bad, "loops": arguments.loops, "failed": dict(failed)}
-    write(arguments.results, "repeat", figures)
     return 1 if bad else 0
 
 

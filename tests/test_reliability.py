@@ -78,7 +78,11 @@ LEFT = {
             }
         ],
     },
-    "repeat": {"runs": 20, "loops": 2, "failed_runs": 0, "failed": {}},
+    "repeat": {
+        "runs": [
+            {"commit": "abcdef0", "loops": 2, "good": good, "failed": []} for good in (True, False, True)
+        ]
+    },
 }
 
 
