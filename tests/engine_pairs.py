@@ -13,18 +13,27 @@ if TYPE_CHECKING:
 
     from trio_amqp10.endpoint_role import EndpointRole
 
-__all__ = ["EnginePair", "arrivals_of", "events_of", "refusal"]
+__all__ = ["EnginePair", "arrivals_of", "events_of", "octets_of", "refusal"]
 
 
 class _Engine(Protocol):
     role: EndpointRole
 
+    def has_output(self) -> bool: ...
     def data_to_send(self) -> bytes | None: ...
     def receive_data(self, data: bytes, now: float, /) -> object: ...
     def next_event(self) -> Any: ...
 
 
 E = TypeVar("E", bound=_Engine)
+
+
+def octets_of(engine: Any) -> bytes | None:
+    """What an engine has to send; it must not have said before that there is nothing."""
+    may_have = engine.has_output()
+    octets: bytes | None = engine.data_to_send()
+    assert may_have or octets == b""
+    return octets
 
 
 def refusal(call: Callable[..., object], *args: object) -> ReplyError091 | ReplyErrorFast | None:
@@ -86,7 +95,7 @@ class EnginePair(ABC, Generic[E]):
                 return
 
     def _carry(self, source: E, target: E) -> bool:
-        data = source.data_to_send()
+        data = octets_of(source)
         if not data:
             return False
         step = self.chunk or len(data)

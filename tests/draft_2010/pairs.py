@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.engine_pairs import octets_of
 from trio_amqp10.draft_2010.connection import DraftConnection
 from trio_amqp10.draft_2010.registries import read, write
 from trio_amqp10.draft_2010.spec import transport as draft
@@ -51,7 +52,7 @@ def talk(*ends: Connection, now: float = 0.0, chunk: int = 0) -> None:
     while True:
         said = False
         for here, there in ((one, two), (two, one)):
-            octets = here.data_to_send() or b""
+            octets = octets_of(here) or b""
             said = said or bool(octets)
             for start in range(0, len(octets), chunk or len(octets) or 1):
                 there.receive_data(octets[start : start + (chunk or len(octets))], now)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tests.engine.helpers import BEGIN, flow
+from tests.engine_pairs import octets_of
 from tests.naive.codec import Typed
 from tests.naive.performatives import empty_frame, frame, header, raw_frame
 from tests.sasl.frames import CountServer
@@ -60,7 +61,7 @@ class App:
 
     def settle(self) -> None:
         """The end of a step: what waits is written, what came is looked at."""
-        self.octets += self.stack.data_to_send() or b"."
+        self.octets += octets_of(self.stack) or b"."
         for name, link in sorted(self.links.items()):
             queue = [(d.delivery_id, d.tag, d.payload, d.settled) for d in getattr(link, "queue", ())]
             self.told.append((name, link.state.name, link.credit, link.delivery_count, queue))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from tests.engine_pairs import octets_of
 from tests.naive.performatives import sections
 from trio_amqp10.engine.connection import Connection
 from trio_amqp10.engine.delivery import ACCEPTED, OutgoingDelivery
@@ -90,7 +91,7 @@ class Conversation:
         for _ in range(1000):
             moved = False
             for to_receiver, source, drain in ((True, a, b), (False, b, a)):
-                octets = source.data_to_send() or b""
+                octets = octets_of(source) or b""
                 moved = moved or bool(octets)
                 if cut is not None and cut.to_receiver is to_receiver:
                     octets = octets[: cut.offset - self.octets[to_receiver]]

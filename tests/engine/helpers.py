@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.engine_pairs import octets_of
 from tests.naive.performatives import frame
 from tests.naive.script import Script, expected
 from trio_amqp10.engine.connection import Connection
@@ -145,7 +146,7 @@ class Pair:
 
     def move(self, source: Connection, drain: Connection, chunk: int | None = None) -> bool:
         """What ``source`` has to say, read by ``drain``; whether there was anything."""
-        octets = source.data_to_send()
+        octets = octets_of(source)
         if octets:
             step = chunk or len(octets)
             for start in range(0, len(octets), step):

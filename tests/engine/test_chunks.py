@@ -40,9 +40,13 @@ def test_engine_tells_and_writes_the_same_when_a_step_is_cut_in_two(conversation
                 assert got == whole, f"step {number} cut at {cut}"
 
 
+@pytest.mark.parametrize("worth", [0, 1, 64])
 @conversations
-def test_engine_tells_and_writes_the_same_at_random_cuts(conversation: Conversation) -> None:
+def test_engine_tells_and_writes_the_same_at_random_cuts(
+    conversation: Conversation, worth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = replay(conversation)
+    monkeypatch.setattr("trio_amqp10.engine.frame_reader._WORTH", worth)
     for seed in range(50):
         random = Random(seed)
 

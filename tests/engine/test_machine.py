@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.engine_pairs import octets_of
 from tests.scaled import scaled
 from trio_amqp10.engine import session_core as session_module
 from trio_amqp10.engine.connection import Connection
@@ -109,7 +110,7 @@ class Machine(RuleBasedStateMachine):
     # -- the wire ---------------------------------------------------------------------------
 
     def write(self, side: Side) -> None:
-        octets = side.connection.data_to_send()
+        octets = octets_of(side.connection)
         if octets:
             self.other(side).wire += octets
 

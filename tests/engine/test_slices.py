@@ -84,6 +84,34 @@ def test_slices_go_on_with_what_came_meanwhile_and_behind_a_fault() -> None:
     assert connection.data_to_send() is None
 
 
+@pytest.mark.parametrize("cut", [1, 3, 4, 7, 8, 9, 500, 19_999, 20_010])
+def test_frame_that_came_in_two_reads_is_read_with_all_behind_it(cut: int) -> None:
+    link, _script = receiving(credit=100)
+    octets = b"".join(transfer(0, n, bytes((n,)) * 20_000) for n in range(5))
+    link.session.connection.receive_slice(octets[:cut], 0.0)
+    assert sum(slices(link.session.connection, octets[cut:])) == 5
+    assert [d.payload for d in link.queue] == [bytes((n,)) * 20_000 for n in range(5)]
+
+
+def test_frame_that_came_in_two_reads_is_one_of_its_slice() -> None:
+    link, _script = receiving(credit=100)
+    octets = b"".join(transfer(0, n, bytes(200)) for n in range(100))
+    link.session.connection.receive_slice(octets[:100], 0.0)
+    assert slices(link.session.connection, octets[100:]) == [64, 36]
+
+
+@pytest.mark.parametrize("deaf", [False, True])
+def test_fault_in_a_frame_that_came_in_two_reads_is_told_before_what_is_behind_it(deaf: bool) -> None:
+    connection, _script = opened()
+    first = bytes.fromhex("00000010 01000000") + bytes(8) if deaf else frame("end", channel=9)
+    connection.receive_slice(first[:6], 0.0)
+    behind = EMPTY_FRAME * 2_000 + frame("end", channel=8) + frame("close")
+    with pytest.raises(RemoteProtocolError, match="data offset" if deaf else "channel 9"):
+        connection.receive_data(first[6:] + behind, 0.0)
+    assert not connection.has_input()
+    assert connection.data_to_send() is not None
+
+
 def test_stack_reads_what_follows_its_layers_in_slices() -> None:
     octets = AMQP_HEADER + frame("open", container_id="peer") + EMPTY_FRAME * 20
     stack = Stack(Connection("engine"), 0.0, accepting=True)

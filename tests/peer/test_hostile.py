@@ -15,6 +15,7 @@ from trio.testing import MockClock, lockstep_stream_pair
 import trio_amqp10 as amqp
 from tests.naive.peer import ScriptedPeer
 from tests.naive.performatives import empty_frame, frame, header, raw_frame
+from trio_amqp10.engine.limits import Limits
 
 from .helpers import Node, acceptor, listening, never
 
@@ -164,7 +165,7 @@ async def test_row_19_broken_frame_header_is_a_framing_error(octets: bytes) -> N
         await closes(peer, "amqp:connection:framing-error")
 
 
-@pytest.mark.parametrize("size", [65_537, 1 << 20, 0xFFFFFFFF])
+@pytest.mark.parametrize("size", [Limits().max_frame_size + 1, 1 << 20, 0xFFFFFFFF])
 async def test_row_20_frame_larger_than_agreed_is_refused_by_its_first_four_octets(size: int) -> None:
     async with stranger() as peer:
         await peer.dial_open()

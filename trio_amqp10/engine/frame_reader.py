@@ -39,6 +39,8 @@ _OTHER_FRAME: Final = 8
 _CHANGED: Final = 8
 """Usual frames that are a slice; that count as one of another kind; and deliveries that count as one of those."""
 _ENDLESS: Final = 1 << 62
+_WORTH: Final = 8192
+"""Octets behind the end of a frame that had begun: more are not copied to stand behind its beginning."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -95,14 +97,22 @@ class FrameReader:
                 self._left, self._pos = self._left[self._pos :] + data, 0
             data, self._left = self._left, b""
         else:
-            if self._chunks:
-                self._chunks.append(data)
-                self._have += len(data)
-                if self._have < self._need:
-                    return None
-                data = b"".join(self._chunks)
             self._pos = 0
         self._budget = _SLICE if sliced else _ENDLESS
+        told: RemoteProtocolError | None = None
+        if self._chunks:
+            missing = self._need - self._have
+            self._have += len(data)
+            if missing > len(data):
+                self._chunks.append(data)
+                return None
+            if missing > 0 and len(data) - missing > _WORTH:
+                # The frame that has begun is put together, and not all that came with its end.
+                self._chunks.append(data[:missing])
+                told = self._read_all(connection, b"".join(self._chunks))
+                self._chunks, self._pos = [], missing
+            else:
+                data = b"".join((*self._chunks, data))
         if not self.greeted:
             try:
                 if not self._read_header(connection, data):
@@ -111,6 +121,18 @@ class FrameReader:
             except RemoteProtocolError as fault:
                 connection.refuse_header()
                 return fault
+        later = self._read_all(connection, data)
+        told = told or later
+        if self.more:
+            self._left, self._chunks = data, []
+        elif self._pos < len(data):
+            self._keep(data)
+        elif self._chunks:
+            self._chunks = []
+        return told
+
+    def _read_all(self, connection: Connection, data: bytes) -> RemoteProtocolError | None:
+        """Read what is whole of ``data``, as far as the budget goes; returns the first fault that the peer was told of."""
         told: RemoteProtocolError | None = None
         while not (self.deaf or connection.state is _END):
             try:
@@ -119,12 +141,6 @@ class FrameReader:
                 told = told or connection.fail(fault)
             else:
                 break
-        if self.more:
-            self._left, self._chunks = data, []
-        elif self._pos < len(data):
-            self._keep(data)
-        elif self._chunks:
-            self._chunks = []
         return told
 
     def clear(self) -> None:

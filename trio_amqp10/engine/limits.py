@@ -15,7 +15,8 @@ class Limits:
     """What one connection may cost. Times in seconds, sizes in octets, the rest in pieces.
 
     Attributes:
-        max_frame_size: the largest frame that we take, and announce (2.7.1); at least 512.
+        max_frame_size: the largest frame that we take, and announce (2.7.1); at least 512. A block of 64 KiB of a
+            body, and what stands before it, are one frame by default.
         channel_max: the highest channel number that we take: sessions less one (2.7.1).
         handle_max: the highest link handle that we take in a session: links less one (2.7.2).
         max_links: links on the whole connection.
@@ -37,7 +38,7 @@ class Limits:
         write_stall: how long one write may take before the transport is aborted.
     """
 
-    max_frame_size: int = 65_536
+    max_frame_size: int = 66_048
     channel_max: int = 63
     handle_max: int = 255
     max_links: int | None = 1_024

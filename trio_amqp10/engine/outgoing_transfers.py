@@ -162,8 +162,9 @@ class Outgoing:
         last = first is None and self._ended and self.pending <= room
         if last:
             head = self._continuation(more=False)
-        octets = bytes(self._octets[self._offset : self._offset + room])
-        link.session.write_body(head, octets)
+        octets = memoryview(self._octets)[self._offset : self._offset + room]
+        # What may change once the caller goes on is copied, and bytes are not.
+        link.session.write_body(head, octets if octets.obj.__class__ is bytes else bytes(octets))
         self._offset += len(octets)
         return last
 
